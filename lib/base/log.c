@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Logging for the daemons. Invariant: logging never fails the caller and never changes errno. */
+#include "lib/base/log.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
+
+#include "lib/base/parse.h"
+
+static struct {
+        int level;
+        bool journal;
+        const char *program;
+} log_state = { .level = LOG_INFO };
+
+static const char *const level_names[] = {
+        [LOG_EMERG] = "emerg",     [LOG_ALERT] = "alert",   [LOG_CRIT] = "crit", [LOG_ERR] = "err",
+        [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice", [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
+};
+
+/* $JOURNAL_STREAM names the device and inode of the stream that systemd connected us to. */
+static bool stderr_is_journal(void) {
+        const char *e = getenv("JOURNAL_STREAM");
+        unsigned long long dev, ino;
+        struct stat st;
+
+        return e && sscanf(e, "%llu:%llu", &dev, &ino) == 2 && fstat(STDERR_FILENO, &st) >= 0 &&
+               st.st_dev == dev && st.st_ino == ino;
+}
+
+void log_open(const char *program) {
+        const char *e = getenv("PRIMUS_LOG_LEVEL");
+        uint64_t n;
+
+        log_state.program = program;
+        log_state.journal = stderr_is_journal();
+        if (!e)
+                return;
+        for (size_t i = 0; i < ELEMENTSOF(level_names); i++)
+                if (strcmp(e, level_names[i]) == 0)
+                        log_state.level = (int) i;
+        if (parse_u64(e, 0, LOG_DEBUG, &n) >= 0)
+                log_state.level = (int) n;
+}
+
+void log_set_level(int level) {
+        log_state.level = level;
+}
+
+int log_level(void) {
+        return log_state.level;
+}
+
+int log_full(int level, int error, const struct log_fields *fields, const char *format, ...) {
+        int saved = errno, n = 0;
+        char message[2048], priority[16], job[32], node[160], role[160], unit[300];
+        struct iovec iov[6];
+        va_list ap;
+
+        error = error > 0 ? -error : error;
+        if (level > log_state.level)
+                return error;
+
+        strcpy(message, "MESSAGE=");
+        va_start(ap, format);
+        vsnprintf(message + 8, sizeof(message) - 8, format, ap);
+        va_end(ap);
+        if (error < 0) {
+                size_t l = strlen(message);
+                snprintf(message + l, sizeof(message) - l, ": %s", strerror(-error));
+        }
+
+        if (!log_state.journal)
+                fprintf(stderr, "<%d>%s\n", level, message + 8);
+        else {
+#define FIELD(buffer, ...)                                                                                   \
+        do {                                                                                                 \
+                snprintf(buffer, sizeof(buffer), __VA_ARGS__);                                               \
+                iov[n++] = (struct iovec){ buffer, strlen(buffer) };                                         \
+        } while (0)
+                iov[n++] = (struct iovec){ message, strlen(message) };
+                FIELD(priority, "PRIORITY=%d", level);
+                if (fields && fields->job)
+                        FIELD(job, "PRIMUS_JOB=%u", fields->job);
+                if (fields && fields->node)
+                        FIELD(node, "PRIMUS_NODE=%s", fields->node);
+                if (fields && fields->role)
+                        FIELD(role, "PRIMUS_ROLE=%s", fields->role);
+                if (fields && fields->unit)
+                        FIELD(unit, "PRIMUS_UNIT=%s", fields->unit);
+#undef FIELD
+                (void) sd_journal_sendv(iov, n);
+        }
+        errno = saved;
+        return error;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parsing of what people type: numbers, sizes, durations, booleans, names. Every function returns 0, or -EINVAL
+ * for text that is not of the form, or -ERANGE for a value outside the bounds; outputs are written on success only. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
+int parse_u32(const char *s, uint32_t min, uint32_t max, uint32_t *ret);
+
+/* yes/no, true/false, on/off, 1/0. */
+int parse_bool(const char *s, bool *ret);
+
+/* "512", "64K", "1.5G", "1 GiB": bytes, suffixes are powers of 1024. */
+int parse_size(const char *s, uint64_t *ret);
+
+/* "90", "90s", "500ms", "2h30min", "1d", "infinity", also Slurm's "HH:MM:SS", "D-HH:MM"; bare numbers are
+ * seconds. Microseconds. */
+int parse_duration(const char *s, uint64_t *ret_usec);
+
+/* "1d 2h", "3min 20s", "450ms": the two largest units, into buf. Returns buf. */
+char *format_duration(uint64_t usec, char *buf, size_t size);
+#define FORMAT_DURATION_MAX 48
+
+/* "1.5G", "64K", "0": into buf. Returns buf. */
+char *format_size(uint64_t bytes, char *buf, size_t size);
+#define FORMAT_SIZE_MAX 16
+
+/* RFC 3339 with seconds, UTC ("2026-01-31T12:00:00Z"), into buf; "" for 0. Returns buf. */
+char *format_time(uint64_t real_usec, char *buf, size_t size);
+#define FORMAT_TIME_MAX 32
+
+/* A node's name: RFC 1123 host name, 1..64 characters, lower case. */
+bool node_name_valid(const char *s);
+
+/* A role's name: [A-Za-z_][A-Za-z0-9_]*, 1..32 characters: it becomes part of unit and variable names. */
+bool role_name_valid(const char *s);
+
+/* An environment variable's name: [A-Za-z_][A-Za-z0-9_]*, 1..255 characters. */
+bool env_name_valid(const char *s);
+
+/* True when the bytes are well-formed UTF-8 without NUL (what a D-Bus string may carry). */
+bool utf8_valid(const void *bytes, size_t n);
+
+/* Writes s into buf with every byte that is not valid UTF-8 replaced by '?', cut at size - 1. Returns buf. */
+char *utf8_clean(const char *s, size_t n, char *buf, size_t size);
+
+/* Edit distance (Levenshtein, bounded by 64 characters a side) for "did you mean". */
+size_t edit_distance(const char *a, const char *b);
