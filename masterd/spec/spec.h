@@ -21,7 +21,7 @@
 #define SPEC_NAME_MAX 128u          /* bytes of the job's name */
 #define SPEC_PATH_MAX 4095u
 #define SPEC_FILES_MAX 1024u
-#define SPEC_ENV_MAX 4096u            /* variables of the job, and of each role */
+#define SPEC_ENV_MAX 2048u            /* variables of the job, and of each role */
 #define SPEC_ENV_BYTES_MAX (1u << 20) /* names, values, argv of a role together with the job's */
 #define SPEC_ARGV_MAX 4096u
 #define SPEC_INPUTS_MAX 1024u
@@ -66,6 +66,11 @@ enum failure_policy {
         FAILURE_NONE,         /* the executor stays failed, the job goes on */
         _FAILURE_POLICY_MAX,
         _FAILURE_POLICY_INVALID = -22,
+};
+enum failover_form {
+        FAILOVER_COMMON,
+        FAILOVER_HYBRID,
+        _FAILOVER_FORM_MAX
 };
 enum role_category {
         ROLE_CATEGORY_UNKNOWN,
@@ -132,11 +137,10 @@ const char *gpu_visibility_to_string(enum gpu_visibility v);
  * max_failure_times makes max_failure_policy apply; before that it is restarted as restart_type says. So 1
  * means no restart. */
 struct failover_spec {
-        bool hybrid; /* written as hybridDeploymentFailoverPolicy; the same to us: evictions never count
-                        anyway */
-        uint32_t restart_type;       /* enum restart_type */
-        uint32_t max_failure_times;  /* >= 1; default 1 */
-        uint32_t max_failure_policy; /* enum failure_policy */
+        uint32_t form; /* enum failover_form; the same to us: evictions never count anyway */
+        anyway * / uint32_t restart_type; /* enum restart_type */
+        uint32_t max_failure_times;       /* >= 1; default 1 */
+        uint32_t max_failure_policy;      /* enum failure_policy */
 };
 
 /* Delay before the n-th restart in a row: n = 1 at once, then initial, doubling to max. Reset when the
@@ -174,7 +178,7 @@ struct role_spec {
 
 /* One place that data comes from. */
 struct input_spec {
-        char *name;         /* distinct; default "input-N" */
+        char *name;         /* for people; default: its index */
         char *path_pattern; /* absolute; glob(7) */
         char *name_pattern; /* glob of file names below it; default "*" */
         uint32_t format;    /* enum input_format: TEXT or RAW */
@@ -200,7 +204,7 @@ struct job_spec {
         size_t n_roles; /* 1..SPEC_ROLES_MAX */
 
         char *cwd;    /* absolute directory on every host, or NULL: the job's work directory */
-        char *output; /* pattern of a file for stdout and stderr (%j %x %r %i %a %n %%), or NULL: the journal
+        char *output; /* pattern of a file for stdout and stderr (%j %r %i %a %n %%), or NULL: the journal
                        */
         char **nodes; /* NULL-ended; empty: any; never NULL */
         size_t n_nodes;
@@ -208,11 +212,9 @@ struct job_spec {
         uint32_t gpu_visibility;  /* enum gpu_visibility */
         bool new_privileges;      /* false: NoNewPrivileges=yes */
         uint64_t time_limit_usec; /* of the job from its first start; UINT64_MAX: none */
-        uint64_t stop_grace_usec; /* SIGTERM ... SIGKILL; default 10 s */
-        uint64_t graceful_usec;   /* gracefulShutdownTimeoutMin: what is left of a finished job may end by
-                                     itself */
-        uint64_t
-                failure_window_usec; /* failures older than this are forgotten; UINT64_MAX (default): never */
+        uint64_t stop_grace_usec; /* SIGTERM ... SIGKILL, also gracefulShutdownTimeoutMin; default 10 s */
+        itself * / uint64_t failure_window_usec; /* failures older than this are forgotten; UINT64_MAX
+                                                    (default): never */
         struct backoff_spec backoff;
 
         uint32_t input_kind; /* enum input_kind; NONE: no data */
