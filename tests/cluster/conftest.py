@@ -23,7 +23,8 @@ def pytest_addoption(parser):
 
 
 def _name():
-    return f"t{os.getpid()}-{next(COUNTER)}"
+    prefix = os.environ.get("PRIMUS_TEST_PREFIX", f"t{os.getpid()}")
+    return f"{prefix}-{next(COUNTER)}"
 
 
 @pytest.fixture(scope="session")
