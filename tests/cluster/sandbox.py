@@ -113,6 +113,16 @@ class Cluster:
         wanted = {node: expected for node in nodes or self.nodes}
         self.wait_for(lambda: wanted.items() <= self.node_states().items(), timeout, f"nodes {wanted}")
 
+    def submit(self, config, user="ml", node="n1"):
+        """Submits a configuration (a dict, or its text) and returns the job's number."""
+        text = config if isinstance(config, str) else json.dumps(config)
+        path = self.exec(node, "sh", "-c", "umask 077; f=$(mktemp /tmp/job.XXXXXX); cat > $f; echo $f", user=user, input=text).strip()
+        return self.primusctl_json("submit", path, user=user, node=node)["job"]
+
+    def wait_job(self, job, user="ml", timeout=60):
+        """`primusctl wait`: 0 succeeded, 1 failed, 3 killed."""
+        return self.run("n1", "primusctl", "wait", str(job), user=user, timeout=timeout).returncode
+
     # Faults
 
     def kill9(self, node, unit):
