@@ -16,7 +16,7 @@ for file in $(list | grep -v '[[:space:]]'); do
         case $file in
         # The licence itself, prose, settings of tools, and data, whose origin and licence stand beside it.
         LICENSE | *.md | .gitignore | .gitattributes | .clang-format | .clang-tidy) continue ;;
-        examples/*/data/* | examples/digits/heldout.txt | tests/data/* | *.png | *.svg) continue ;;
+        examples/*/data/* | examples/files/names/* | examples/digits/heldout.txt | tests/data/* | *.png | *.svg) continue ;;
         # Configurations as their authors wrote them: JSON knows no comments.
         tests/*.json | examples/upstream/*) continue ;;
         bpf/*.bpf.c) licence='GPL-2.0-only OR BSD-2-Clause' ;;
