@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fnmatch.h>
 #include <glob.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 

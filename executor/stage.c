@@ -7,6 +7,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
