@@ -25,6 +25,11 @@
 #define PEM_MAX (64u << 10)
 
 DEFINE_CLEANUP(gnutls_x509_crt_t, gnutls_x509_crt_deinit)
+/* The certificates in it stay the caller's. */
+static void trust_list_free(gnutls_x509_trust_list_t l) {
+        gnutls_x509_trust_list_deinit(l, 0);
+}
+DEFINE_CLEANUP(gnutls_x509_trust_list_t, trust_list_free)
 DEFINE_CLEANUP(struct tls *, tls_free)
 DEFINE_CLEANUP(struct tls_credentials *, tls_credentials_free)
 
@@ -272,6 +277,63 @@ static int verify(struct tls *t) {
         if (why)
                 return refuse(t, GNUTLS_A_CERTIFICATE_REVOKED, -EKEYREVOKED, why);
         t->verified = true;
+        return 0;
+}
+
+/* The certificate of the chain with that fingerprint. */
+static int find_ca(struct tls *t, const uint8_t fingerprint[static 32], gnutls_x509_crt_t *ret) {
+        unsigned n = 0;
+        const gnutls_datum_t *list = gnutls_certificate_get_peers(t->session, &n);
+        for (unsigned i = 1; list && i < MIN(n, 8u); i++) {
+                _cleanup_(gnutls_x509_crt_deinit_p) gnutls_x509_crt_t crt = NULL;
+                uint8_t have[32];
+                size_t size = sizeof have;
+                if (gnutls_x509_crt_init(&crt) < 0)
+                        return -ENOMEM;
+                if (gnutls_x509_crt_import(crt, &list[i], GNUTLS_X509_FMT_DER) < 0 ||
+                    gnutls_x509_crt_get_fingerprint(crt, GNUTLS_DIG_SHA256, have, &size) < 0 ||
+                    memcmp(have, fingerprint, sizeof have) != 0)
+                        continue;
+                *ret = TAKE_PTR(crt);
+                return 0;
+        }
+        return -EKEYREJECTED;
+}
+
+int tls_verify_by_fingerprint(struct tls *t, const uint8_t fingerprint[static 32], char **ret_ca_pem) {
+        static const char other_cluster[] = "this is another cluster than the token's";
+        _cleanup_(gnutls_x509_crt_deinit_p) gnutls_x509_crt_t ca = NULL, leaf = NULL;
+        _cleanup_(trust_list_free_p) gnutls_x509_trust_list_t trust = NULL;
+        gnutls_datum_t pem = {};
+        unsigned n = 0, status = 0;
+        int r = find_ca(t, fingerprint, &ca);
+        if (r == -ENOMEM)
+                return fail(t, r, "out of memory");
+        if (r < 0)
+                return refuse(t, GNUTLS_A_UNKNOWN_CA, r, other_cluster);
+        const gnutls_datum_t *list = gnutls_certificate_get_peers(t->session, &n);
+        if (gnutls_x509_crt_init(&leaf) < 0 || gnutls_x509_trust_list_init(&trust, 0) < 0 ||
+            gnutls_x509_trust_list_add_cas(trust, &ca, 1, 0) != 1)
+                return fail(t, -ENOMEM, "out of memory");
+        if (gnutls_x509_crt_import(leaf, &list[0], GNUTLS_X509_FMT_DER) < 0 ||
+            gnutls_x509_trust_list_verify_crt(trust, &leaf, 1, 0, &status, NULL) < 0)
+                return refuse(t, GNUTLS_A_BAD_CERTIFICATE, -EKEYREJECTED, "certificate not readable");
+        for (size_t i = 0; status != 0 && i < ELEMENTSOF(chain_faults); i++)
+                if (status & chain_faults[i].status)
+                        return refuse(t, chain_faults[i].alert, chain_faults[i].error, chain_faults[i].why);
+        if ((r = read_identity(t, leaf)) < 0)
+                return r;
+        if (!purpose_is(leaf, GNUTLS_KP_TLS_WWW_SERVER) || !role_name_matches(PEER_MASTER, t->name))
+                return refuse(t, GNUTLS_A_UNSUPPORTED_CERTIFICATE, -EKEYREJECTED,
+                              "not masterd's certificate");
+        if (gnutls_x509_crt_export2(ca, GNUTLS_X509_FMT_PEM, &pem) < 0)
+                return fail(t, -ENOMEM, "out of memory");
+        char *text = strndup((const char *)pem.data, pem.size);
+        gnutls_free(pem.data);
+        if (!text)
+                return fail(t, -ENOMEM, "out of memory");
+        t->verified = true;
+        *ret_ca_pem = text;
         return 0;
 }
 

@@ -63,6 +63,11 @@ bool tls_is_join(const struct tls *t);
 ssize_t tls_receive(struct tls *t, void *buf, size_t size);
 ssize_t tls_send(struct tls *t, const void *buf, size_t size);
 
+/* For TLS_CLIENT_JOIN, after the handshake: the server must be masterd of the cluster whose CA has that
+ * fingerprint. The CA's certificate comes from the server's own chain; *ret_ca_pem is allocated. Negative:
+ * t->end says why. */
+int tls_verify_by_fingerprint(struct tls *t, const uint8_t fingerprint[static 32], char **ret_ca_pem);
+
 /* Tells the other side that it is refused; nothing more is said. */
 void tls_refuse(struct tls *t);
 /* Tells the other side that this was all. */
