@@ -2,8 +2,6 @@
 /* The life of a connection: connecting, handshake, acceptance, pumping, draining, ended. The server says with
  * one byte inside TLS that it accepts; only then is the client ready, so that a refusal always comes before.
  * Invariant: ended is called once, from the loop, after sd-bus has failed every pending call. */
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -14,6 +12,7 @@
 #include "lib/wire/messages.h"
 #include "lib/wire/peer-internal.h"
 #include "lib/wire/ring.h"
+#include "lib/wire/tcp.h"
 
 #define ACCEPTED_BYTE 'P'
 #define IN_RING_MAX ((size_t)256 << 10)
@@ -25,10 +24,6 @@
 #define LINGER_BYTES ((size_t)64 << 10)
 #define DRAIN_USEC (5 * USEC_PER_SEC)
 #define STALL_CHECK_USEC (250 * USEC_PER_MSEC)
-#define TCP_IDLE_SEC 10
-#define TCP_INTERVAL_SEC 5
-#define TCP_PROBES 3
-#define TCP_GIVE_UP_MSEC 20000u
 #define RECORD_MAX ((size_t)16 << 10)
 
 enum peer_state {
@@ -385,22 +380,6 @@ static int start_running(struct peer *p) {
 /* ---- becoming known
  * -------------------------------------------------------------------------------------------------------- */
 
-static void set_socket_options(struct peer *p) {
-        static const struct {
-                int level, name, value;
-        } table[] = {
-                { IPPROTO_TCP, TCP_NODELAY, 1 },
-                { SOL_SOCKET, SO_KEEPALIVE, 1 },
-                { IPPROTO_TCP, TCP_KEEPIDLE, TCP_IDLE_SEC },
-                { IPPROTO_TCP, TCP_KEEPINTVL, TCP_INTERVAL_SEC },
-                { IPPROTO_TCP, TCP_KEEPCNT, TCP_PROBES },
-                { IPPROTO_TCP, TCP_USER_TIMEOUT, TCP_GIVE_UP_MSEC },
-        };
-        for (size_t i = 0; i < ELEMENTSOF(table); i++)
-                (void)setsockopt(p->fd, table[i].level, table[i].name, &table[i].value,
-                                 sizeof table[i].value);
-}
-
 static void learn_address(struct peer *p) {
         struct sockaddr_storage ss;
         socklen_t size = sizeof ss;
@@ -509,7 +488,7 @@ static int peer_start(struct peer *p, struct tls_credentials *credentials, enum 
         if ((r = tls_new(credentials, side, p->fd, &expect, &p->tls)) < 0)
                 return r;
         p->tls->receive_max = receive_max;
-        set_socket_options(p);
+        tcp_set_options(p->fd);
         if ((r = sd_event_add_io(p->event, &p->socket_source, p->fd, p->options.server ? EPOLLIN : EPOLLOUT,
                                  on_socket, p)) < 0 ||
             (r = sd_event_add_defer(p->event, &p->again, on_again, p)) < 0 ||
