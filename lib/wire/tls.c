@@ -23,6 +23,7 @@
         "+COMP-NULL"
 #define HANDSHAKE_MESSAGE_MAX (32u << 10)
 #define PEM_MAX (64u << 10)
+#define READ_AHEAD ((size_t)64 << 10)
 
 DEFINE_CLEANUP(gnutls_x509_crt_t, gnutls_x509_crt_deinit)
 /* The certificates in it stay the caller's. */
@@ -346,21 +347,49 @@ static int verify_in_handshake(gnutls_session_t session) {
  * ------------------------------------------------------------------------------------------------------------
  */
 
-static ssize_t pull(gnutls_transport_ptr_t ptr, void *buf, size_t size) {
-        struct tls *t = ptr;
+/* One read for many records: GnuTLS asks for heads and bodies one by one. */
+static ssize_t read_ahead(struct tls *t) {
+        size_t size = READ_AHEAD;
         if (t->receive_max > 0) {
                 if (t->received >= t->receive_max) {
-                        gnutls_transport_set_errno(t->session, t->io_error = EMSGSIZE);
+                        errno = EMSGSIZE;
                         return -1;
                 }
                 size = MIN(size, (size_t)(t->receive_max - t->received));
         }
-        ssize_t n = recv(t->fd, buf, size, MSG_DONTWAIT);
-        if (n < 0)
-                gnutls_transport_set_errno(t->session, t->io_error = errno);
-        else
-                t->received += (uint64_t)n;
+        if (!t->held && !(t->held = malloc(READ_AHEAD))) {
+                errno = ENOMEM;
+                return -1;
+        }
+        ssize_t n = recv(t->fd, t->held, size, MSG_DONTWAIT);
+        t->held_begin = 0;
+        t->held_end = n > 0 ? (size_t)n : 0;
+        t->received += t->held_end;
+        t->drained = t->held_end < size;
         return n;
+}
+
+static void release_held(struct tls *t) {
+        if (t->held_begin < t->held_end)
+                return;
+        free(t->held);
+        t->held = NULL;
+        t->held_begin = t->held_end = 0;
+}
+
+static ssize_t pull(gnutls_transport_ptr_t ptr, void *buf, size_t size) {
+        struct tls *t = ptr;
+        if (t->held_begin == t->held_end) {
+                ssize_t n = read_ahead(t);
+                if (n < 0)
+                        gnutls_transport_set_errno(t->session, t->io_error = errno);
+                if (n <= 0)
+                        return n;
+        }
+        size_t n = MIN(size, t->held_end - t->held_begin);
+        memcpy(buf, t->held + t->held_begin, n);
+        t->held_begin += n;
+        return (ssize_t)n;
 }
 
 static ssize_t push(gnutls_transport_ptr_t ptr, const giovec_t *iov, int n_iov) {
@@ -440,7 +469,12 @@ void tls_free(struct tls *t) {
         if (t->session)
                 gnutls_deinit(t->session);
         tls_credentials_free(t->credentials);
+        free(t->held);
         free(t);
+}
+
+bool tls_pending(const struct tls *t) {
+        return t->held_begin < t->held_end || gnutls_record_check_pending(t->session) > 0;
 }
 
 bool tls_wants_write(const struct tls *t) {
@@ -452,6 +486,7 @@ int tls_handshake(struct tls *t) {
         do
                 r = gnutls_handshake(t->session);
         while (r == GNUTLS_E_INTERRUPTED || r == GNUTLS_E_WARNING_ALERT_RECEIVED);
+        release_held(t);
         if (r == GNUTLS_E_AGAIN)
                 return 0;
         if (r < 0 && t->alerted)
@@ -473,6 +508,7 @@ ssize_t tls_receive(struct tls *t, void *buf, size_t size) {
         do
                 r = gnutls_record_recv(t->session, buf, size);
         while (r == GNUTLS_E_INTERRUPTED || r == GNUTLS_E_WARNING_ALERT_RECEIVED);
+        release_held(t);
         if (r > 0)
                 return r;
         if (r == GNUTLS_E_AGAIN)
