@@ -40,7 +40,8 @@ static void test_bound(void **state) {
                 assert_int_equal(diagnostics_add(&d, DIAGNOSTIC_WARNING, i + 1, 1, "", "warning"),
                                  i < DIAGNOSTICS_MAX ? i : DIAGNOSTICS_MAX);
         assert_null(diagnostics_first_error(&d));
-        assert_int_equal(diagnostics_add(&d, DIAGNOSTIC_ERROR, 1, 1, "", "an error is never lost"), DIAGNOSTICS_MAX - 1);
+        assert_int_equal(diagnostics_add(&d, DIAGNOSTIC_ERROR, 1, 1, "", "an error is never lost"),
+                         DIAGNOSTICS_MAX - 1);
         assert_string_equal(diagnostics_first_error(&d)->message, "an error is never lost");
         for (unsigned i = 0; i < DIAGNOSTICS_MAX + 8; i++)
                 assert_true(diagnostics_add(&d, DIAGNOSTIC_ERROR, 1, 1, "", "error") >= 0);

@@ -10,7 +10,8 @@
 
 #include "lib/base/cleanup.h"
 
-static const char text[] = "{\"a\": [10, {\"b\": \"}]\", \"c_d\": {}}, [[7]]], \"\\u0065\": -1, \"f\" : null}";
+static const char text[] =
+        "{\"a\": [10, {\"b\": \"}]\", \"c_d\": {}}, [[7]]], \"\\u0065\": -1, \"f\" : null}";
 
 static void assert_found(const struct place *p, const char *expected) {
         const struct place *places[] = { p };
@@ -70,7 +71,8 @@ static void test_several(void **state) {
 }
 
 static void test_any_text(void **state) {
-        static const char *const broken[] = { "", "{", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":[", "[}", "{\"a\" 1}", "{1}", "\"", "{\"a\\" };
+        static const char *const broken[] = { "",   "{",         "{\"a", "{\"a\"", "{\"a\":", "{\"a\":[",
+                                              "[}", "{\"a\" 1}", "{1}",  "\"",     "{\"a\\" };
         struct place p = {};
         const struct place *places[] = { &p };
         size_t offset;
@@ -132,7 +134,8 @@ static void test_offset(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 _cleanup_free_ char *names = NULL, *path = NULL;
                 struct place p;
-                assert_int_equal(locate_offset(table[i].before, strlen(table[i].before), SIZE_MAX, &p, &names), 0);
+                assert_int_equal(
+                        locate_offset(table[i].before, strlen(table[i].before), SIZE_MAX, &p, &names), 0);
                 path = place_format(&p);
                 assert_string_equal(path, table[i].expected);
         }
@@ -140,8 +143,9 @@ static void test_offset(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_locate), cmocka_unit_test(test_several), cmocka_unit_test(test_any_text),
-                cmocka_unit_test(test_format), cmocka_unit_test(test_names),   cmocka_unit_test(test_offset),
+                cmocka_unit_test(test_locate),   cmocka_unit_test(test_several),
+                cmocka_unit_test(test_any_text), cmocka_unit_test(test_format),
+                cmocka_unit_test(test_names),    cmocka_unit_test(test_offset),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
