@@ -591,6 +591,11 @@ static int collect_members(struct reader *r, const struct schema *s, json_t *obj
         return 0;
 }
 
+/* A number that is 0 says nothing that could contradict another key. */
+static bool given_for_group(const struct key *k, const json_t *v) {
+        return k->type == KEY_MESSAGE || !value_is_zero(v);
+}
+
 int read_message(struct reader *r, const struct schema *s, json_t *object, void *message) {
         _cleanup_free_ json_t **given = calloc(s->n ?: 1, sizeof(json_t *)); /* borrowed */
         const char *of_group[GROUPS_MAX] = {};
@@ -607,13 +612,13 @@ int read_message(struct reader *r, const struct schema *s, json_t *object, void 
                 if (!given[i] || json_is_null(given[i])) {
                         if (k->required)
                                 q = report_error(r, "missing%s%s", k->hint ? ": " : "", k->hint ?: "");
-                } else if (k->group > 0 && of_group[k->group])
+                } else if (k->group > 0 && of_group[k->group] && given_for_group(k, given[i]))
                         q = report_error(r, "cannot be given together with %s", of_group[k->group]);
                 else {
                         q = apply_status(r, k, given[i]);
                         r->quiet |= k->status == STATUS_WARN;
                         if (q > 0) {
-                                if (k->group > 0)
+                                if (k->group > 0 && given_for_group(k, given[i]))
                                         of_group[k->group] = k->name;
                                 if (k->choosing)
                                         *(uint32_t *)((char *)message + k->choice_at) = k->choice;

@@ -180,7 +180,7 @@ static void test_errors(void **state) {
                 { "{\"dead\": 1}", "dead: is dead" },
                 { "{\"future\": true}", "future: is not built" },
                 { "{\"zero_n\": 1, \"zeroN\": 1}", "zeroN: given twice, in two spellings" },
-                { "{\"txet\": 1}", "txet: unknown key; did you mean \"text\"?" },
+                { "{\"texd\": 1}", "texd: unknown key; did you mean \"text\"?" },
                 { "{\"Flag\": true}", "Flag: unknown key; did you mean \"flag\"?" },
                 { "{\"something\": 1}", "something: unknown key" },
                 { "{\"text\": \"0123456789012345678901234567890123456789x\", \"size\": "
