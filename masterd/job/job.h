@@ -15,6 +15,7 @@
 #include "masterd/job/states.h"
 #include "masterd/spec/spec.h"
 
+struct manager;
 struct node;
 struct job;
 struct job_data;
@@ -66,12 +67,14 @@ struct role {
 };
 
 struct job {
+        struct manager *manager; /* for its timers; this module does not look into it */
         uint32_t number;
         sd_id128_t uid;
         uint32_t owner;
         char *name;
         enum job_state state;
         uint32_t attempt;       /* of the job, from 1 */
+        uint64_t attempt_real;  /* when it began; executors that ended before belong to earlier ones */
         struct job_spec *spec;
         char *config;           /* effective JSON */
         char *cwd;              /* bytes; "" = the work directory */
