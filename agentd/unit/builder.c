@@ -416,7 +416,8 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         TRY(property_string(m, "KillMode", "control-group"));
         TRY(property_bool(m, "SendSIGKILL", true));
         TRY(property_string(m, "OOMPolicy", "kill"));
-        TRY(property_u64(m, "TimeoutStopUSec", o->grace_usec > 0 ? o->grace_usec : 1));
+        /* The limit is also primus-exit's; a shorter grace is kept by a timer of agentd's own. */
+        TRY(property_u64(m, "TimeoutStopUSec", MAX(o->grace_usec, UNIT_STOP_USEC_MIN)));
         if (c->bundle)
                 TRY(property_u64(m, "TimeoutStartUSec", STAGE_USEC));
         snprintf(text, sizeof(text), "%u", o->uid);

@@ -9,6 +9,9 @@
 
 #include "lib/wire/messages.h"
 
+/* The least TimeoutStopUSec= of a unit. */
+#define UNIT_STOP_USEC_MIN UINT64_C(5000000)
+
 #define FEED_SOCKET "/run/primus/feed.sock"
 
 struct unit_context {

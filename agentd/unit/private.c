@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
 
