@@ -41,6 +41,7 @@ static const char *const kind_names[_ORDER_KIND_MAX] = {
 static const char *const identity_names[] = {
         "PRIMUS_JOB",  "PRIMUS_JOB_UID", "PRIMUS_ROLE",         "PRIMUS_INDEX",      "PRIMUS_ATTEMPT", "PRIMUS_NODE",
         "PRIMUS_TERM", "PRIMUS_KIND",    "PRIMUS_ON_PARTITION", "PRIMUS_GRACE_USEC", "PRIMUS_OWNER",   "PRIMUS_SOCKET",
+        "PRIMUS_ACK",  "PRIMUS_PIPE_SIZE",
 };
 
 /* What systemd sets for the processes of a unit. An environment file would override it, for primus-exit too. */
@@ -119,6 +120,10 @@ int unit_identity(const struct start_order *o, const struct unit_context *c, cha
         TRY(push(s, &n, "PRIMUS_GRACE_USEC=%llu", (unsigned long long) o->grace_usec));
         TRY(push(s, &n, "PRIMUS_OWNER=%u", o->uid));
         TRY(push(s, &n, "PRIMUS_SOCKET=" FEED_SOCKET));
+        if (o->kind == ORDER_FEED) {
+                TRY(push(s, &n, "PRIMUS_ACK=%s", ack_mode_to_string(o->ack)));
+                TRY(push(s, &n, "PRIMUS_PIPE_SIZE=%u", o->pipe_size));
+        }
         for (char *const *i = o->identity; i && *i; i++)
                 if (strncmp(*i, "PRIMUS_", 7) == 0 && utf8_valid(*i, strlen(*i)) &&
                     !is_any(*i, identity_names, ELEMENTSOF(identity_names)))
@@ -137,6 +142,7 @@ static const char *find(char *const *environment, const char *name) {
 int unit_identity_parse(char *const *environment, struct unit_identity *ret) {
         const char *uid = find(environment, "PRIMUS_JOB_UID"), *role = find(environment, "PRIMUS_ROLE"),
                    *kind = find(environment, "PRIMUS_KIND"), *partition = find(environment, "PRIMUS_ON_PARTITION");
+        const char *ack = find(environment, "PRIMUS_ACK"), *pipe_size = find(environment, "PRIMUS_PIPE_SIZE");
         struct unit_identity i = { .kind = _ORDER_KIND_MAX, .on_partition = ON_PARTITION_REPLACE };
 
         if (!uid || sd_id128_from_string(uid, &i.id.job_uid) < 0 || !role || !role_name_valid(role) ||
@@ -158,6 +164,10 @@ int unit_identity_parse(char *const *environment, struct unit_identity *ret) {
                 if (i.on_partition < 0)
                         return -EBADMSG;
         }
+        if (ack && (i.ack = ack_mode_from_string(ack)) < 0)
+                return -EBADMSG;
+        if (pipe_size && parse_u32(pipe_size, 0, UINT32_MAX, &i.pipe_size) < 0)
+                return -EBADMSG;
         *ret = i;
         return 0;
 }
@@ -267,23 +277,111 @@ static int property_exec(sd_bus_message *m, const char *name, const char *path, 
 #define EXECUTOR_PATH PRIMUS_LIBEXECDIR "/primus-executor"
 #define EXIT_PATH PRIMUS_LIBEXECDIR "/primus-exit"
 
-static int append_commands(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, const char *unit) {
+int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory, char **ret) {
+        _cleanup_free_ char *text = NULL;
+        bool bad = false;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                return -ENOMEM;
+        if (*pattern != '/')
+                fprintf(f, "%s/", directory);
+        for (const char *p = pattern; *p && !bad; p++) {
+                if (*p != '%') {
+                        fputc(*p, f);
+                        continue;
+                }
+                switch (*++p) {
+                case 'j':
+                        fprintf(f, "%u", id->job);
+                        break;
+                case 'r':
+                        fputs(id->role, f);
+                        break;
+                case 'i':
+                        fprintf(f, "%u", id->index);
+                        break;
+                case 'a':
+                        fprintf(f, "%u", id->attempt);
+                        break;
+                case 'n':
+                        fputs(node, f);
+                        break;
+                case '%':
+                        fputc('%', f);
+                        break;
+                default:
+                        bad = true;
+                }
+                p -= *p == 0;
+        }
+        if (fclose(f) != 0)
+                return -ENOMEM;
+        if (bad)
+                return -EINVAL;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+/* Whether the launcher has to stand before the command: systemd opens an output file as root, and finds commands along
+ * its own path. */
+static bool wants_launcher(const struct start_order *o) {
+        if (o->output && *o->output)
+                return true;
+        return o->kind == ORDER_TRAINER && !strchr(o->argv[0], '/') && find(o->env, "PATH");
+}
+
+static int append_start(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
+        const char *head[8] = { NULL };
+        _cleanup_free_ char *output = NULL, *absolute = NULL;
+        const char *path = EXECUTOR_PATH;
+        size_t n = 0;
+
+        if (o->output && *o->output) {
+                int r = output_expand(o->output, &o->id, c->node, c->directory, &output);
+                if (r == -EINVAL && asprintf(ret_why, "the output pattern %s has an unknown letter behind %%; known are %%j %%r %%i %%a %%n", o->output) < 0)
+                        return -ENOMEM;
+                if (r < 0)
+                        return r;
+                if (!utf8_valid(output, strlen(output)))
+                        return asprintf(ret_why, "the output file's name is not valid UTF-8, which systemd cannot take") < 0 ? -ENOMEM : -EINVAL;
+        }
+        if (wants_launcher(o)) {
+                head[n++] = EXECUTOR_PATH;
+                head[n++] = "--launch";
+                if (output) {
+                        head[n++] = "--output";
+                        head[n++] = output;
+                }
+                head[n++] = "--";
+        }
+        if (o->kind == ORDER_FEED) {
+                head[n++] = EXECUTOR_PATH;
+                head[n++] = "--feed";
+                head[n++] = "--";
+        } else if (o->kind == ORDER_SCAN) {
+                head[n++] = EXECUTOR_PATH;
+                head[n++] = "--scan";
+        } else if (n == 0) {
+                path = o->argv[0];
+                if (*path != '/' && strchr(path, '/')) { /* ./train.py */
+                        if (asprintf(&absolute, "%s/%s", c->directory, path) < 0)
+                                return -ENOMEM;
+                        path = absolute;
+                }
+        }
+        return property_exec(m, "ExecStartEx", path, head, o->argv, "no-env-expand");
+}
+
+static int append_commands(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, const char *unit,
+                           char **ret_why) {
         const char *const stage[] = { EXECUTOR_PATH, "--stage", c->bundle, c->work, NULL };
-        const char *const feed[] = { EXECUTOR_PATH, "--feed", "--", NULL }, *const scan[] = { EXECUTOR_PATH, "--scan", NULL };
         const char *const post[] = { EXIT_PATH, unit, NULL };
 
         if (c->bundle)
                 TRY(property_exec(m, "ExecStartPreEx", EXECUTOR_PATH, stage, NULL, "no-env-expand"));
-        switch (o->kind) {
-        case ORDER_FEED:
-                TRY(property_exec(m, "ExecStartEx", EXECUTOR_PATH, feed, o->argv, "no-env-expand"));
-                break;
-        case ORDER_SCAN:
-                TRY(property_exec(m, "ExecStartEx", EXECUTOR_PATH, scan, o->argv, "no-env-expand"));
-                break;
-        default:
-                TRY(property_exec(m, "ExecStartEx", c->executable ?: o->argv[0], NULL, o->argv, "no-env-expand"));
-        }
+        TRY(append_start(m, o, c, ret_why));
         return property_exec(m, "ExecStopPostEx", EXIT_PATH, post, NULL, "privileged");
 }
 
@@ -348,20 +446,15 @@ static int append_devices(sd_bus_message *m, const struct start_order *o, const 
         return 0;
 }
 
-static int append_output(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
+static int append_output(sd_bus_message *m, const struct start_order *o) {
         char field[64];
         const struct {
                 const char *name;
                 uint32_t value;
         } numbers[] = { { "PRIMUS_JOB", o->id.job }, { "PRIMUS_INDEX", o->id.index } };
 
-        if (c->output >= 0) {
-                TRY(sd_bus_message_append(m, "(sv)", "StandardOutputFileDescriptor", "h", c->output));
-                TRY(sd_bus_message_append(m, "(sv)", "StandardErrorFileDescriptor", "h", c->output));
-        } else {
-                TRY(property_string(m, "StandardOutput", "journal"));
-                TRY(property_string(m, "StandardError", "journal"));
-        }
+        TRY(property_string(m, "StandardOutput", "journal"));
+        TRY(property_string(m, "StandardError", "journal"));
         TRY(property_string(m, "SyslogIdentifier", o->id.role));
         TRY(property_u64(m, "LogRateLimitIntervalUSec", 0));
         TRY(property_open(m, "LogExtraFields", "aay"));
@@ -428,8 +521,8 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         TRY(append_environment(m, o, c, unit));
         TRY(append_limits(m, o));
         TRY(append_devices(m, o, c, ret_why));
-        TRY(append_output(m, o, c));
-        TRY(append_commands(m, o, c, unit));
+        TRY(append_output(m, o));
+        TRY(append_commands(m, o, c, unit, ret_why));
         TRY(sd_bus_message_close_container(m));
         return sd_bus_message_append(m, "a(sa(sv))", 0);
 }

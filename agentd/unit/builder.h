@@ -20,14 +20,15 @@ struct unit_context {
         const struct inventory *inventory; /* for the device nodes of GPUs */
         const char *directory;             /* where the commands run: the order's cwd or the job's work directory */
         const char *work;                  /* the job's work directory */
-        const char *executable;            /* what argv[0] was found to be; NULL: argv[0] */
         const char *bundle;                /* path of the bundle to unpack, or NULL */
-        int output;                        /* descriptor for stdout and stderr; < 0: the journal */
 };
 
 /* Appends (s name, s mode, a(sv) properties, a(sa(sv)) auxiliary units) to m. -EINVAL with *ret_why (allocated, one
  * sentence for people) where systemd could not take the order: an argument that is not UTF-8, a GPU that is not there. */
 int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit_context *context, char **ret_why);
+
+/* Expands %j %r %i %a %n %% of an output pattern; a relative one is below directory. -EINVAL: an unknown letter. */
+int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory, char **ret);
 
 /* The same for the job's slice on this host. */
 int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max);
@@ -47,6 +48,8 @@ struct unit_identity {
         enum order_kind kind;
         enum on_partition on_partition;
         uint64_t term, grace_usec;
+        enum ack_mode ack;
+        uint32_t pipe_size;
 };
 int unit_identity_parse(char *const *environment, struct unit_identity *ret);
 

@@ -62,6 +62,8 @@ static int adopt(struct discovery *d) {
         e->kind = identity.kind;
         e->on_partition = identity.on_partition;
         e->uid = identity.uid;
+        e->ack = identity.ack;
+        e->pipe_size = identity.pipe_size;
         e->state = d->state;
         e->submitted = true;
         e->stop_requested = private_stop_marked(u->options.root, e->unit);

@@ -6,7 +6,6 @@
 #include <uthash.h>
 
 #include "agentd/unit/exits.h"
-#include "agentd/unit/prepare.h"
 #include "agentd/unit/private.h"
 #include "agentd/unit/systemd.h"
 #include "agentd/unit/units.h"
@@ -49,6 +48,8 @@ struct executor {
         enum order_kind kind;
         enum on_partition on_partition;
         uint32_t uid;
+        enum ack_mode ack;
+        uint32_t pipe_size;
         sd_id128_t invocation;
         uint64_t started_real;
         bool submitted;   /* systemd has taken the unit: a stop would find it */

@@ -92,14 +92,12 @@ struct preparing {
         struct executor *executor;
         struct start_order order;
         uint64_t term;
-        struct preparation *lookup;
         char *bundle, *work, *why;
 };
 
 static void preparing_free(struct preparing *p) {
         if (p->executor)
                 p->executor->preparing = NULL;
-        preparation_free(p->lookup);
         start_order_done(&p->order);
         free(p->bundle);
         free(p->work);
@@ -167,18 +165,12 @@ static int submit_unit(struct preparing *p) {
                 .node = u->options.node,
                 .term = p->term,
                 .inventory = u->options.inventory,
-                .directory = p->lookup->directory,
+                .directory = p->executor->directory,
                 .work = p->work,
-                .executable = p->lookup->executable,
                 .bundle = p->bundle,
-                .output = p->lookup->output_fd,
         };
         int r;
 
-        if (p->lookup->output && p->lookup->output_fd < 0) {
-                p->why = TAKE_PTR(p->lookup->why);
-                return -EINVAL;
-        }
         if ((r = systemd_message(u->systemd, "StartTransientUnit", &m)) < 0 ||
             (r = unit_build(m, &p->order, &context, &p->why)) < 0)
                 return r;
@@ -201,32 +193,7 @@ static void submit(struct executor *e) {
         refuse(e, why);
 }
 
-static void on_looked_up(void *data) {
-        struct preparing *p = data;
-
-        if (p->executor)
-                executor_event(p->executor, EVENT_PREPARED);
-        else
-                preparing_free(p);
-}
-
-static void run_lookup(void *data) {
-        preparation_run(((struct preparing *) data)->lookup);
-}
-
-static void look_up(struct preparing *p) {
-        int r = 0;
-
-        if (!preparation_blocks(p->lookup))
-                on_looked_up(p);
-        else if ((r = worker_submit(p->units->worker, run_lookup, on_looked_up, p)) < 0) {
-                struct executor *e = p->executor;
-                preparing_free(p);
-                refuse(e, strerror(-r));
-        }
-}
-
-static void on_bundle(int r, const char *text, void *userdata) {
+static void on_bundle(void *userdata, int r, const char *text, const char *path) {
         struct preparing *p = userdata;
         struct executor *e = p->executor;
         char why[512];
@@ -236,9 +203,9 @@ static void on_bundle(int r, const char *text, void *userdata) {
                 return;
         }
         if (r >= 0) {
-                p->bundle = strdup(text);
+                p->bundle = strdup(path);
                 if (p->bundle) {
-                        look_up(p);
+                        executor_event(e, EVENT_PREPARED);
                         return;
                 }
                 text = strerror(ENOMEM);
@@ -262,6 +229,8 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order,
         e->kind = order->kind;
         e->uid = order->uid;
         e->on_partition = order->on_partition;
+        e->ack = order->ack;
+        e->pipe_size = order->pipe_size;
         e->watched = true;
         e->state = EXECUTOR_PREPARING;
         e->command = strdup(order->argv && *order->argv ? *order->argv : "");
@@ -274,11 +243,8 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order,
         if ((r = job_enter(u, e, order->job_memory_max)) < 0 ||
             (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
                 return r;
-        r = preparation_new(order, e->directory, u->options.node, &p->lookup, ret_why);
-        if (r < 0)
-                return r;
         if (!*order->bundle)
-                look_up(p);
+                executor_event(e, EVENT_PREPARED);
         else if (!u->ops.bundle)
                 return asprintf(ret_why, "this agent was built without the transfer of files") < 0 ? -ENOMEM : -EOPNOTSUPP;
         else
@@ -734,12 +700,14 @@ int units_append(struct units *u, sd_bus_message *m) {
         return sd_bus_message_close_container(m);
 }
 
-bool units_find(struct units *u, const struct executor_id *id, enum executor_state *ret_state) {
-        struct executor *e = executor_find(u, id);
+int units_find(struct units *u, const char *unit, struct unit_facts *ret) {
+        struct executor *e = executor_find_unit(u, unit);
 
-        if (e && ret_state)
-                *ret_state = e->state;
-        return e != NULL;
+        if (!e || e->state >= EXECUTOR_ENDED)
+                return -ENOENT;
+        *ret = (struct unit_facts){ .id = e->id, .uid = e->uid, .kind = e->kind, .ack = e->ack, .pipe_size = e->pipe_size,
+                                    .state = e->state, .started_real = e->started_real, .invocation = e->invocation };
+        return 0;
 }
 
 int units_visit(struct units *u, units_visitor f, void *userdata) {
@@ -748,7 +716,10 @@ int units_visit(struct units *u, units_visitor f, void *userdata) {
 
         HASH_ITER(hh, u->executors, e, next)
                 if (e->state <= EXECUTOR_ENDING) {
-                        r = f(e->unit, &e->id, e->state, e->uid, e->started_real, userdata);
+                        struct unit_facts facts;
+                        r = units_find(u, e->unit, &facts);
+                        if (r >= 0)
+                                r = f(e->unit, &facts, userdata);
                         if (r < 0)
                                 return r;
                 }

@@ -17,18 +17,18 @@
 
 struct units;
 
-/* r < 0: the bundle is not there and text says why; else text is its path. */
-typedef void (*bundle_handler)(int r, const char *text, void *userdata);
+/* r < 0: the bundle is not there and text says why; else path is its file. */
+typedef void (*bundle_handler)(void *userdata, int r, const char *text, const char *path);
 
 struct units_ops {
         /* All that is on the host is known. */
         void (*ready)(void *userdata);
         /* An executor ended; the report stays until units_committed(). */
         void (*exited)(const struct exit_report *report, void *userdata);
-        /* A unit is about to be started / has ended (NULL: not interested). */
+        /* A unit is about to be started, has ended. */
         void (*starting)(const struct start_order *order, void *userdata);
         void (*ended)(const struct executor_id *id, void *userdata);
-        /* Fetches a bundle and calls handler exactly once, at once or later. NULL: bundles are refused. */
+        /* Fetches a bundle and calls handler exactly once, later; < 0: it will not. NULL: bundles are refused. */
         int (*bundle)(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data, void *userdata);
 };
 
@@ -68,10 +68,19 @@ void units_drop_job(struct units *u, sd_id128_t job_uid, uint32_t job);
 
 /* For the registration: appends a(unit) and a(exit). */
 int units_append(struct units *u, sd_bus_message *m);
-bool units_find(struct units *u, const struct executor_id *id, enum executor_state *ret_state);
-
-/* For org.primus.Agent1: calls f for each executor that has a unit. */
-typedef int (*units_visitor)(const char *unit, const struct executor_id *id, enum executor_state state, uint32_t uid,
-                             uint64_t started_real, void *userdata);
+/* What the other parts of agentd may know of an executor that has not ended. */
+struct unit_facts {
+        struct executor_id id;
+        uint32_t uid;
+        enum order_kind kind;
+        enum ack_mode ack;
+        uint32_t pipe_size;
+        enum executor_state state;
+        uint64_t started_real;
+        sd_id128_t invocation;
+};
+/* -ENOENT. */
+int units_find(struct units *u, const char *unit, struct unit_facts *ret);
+typedef int (*units_visitor)(const char *unit, const struct unit_facts *facts, void *userdata);
 int units_visit(struct units *u, units_visitor f, void *userdata);
 size_t units_count(const struct units *u);
