@@ -44,9 +44,55 @@
 #define LINK_ERROR_NOT_FOUND "org.primus.Error.NotFound"
 #define LINK_ERROR_BUSY "org.primus.Error.Busy"
 
+/* Further bounds; the append functions keep them (-E2BIG, -EINVAL), the read functions insist on them. */
+#define LINK_TEXT_MAX 1024u          /* bytes of a line for people */
+#define LINK_PATH_MAX 4095u          /* bytes of a path */
+#define LINK_GPU_NAME_MAX 128u
+#define LINK_SECRETS_MAX 256u
+#define LINK_IDENTITY_MAX 64u
+#define LINK_CSR_MAX 8192u           /* bytes of a certificate request */
+#define LINK_MESSAGE_MAX (32u << 20) /* bytes of one message; the pump drops a node that claims more */
+
+/* D-Bus signatures of the structs below: "a" LINK_EXIT_SIGNATURE is an array of exit reports. */
+#define LINK_ID_SIGNATURE "(ayusuu)"
+#define LINK_WELCOME_SIGNATURE "(qqsayttttt)"
+#define LINK_INVENTORY_SIGNATURE "(sssuta(ssts)qqbb(yayq))"
+#define LINK_UNIT_SIGNATURE "(" LINK_ID_SIGNATURE "saytb)"
+#define LINK_EXIT_SIGNATURE "(" LINK_ID_SIGNATURE "ayssibbttttttts)"
+#define LINK_PROGRESS_SIGNATURE "(tttys)"
+#define LINK_SCAN_SIGNATURE "(ayttt)"
+#define LINK_GRANT_SIGNATURE "(taytttt)"
+#define LINK_ORDER_SIGNATURE "(" LINK_ID_SIGNATURE "yuaayayaayasa(say)tttuasasaqttsssuayb)"
+
+/* Conventions. X_append: 0 or negative errno; lines for people (detail, error, model ...) are made valid, single-line
+ * and short enough on the way. X_read: 1 when *ret was filled, 0 at the end of the array it is called in (nothing
+ * written), -EBADMSG or -ENOMEM. So an array is read by
+ *         sd_bus_message_enter_container(m, 'a', LINK_EXIT_SIGNATURE);
+ *         while ((r = exit_report_read(m, &e)) > 0) ...
+ *         sd_bus_message_exit_container(m); */
+
+/* ---- parts of messages ---------------------------------------------------------------------------------------- */
+
+/* The trailing a{sv}: an empty one, and passing over one of whatever content. The latter also insists that the message
+ * ends there. */
+int link_append_extra_empty(sd_bus_message *m);
+int link_skip_extra(sd_bus_message *m);
+
+/* ay of 16 bytes. A null id is refused on reading. */
+int link_append_id128(sd_bus_message *m, sd_id128_t id);
+int link_read_id128(sd_bus_message *m, sd_id128_t *ret);
+
+/* ay of at most max bytes; the pointer is into the message. */
+int link_read_bytes(sd_bus_message *m, size_t max, const void **ret, size_t *ret_size);
+
+/* s of at most max bytes without control characters; allocated. */
+int link_read_text(sd_bus_message *m, size_t max, char **ret);
+/* s, made valid UTF-8 in one line and cut at max bytes (at most LINK_TEXT_MAX); NULL is "". */
+int link_append_text(sd_bus_message *m, const char *s, size_t max);
+
 /* ---- identity -------------------------------------------------------------------------------------------------- */
 
-/* (ayusuu): which attempt of which executor. role is "" in no valid id. */
+/* Which attempt of which executor. role is "" in no valid id; job_uid is not null. */
 struct executor_id {
         sd_id128_t job_uid;
         uint32_t job;
@@ -60,6 +106,8 @@ int executor_id_read(sd_bus_message *m, struct executor_id *ret);
 bool executor_id_equal(const struct executor_id *a, const struct executor_id *b);
 
 /* ---- agent -> master: Hello(q major, q minor, s build, as features, a{sv}) -> struct welcome ------------------ */
+/* One-way messages are method calls with NO_REPLY_EXPECTED: a vtable marks them SD_BUS_VTABLE_METHOD_NO_REPLY, a sender
+ * uses sd_bus_message_set_expect_reply(m, false). */
 /* a{sv} of Hello: "bulk" b (this is the second connection, for files and logs), "node" s (must equal the
  * certificate's name). */
 
@@ -103,7 +151,7 @@ int inventory_append(sd_bus_message *m, const struct inventory *i);
 int inventory_read(sd_bus_message *m, struct inventory *ret);
 void inventory_done(struct inventory *i);
 
-/* (ayusuu)sstb: a unit that exists on the host. */
+/* A unit that exists on the host. */
 enum unit_state { UNIT_STARTING, UNIT_RUNNING, UNIT_STOPPING, _UNIT_STATE_MAX, _UNIT_STATE_INVALID = -22 };
 const char *unit_state_to_string(enum unit_state s);
 enum unit_state unit_state_from_string(const char *s);
@@ -164,6 +212,9 @@ struct scan_entry {
 int scan_entry_append(sd_bus_message *m, const struct scan_entry *e);
 int scan_entry_read(sd_bus_message *m, struct scan_entry *ret);
 void scan_entry_done(struct scan_entry *e);
+
+/* ---- agent -> master: Renew(ay csr, a{sv}) -> (ay cert, a{sv}) --------------------------------------------------- */
+/* PEM texts; csr at most LINK_CSR_MAX bytes. A new certificate of the same name, asked for with the old one. */
 
 /* ---- agent -> master, calls on the bulk connection -------------------------------------------------------------- */
 /* GetBundle(u uid, s sha256, t offset, u max, a{sv}) -> (t size, ay chunk, a{sv}) */

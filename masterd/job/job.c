@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs, roles, executors in memory. Invariant: role.n_state[] always is the count of its executors by state. */
+#include "masterd/job/job.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "lib/base/log.h"
+
+int text_set(char **field, const char *format, ...) {
+        char *text = NULL;
+        va_list ap;
+
+        if (format) {
+                va_start(ap, format);
+                if (vasprintf(&text, format, ap) < 0)
+                        text = NULL;
+                va_end(ap);
+                if (!text)
+                        return -ENOMEM;
+        }
+        free(*field);
+        *field = text;
+        return 0;
+}
+
+int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *spec, struct job **ret) {
+        _cleanup_(job_free_p) struct job *j = calloc(1, sizeof(*j));
+        struct executor *e;
+
+        if (!j) {
+                spec_free(spec);
+                return -ENOMEM;
+        }
+        j->spec = spec;
+        j->number = number;
+        j->uid = uid;
+        j->owner = owner;
+        j->attempt = 1;
+        j->n_executors = spec_executors(spec);
+        j->name = strdup(spec->name);
+        j->cwd = strdup(spec->cwd ? spec->cwd : "");
+        j->roles = calloc(spec->n_roles, sizeof(*j->roles));
+        j->executors = calloc(j->n_executors, sizeof(*j->executors));
+        if (!j->name || !j->cwd || !j->roles || !j->executors)
+                return -ENOMEM;
+        e = j->executors;
+        for (uint32_t i = 0; i < spec->n_roles; i++) {
+                struct role *r = j->roles + i;
+                r->spec = spec->roles + i;
+                r->executors = e;
+                r->n_state[EXECUTOR_PENDING] = r->spec->num;
+                for (uint32_t k = 0; k < r->spec->num; k++, e++) {
+                        e->job = j;
+                        e->role = i;
+                        e->index = k;
+                        e->memory_peak = e->cpu_usec = UINT64_MAX;
+                }
+        }
+        *ret = TAKE_PTR(j);
+        return 0;
+}
+
+struct job *job_free(struct job *j) {
+        if (!j)
+                return NULL;
+        for (uint32_t i = 0; j->executors && i < j->n_executors; i++) {
+                free(j->executors[i].ports);
+                free(j->executors[i].reason);
+                sd_event_source_disable_unref(j->executors[i].restart_timer);
+        }
+        for (size_t i = 0; i < j->n_secrets; i++) {
+                free(j->secrets[i].name);
+                explicit_bzero(j->secrets[i].data, j->secrets[i].size);
+                free(j->secrets[i].data);
+        }
+        for (char **p = j->env; p && *p; p++)
+                free(*p);
+        sd_event_source_disable_unref(j->limit_timer);
+        sd_event_source_disable_unref(j->grace_timer);
+        free(j->secrets);
+        free(j->env);
+        free(j->executors);
+        free(j->roles);
+        free(j->name);
+        free(j->cwd);
+        free(j->config);
+        free(j->reason);
+        free(j->first_error);
+        spec_free(j->spec);
+        free(j);
+        return NULL;
+}
+
+struct executor *job_executor(struct job *j, const char *role, uint32_t index) {
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                if (strcmp(j->spec->roles[i].name, role) == 0)
+                        return index < j->spec->roles[i].num ? j->roles[i].executors + index : NULL;
+        return NULL;
+}
+
+int job_transition(struct job *j, enum job_event event) {
+        enum job_state next = job_next(j->state, event);
+
+        if (next < 0)
+                return log_full(LOG_ERR, -EPROTO, &(struct log_fields){ .job = j->number },
+                                "Job %u: '%s' does not happen in state %s", j->number, job_event_to_string(event),
+                                job_state_to_string(j->state));
+        j->state = next;
+        return 0;
+}
+
+void executor_restore_state(struct executor *e, enum executor_state state) {
+        struct role *r = e->job->roles + e->role;
+
+        r->n_state[e->state]--;
+        e->state = state;
+        r->n_state[e->state]++;
+}
+
+int executor_transition(struct executor *e, enum executor_event event) {
+        enum executor_state next = executor_next(e->state, event);
+
+        if (next < 0)
+                return log_full(LOG_ERR, -EPROTO, &(struct log_fields){ .job = e->job->number },
+                                "Job %u %s/%u: '%s' does not happen in state %s", e->job->number, executor_role(e)->name,
+                                e->index, executor_event_to_string(event), executor_state_to_string(e->state));
+        executor_restore_state(e, next);
+        return 0;
+}
+
+int executor_again(struct executor *e) {
+        int r = executor_transition(e, EXECUTOR_EVENT_AGAIN);
+
+        if (r < 0)
+                return r;
+        e->restarts++;
+        e->job->roles[e->role].restarts++;
+        return 0;
+}
+
+void executor_set_gone(struct executor *e) {
+        struct role *r = e->job->roles + e->role;
+
+        if (e->gone)
+                return;
+        e->gone = true;
+        if (e->state == EXECUTOR_SUCCEEDED)
+                r->n_succeeded++;
+        else if (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST)
+                r->n_failed++;
+}
+
+uint32_t job_running(const struct job *j) {
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                n += j->roles[i].n_state[EXECUTOR_RUNNING];
+        return n;
+}
+
+uint32_t job_active(const struct job *j) {
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                for (enum executor_state s = EXECUTOR_PLACED; s <= EXECUTOR_STOPPING; s++)
+                        n += j->roles[i].n_state[s];
+        return n;
+}
+
+bool job_all_up(const struct job *j) {
+        for (size_t i = 0; i < j->spec->n_roles; i++) {
+                const struct role *r = j->roles + i;
+                uint32_t up = r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed;
+                uint32_t wanted = j->spec->schedule_policy == SCHEDULE_POLICY_GANG ? r->spec->num : r->spec->min_num;
+                if (up < wanted)
+                        return false;
+        }
+        return true;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry of nodes and their liveness: JOINING → READY ⇄ DRAINING, → SUSPECT → LOST → back as READY. Time is an
+ * argument; links and executors hang on the node but are somebody else's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-id128.h>
+#include <uthash.h>
+
+#include "lib/base/addr.h"
+#include "lib/wire/messages.h"
+
+enum node_state {
+        NODE_JOINING,  /* has a certificate, has not registered since this master came up */
+        NODE_READY,
+        NODE_DRAINING, /* takes nothing new; entered by maintenance, which is not built yet */
+        NODE_SUSPECT,
+        NODE_LOST,
+        _NODE_STATE_MAX,
+        _NODE_STATE_INVALID = -22,
+};
+
+enum node_event {
+        NODE_EVENT_REGISTERED,
+        NODE_EVENT_HEARD,   /* a heartbeat */
+        NODE_EVENT_SILENT,  /* nothing heard for SuspectSec */
+        NODE_EVENT_EXPIRED, /* nothing heard for LostSec, or declared dead */
+        _NODE_EVENT_MAX,
+};
+
+const char *node_state_to_string(enum node_state s);
+enum node_state node_state_from_string(const char *s);
+enum node_state node_next(enum node_state s, enum node_event e);
+
+struct link;
+struct executor;
+
+struct node {
+        char *name;
+        enum node_state state;
+        uint64_t epoch;           /* rises with each registration; stored */
+        char serial[41];          /* of its certificate */
+        sd_id128_t boot_id;
+        struct addr address;
+        struct inventory inventory;
+        char *version;            /* the agent's build */
+        uint64_t last_seen_boot;  /* CLOCK_BOOTTIME usec of the last sign of life; 0: none since start */
+        uint64_t last_seen_real;
+        uint32_t slot;            /* in the scheduler's arrays */
+        bool in_sched;
+        struct link *link, *bulk; /* NULL: not connected */
+        struct executor *executors; /* that hold resources here */
+        uint32_t n_executors;
+        struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, DRAINING, SUSPECT only */
+        bool live;
+        UT_hash_handle hh;
+};
+
+struct nodes {
+        struct node *by_name;
+        struct node *live_head; /* oldest sign of life; live_prev of it is the newest (utlist) */
+        uint32_t n;
+};
+
+/* The node of that name, or NULL. */
+struct node *nodes_get(struct nodes *n, const char *name);
+/* Creates it (JOINING) where it does not exist. -ENOMEM. */
+int nodes_add(struct nodes *n, const char *name, struct node **ret);
+/* Forgets and frees it. Executors and links must be gone. */
+void nodes_remove(struct nodes *n, struct node *node);
+void nodes_clear(struct nodes *n);
+
+/* A sign of life: O(1). */
+void nodes_heard(struct nodes *n, struct node *node, uint64_t now_boot, uint64_t now_real);
+/* No longer watched (LOST). */
+void nodes_unwatch(struct nodes *n, struct node *node);
+
+/* The node whose next deadline (suspect or lost) comes first, and when; NULL where none is watched. The order of signs of life
+ * is that of the LOST deadlines, and of the SUSPECT ones among those not suspect yet: both are heads of short runs. */
+struct node *nodes_next_deadline(struct nodes *n, uint64_t suspect_usec, uint64_t lost_usec, uint64_t *ret_when);

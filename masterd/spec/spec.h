@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job's configuration: JSON with upstream's names -> struct job_spec. Pure: no files, no clock, no bus.
+ * Strict: a key that nobody defined is an error; a key that means nothing here is a warning; a key of the
+ * schema that is not built yet is an error that says so. What comes out is complete (every default filled in)
+ * and within the bounds below, so whoever works from a job_spec checks nothing again.
+ * docs/man/primus-job.5.scd has every key. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/cleanup.h"
+#include "masterd/spec/diagnostics.h"
+
+#define SPEC_TEXT_MAX (4u << 20) /* bytes of configuration */
+#define SPEC_DEPTH_MAX 32u       /* nested objects and arrays */
+#define SPEC_ROLES_MAX 64u
+#define SPEC_EXECUTORS_MAX 100000u  /* of a job, all roles together */
+#define SPEC_STRING_MAX (64u << 10) /* bytes of one string: command, value of a variable */
+#define SPEC_NAME_MAX 128u          /* bytes of the job's name */
+#define SPEC_PATH_MAX 4095u
+#define SPEC_FILES_MAX 1024u
+#define SPEC_ENV_MAX 2048u            /* variables of the job, and of each role */
+#define SPEC_ENV_BYTES_MAX (1u << 20) /* names, values, argv of a role together with the job's */
+#define SPEC_ARGV_MAX 4096u
+#define SPEC_INPUTS_MAX 1024u
+#define SPEC_NODES_MAX 10000u
+#define SPEC_PORTS_MAX 64u
+#define SPEC_GPUS_MAX 64u
+#define SPEC_VCORES_MAX 4096u
+#define SPEC_MEMORY_MB_MAX (64u << 20)
+#define SPEC_FAILURES_MAX 1000000u
+#define SPEC_PIPE_MIN (4u << 10)
+#define SPEC_PIPE_MAX (1u << 20)
+
+/* Enums: zero is the default. X_to_string() gives the configuration's word (NULL outside the enum). */
+enum schedule_type {
+        SCHEDULE_GANG,
+        SCHEDULE_DYNAMIC,
+        _SCHEDULE_TYPE_MAX,
+        _SCHEDULE_TYPE_INVALID = -22
+};
+enum schedule_policy {
+        SCHEDULE_POLICY_GANG,    /* all roles start together or none */
+        SCHEDULE_POLICY_DYNAMIC, /* each executor as it fits; RUNNING once every role has min_num */
+        SCHEDULE_POLICY_ORDER,   /* role after role, see job_spec.order */
+        _SCHEDULE_POLICY_MAX,
+};
+enum input_policy {
+        INPUT_ENV,
+        INPUT_STREAMING,
+        _INPUT_POLICY_MAX,
+        _INPUT_POLICY_INVALID = -22
+};
+enum restart_type {
+        RESTART_ON_FAILURE,
+        RESTART_NEVER,
+        RESTART_ALWAYS,
+        _RESTART_TYPE_MAX,
+        _RESTART_TYPE_INVALID = -22
+};
+enum failure_policy {
+        FAILURE_FAIL_APP,     /* the job fails */
+        FAILURE_FAIL_ATTEMPT, /* this attempt of the job fails; the next of max_app_attempts begins */
+        FAILURE_NONE,         /* the executor stays failed, the job goes on */
+        _FAILURE_POLICY_MAX,
+        _FAILURE_POLICY_INVALID = -22,
+};
+enum failover_form {
+        FAILOVER_COMMON,
+        FAILOVER_HYBRID,
+        _FAILOVER_FORM_MAX
+};
+enum role_category {
+        ROLE_CATEGORY_UNKNOWN,
+        ROLE_CATEGORY_PS,
+        ROLE_CATEGORY_WORKER,
+        _ROLE_CATEGORY_MAX,
+        _ROLE_CATEGORY_INVALID = -22
+};
+/* The next three have the same order as those of lib/wire/messages.h. */
+enum spec_on_partition {
+        SPEC_PARTITION_REPLACE,
+        SPEC_PARTITION_STOP,
+        SPEC_PARTITION_WAIT,
+        _SPEC_PARTITION_MAX,
+        _SPEC_PARTITION_INVALID = -22
+};
+enum input_ack {
+        INPUT_ACK_LAG,
+        INPUT_ACK_EXIT,
+        INPUT_ACK_READ,
+        _INPUT_ACK_MAX,
+        _INPUT_ACK_INVALID = -22
+};
+enum input_mode {
+        INPUT_MODE_STDIN,
+        INPUT_MODE_RING,
+        INPUT_MODE_DESCRIPTOR,
+        _INPUT_MODE_MAX,
+        _INPUT_MODE_INVALID = -22
+};
+enum input_kind {
+        INPUT_KIND_NONE,
+        INPUT_KIND_FILE,
+        INPUT_KIND_KAFKA,
+        _INPUT_KIND_MAX
+};
+enum input_format {
+        INPUT_FORMAT_UNSET,
+        INPUT_FORMAT_TEXT,
+        INPUT_FORMAT_RAW,
+        INPUT_FORMAT_CUSTOM,
+        _INPUT_FORMAT_MAX
+};
+enum gpu_visibility {
+        GPU_VISIBILITY_JOB,
+        GPU_VISIBILITY_EXECUTOR,
+        _GPU_VISIBILITY_MAX,
+        _GPU_VISIBILITY_INVALID = -22
+};
+
+const char *schedule_type_to_string(enum schedule_type t);
+const char *schedule_policy_to_string(enum schedule_policy p); /* "gang", "dynamic", "order" */
+const char *input_policy_to_string(enum input_policy p);
+const char *restart_type_to_string(enum restart_type t);
+const char *failure_policy_to_string(enum failure_policy p);
+const char *role_category_to_string(enum role_category c);
+const char *spec_on_partition_to_string(enum spec_on_partition p);
+const char *input_ack_to_string(enum input_ack a);
+const char *input_mode_to_string(enum input_mode m);
+const char *gpu_visibility_to_string(enum gpu_visibility v);
+
+/* When an executor of a role ends. Only failures count (not successes, not stops that somebody asked for, not
+ * the loss of a host). The failure that brings the count of that (role, index) within failure_window to
+ * max_failure_times makes max_failure_policy apply; before that it is restarted as restart_type says. So 1
+ * means no restart. */
+struct failover_spec {
+        uint32_t form; /* enum failover_form; the same to us: evictions never count anyway */
+        anyway * / uint32_t restart_type; /* enum restart_type */
+        uint32_t max_failure_times;       /* >= 1; default 1 */
+        uint32_t max_failure_policy;      /* enum failure_policy */
+};
+
+/* Delay before the n-th restart in a row: n = 1 at once, then initial, doubling to max. Reset when the
+ * executor ran longer than max. */
+struct backoff_spec {
+        uint64_t initial_usec; /* default 1 s */
+        uint64_t max_usec;     /* default 60 s, >= initial */
+};
+
+struct role_spec {
+        char *name;         /* role_name_valid() */
+        uint32_t num;       /* >= 1 */
+        uint32_t min_num;   /* 1..num; default num */
+        uint32_t cpu_milli; /* thousandths of a core; 0: no reservation, no quota, shares by weight; default
+                               1000 */
+        uint64_t memory;    /* bytes; 0: no reservation, no limit; default 1 GiB */
+        uint32_t gpus;
+        uint32_t ports; /* to grant, >= 1; default 1 */
+        char *command;  /* run by bash -c; NULL where the configuration gave argv */
+        char **argv; /* NULL-ended, never empty: what is executed ({"/bin/bash", "-c", command} for a command)
+                      */
+        char **env;  /* NULL-ended NAME=VALUE, over the job's; never NULL */
+        size_t n_env;
+        char **nodes; /* NULL-ended: only on these hosts; empty: any. The job's where the role gives none. */
+        size_t n_nodes;
+        uint32_t input_policy;    /* enum input_policy */
+        uint32_t success_percent; /* of num that must succeed, rounded up; 0 (only when written): role not
+                                     required */
+        uint32_t max_per_node;    /* executors of the role on one host at most; 0: any number */
+        uint32_t per_node; /* exactly so many on each host used (num is a multiple); 0: not asked for */
+        uint32_t category; /* enum role_category */
+        uint64_t time_limit_usec; /* of one executor; UINT64_MAX: none */
+        struct failover_spec failover;
+};
+
+/* One place that data comes from. */
+struct input_spec {
+        char *name;         /* for people; default: its index */
+        char *path_pattern; /* absolute; glob(7) */
+        char *name_pattern; /* glob of file names below it; default "*" */
+        uint32_t format;    /* enum input_format: TEXT or RAW */
+};
+
+struct order_spec {
+        char *role;             /* name of a role, each at most once */
+        uint32_t schedule_type; /* enum schedule_type */
+};
+
+struct job_spec {
+        char *name;   /* default "job" */
+        char *queue;  /* default "default" */
+        char **files; /* NULL-ended; paths relative to the submitter's directory, or absolute; never NULL */
+        size_t n_files;
+        char **env; /* NULL-ended NAME=VALUE for every executor; never NULL */
+        size_t n_env;
+        uint32_t max_app_attempts; /* >= 1; default 1 */
+        uint32_t schedule_policy;  /* enum schedule_policy */
+        struct order_spec *order;  /* for SCHEDULE_POLICY_ORDER: every role exactly once */
+        size_t n_order;
+        struct role_spec *roles;
+        size_t n_roles; /* 1..SPEC_ROLES_MAX */
+
+        char *cwd;    /* absolute directory on every host, or NULL: the job's work directory */
+        char *output; /* pattern of a file for stdout and stderr (%j %r %i %a %n %%), or NULL: the journal
+                       */
+        char **nodes; /* NULL-ended; empty: any; never NULL */
+        size_t n_nodes;
+        uint32_t on_partition;    /* enum spec_on_partition */
+        uint32_t gpu_visibility;  /* enum gpu_visibility */
+        bool new_privileges;      /* false: NoNewPrivileges=yes */
+        uint64_t time_limit_usec; /* of the job from its first start; UINT64_MAX: none */
+        uint64_t stop_grace_usec; /* SIGTERM ... SIGKILL, also gracefulShutdownTimeoutMin; default 10 s */
+        itself * / uint64_t failure_window_usec; /* failures older than this are forgotten; UINT64_MAX
+                                                    (default): never */
+        struct backoff_spec backoff;
+
+        uint32_t input_kind; /* enum input_kind; NONE: no data */
+        struct input_spec *inputs;
+        size_t n_inputs;
+        uint32_t task_success_percent; /* stopPolicy: data is finished when so many per cent of tasks are;
+                                          default 100 */
+        uint32_t task_failed_percent;  /* the job fails when so many per cent of tasks have failed; default 50
+                                        */
+        uint32_t max_task_attempts;    /* default 2; only failures of the task count, not the loss of its
+                                          executor */
+        uint32_t max_tasks_per_worker; /* default 1 */
+        bool graceful_shutdown; /* true: after the last task the roles' own ends decide; false: end of data =
+                                   success */
+        uint64_t graceful_wait_usec; /* from end-of-file on stdin to the stop; default 30 min */
+        uint32_t input_mode;         /* enum input_mode: STDIN */
+        uint32_t input_ack;          /* enum input_ack */
+        uint64_t pipe_size;          /* bytes, default 1 MiB */
+};
+
+/* Reads a configuration. 0: *ret is the job (free with spec_free), d may hold warnings. -EBADMSG: d holds at
+ * least one error. -ENOMEM. d must be initialised ({}); it is added to. */
+int spec_parse(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d);
+struct job_spec *spec_free(struct job_spec *s);
+static inline void spec_free_p(struct job_spec **s) {
+        spec_free(*s);
+}
+
+/* The effective configuration: canonical JSON with every default written out, which spec_parse() reads back
+ * to an equal spec. Allocated. */
+int spec_effective(const struct job_spec *s, char **ret_json);
+
+/* The role of that name, or NULL. */
+const struct role_spec *spec_role(const struct job_spec *s, const char *name);
+
+/* Executors of all roles together. */
+uint32_t spec_executors(const struct job_spec *s);

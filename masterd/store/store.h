@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What masterd keeps on disk, in domain records. Rule of use: record, then act.
+ *
+ *     store_put_executor(s, &executor);          // any number of records of one step
+ *     store_put_event(s, &event);
+ *     r = store_commit(s, send_start_order, order);   // ends the batch
+ *
+ * Nothing here blocks: a thread of the store owns the database; what gathers while it waits for the disk is
+ * its next transaction. The effect is called from the event loop once the batch (and all before it) is
+ * durable, in the order of store_commit(). A batch is written entirely or not at all.
+ *
+ * Records passed in are copied, also everything they point to. Records passed to callbacks are valid during
+ * the call only. A string that is NULL is stored as "". Times are CLOCK_REALTIME microseconds, 0: not yet. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+#include <systemd/sd-id128.h>
+
+#define STORE_PORTS_MAX 64u
+#define STORE_JOB_NONE 0u /* as the job of an event: one of the cluster */
+
+struct store;
+
+/* Bytes that need not be text. */
+struct store_bytes {
+        const void *data;
+        size_t size;
+};
+
+/* The large part of a job, written once. */
+struct job_body_record {
+        struct store_bytes config;   /* effective configuration, JSON */
+        struct store_bytes original; /* as submitted */
+        struct store_bytes options;  /* the other arguments of Submit, in whatever form the caller likes */
+        struct store_bytes cwd;      /* path, or empty */
+        struct store_bytes env;      /* NAME=VALUE, each ended by NUL */
+        struct store_bytes warnings; /* one line each, ended by \n */
+        const char *bundle;          /* sha256 in hex, or "" */
+};
+
+struct job_record {
+        uint32_t number;
+        sd_id128_t uid;
+        uint32_t owner; /* uid of the submitter */
+        const char *name;
+        uint8_t state; /* the job machine's enum */
+        uint32_t attempt;
+        uint64_t submitted_real, started_real;
+        uint64_t ended_real; /* 0: the job is active */
+        const char *reason;
+        const char *first_error;
+        uint32_t exit_status; /* 0, 1, 3, 255 as in Master1 */
+        struct store_bytes
+                state_data; /* small state of the job machine (counters, stop requested ...), its own form */
+        const struct job_body_record
+                *body;       /* put: NULL leaves what is stored; loaded: NULL where not asked for */
+        uint64_t last_event; /* loaded only: highest event number, 0: none */
+};
+
+struct executor_record {
+        uint32_t job;
+        const char *role;
+        uint32_t index, attempt;
+        uint8_t state; /* the executor machine's enum */
+        const char *node;
+        uint32_t rank;
+        uint16_t ports[STORE_PORTS_MAX];
+        uint32_t n_ports;
+        const char *gpus; /* uuids, space-separated */
+        sd_id128_t invocation;
+        uint64_t term, epoch; /* under which it was ordered */
+        uint64_t placed_real, started_real, ended_real;
+        const char *result, *code; /* as struct exit_report */
+        int32_t status;
+        bool stop_requested;
+        uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
+        const char *reason;                                /* one line for people: why it ended */
+};
+
+struct event_record {
+        uint32_t job;
+        uint64_t seq; /* counts up from 1 within the job; the caller counts */
+        uint64_t time_real;
+        const char *kind; /* "executor-failed" ... */
+        const char *role; /* "": the job */
+        uint32_t index;
+        const char *text;
+};
+
+struct node_record {
+        const char *name;
+        const char *serial; /* of its certificate, hex */
+        uint64_t epoch;
+        const char *boot_id;
+        uint8_t state;       /* the registry's enum */
+        const char *address; /* addr_format() */
+        uint32_t cpus;
+        uint64_t memory;
+        uint64_t joined_real, seen_real;
+        struct store_bytes inventory; /* the registry's own form */
+};
+
+struct token_record {
+        uint8_t id[8];
+        uint8_t secret_hash[32];
+        uint32_t uses_left;
+        uint64_t expires_real;
+        const char *from; /* CIDR, or "" */
+        uint32_t creator; /* uid */
+};
+
+struct revoked_record {
+        const char *serial; /* hex */
+        const char *node;
+        uint64_t revoked_real,
+                not_after_real; /* forgotten by store_prune() when the certificate has expired */
+};
+
+/* One data source of a job and how far it is scanned and granted. */
+struct source_record {
+        uint32_t job, source;
+        bool scanned;              /* complete */
+        struct store_bytes cursor; /* of the scan */
+        uint64_t tasks;            /* made so far */
+        uint64_t granted;          /* high-water mark: tasks below it may have been granted */
+        const char *error;
+};
+
+struct task_record {
+        uint32_t job;
+        uint64_t task;
+        uint32_t source;
+        struct store_bytes path;
+        uint64_t size, mtime_nsec, inode;
+        uint8_t state; /* the task table's enum */
+        uint64_t acked;
+        uint32_t attempts;
+        const char *error;
+};
+
+/* What changes about a task. */
+struct task_progress_record {
+        uint32_t job;
+        uint64_t task;
+        uint8_t state;
+        uint64_t acked;
+        uint32_t attempts;
+        const char *error;
+};
+
+struct secret_record {
+        uint32_t job;
+        const char *name;
+        struct store_bytes data;
+};
+
+/* ---- opening and closing
+ * ---------------------------------------------------------------------------------------- */
+
+struct store_limits {
+        size_t queue_bytes; /* store_full() from here on; store_commit() refuses at four times as much */
+        uint32_t queue_records;
+        uint64_t retry_usec; /* how long a full disk is waited for before commits fail */
+};
+
+/* Opens or creates the database (mode 0600) and brings it to this version: each migration is one transaction
+ * behind a backup
+ * ("PATH.vN.bak"). limits may be NULL for the defaults (64 MiB, 100,000 records, 30 s). Errors are logged
+ * with what to do: -EBUSY another masterd has it open, -EPROTONOSUPPORT it is newer than this program,
+ * -EUCLEAN it is damaged, -EMEDIUMTYPE it is no store of Primus, or what the file system says. */
+int store_open(const char *path, sd_event *event, const struct store_limits *limits, struct store **ret);
+
+/* Writes what was committed, calls the effects and answers that are still due, closes. A batch that was not
+ * committed is dropped. NULL is fine; not to be called from an effect. */
+void store_close(struct store *s);
+void store_close_p(struct store **s);
+
+/* ---- reading before the loop runs: only until the first store_commit() or store_query_...(), then -EBUSY
+ * ---------- */
+/* A callback returns 0 to go on, or a negative errno, which ends the load and is returned. Rows come in the
+ * order of their keys. */
+
+typedef int (*store_load_job_t)(void *userdata, const struct job_record *r);
+typedef int (*store_load_executor_t)(void *userdata, const struct executor_record *r);
+typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
+typedef int (*store_load_token_t)(void *userdata, const struct token_record *r);
+typedef int (*store_load_revoked_t)(void *userdata, const struct revoked_record *r);
+typedef int (*store_load_source_t)(void *userdata, const struct source_record *r);
+typedef int (*store_load_task_t)(void *userdata, const struct task_record *r);
+typedef int (*store_load_secret_t)(void *userdata, const struct secret_record *r);
+
+int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback,
+                    void *userdata); /* with body */
+/* The next four: of active jobs only; all attempts of an executor. */
+int store_load_executors(struct store *s, store_load_executor_t callback, void *userdata);
+int store_load_sources(struct store *s, store_load_source_t callback, void *userdata);
+int store_load_tasks(struct store *s, store_load_task_t callback, void *userdata);
+int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata);
+int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata);
+int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
+int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
+
+/* A small named value (cluster id, term ...), allocated with a NUL behind it. -ENOENT: never set. */
+int store_load_meta(struct store *s, const char *key, void **ret, size_t *ret_size);
+/* Highest event number of a job (or STORE_JOB_NONE), 0: none. */
+int store_load_last_event(struct store *s, uint32_t job, uint64_t *ret);
+
+/* ---- writing
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* The next job's number. Counts up, never reused once store_put_job() of it is durable. 0: there are no more.
+ */
+uint32_t store_next_job(struct store *s);
+
+/* Each adds to the open batch; the record replaces the one of the same key. Running out of memory is
+ * remembered and reported by store_commit(). */
+void store_put_job(struct store *s, const struct job_record *r); /* key: number */
+void store_put_executor(struct store *s,
+                        const struct executor_record *r);                /* key: job, role, index, attempt */
+void store_put_event(struct store *s, const struct event_record *r);     /* key: job, seq */
+void store_put_node(struct store *s, const struct node_record *r);       /* key: name */
+void store_put_token(struct store *s, const struct token_record *r);     /* key: id */
+void store_put_revoked(struct store *s, const struct revoked_record *r); /* key: serial */
+void store_put_source(struct store *s, const struct source_record *r);   /* key: job, source */
+void store_put_task(struct store *s, const struct task_record *r);       /* key: job, task */
+void store_put_task_progress(struct store *s, const struct task_progress_record *r);
+void store_put_secret(struct store *s, const struct secret_record *r); /* key: job, name */
+void store_set_meta(struct store *s, const char *key, const void *data, size_t size);
+
+void store_delete_job(struct store *s, uint32_t number);  /* and all that belongs to it */
+void store_delete_secrets(struct store *s, uint32_t job); /* overwritten with zeros on disk */
+void store_delete_tasks(struct store *s, uint32_t job);   /* and sources */
+void store_delete_node(struct store *s, const char *name);
+void store_delete_token(struct store *s, const uint8_t id[static 8]);
+
+/* Deletes up to 200 jobs, oldest first, that ended before older_than_real and are not among the keep_newest
+ * newest; and revocations and tokens that expired before now_real. To be called now and then. */
+void store_prune(struct store *s, uint64_t older_than_real, uint32_t keep_newest, uint64_t now_real);
+
+/* error 0: the batch is durable. Negative: it is not, and neither will be anything committed later (-ENOSPC,
+ * -EIO ...): what is in memory is ahead of the disk, so the daemon should stop and begin again from what is
+ * stored. */
+typedef void (*store_effect)(void *userdata, int error);
+
+/* Ends the batch; also an empty one (a barrier). effect may be NULL. 0; or, with the batch dropped and the
+ * effect not called: -ENOMEM (out of memory here or in a put), -ENOBUFS (the queue is at four times its
+ * limit), -ESHUTDOWN (closing). */
+int store_commit(struct store *s, store_effect effect, void *userdata);
+
+/* Drops the open batch. */
+void store_abandon(struct store *s);
+
+/* Whether new work should be refused: the queue is over its limits, or the disk is full. */
+bool store_full(const struct store *s);
+
+struct store_stats {
+        size_t queue_bytes;
+        uint32_t queue_records;
+        uint64_t transactions, records; /* durable since opening */
+        uint64_t commit_usec_max;       /* longest transaction since the last call */
+        int trouble;                    /* negative errno while the disk refuses, or 0 */
+};
+void store_get_stats(struct store *s, struct store_stats *ret);
+
+/* ---- history: read by the store's thread behind everything committed before, answered in the loop
+ * ----------------- */
+/* error 0, or negative with n = 0. Return values: 0, -ENOMEM, -ENOBUFS, -ESHUTDOWN. */
+
+struct store_job_filter {
+        bool all; /* also ended ones */
+        bool by_owner;
+        uint32_t owner;
+        int state;       /* -1: any */
+        uint32_t before; /* only numbers below; 0: any */
+        uint32_t limit;  /* 0: 1000; at most 10,000 */
+};
+
+typedef void (*store_jobs_t)(void *userdata, int error, const struct job_record *jobs, size_t n);
+typedef void (*store_executors_t)(void *userdata, int error, const struct executor_record *executors,
+                                  size_t n);
+typedef void (*store_events_t)(void *userdata, int error, const struct event_record *events, size_t n);
+
+/* One job with its body; n = 0 where there is none of that number. */
+int store_query_job(struct store *s, uint32_t number, store_jobs_t callback, void *userdata);
+/* Newest first, without bodies. */
+int store_query_jobs(struct store *s, const struct store_job_filter *filter, store_jobs_t callback,
+                     void *userdata);
+/* Executors of a job, the latest attempt of each or all, at most limit (0: 100,000). */
+int store_query_executors(struct store *s, uint32_t job, bool all_attempts, uint32_t limit,
+                          store_executors_t callback, void *userdata);
+/* Events behind number after, at most limit (0: 10,000). */
+int store_query_events(struct store *s, uint32_t job, uint64_t after, uint32_t limit, store_events_t callback,
+                       void *userdata);

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Round trips of every struct over a sealed sd-bus message, and what readers refuse. */
+#include "lib/wire/messages.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "lib/base/cleanup.h"
+
+static sd_bus *bus;
+static int other_end;
+
+static int setup(void **state) {
+        int fds[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+                return -1;
+        other_end = fds[1];
+        if (sd_bus_new(&bus) < 0 || sd_bus_set_fd(bus, fds[0], fds[0]) < 0 || sd_bus_start(bus) < 0)
+                return -1;
+        return 0;
+}
+
+static int teardown(void **state) {
+        sd_bus_close_unref(bus);
+        close(other_end);
+        return 0;
+}
+
+static sd_bus_message *message(void) {
+        sd_bus_message *m = NULL;
+        assert_true(sd_bus_message_new_method_call(bus, &m, NULL, LINK_PATH, LINK_INTERFACE, "Test") >= 0);
+        return m;
+}
+
+static void seal(sd_bus_message *m) {
+        assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
+        assert_true(sd_bus_message_rewind(m, true) >= 0);
+}
+
+#define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
+
+static const struct executor_id sample_id = {
+        .job_uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b, 0c, 0d, 0e, 0f, 10),
+        .job = 418,
+        .role = "worker",
+        .index = 3,
+        .attempt = 2,
+};
+
+static void test_id(void **state) {
+        _cleanup_message_ sd_bus_message *m = message();
+        assert_int_equal(executor_id_append(m, &sample_id), 0);
+        assert_true(link_append_extra_empty(m) >= 0);
+        seal(m);
+        assert_string_equal(sd_bus_message_get_signature(m, true), LINK_ID_SIGNATURE "a{sv}");
+        struct executor_id id;
+        assert_int_equal(executor_id_read(m, &id), 1);
+        assert_true(executor_id_equal(&id, &sample_id));
+        assert_int_equal(link_skip_extra(m), 1);
+
+        struct executor_id other = sample_id;
+        other.attempt++;
+        assert_false(executor_id_equal(&other, &sample_id));
+        _cleanup_message_ sd_bus_message *bad = message();
+        other.role[0] = '\0';
+        assert_int_equal(executor_id_append(bad, &other), -EINVAL);
+}
+
+static void test_id_refused(void **state) {
+        static const uint8_t uid[17] = { 1, 2, 3 };
+        static const struct {
+                size_t n;
+                const char *role;
+                uint32_t attempt;
+        } table[] = {
+                { 15, "worker", 1 },
+                { 17, "worker", 1 },
+                { 0, "worker", 1 },
+                { 16, "", 1 },
+                { 16, "../x", 1 },
+                { 16, "worker", 0 },
+                { 16, "a123456789012345678901234567890123456789", 1 },
+        };
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_message_ sd_bus_message *m = message();
+                assert_true(sd_bus_message_open_container(m, 'r', "ayusuu") >= 0);
+                assert_true(sd_bus_message_append_array(m, 'y', uid, table[i].n) >= 0);
+                assert_true(sd_bus_message_append(m, "usuu", 1, table[i].role, 0, table[i].attempt) >= 0);
+                assert_true(sd_bus_message_close_container(m) >= 0);
+                seal(m);
+                struct executor_id id = { .job = 99 };
+                assert_int_equal(executor_id_read(m, &id), -EBADMSG);
+                assert_int_equal(id.job, 99);
+        }
+        /* Another type, and nothing at all. */
+        _cleanup_message_ sd_bus_message *m = message(), *empty = message();
+        assert_true(sd_bus_message_append(m, "s", "worker") >= 0);
+        seal(m);
+        seal(empty);
+        struct executor_id id;
+        assert_int_equal(executor_id_read(m, &id), -EBADMSG);
+        assert_int_equal(executor_id_read(empty, &id), -EBADMSG);
+}
+
+static void test_extra(void **state) {
+        _cleanup_message_ sd_bus_message *m = message(), *more = message(), *none = message();
+        assert_true(sd_bus_message_append(m, "a{sv}", 2, "later", "s", "x", "nested", "a(si)", 1, "y", 3) >=
+                    0);
+        seal(m);
+        assert_int_equal(link_skip_extra(m), 1);
+        assert_true(sd_bus_message_append(more, "a{sv}u", 0, 7) >= 0);
+        seal(more);
+        assert_int_equal(link_skip_extra(more), -EBADMSG);
+        seal(none);
+        assert_int_equal(link_skip_extra(none), -EBADMSG);
+}
+
+static void test_text(void **state) {
+        char longer[3000];
+        memset(longer, 'x', sizeof longer - 1);
+        longer[sizeof longer - 1] = '\0';
+        _cleanup_message_ sd_bus_message *m = message();
+        assert_true(link_append_text(m, "a\x1b[31m\tb\xff\n\xc2\x9b!", LINK_TEXT_MAX) >= 0);
+        assert_true(link_append_text(m, longer, 5000) >= 0);
+        assert_true(link_append_text(m, "h\xc3\xa9h\xc3\xa9", 5) >= 0);
+        assert_true(link_append_text(m, NULL, 5) >= 0);
+        assert_true(sd_bus_message_append(m, "ss", "two\nlines", "toolong") >= 0);
+        seal(m);
+        _cleanup_free_ char *a = NULL, *b = NULL, *c = NULL, *d = NULL;
+        assert_int_equal(link_read_text(m, LINK_TEXT_MAX, &a), 1);
+        assert_string_equal(a, "a?[31m?b?\?\?\?!");
+        assert_int_equal(link_read_text(m, LINK_TEXT_MAX, &b), 1);
+        assert_int_equal(strlen(b), LINK_TEXT_MAX);
+        assert_int_equal(link_read_text(m, LINK_TEXT_MAX, &c), 1);
+        assert_string_equal(c, "h\xc3\xa9h");
+        assert_int_equal(link_read_text(m, LINK_TEXT_MAX, &d), 1);
+        assert_string_equal(d, "");
+        char *none = NULL;
+        assert_int_equal(link_read_text(m, LINK_TEXT_MAX, &none), -EBADMSG);
+        assert_int_equal(link_read_text(m, 6, &none), -EBADMSG);
+        assert_null(none);
+}
+
+static void test_welcome(void **state) {
+        const struct welcome w = { .major = 1,
+                                   .minor = 2,
+                                   .build = (char *)"primus 0.1",
+                                   .cluster = sample_id.job_uid,
+                                   .term = 7,
+                                   .epoch = 9,
+                                   .heartbeat_usec = 1000000,
+                                   .lost_usec = 60000000,
+                                   .spread_usec = 5 };
+        _cleanup_message_ sd_bus_message *m = message(), *bad = message();
+        assert_true(welcome_append(m, &w) >= 0);
+        seal(m);
+        assert_string_equal(sd_bus_message_get_signature(m, true), LINK_WELCOME_SIGNATURE);
+        _cleanup_(welcome_done) struct welcome o = {};
+        assert_int_equal(welcome_read(m, &o), 1);
+        assert_int_equal(o.minor, 2);
+        assert_string_equal(o.build, w.build);
+        assert_true(sd_id128_equal(o.cluster, w.cluster));
+        assert_true(o.term == 7 && o.epoch == 9 && o.heartbeat_usec == 1000000 && o.lost_usec == 60000000);
+        assert_true(o.spread_usec == 5);
+
+        assert_true(sd_bus_message_append(bad, "(qqsayttttt)", 1, 0, "b", 3, 1, 2, 3, (uint64_t)1,
+                                          (uint64_t)1, (uint64_t)1, (uint64_t)1, (uint64_t)1) >= 0);
+        seal(bad);
+        struct welcome untouched = {};
+        assert_int_equal(welcome_read(bad, &untouched), -EBADMSG);
+        assert_null(untouched.build);
+}
+
+static struct inventory sample_inventory(struct gpu_info *gpus, size_t n) {
+        return (struct inventory){ .hostname = (char *)"n1",
+                                   .kernel = (char *)"6.1.0",
+                                   .os = (char *)"Debian GNU/Linux 12 (bookworm)",
+                                   .cpus = 64,
+                                   .memory = UINT64_C(1) << 40,
+                                   .gpus = gpus,
+                                   .n_gpus = n,
+                                   .port_first = 30000,
+                                   .port_last = 30999,
+                                   .allow_root = true,
+                                   .controllers = true,
+                                   .address = {
+                                           .family = AF_INET6, .bytes = { 0x20, 1, 0xd, 0xb8 }, .port = 0 } };
+}
+
+static void test_inventory(void **state) {
+        struct gpu_info gpus[2] = {
+                { .uuid = (char *)"GPU-1",
+                  .model = (char *)"H200",
+                  .memory = 141,
+                  .nodes = (char *)"/dev/nvidia0" },
+                { .uuid = (char *)"GPU-2" },
+        };
+        struct inventory i = sample_inventory(gpus, 2);
+        _cleanup_message_ sd_bus_message *m = message();
+        assert_true(inventory_append(m, &i) >= 0);
+        seal(m);
+        assert_string_equal(sd_bus_message_get_signature(m, true), LINK_INVENTORY_SIGNATURE);
+        _cleanup_(inventory_done) struct inventory o = {};
+        assert_int_equal(inventory_read(m, &o), 1);
+        assert_string_equal(o.os, i.os);
+        assert_int_equal(o.cpus, 64);
+        assert_int_equal(o.n_gpus, 2);
+        assert_string_equal(o.gpus[0].nodes, "/dev/nvidia0");
+        assert_string_equal(o.gpus[1].model, "");
+        assert_true(o.allow_root && o.controllers && o.port_first == 30000 && o.port_last == 30999);
+        assert_true(addr_equal(&o.address, &i.address));
+
+        struct gpu_info many[LINK_GPUS_MAX + 1];
+        for (size_t n = 0; n < ELEMENTSOF(many); n++)
+                many[n] = gpus[0];
+        struct inventory big = sample_inventory(many, ELEMENTSOF(many));
+        _cleanup_message_ sd_bus_message *refused = message();
+        assert_int_equal(inventory_append(refused, &big), -E2BIG);
+        struct inventory reversed = sample_inventory(NULL, 0);
+        reversed.port_last = 1;
+        assert_int_equal(inventory_append(refused, &reversed), -EINVAL);
+}
+
+/* A message of the right signature that an honest sender would not make. */
+static int hostile_inventory(size_t n_gpus, uint32_t cpus, uint16_t first, uint16_t last, uint8_t family,
+                             size_t n_address) {
+        static const uint8_t address[20] = {};
+        _cleanup_message_ sd_bus_message *m = message();
+        assert_true(sd_bus_message_open_container(m, 'r', "sssuta(ssts)qqbb(yayq)") >= 0);
+        assert_true(sd_bus_message_append(m, "sssut", "h", "k", "o", cpus, (uint64_t)1) >= 0);
+        assert_true(sd_bus_message_open_container(m, 'a', "(ssts)") >= 0);
+        for (size_t i = 0; i < n_gpus; i++)
+                assert_true(sd_bus_message_append(m, "(ssts)", "GPU", "m", (uint64_t)0, "") >= 0);
+        assert_true(sd_bus_message_close_container(m) >= 0);
+        assert_true(sd_bus_message_append(m, "qqbb", first, last, 0, 0) >= 0);
+        assert_true(sd_bus_message_open_container(m, 'r', "yayq") >= 0);
+        assert_true(sd_bus_message_append(m, "y", family) >= 0);
+        assert_true(sd_bus_message_append_array(m, 'y', address, n_address) >= 0);
+        assert_true(sd_bus_message_append(m, "q", 0) >= 0);
+        assert_true(sd_bus_message_close_container(m) >= 0);
+        assert_true(sd_bus_message_close_container(m) >= 0);
+        seal(m);
+        _cleanup_(inventory_done) struct inventory o = {};
+        return inventory_read(m, &o);
+}
+
+static void test_inventory_refused(void **state) {
+        assert_int_equal(hostile_inventory(LINK_GPUS_MAX, 1, 0, 0, 4, 4), 1);
+        assert_int_equal(hostile_inventory(LINK_GPUS_MAX + 1, 1, 0, 0, 4, 4), -EBADMSG);
+        assert_int_equal(hostile_inventory(0, 0, 0, 0, 4, 4), -EBADMSG);
+        assert_int_equal(hostile_inventory(0, 1000000, 0, 0, 4, 4), -EBADMSG);
+        assert_int_equal(hostile_inventory(0, 1, 10, 5, 4, 4), -EBADMSG);
+        assert_int_equal(hostile_inventory(0, 1, 0, 5, 4, 4), -EBADMSG);
+        assert_int_equal(hostile_inventory(0, 1, 0, 0, 4, 16), -EBADMSG);
+        assert_int_equal(hostile_inventory(0, 1, 0, 0, 6, 20), -EBADMSG);
+        assert_int_equal(hostile_inventory(0, 1, 0, 0, 5, 4), -EBADMSG);
+        assert_int_equal(hostile_inventory(0, 1, 0, 0, 0, 0), 1);
+}
+
+static void test_units(void **state) {
+        struct unit_report u = { .id = sample_id,
+                                 .state = UNIT_RUNNING,
+                                 .invocation = sample_id.job_uid,
+                                 .started_real = 12,
+                                 .stop_requested = true };
+        _cleanup_message_ sd_bus_message *m = message(), *bad = message();
+        assert_true(sd_bus_message_open_container(m, 'a', LINK_UNIT_SIGNATURE) >= 0);
+        for (uint32_t i = 0; i < 3; i++) {
+                u.id.index = i;
+                u.state = (enum unit_state)i;
+                assert_true(unit_report_append(m, &u) >= 0);
+        }
+        assert_true(sd_bus_message_close_container(m) >= 0);
+        seal(m);
+        assert_true(sd_bus_message_enter_container(m, 'a', LINK_UNIT_SIGNATURE) > 0);
+        struct unit_report o;
+        uint32_t n = 0;
+        int r;
+        while ((r = unit_report_read(m, &o)) > 0) {
+                assert_int_equal(o.id.index, n);
+                assert_int_equal(o.state, n);
+                assert_true(o.stop_requested && o.started_real == 12);
+                n++;
+        }
+        assert_int_equal(r, 0);
+        assert_int_equal(n, 3);
+        assert_true(sd_bus_message_exit_container(m) >= 0);
+
+        assert_true(sd_bus_message_open_container(bad, 'r', LINK_ID_SIGNATURE "saytb") >= 0);
+        assert_true(executor_id_append(bad, &sample_id) >= 0);
+        assert_true(sd_bus_message_append(bad, "s", "dancing") >= 0);
+        assert_true(link_append_id128(bad, sample_id.job_uid) >= 0);
+        assert_true(sd_bus_message_append(bad, "tb", (uint64_t)1, 0) >= 0);
+        assert_true(sd_bus_message_close_container(bad) >= 0);
+        seal(bad);
+        assert_int_equal(unit_report_read(bad, &o), -EBADMSG);
+}
+
+static void test_exit(void **state) {
+        const struct exit_report e = { .id = sample_id,
+                                       .invocation = sample_id.job_uid,
+                                       .result = "oom-kill",
+                                       .code = "killed",
+                                       .status = 9,
+                                       .stop_local = true,
+                                       .started_real = 1,
+                                       .ended_real = 2,
+                                       .memory_peak = UINT64_MAX,
+                                       .cpu_usec = 4,
+                                       .io_read = 5,
+                                       .io_write = 6,
+                                       .oom_kills = 7,
+                                       .detail = (char *)"line one\nline two" };
+        _cleanup_message_ sd_bus_message *m = message(), *bad = message();
+        assert_true(exit_report_append(m, &e) >= 0);
+        seal(m);
+        assert_string_equal(sd_bus_message_get_signature(m, true), LINK_EXIT_SIGNATURE);
+        _cleanup_(exit_report_done) struct exit_report o = {};
+        assert_int_equal(exit_report_read(m, &o), 1);
+        assert_string_equal(o.result, "oom-kill");
+        assert_string_equal(o.code, "killed");
+        assert_true(o.status == 9 && !o.stop_requested && o.stop_local && o.memory_peak == UINT64_MAX);
+        assert_true(o.cpu_usec == 4 && o.io_read == 5 && o.io_write == 6 && o.oom_kills == 7 &&
+                    o.ended_real == 2);
+        assert_string_equal(o.detail, "line one?line two");
+
+        struct exit_report none = e;
+        none.result[0] = '\0';
+        assert_int_equal(exit_report_append(bad, &none), -EINVAL);
+}
+
+static void test_exit_refused(void **state) {
+        static const char *const results[] = { "", "a-result-that-is-longer-than-the-struct-holds",
+                                               "esc\x1b[0m" };
+        for (size_t i = 0; i < ELEMENTSOF(results); i++) {
+                _cleanup_message_ sd_bus_message *m = message();
+                assert_true(sd_bus_message_open_container(m, 'r', LINK_ID_SIGNATURE "ayssibbttttttts") >= 0);
+                assert_true(executor_id_append(m, &sample_id) >= 0);
+                assert_true(link_append_id128(m, sample_id.job_uid) >= 0);
+                assert_true(sd_bus_message_append(m, "ssibbttttttts", results[i], "", 0, 0, 0, (uint64_t)0,
+                                                  (uint64_t)0, (uint64_t)0, (uint64_t)0, (uint64_t)0,
+                                                  (uint64_t)0, (uint64_t)0, "detail") >= 0);
+                assert_true(sd_bus_message_close_container(m) >= 0);
+                seal(m);
+                struct exit_report o = {};
+                assert_int_equal(exit_report_read(m, &o), -EBADMSG);
+                assert_null(o.detail);
+        }
+}
+
+static void test_progress(void **state) {
+        const struct task_progress p = { .task = 5,
+                                         .read = 100,
+                                         .acked = 40,
+                                         .state = TASK_FAILED,
+                                         .error = (char *)"changed while it was read" };
+        _cleanup_message_ sd_bus_message *m = message(), *bad = message(), *ahead = message();
+        assert_true(task_progress_append(m, &p) >= 0);
+        seal(m);
+        assert_string_equal(sd_bus_message_get_signature(m, true), LINK_PROGRESS_SIGNATURE);
+        _cleanup_(task_progress_done) struct task_progress o = {};
+        assert_int_equal(task_progress_read(m, &o), 1);
+        assert_true(o.task == 5 && o.read == 100 && o.acked == 40 && o.state == TASK_FAILED);
+        assert_string_equal(o.error, p.error);
+
+        struct task_progress x = {};
+        assert_true(sd_bus_message_append(bad, "(tttys)", (uint64_t)1, (uint64_t)1, (uint64_t)1, 77, "") >=
+                    0);
+        seal(bad);
+        assert_int_equal(task_progress_read(bad, &x), -EBADMSG);
+        assert_true(sd_bus_message_append(ahead, "(tttys)", (uint64_t)1, (uint64_t)1, (uint64_t)2, 0, "") >=
+                    0);
+        seal(ahead);
+        assert_int_equal(task_progress_read(ahead, &x), -EBADMSG);
+}
+
+static void test_scan_and_grant(void **state) {
+        const struct scan_entry e = {
+                .path = (char *)"/data/\xff\xfe.csv", .size = 3, .mtime_nsec = 4, .inode = 5
+        };
+        const struct task_grant g = {
+                .task = 9, .path = e.path, .offset = 2, .size = 3, .mtime_nsec = 4, .inode = 5
+        };
+        _cleanup_message_ sd_bus_message *m = message();
+        assert_true(scan_entry_append(m, &e) >= 0);
+        assert_true(task_grant_append(m, &g) >= 0);
+        seal(m);
+        assert_string_equal(sd_bus_message_get_signature(m, true), LINK_SCAN_SIGNATURE LINK_GRANT_SIGNATURE);
+        _cleanup_(scan_entry_done) struct scan_entry eo = {};
+        _cleanup_(task_grant_done) struct task_grant go = {};
+        assert_int_equal(scan_entry_read(m, &eo), 1);
+        assert_int_equal(task_grant_read(m, &go), 1);
+        assert_string_equal(eo.path, e.path);
+        assert_true(eo.size == 3 && eo.mtime_nsec == 4 && eo.inode == 5);
+        assert_string_equal(go.path, e.path);
+        assert_true(go.task == 9 && go.offset == 2 && go.size == 3 && go.inode == 5);
+
+        static const struct {
+                size_t n;
+                uint64_t offset;
+        } table[] = { { 0, 0 }, { LINK_PATH_MAX + 1, 0 }, { 3, 0 }, { 1, 2 } };
+        char path[LINK_PATH_MAX + 2];
+        memset(path, 'p', sizeof path);
+        path[1] = '\0'; /* a NUL inside all but the one of a single byte */
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_message_ sd_bus_message *bad = message();
+                assert_true(sd_bus_message_open_container(bad, 'r', "taytttt") >= 0);
+                assert_true(sd_bus_message_append(bad, "t", (uint64_t)1) >= 0);
+                assert_true(sd_bus_message_append_array(bad, 'y', path, table[i].n) >= 0);
+                assert_true(sd_bus_message_append(bad, "tttt", table[i].offset, (uint64_t)1, (uint64_t)1,
+                                                  (uint64_t)1) >= 0);
+                assert_true(sd_bus_message_close_container(bad) >= 0);
+                seal(bad);
+                struct task_grant o = {};
+                assert_int_equal(task_grant_read(bad, &o), -EBADMSG);
+        }
+}
+
+static struct start_order sample_order(void) {
+        static char *argv[] = { (char *)"python3", (char *)"train\xff.py", (char *)"", NULL };
+        static char *env[] = { (char *)"A=1", (char *)"B=", NULL };
+        static char *identity[] = { (char *)"PRIMUS_JOB=418", NULL };
+        static char *gpus[] = { (char *)"GPU-1", (char *)"GPU-2", NULL };
+        static struct secret secrets[] = { { .name = (char *)"token", .data = (void *)"a\0b", .size = 3 },
+                                           { .name = (char *)"empty" } };
+        static uint16_t ports[] = { 30000, 30001 };
+        return (struct start_order){
+                .id = sample_id,
+                .kind = ORDER_FEED,
+                .uid = 1000,
+                .argv = argv,
+                .cwd = (char *)"/home/ml",
+                .env = env,
+                .identity = identity,
+                .secrets = secrets,
+                .n_secrets = 2,
+                .cpu_usec_per_sec = 1500000,
+                .memory_max = 1 << 30,
+                .job_memory_max = 2,
+                .tasks_max = 3,
+                .gpus = gpus,
+                .visible_gpus = gpus + 1,
+                .ports = ports,
+                .n_ports = 2,
+                .runtime_max_usec = 4,
+                .grace_usec = 5,
+                .on_partition = ON_PARTITION_WAIT,
+                .bundle = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                .ack = ACK_EXIT,
+                .pipe_size = 65536,
+                .output = (char *)"/out/%j.log",
+                .new_privileges = true
+        };
+}
+
+static void test_order(void **state) {
+        struct start_order i = sample_order();
+        _cleanup_message_ sd_bus_message *m = message();
+        assert_true(start_order_append(m, &i) >= 0);
+        assert_true(link_append_extra_empty(m) >= 0);
+        seal(m);
+        assert_string_equal(sd_bus_message_get_signature(m, true), LINK_ORDER_SIGNATURE "a{sv}");
+        _cleanup_(start_order_done) struct start_order o = {};
+        assert_int_equal(start_order_read(m, &o), 1);
+        assert_int_equal(link_skip_extra(m), 1);
+        assert_true(executor_id_equal(&o.id, &i.id));
+        assert_true(o.kind == ORDER_FEED && o.uid == 1000 && o.n_secrets == 2 && o.n_ports == 2);
+        assert_string_equal(o.argv[1], "train\xff.py");
+        assert_string_equal(o.argv[2], "");
+        assert_null(o.argv[3]);
+        assert_string_equal(o.cwd, "/home/ml");
+        assert_string_equal(o.env[1], "B=");
+        assert_null(o.env[2]);
+        assert_string_equal(o.identity[0], "PRIMUS_JOB=418");
+        assert_string_equal(o.secrets[0].name, "token");
+        assert_int_equal(o.secrets[0].size, 3);
+        assert_memory_equal(o.secrets[0].data, "a\0b", 3);
+        assert_int_equal(o.secrets[1].size, 0);
+        assert_true(o.cpu_usec_per_sec == 1500000 && o.memory_max == 1 << 30 && o.job_memory_max == 2);
+        assert_true(o.tasks_max == 3 && o.runtime_max_usec == 4 && o.grace_usec == 5 && o.pipe_size == 65536);
+        assert_string_equal(o.gpus[1], "GPU-2");
+        assert_string_equal(o.visible_gpus[0], "GPU-2");
+        assert_null(o.visible_gpus[1]);
+        assert_true(o.ports[0] == 30000 && o.ports[1] == 30001);
+        assert_true(o.on_partition == ON_PARTITION_WAIT && o.ack == ACK_EXIT && o.new_privileges);
+        assert_string_equal(o.bundle, i.bundle);
+        assert_string_equal(o.output, i.output);
+}
+
+static void test_order_smallest(void **state) {
+        char *argv[] = { (char *)"true", NULL };
+        struct start_order i = { .id = sample_id, .argv = argv };
+        _cleanup_message_ sd_bus_message *m = message();
+        assert_true(start_order_append(m, &i) >= 0);
+        seal(m);
+        _cleanup_(start_order_done) struct start_order o = {};
+        assert_int_equal(start_order_read(m, &o), 1);
+        assert_string_equal(o.cwd, "");
+        assert_string_equal(o.output, "");
+        assert_non_null(o.env);
+        assert_null(o.env[0]);
+        assert_null(o.gpus[0]);
+        assert_int_equal(o.n_ports, 0);
+}
+
+static void test_order_refused(void **state) {
+        static char *no_equals[] = { (char *)"NAME", NULL }, *bad_name[] = { (char *)"A B=1", NULL },
+                    *not_ours[] = { (char *)"PATH=/bin", NULL }, *none[] = { NULL };
+        static struct secret up[] = { { .name = (char *)"../x" } };
+        static uint16_t zero[] = { 0 };
+        const struct start_order good = sample_order();
+        struct start_order t[11];
+        for (size_t i = 0; i < ELEMENTSOF(t); i++)
+                t[i] = good;
+        t[0].env = no_equals;
+        t[1].env = bad_name;
+        t[2].identity = not_ours;
+        t[3].argv = none;
+        t[4].secrets = up;
+        t[4].n_secrets = 1;
+        t[5].ports = zero;
+        t[5].n_ports = 1;
+        t[6].cwd = (char *)"relative";
+        t[7].bundle[3] = 'X';
+        t[8].on_partition = _ON_PARTITION_INVALID;
+        t[9].kind = _ORDER_KIND_MAX;
+        t[10].output = (char *)"x.log";
+        for (size_t i = 0; i < ELEMENTSOF(t); i++) {
+                _cleanup_message_ sd_bus_message *m = message();
+                assert_int_equal(start_order_append(m, &t[i]), -EINVAL);
+        }
+
+        size_t n = LINK_BYTES_MAX + 1;
+        _cleanup_free_ char *big = malloc(n + 1);
+        memset(big, 'x', n);
+        big[n] = '\0';
+        char *argv[] = { big, NULL };
+        struct start_order o = good;
+        o.argv = argv;
+        _cleanup_message_ sd_bus_message *m = message();
+        assert_int_equal(start_order_append(m, &o), -E2BIG);
+}
+
+static void test_tables(void **state) {
+        assert_int_equal(on_partition_from_string("stop"), ON_PARTITION_STOP);
+        assert_int_equal((int)on_partition_from_string("never"), _ON_PARTITION_INVALID);
+        assert_int_equal((int)ack_mode_from_string(NULL), _ACK_MODE_INVALID);
+        assert_string_equal(ack_mode_to_string(ACK_LAG), "lag");
+        assert_null(unit_state_to_string(_UNIT_STATE_MAX));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_id),
+                cmocka_unit_test(test_id_refused),
+                cmocka_unit_test(test_extra),
+                cmocka_unit_test(test_text),
+                cmocka_unit_test(test_welcome),
+                cmocka_unit_test(test_inventory),
+                cmocka_unit_test(test_inventory_refused),
+                cmocka_unit_test(test_units),
+                cmocka_unit_test(test_exit),
+                cmocka_unit_test(test_exit_refused),
+                cmocka_unit_test(test_progress),
+                cmocka_unit_test(test_scan_and_grant),
+                cmocka_unit_test(test_order),
+                cmocka_unit_test(test_order_smallest),
+                cmocka_unit_test(test_order_refused),
+                cmocka_unit_test(test_tables),
+        };
+        return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The root tree that all hosts share, read-only: made once by mmdebstrap, found again by what it was made from."""
+import hashlib
+import os
+import shutil
+import subprocess
+
+from .state import CACHE, SandboxError, locked, say, write_file
+
+SUITE = "bookworm"
+PACKAGES = """
+    systemd systemd-sysv dbus libpam-systemd polkitd
+    iproute2 procps
+    python3-minimal python3-numpy python3-jeepney
+    libjansson4 libgnutls30 libsqlite3-0 libarchive13 libinih1 libsmartcols1 libzstd1 libcurl3-gnutls
+    libasan8 libubsan1
+""".split()
+
+# What a host of a test does not need and would pay for at every boot.
+MASKED = """
+    apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer
+    systemd-tmpfiles-clean.timer console-getty.service getty.target getty-static.service
+    ldconfig.service systemd-hwdb-update.service systemd-journal-catalog-update.service systemd-update-done.service
+    systemd-update-utmp.service systemd-update-utmp-runlevel.service
+    systemd-firstboot.service systemd-machine-id-commit.service systemd-pstore.service systemd-random-seed.service
+    systemd-pcrphase.service systemd-pcrphase-sysinit.service systemd-repart.service systemd-boot-system-token.service
+    proc-sys-fs-binfmt_misc.automount systemd-binfmt.service systemd-modules-load.service kmod-static-nodes.service
+    dev-hugepages.mount sys-fs-fuse-connections.mount sys-kernel-config.mount sys-kernel-debug.mount
+    systemd-ask-password-console.path systemd-ask-password-wall.path systemd-networkd-wait-online.service
+""".split()
+
+USERS = (("ml", 1000), ("eve", 1001))
+
+JOURNAL = """[Journal]
+Storage=persistent
+SystemMaxUse=256M
+ForwardToSyslog=no
+Audit=no
+"""
+
+# Bump when customise() changes.
+RECIPE = 1
+
+
+def key():
+    return hashlib.sha256(repr((RECIPE, SUITE, sorted(PACKAGES), sorted(MASKED), USERS, JOURNAL)).encode()).hexdigest()[:16]
+
+
+def _customise(root):
+    for unit in MASKED:
+        path = f"{root}/etc/systemd/system/{unit}"
+        if os.path.lexists(path):
+            os.unlink(path)
+        os.symlink("/dev/null", path)
+
+    def append(name, line):
+        with open(f"{root}/etc/{name}", "a") as f:
+            f.write(line + "\n")
+
+    for name, number in USERS:
+        append("passwd", f"{name}:x:{number}:{number}::/home/{name}:/bin/bash")
+        append("group", f"{name}:x:{number}:")
+        append("shadow", f"{name}:*:19000:0:99999:7:::")
+        append("gshadow", f"{name}:!::")
+        shutil.copytree(f"{root}/etc/skel", f"{root}/home/{name}", symlinks=True)
+        for directory, _, files in os.walk(f"{root}/home/{name}"):
+            for path in [directory] + [f"{directory}/{f}" for f in files]:
+                os.chown(path, number, number, follow_symlinks=False)
+        os.chmod(f"{root}/home/{name}", 0o755)
+
+    os.makedirs(f"{root}/etc/systemd/journald.conf.d", exist_ok=True)
+    write_file(f"{root}/etc/systemd/journald.conf.d/sandbox.conf", JOURNAL)
+    # systemd-nspawn hands the id in; hosts know each other by /etc/hosts alone.
+    write_file(f"{root}/etc/machine-id", "")
+    for name in ("hostname", "resolv.conf"):
+        if os.path.lexists(f"{root}/etc/{name}"):
+            os.unlink(f"{root}/etc/{name}")
+    for directory in ("var/lib/primus", "var/lib/primus-agent", "var/log/journal", "etc/primus"):
+        os.makedirs(f"{root}/{directory}", exist_ok=True)
+    shutil.rmtree(f"{root}/usr/share/doc", ignore_errors=True)
+    shutil.rmtree(f"{root}/usr/share/locale", ignore_errors=True)
+
+
+def _apt_options():
+    """mmdebstrap knows nothing of a proxy set in the machine's apt configuration."""
+    try:
+        dump = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [f"--aptopt={line.rstrip(';')}" for line in dump.splitlines()
+            if line.startswith(("Acquire::http::Proxy", "Acquire::https::Proxy")) and '""' not in line]
+
+
+def ensure():
+    """Returns the path of the root tree, making it when this recipe was not used before (about 30 s, needs a mirror)."""
+    root = os.path.join(CACHE, key())
+    if os.path.isdir(root):
+        return root
+    with locked(os.path.join(CACHE, "lock"), "another sandbox that is making the root tree"):
+        if os.path.isdir(root):
+            return root
+        if not shutil.which("mmdebstrap"):
+            raise SandboxError("mmdebstrap is missing; run 'tools/install-deps sandbox'")
+        say(f"making the root tree of the hosts in {root} (once, about 30 s) …")
+        work = f"{root}.new"
+        shutil.rmtree(work, ignore_errors=True)
+        command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *_apt_options(),
+                   SUITE, work]
+        if os.environ.get("PRIMUS_SANDBOX_MIRROR"):
+            command.append(os.environ["PRIMUS_SANDBOX_MIRROR"])
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        if done.returncode != 0:
+            raise SandboxError("mmdebstrap failed:\n" + "\n".join(done.stderr.splitlines()[-15:]))
+        os.chmod(work, 0o755)
+        _customise(work)
+        os.rename(work, root)
+    return root
