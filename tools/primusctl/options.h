@@ -60,6 +60,12 @@ extern const struct cli_option global_options[];
 int options_parse(const struct cli *c, int argc, char **argv, bool stops, const struct cli_option *local, void *local_target,
                   struct global_options *global, char **args, size_t *ret_n);
 
+/* Takes the global options over into c. */
+int cli_apply_global(struct cli *c, const struct global_options *g);
+
+/* "primusctl 0.1.0" */
+int cli_version(const struct cli *c);
+
 /* Prints the options of a table, one a line. */
 void options_help(const struct cli_option *options);
 

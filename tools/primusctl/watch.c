@@ -274,10 +274,10 @@ int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, bool ex
                 .userdata = userdata,
         };
         /* The bus daemon handles these in order, so the matches stand before the master sees a question. */
-        r = sd_bus_match_signal_async(c->bus, &w->slots[0], NULL, job->path, "org.freedesktop.DBus.Properties",
+        r = sd_bus_match_signal_async(c->bus, &w->slots[0], MASTER_NAME, job->path, "org.freedesktop.DBus.Properties",
                                       "PropertiesChanged", on_properties_changed, NULL, w);
         if (r >= 0 && executors)
-                r = sd_bus_match_signal_async(c->bus, &w->slots[1], NULL, job->path, MASTER_JOB, "ExecutorChanged",
+                r = sd_bus_match_signal_async(c->bus, &w->slots[1], MASTER_NAME, job->path, MASTER_JOB, "ExecutorChanged",
                                               on_executor_changed, NULL, w);
         if (r >= 0)
                 r = sd_bus_add_match_async(c->bus, &w->slots[2],
