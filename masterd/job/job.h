@@ -15,6 +15,7 @@
 #include "masterd/job/states.h"
 #include "masterd/spec/spec.h"
 
+struct manager;
 struct node;
 struct job;
 struct job_data;
@@ -66,6 +67,7 @@ struct role {
 };
 
 struct job {
+        struct manager *manager; /* for its timers; this module does not look into it */
         uint32_t number;
         sd_id128_t uid;
         uint32_t owner;

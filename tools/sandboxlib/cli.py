@@ -31,6 +31,8 @@ def _parser():
     up.add_argument("--no-primus", action="store_true", help="boot the hosts, start no daemon; a build is optional")
     down = command("down", "remove a cluster and everything it made")
     down.add_argument("--all", action="store_true", help="every cluster on this machine")
+    down.add_argument("--prefix", default="", help="with --all: only those whose name begins so")
+    command("prepare", "make the root tree of the hosts, which `up` otherwise does when it is missing")
     status = command("status", "which hosts are up")
     status.add_argument("--json", action="store_true")
     command("env", "print what makes programs on this machine speak to n1: eval \"$(tools/sandbox env)\"")
@@ -52,7 +54,9 @@ def main(argv):
             build = None
         cluster.up(name, args.nodes, args.bind, args.conf, build, not args.no_rebuild, not args.no_primus)
     elif args.command == "down":
-        cluster.down_all() if args.all else cluster.down(name)
+        cluster.down_all(args.prefix) if args.all else cluster.down(name)
+    elif args.command == "prepare":
+        cluster.prepare()
     elif args.command == "status":
         cluster.print_status(args.name, args.json)
     elif args.command == "env":

@@ -52,6 +52,11 @@ def _record(cluster, nodes, binds, conf):
                       "backend": cgroup.backend().name, "root": None, "up": False})
 
 
+def prepare():
+    _check_machine()
+    rootfs.ensure()
+
+
 def up(name, nodes, binds=(), conf=(), build=None, rebuild=True, with_primus=True):
     _check_machine()
     if not 1 <= nodes <= NODES_MAX:
@@ -108,9 +113,9 @@ def down(name):
     return found
 
 
-def down_all():
+def down_all(prefix=""):
     names = set(cluster_names()) | network.cluster_names() | cgroup.backend().cluster_names()
-    for name in sorted(names):
+    for name in sorted(name for name in names if name.startswith(prefix)):
         down(name)
         say(f"{name}: down")
 

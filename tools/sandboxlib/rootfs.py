@@ -96,7 +96,7 @@ def ensure():
     root = os.path.join(CACHE, key())
     if os.path.isdir(root):
         return root
-    with locked(os.path.join(CACHE, "lock"), "another sandbox that is making the root tree"):
+    with locked(os.path.join(CACHE, "lock"), "another sandbox that is making the root tree") as lock:
         if os.path.isdir(root):
             return root
         if not shutil.which("mmdebstrap"):
@@ -108,7 +108,8 @@ def ensure():
                    SUITE, work]
         if os.environ.get("PRIMUS_SANDBOX_MIRROR"):
             command.append(os.environ["PRIMUS_SANDBOX_MIRROR"])
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                              pass_fds=[lock])
         if done.returncode != 0:
             raise SandboxError("mmdebstrap failed:\n" + "\n".join(done.stderr.splitlines()[-15:]))
         os.chmod(work, 0o755)

@@ -46,12 +46,13 @@ def read_json(path):
 
 
 def start_time(pid):
-    """The process's start time in clock ticks, which together with the number names it for good; None when gone."""
+    """The process's start time in clock ticks, which together with the number names it for good; None when it has ended."""
     try:
         with open(f"/proc/{pid}/stat") as f:
-            return int(f.read().rpartition(")")[2].split()[19])
-    except (OSError, IndexError):
+            fields = f.read().rpartition(")")[2].split()
+    except OSError:
         return None
+    return int(fields[19]) if fields and fields[0] != "Z" else None
 
 
 class Node:
@@ -148,7 +149,8 @@ def cluster_names():
 
 @contextlib.contextmanager
 def locked(path, what):
-    """Holds an exclusive lock; says what is waited for when it takes time."""
+    """Holds an exclusive lock; says what is waited for when it takes time. The descriptor, handed on to a child, keeps the
+    lock for as long as that lives."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -157,7 +159,7 @@ def locked(path, what):
         except BlockingIOError:
             say(f"waiting for {what} …")
             fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
+        yield fd
     finally:
         os.close(fd)
 

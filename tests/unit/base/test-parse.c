@@ -18,10 +18,22 @@ static void test_sizes(void **state) {
                 int r;
                 uint64_t value;
         } table[] = {
-                { "0", 0, 0 },           { "512", 0, 512 },      { "64K", 0, 65536 },        { "1.5G", 0, 1610612736 },
-                { "1 GiB", 0, 1 << 30 }, { "2MB", 0, 2 << 20 },  { "100B", 0, 100 },         { "-1", -EINVAL, 0 },
-                { "", -EINVAL, 0 },      { "1X", -EINVAL, 0 },   { "1.", -EINVAL, 0 },       { "1e3", -EINVAL, 0 },
-                { "99999E", -ERANGE, 0 }, { "0x10", -EINVAL, 0 }, { "BB", -EINVAL, 0 },       { "1BB", -EINVAL, 0 },
+                { "0", 0, 0 },
+                { "512", 0, 512 },
+                { "64K", 0, 65536 },
+                { "1.5G", 0, 1610612736 },
+                { "1 GiB", 0, 1 << 30 },
+                { "2MB", 0, 2 << 20 },
+                { "100B", 0, 100 },
+                { "-1", -EINVAL, 0 },
+                { "", -EINVAL, 0 },
+                { "1X", -EINVAL, 0 },
+                { "1.", -EINVAL, 0 },
+                { "1e3", -EINVAL, 0 },
+                { "99999E", -ERANGE, 0 },
+                { "0x10", -EINVAL, 0 },
+                { "BB", -EINVAL, 0 },
+                { "1BB", -EINVAL, 0 },
         };
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 uint64_t v = 0;
@@ -91,7 +103,10 @@ static void test_utf8(void **state) {
         assert_false(utf8_valid("\xed\xa0\x80", 3)); /* surrogate */
         assert_false(utf8_valid("\xf5\x80\x80\x80", 4));
         assert_false(utf8_valid("a\0b", 3));
-        assert_string_equal(utf8_clean("a\xff" "b", 3, buf, sizeof(buf)), "a?b");
+        assert_string_equal(utf8_clean("a\xff"
+                                       "b",
+                                       3, buf, sizeof(buf)),
+                            "a?b");
 }
 
 static void test_distance(void **state) {
@@ -102,8 +117,9 @@ static void test_distance(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_sizes), cmocka_unit_test(test_durations), cmocka_unit_test(test_formats),
-                cmocka_unit_test(test_names), cmocka_unit_test(test_utf8),      cmocka_unit_test(test_distance),
+                cmocka_unit_test(test_sizes),   cmocka_unit_test(test_durations),
+                cmocka_unit_test(test_formats), cmocka_unit_test(test_names),
+                cmocka_unit_test(test_utf8),    cmocka_unit_test(test_distance),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings of masterd. Invariant: after conf_read() every value is within what the code can work with. */
+#include "masterd/conf.h"
+
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+
+#define PORT_DEFAULT 7747
+
+/* "*:7747 192.0.2.1:7747 [2001:db8::1]:7747": replaces the whole list. */
+static int parse_listen(const char *value, void *target, const char **ret_why) {
+        struct conf *c = target; /* offset 0 of the struct, see the table */
+        _cleanup_free_ char *copy = strdup(value);
+        struct addr list[LISTEN_MAX];
+        size_t n = 0;
+        char *save = NULL;
+
+        *ret_why = "expected up to 8 addresses like *:7747, 192.0.2.1:7747 or [2001:db8::1]:7747";
+        if (!copy)
+                return -ENOMEM;
+        for (char *word = strtok_r(copy, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
+                char with_any[ADDR_TEXT_MAX];
+                if (n == LISTEN_MAX)
+                        return -EINVAL;
+                if (word[0] == '*' && (word[1] == ':' || !word[1])) {
+                        /* The v6 wildcard takes v4 as well. */
+                        snprintf(with_any, sizeof(with_any), "[::]%s", word + 1);
+                        word = with_any;
+                }
+                if (addr_parse(word, PORT_DEFAULT, list + n) < 0)
+                        return -EINVAL;
+                n++;
+        }
+        if (n == 0)
+                return -EINVAL;
+        memcpy(c->listen, list, n * sizeof(*list));
+        c->n_listen = n;
+        return 0;
+}
+
+static const struct conf_key keys[] = {
+        { "Master", "Listen", parse_listen, 0, true },
+        { "Master", "HeartbeatSec", conf_parse_duration, offsetof(struct conf, heartbeat_usec), false },
+        { "Master", "SuspectSec", conf_parse_duration, offsetof(struct conf, suspect_usec), false },
+        { "Master", "LostSec", conf_parse_duration, offsetof(struct conf, lost_usec), false },
+        { "Master", "SpreadSec", conf_parse_duration, offsetof(struct conf, spread_usec), false },
+        { "Master", "CertificateSec", conf_parse_duration, offsetof(struct conf, certificate_usec), true },
+        { "Master", "JobsMax", conf_parse_u32, offsetof(struct conf, jobs_max), false },
+        { "Master", "JobsPerUserMax", conf_parse_u32, offsetof(struct conf, jobs_per_user_max), false },
+        { "Master", "KeepSec", conf_parse_duration, offsetof(struct conf, keep_usec), false },
+        { "Master", "KeepJobs", conf_parse_u32, offsetof(struct conf, keep_jobs), false },
+        { "Master", "BundleMax", conf_parse_size, offsetof(struct conf, bundle_max), false },
+        { "Master", "BundlesPerUserMax", conf_parse_size, offsetof(struct conf, bundles_per_user_max), false },
+        { "Master", "StateDirectory", conf_parse_string, offsetof(struct conf, state_directory), false },
+        {},
+};
+
+int conf_read(struct conf *c) {
+        int r;
+
+        *c = (struct conf){
+                .listen = { { .family = AF_INET6, .port = PORT_DEFAULT } },
+                .n_listen = 1,
+                .heartbeat_usec = USEC_PER_SEC,
+                .suspect_usec = 3 * USEC_PER_SEC,
+                .lost_usec = 60 * USEC_PER_SEC,
+                .spread_usec = USEC_PER_SEC,
+                .certificate_usec = 365 * 86400 * USEC_PER_SEC,
+                .jobs_max = 10000,
+                .jobs_per_user_max = 1000,
+                .keep_usec = 30 * 86400 * USEC_PER_SEC,
+                .keep_jobs = 1000,
+                .bundle_max = UINT64_C(4) << 30,
+                .bundles_per_user_max = UINT64_C(16) << 30,
+                .state_directory = strdup("/var/lib/primus"),
+        };
+        if (!c->state_directory)
+                return -ENOMEM;
+        r = conf_load(NULL, "masterd.conf", keys, c);
+        if (r < 0)
+                return r;
+        /* The order of these matters to every timer: heartbeat < suspect < lost. */
+        if (c->heartbeat_usec < 50 * USEC_PER_MSEC || c->suspect_usec < 2 * c->heartbeat_usec || c->lost_usec <= c->suspect_usec ||
+            c->lost_usec == USEC_INFINITY) {
+                log_warning("masterd.conf: HeartbeatSec (at least 50ms), SuspectSec (at least twice that) and LostSec (more than "
+                            "that) do not fit together; using 1s, 3s and 60s");
+                c->heartbeat_usec = USEC_PER_SEC;
+                c->suspect_usec = 3 * USEC_PER_SEC;
+                c->lost_usec = 60 * USEC_PER_SEC;
+        }
+        return 0;
+}
+
+void conf_done(struct conf *c) {
+        free(c->state_directory);
+        c->state_directory = NULL;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings of masterd: /etc/primus/masterd.conf and its drop-ins, see primus-masterd.conf(5). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/addr.h"
+
+#define LISTEN_MAX 8u
+
+struct conf {
+        struct addr listen[LISTEN_MAX];
+        size_t n_listen;
+        uint64_t heartbeat_usec, suspect_usec, lost_usec, spread_usec;
+        uint64_t certificate_usec;    /* lifetime of a node's certificate */
+        uint32_t jobs_max;            /* active ones at a time */
+        uint32_t jobs_per_user_max;
+        uint64_t keep_usec;           /* how long ended jobs stay in the store */
+        uint32_t keep_jobs;           /* so many of the newest stay in any case */
+        uint64_t bundle_max;          /* bytes of one upload */
+        uint64_t bundles_per_user_max; /* bytes a user may have stored */
+        char *state_directory;
+};
+
+/* Defaults, then the files. -EINVAL when a security key is bad. */
+int conf_read(struct conf *c);
+void conf_done(struct conf *c);

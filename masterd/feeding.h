@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Data of a job: scanning its sources, leasing tasks to executors, following them. Leases are soft: only what is done, given up or
+ * acknowledged is on disk. After a restart of masterd nothing is granted for a job until each of its executors that may hold tasks has
+ * reported them or has ended, so no task is granted twice while a lease lives. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/wire/messages.h"
+#include "masterd/data/tasks.h"
+#include "masterd/job/job.h"
+
+struct manager;
+struct node;
+
+#define SCAN_ROLE "_scan" /* role of the executors that list a source; its index is the source */
+#define SCAN_ATTEMPTS 3u
+
+struct source {
+        bool scanned;
+        char *cursor;         /* path of the last file listed, or NULL */
+        struct node *node;    /* where it is being scanned; NULL: nowhere */
+        uint32_t attempt;     /* of its unit */
+        uint32_t failures;
+        sd_event_source *retry;
+};
+
+struct job_data {
+        struct task_table table;
+        struct source *sources; /* spec->n_inputs */
+        bool finished;          /* enough tasks are done */
+        uint64_t last_boot;     /* for rates: time and counts of the last look */
+};
+
+/* Makes j->data where the job has input. */
+int feeding_new(struct job *j);
+void feeding_free(struct job *j);
+
+/* The job has executors on nodes: list what is not listed yet. */
+void feeding_start(struct manager *m, struct job *j);
+/* Another attempt of the job begins; done stays done. */
+void feeding_restart(struct manager *m, struct job *j);
+void feeding_stop(struct manager *m, struct job *j);
+
+void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id, uint32_t credits);
+void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id, const struct task_progress *list, size_t n,
+                      uint32_t credits);
+void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id, const struct scan_entry *list, size_t n,
+                     bool last, const char *error);
+/* True when the exit was that of a scan. */
+bool feeding_scan_exited(struct manager *m, struct job *j, const struct exit_report *report);
+/* The executor holds nothing any more: its tasks go back. */
+void feeding_gone(struct manager *m, struct executor *e);
+/* Grants what can be granted. */
+void feeding_run(struct manager *m, struct job *j);
+/* A unit of a scan that an agent reported: true when it is the one we know. */
+bool feeding_scan_known(struct job *j, struct node *node, const struct executor_id *id);

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who the cluster is and who belongs to it. Invariants: a token's secret is never stored, only its hash; a certificate is handed
+ * out only when the node's record and the token's spent use are on disk. */
+#include "masterd/identity.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+#include "masterd/manager.h"
+#include "masterd/record.h"
+
+#define CA_LIFETIME (UINT64_C(20) * 365 * 86400 * USEC_PER_SEC)
+#define OWN_LIFETIME (UINT64_C(30) * 86400 * USEC_PER_SEC)
+
+static int load_token(void *userdata, const struct token_record *r) {
+        struct manager *m = userdata;
+        struct token *t = calloc(1, sizeof(*t));
+
+        if (!t)
+                return -ENOMEM;
+        memcpy(t->id, r->id, sizeof(t->id));
+        memcpy(t->secret_hash, r->secret_hash, sizeof(t->secret_hash));
+        t->uses_left = r->uses_left;
+        t->expires_real = r->expires_real;
+        t->from = strdup(r->from);
+        t->creator = r->creator;
+        if (!t->from) {
+                free(t);
+                return -ENOMEM;
+        }
+        HASH_ADD(hh, m->tokens, id, sizeof(t->id), t);
+        return 0;
+}
+
+static int add_revoked(struct manager *m, const char *serial) {
+        struct revoked *r;
+
+        HASH_FIND_STR(m->revoked, serial, r);
+        if (r)
+                return 0;
+        r = calloc(1, sizeof(*r));
+        if (!r)
+                return -ENOMEM;
+        snprintf(r->serial, sizeof(r->serial), "%s", serial);
+        HASH_ADD_STR(m->revoked, serial, r);
+        return 0;
+}
+
+static int load_revoked(void *userdata, const struct revoked_record *r) {
+        return add_revoked(userdata, r->serial);
+}
+
+static int load_id(struct manager *m) {
+        _cleanup_free_ void *data = NULL;
+        size_t size;
+        int r = store_load_meta(m->store, "cluster", &data, &size);
+
+        if (r == -ENOENT) {
+                r = sd_id128_randomize(&m->cluster);
+                if (r >= 0)
+                        store_set_meta(m->store, "cluster", &m->cluster, sizeof(m->cluster));
+                return r;
+        }
+        if (r < 0)
+                return r;
+        if (size != sizeof(m->cluster))
+                return -EUCLEAN;
+        memcpy(&m->cluster, data, size);
+        return 0;
+}
+
+static int raise_term(struct manager *m) {
+        _cleanup_free_ void *data = NULL;
+        size_t size;
+        int r = store_load_meta(m->store, "term", &data, &size);
+
+        if (r < 0 && r != -ENOENT)
+                return r;
+        if (r >= 0 && size != sizeof(m->term))
+                return -EUCLEAN;
+        if (r >= 0)
+                memcpy(&m->term, data, size);
+        m->term++;
+        store_set_meta(m->store, "term", &m->term, sizeof(m->term));
+        return 0;
+}
+
+static int load_authority(struct manager *m) {
+        void *cert = NULL, *key = NULL;
+        int r = store_load_meta(m->store, "ca.cert", &cert, NULL);
+
+        if (r >= 0)
+                r = store_load_meta(m->store, "ca.key", &key, NULL);
+        if (r == -ENOENT && !cert) {
+                r = authority_new("Primus " PRIMUS_VERSION, now_real(), CA_LIFETIME, &m->ca);
+                if (r < 0)
+                        return r;
+                store_set_meta(m->store, "ca.cert", m->ca.cert_pem, strlen(m->ca.cert_pem));
+                store_set_meta(m->store, "ca.key", m->ca.key_pem, strlen(m->ca.key_pem));
+                log_notice("Made a certificate authority for this new cluster");
+                return 0;
+        }
+        m->ca.cert_pem = cert;
+        m->ca.key_pem = key;
+        return r;
+}
+
+/* masterd's own certificate lives in memory only: a new one at every start, and at half of its life. */
+static int issue_own(struct manager *m) {
+        struct certificate own = {};
+        struct tls_credentials *fresh = NULL;
+        int r;
+
+        r = authority_issue_master(&m->ca, now_real(), OWN_LIFETIME, &own);
+        if (r >= 0)
+                r = tls_credentials_new(m->ca.cert_pem, own.cert_pem, own.key_pem, &fresh);
+        certificate_done(&own);
+        if (r < 0)
+                return r;
+        if (m->listener)
+                listener_set_credentials(m->listener, fresh);
+        tls_credentials_free(m->credentials);
+        m->credentials = fresh;
+        return 0;
+}
+
+static int on_renew(sd_event_source *s, uint64_t usec, void *userdata) {
+        int r = issue_own(userdata);
+
+        if (r < 0)
+                log_warning_errno(r, "Cannot renew the master's certificate, trying again in an hour");
+        (void) sd_event_source_set_time_relative(s, r < 0 ? 3600 * USEC_PER_SEC : OWN_LIFETIME / 2);
+        return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+int identity_load(struct manager *m) {
+        int r = load_id(m);
+
+        if (r >= 0)
+                r = raise_term(m);
+        if (r >= 0)
+                r = load_authority(m);
+        if (r >= 0)
+                r = store_load_tokens(m->store, load_token, m);
+        if (r >= 0)
+                r = store_load_revoked(m->store, load_revoked, m);
+        if (r < 0)
+                return log_error_errno(r, "Cannot load the cluster's identity from the store");
+        r = issue_own(m);
+        if (r >= 0)
+                r = sd_event_add_time_relative(m->event, &m->renew_timer, CLOCK_BOOTTIME, OWN_LIFETIME / 2, USEC_PER_SEC, on_renew, m);
+        if (r < 0)
+                return log_error_errno(r, "Cannot issue the master's own certificate");
+        manager_touch(m);
+        return 0;
+}
+
+static void token_free(struct manager *m, struct token *t) {
+        HASH_DEL(m->tokens, t);
+        free(t->from);
+        free(t);
+}
+
+void identity_done(struct manager *m) {
+        struct token *t, *t_next;
+        struct revoked *r, *r_next;
+
+        HASH_ITER(hh, m->tokens, t, t_next)
+                token_free(m, t);
+        HASH_ITER(hh, m->revoked, r, r_next) {
+                HASH_DEL(m->revoked, r);
+                free(r);
+        }
+        tls_credentials_free(m->credentials);
+        certificate_done(&m->ca);
+}
+
+static void put_token(struct manager *m, const struct token *t) {
+        struct token_record record = { .uses_left = t->uses_left, .expires_real = t->expires_real, .from = t->from,
+                                       .creator = t->creator };
+
+        memcpy(record.id, t->id, sizeof(record.id));
+        memcpy(record.secret_hash, t->secret_hash, sizeof(record.secret_hash));
+        store_put_token(m->store, &record);
+        manager_touch(m);
+}
+
+static void forget_token(struct manager *m, struct token *t) {
+        store_delete_token(m->store, t->id);
+        token_free(m, t);
+        manager_touch(m);
+}
+
+int identity_token_new(struct manager *m, uint32_t uses, uint64_t lifetime_usec, const char *from, uint32_t creator,
+                       char ret_text[static TOKEN_TEXT_MAX]) {
+        struct join_token text;
+        uint8_t fingerprint[32];
+        struct token *t, *next;
+        int r;
+
+        HASH_ITER(hh, m->tokens, t, next)
+                if (t->expires_real < now_real())
+                        forget_token(m, t);
+        if (HASH_COUNT(m->tokens) >= TOKENS_MAX)
+                return -ENOBUFS;
+        r = authority_fingerprint(m->ca.cert_pem, fingerprint);
+        if (r >= 0)
+                r = join_token_new(fingerprint, &text);
+        if (r >= 0)
+                r = join_token_format(&text, ret_text);
+        if (r < 0)
+                return r;
+        t = calloc(1, sizeof(*t));
+        if (!t)
+                return -ENOMEM;
+        memcpy(t->id, text.id, sizeof(t->id));
+        join_secret_hash(text.secret, t->secret_hash);
+        t->uses_left = uses;
+        t->expires_real = usec_add(now_real(), lifetime_usec);
+        t->creator = creator;
+        t->from = strdup(from);
+        if (!t->from) {
+                free(t);
+                return -ENOMEM;
+        }
+        HASH_ADD(hh, m->tokens, id, sizeof(t->id), t);
+        put_token(m, t);
+        return 0;
+}
+
+/* Equal without telling by its time how much is. */
+static bool equal_secret(const uint8_t a[static 32], const uint8_t b[static 32]) {
+        uint8_t difference = 0;
+
+        for (size_t i = 0; i < 32; i++)
+                difference |= a[i] ^ b[i];
+        return difference == 0;
+}
+
+static const char *refuse_join(struct manager *m, const struct join_request *q, struct token **ret) {
+        struct addr_cidr from;
+        uint8_t hash[32];
+        struct token *t;
+
+        HASH_FIND(hh, m->tokens, q->id, 8, t);
+        join_secret_hash(q->secret, hash);
+        if (!t || !equal_secret(hash, t->secret_hash))
+                return "the token is not known here (spent, removed, or of another cluster)";
+        if (t->expires_real < now_real())
+                return "the token has expired";
+        if (t->uses_left == 0)
+                return "the token has been used as often as it may be";
+        if (*t->from && (addr_parse_cidr(t->from, &from) < 0 || !addr_cidr_contains(&from, &q->from)))
+                return "the token is not for this address";
+        if (store_full(m->store))
+                return "the master's store is slow or full, try again later";
+        *ret = t;
+        return NULL;
+}
+
+struct granted {
+        struct join_pending *pending;
+        struct certificate certificate;
+};
+
+static void grant_join(struct manager *m, void *data) {
+        struct granted *g = data;
+
+        join_answer(g->pending, NULL, g->certificate.cert_pem, m->ca.cert_pem);
+        certificate_done(&g->certificate);
+        free(g);
+}
+
+void identity_join(struct join_pending *pending, const struct join_request *q, void *userdata) {
+        struct manager *m = userdata;
+        struct granted *g = NULL;
+        struct token *t = NULL;
+        struct node *node;
+        const char *why = refuse_join(m, q, &t);
+        char from[ADDR_TEXT_MAX];
+        int r;
+
+        addr_format(&q->from, from);
+        if (!why) {
+                node = nodes_get(&m->nodes, q->name);
+                if (node && node->link)
+                        why = "a node of this name is connected; remove it first (primusctl node remove NAME)";
+        }
+        if (why) {
+                log_warning("Refused to let %s (%s) join: %s", q->name, from, why);
+                join_answer(pending, why, NULL, NULL);
+                return;
+        }
+        g = calloc(1, sizeof(*g));
+        r = g ? authority_issue_node(&m->ca, q->csr_pem, q->csr_size, q->name, now_real(), m->conf.certificate_usec, &g->certificate)
+              : -ENOMEM;
+        if (r >= 0)
+                r = nodes_add(&m->nodes, q->name, &node);
+        if (r < 0) {
+                if (g)
+                        certificate_done(&g->certificate);
+                free(g);
+                log_warning_errno(r, "Cannot issue a certificate for %s (%s)", q->name, from);
+                join_answer(pending, r == -EBADMSG ? "the certificate request is not valid" : "the master cannot issue a certificate now",
+                            NULL, NULL);
+                return;
+        }
+        /* A name that joins again gets a new certificate; the old one must not open doors any more. */
+        if (node->serial[0])
+                (void) identity_revoke(m, node);
+        snprintf(node->serial, sizeof(node->serial), "%s", g->certificate.serial_hex);
+        record_node(m, node);
+        if (t->uses_left != UINT32_MAX)
+                t->uses_left--;
+        if (t->uses_left == 0)
+                forget_token(m, t);
+        else
+                put_token(m, t);
+        log_notice("Node %s joined from %s", node->name, from);
+        g->pending = pending;
+        (void) manager_effect(m, grant_join, g);
+}
+
+const char *identity_check(const char *name, const char *serial_hex, void *userdata) {
+        struct manager *m = userdata;
+        struct revoked *r;
+
+        HASH_FIND_STR(m->revoked, serial_hex, r);
+        if (r)
+                return "the certificate was revoked (the node was removed or joined again)";
+        return nodes_get(&m->nodes, name) ? NULL : "no node of this name belongs to the cluster";
+}
+
+int identity_renew(struct manager *m, struct node *node, const char *csr, size_t size, struct certificate *ret) {
+        int r = authority_issue_node(&m->ca, csr, size, node->name, now_real(), m->conf.certificate_usec, ret);
+
+        if (r < 0)
+                return r;
+        /* The old certificate runs out by itself; both are good until the agent has put the new one in place. */
+        snprintf(node->serial, sizeof(node->serial), "%s", ret->serial_hex);
+        record_node(m, node);
+        return 0;
+}
+
+int identity_revoke(struct manager *m, struct node *node) {
+        struct revoked_record record = { .serial = node->serial, .node = node->name, .revoked_real = now_real(),
+                                         .not_after_real = usec_add(now_real(), m->conf.certificate_usec) };
+        int r = add_revoked(m, node->serial);
+
+        if (r < 0)
+                return r;
+        store_put_revoked(m->store, &record);
+        manager_touch(m);
+        return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who the cluster is and who belongs to it: cluster id, term, certificate authority, join tokens, revoked certificates. */
+#pragma once
+
+#include <stdint.h>
+#include <uthash.h>
+
+#include "lib/base/addr.h"
+#include "lib/wire/join.h"
+
+struct manager;
+struct node;
+
+#define TOKEN_USES_MAX 100000u
+#define TOKENS_MAX 10000u
+
+struct token {
+        uint8_t id[8];
+        uint8_t secret_hash[32];
+        uint32_t uses_left;
+        uint64_t expires_real;
+        char *from;
+        uint32_t creator;
+        UT_hash_handle hh;
+};
+
+struct revoked {
+        char serial[41];
+        UT_hash_handle hh;
+};
+
+/* Loads or creates the cluster id, CA, tokens and revocations; raises the term (in the open batch). Issues masterd's own
+ * certificate and keeps it fresh. */
+int identity_load(struct manager *m);
+void identity_done(struct manager *m);
+
+/* A new token, recorded in the open batch. from: CIDR or "". -ENOBUFS: too many tokens. */
+int identity_token_new(struct manager *m, uint32_t uses, uint64_t lifetime_usec, const char *from, uint32_t creator,
+                       char ret_text[static TOKEN_TEXT_MAX]);
+
+/* struct listener_handlers: decides about a join. */
+void identity_join(struct join_pending *pending, const struct join_request *request, void *userdata);
+/* struct listener_handlers: NULL or why the certificate is refused. */
+const char *identity_check(const char *name, const char *serial_hex, void *userdata);
+
+/* Signs a renewal for a node that proved its name on its link. */
+int identity_renew(struct manager *m, struct node *node, const char *csr, size_t size, struct certificate *ret);
+/* Revokes the node's certificate, in the open batch. */
+int identity_revoke(struct manager *m, struct node *node);

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connections of agents. Invariants: a node's name is its certificate's; a new connection of a node evicts the old one;
+ * nothing is believed from a link before Hello, and no order goes out before Register is reconciled and on disk. */
+#include "masterd/link.h"
+
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/wire/messages.h"
+#include "masterd/bundles.h"
+#include "masterd/feeding.h"
+#include "masterd/identity.h"
+#include "masterd/lifecycle.h"
+#include "masterd/liveness.h"
+#include "masterd/logs.h"
+#include "masterd/manager.h"
+#include "masterd/recover.h"
+#include "masterd/record.h"
+
+/* One message an agent may send us at a time can be a registration with LINK_UNITS_MAX units; what waits to be sent is small. */
+#define QUEUE_MAX (64u << 20)
+
+static struct link *link_of(struct manager *m, struct peer *p) {
+        struct link *l;
+
+        HASH_FIND_PTR(m->links, &p, l);
+        return l;
+}
+
+sd_bus *link_bus(const struct node *node) {
+        return node->link && node->link->registered ? peer_bus(node->link->peer) : NULL;
+}
+
+static void detach(struct link *l) {
+        if (!l->node)
+                return;
+        if (l->node->link == l)
+                l->node->link = NULL;
+        if (l->node->bulk == l)
+                l->node->bulk = NULL;
+        l->node = NULL;
+}
+
+void link_drop(struct node *node, const char *why) {
+        struct link *main = node->link, *bulk = node->bulk;
+
+        if (main) {
+                detach(main);
+                peer_close(main->peer, why);
+        }
+        if (bulk) {
+                detach(bulk);
+                peer_close(bulk->peer, why);
+        }
+}
+
+static int refuse(sd_bus_message *m, const char *name, const char *why) {
+        return sd_bus_reply_method_errorf(m, name, "%s", why);
+}
+
+/* Every message but Hello: only from a node that said who it is. */
+static struct node *node_of(struct link *l) {
+        return l->node;
+}
+
+static int hello_extra(sd_bus_message *m, bool *ret_bulk) {
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const char *key;
+                int b;
+
+                r = sd_bus_message_read_basic(m, 's', &key);
+                if (r < 0)
+                        return r;
+                if (strcmp(key, "bulk") == 0) {
+                        r = sd_bus_message_read(m, "v", "b", &b);
+                        if (r >= 0)
+                                *ret_bulk = b;
+                } else
+                        r = sd_bus_message_skip(m, "v");
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct manager *manager = l->manager;
+        sd_bus_message *reply = NULL;
+        struct node *node;
+        uint16_t major, minor;
+        const char *build;
+        bool bulk = false;
+        int r;
+
+        r = sd_bus_message_read(m, "qqs", &major, &minor, &build);
+        if (r >= 0)
+                r = sd_bus_message_skip(m, "as");
+        if (r >= 0)
+                r = hello_extra(m, &bulk);
+        if (r < 0)
+                return r;
+        if (major != LINK_MAJOR || minor > LINK_MINOR + 1 || minor + 1 < LINK_MINOR)
+                return sd_bus_reply_method_errorf(m, LINK_ERROR_VERSION,
+                                                  "This master (%s) speaks link version %u.%u, the agent (%.64s) %u.%u: upgrade the older one",
+                                                  PRIMUS_VERSION, LINK_MAJOR, LINK_MINOR, build, major, minor);
+        if (l->node)
+                return refuse(m, LINK_ERROR_REFUSED, "Hello was said already");
+        node = nodes_get(&manager->nodes, peer_name(l->peer));
+        if (!node)
+                return refuse(m, LINK_ERROR_REFUSED, "no node of this name belongs to the cluster");
+        if (bulk) {
+                if (node->bulk && node->bulk != l)
+                        peer_close(node->bulk->peer, "replaced by a new connection of the same node");
+                if (node->bulk)
+                        detach(node->bulk);
+                node->bulk = l;
+        } else {
+                /* A connection that the other side lost without our knowing must not block the name. */
+                link_drop(node, "replaced by a new connection of the same node");
+                node->link = l;
+                node->epoch++;
+                free(node->version);
+                node->version = strndup(build, 64);
+                record_node(manager, node);
+        }
+        l->node = node;
+        l->bulk = bulk;
+
+        r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = welcome_append(reply, &(struct welcome){
+                                                  .major = LINK_MAJOR, .minor = LINK_MINOR, .build = (char *) PRIMUS_VERSION,
+                                                  .cluster = manager->cluster, .term = manager->term, .epoch = node->epoch,
+                                                  .heartbeat_usec = manager->conf.heartbeat_usec,
+                                                  .lost_usec = manager->conf.lost_usec, .spread_usec = manager->conf.spread_usec });
+        if (r >= 0)
+                r = link_append_extra_empty(reply);
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r;
+        }
+        r = manager_reply_later(manager, reply);
+        return r < 0 ? r : 1;
+}
+
+static int on_register(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct registration registration = {};
+        sd_bus_message *reply = NULL;
+        int r;
+
+        if (!node_of(l) || l->bulk)
+                return refuse(m, LINK_ERROR_REFUSED, "Register belongs on the main connection, after Hello");
+        r = registration_read(m, &registration);
+        if (r >= 0)
+                r = recover_registered(l->manager, l->node, l, &registration);
+        registration_done(&registration);
+        if (r < 0)
+                return log_full(LOG_WARNING, r, &(struct log_fields){ .node = l->node->name },
+                                "Registration of %s is not usable", l->node->name);
+        r = sd_bus_message_new_method_return(m, &reply);
+        if (r < 0)
+                return r;
+        r = manager_reply_later(l->manager, reply);
+        return r < 0 ? r : 1;
+}
+
+static int on_heartbeat(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        sd_bus_message *ack = NULL;
+        uint64_t seq;
+        int r = sd_bus_message_read_basic(m, 't', &seq);
+
+        if (r < 0 || !node_of(l) || l->bulk)
+                return 1;
+        liveness_heard(l->manager, l->node);
+        r = sd_bus_message_new_method_call(sd_bus_message_get_bus(m), &ack, NULL, LINK_PATH, LINK_INTERFACE, "HeartbeatAck");
+        if (r >= 0)
+                r = sd_bus_message_set_expect_reply(ack, false);
+        if (r >= 0)
+                r = sd_bus_message_append_basic(ack, 't', &seq);
+        if (r >= 0)
+                r = link_append_extra_empty(ack);
+        if (r >= 0)
+                (void) sd_bus_send(NULL, ack, NULL);
+        sd_bus_message_unref(ack);
+        return 1;
+}
+
+static int on_exited(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct exit_report report = {};
+        int r = exit_report_read(m, &report);
+
+        if (r >= 0 && node_of(l))
+                lifecycle_exited(l->manager, l->node, &report);
+        else
+                log_warning_errno(r, "Unusable exit report from %s", peer_name(l->peer));
+        exit_report_done(&report);
+        return 1;
+}
+
+static int on_feed_open(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct executor_id id;
+        uint32_t credits;
+        int r = executor_id_read(m, &id);
+
+        if (r >= 0)
+                r = sd_bus_message_read_basic(m, 'u', &credits);
+        if (r >= 0 && node_of(l))
+                feeding_opened(l->manager, l->node, &id, credits);
+        return 1;
+}
+
+static int on_feed_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct executor_id id;
+        uint32_t credits, n = 0;
+        struct task_progress *list = NULL;
+        int r = executor_id_read(m, &id);
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "(tttys)");
+        while (r >= 0 && n < LINK_TASKS_MAX && sd_bus_message_at_end(m, false) == 0) {
+                struct task_progress *bigger = reallocarray(list, n + 1, sizeof(*list));
+                if (!bigger) {
+                        r = -ENOMEM;
+                        break;
+                }
+                list = bigger;
+                list[n] = (struct task_progress){};
+                r = task_progress_read(m, list + n);
+                if (r >= 0)
+                        n++;
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        if (r >= 0)
+                r = sd_bus_message_read_basic(m, 'u', &credits);
+        if (r >= 0 && node_of(l))
+                feeding_reported(l->manager, l->node, &id, list, n, credits);
+        else
+                log_warning_errno(r, "Unusable progress report from %s", peer_name(l->peer));
+        for (uint32_t i = 0; i < n; i++)
+                task_progress_done(list + i);
+        free(list);
+        return 1;
+}
+
+static int on_scan_batch(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct scan_entry *list = NULL;
+        struct executor_id id;
+        const char *why;
+        uint32_t n = 0;
+        int last, r = executor_id_read(m, &id);
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "(ayttt)");
+        while (r >= 0 && n < LINK_SCAN_MAX && sd_bus_message_at_end(m, false) == 0) {
+                struct scan_entry *bigger = reallocarray(list, n + 1, sizeof(*list));
+                if (!bigger) {
+                        r = -ENOMEM;
+                        break;
+                }
+                list = bigger;
+                list[n] = (struct scan_entry){};
+                r = scan_entry_read(m, list + n);
+                if (r >= 0)
+                        n++;
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        if (r >= 0)
+                r = sd_bus_message_read(m, "bs", &last, &why);
+        if (r >= 0 && node_of(l))
+                feeding_scanned(l->manager, l->node, &id, list, n, last, why);
+        else
+                log_warning_errno(r, "Unusable list of files from %s", peer_name(l->peer));
+        for (uint32_t i = 0; i < n; i++)
+                scan_entry_done(list + i);
+        free(list);
+        return 1;
+}
+
+static int on_tail(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct executor_id id;
+        const void *bytes;
+        uint64_t offset;
+        size_t size;
+        int r = executor_id_read(m, &id);
+
+        if (r >= 0)
+                r = sd_bus_message_read_basic(m, 't', &offset);
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 'y', &bytes, &size);
+        if (r >= 0 && node_of(l) && size <= LINK_CHUNK_MAX)
+                logs_tail(l->manager, l->node, &id, offset, bytes, size);
+        return 1;
+}
+
+static int on_get_bundle(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+
+        if (!node_of(l))
+                return refuse(m, LINK_ERROR_REFUSED, "say Hello first");
+        return bundles_serve(l->manager, l->node, m);
+}
+
+static int on_renew(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct certificate fresh = {};
+        sd_bus_message *reply = NULL;
+        const void *csr;
+        size_t size;
+        int r = sd_bus_message_read_array(m, 'y', &csr, &size);
+
+        if (r < 0)
+                return r;
+        if (!node_of(l) || size > 8192)
+                return refuse(m, LINK_ERROR_REFUSED, "a renewal is asked for after Hello, with at most 8 KiB");
+        r = identity_renew(l->manager, l->node, csr, size, &fresh);
+        if (r < 0)
+                return refuse(m, LINK_ERROR_REFUSED, "the certificate request is not valid");
+        r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = sd_bus_message_append_array(reply, 'y', fresh.cert_pem, strlen(fresh.cert_pem));
+        if (r >= 0)
+                r = link_append_extra_empty(reply);
+        certificate_done(&fresh);
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r;
+        }
+        r = manager_reply_later(l->manager, reply);
+        return r < 0 ? r : 1;
+}
+
+static const sd_bus_vtable vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_METHOD("Hello", "qqsasa{sv}", "(qqsayttttt)a{sv}", on_hello, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Register", "s(sssuta(ssts)qqbb(yayq))a((ayusuu)saytb)a((ayusuu)ayssibbttttttts)a{sv}", "", on_register,
+                      SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Renew", "aya{sv}", "aya{sv}", on_renew, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Heartbeat", "ta{sv}", "", on_heartbeat, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Exited", "((ayusuu)ayssibbttttttts)a{sv}", "", on_exited,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("FeedOpen", "(ayusuu)ua{sv}", "", on_feed_open, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("FeedReport", "(ayusuu)a(tttys)ua{sv}", "", on_feed_report,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("ScanBatch", "(ayusuu)a(ayttt)bsa{sv}", "", on_scan_batch,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Tail", "(ayusuu)taya{sv}", "", on_tail, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("GetBundle", "ustua{sv}", "taya{sv}", on_get_bundle, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_VTABLE_END,
+};
+
+static int on_ready(struct peer *p, void *userdata) {
+        struct manager *m = userdata;
+        struct link *l = calloc(1, sizeof(*l));
+        int r;
+
+        if (!l)
+                return -ENOMEM;
+        l->manager = m;
+        l->peer = p;
+        HASH_ADD_PTR(m->links, peer, l);
+        r = sd_bus_add_object_vtable(peer_bus(p), NULL, LINK_PATH, LINK_INTERFACE, vtable, l);
+        if (r < 0) {
+                HASH_DEL(m->links, l);
+                free(l);
+        }
+        return r;
+}
+
+static void on_ended(struct peer *p, const struct peer_end *end, void *userdata) {
+        struct manager *m = userdata;
+        struct link *l = link_of(m, p);
+
+        if (l) {
+                if (l->node && l->node->link == l)
+                        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = l->node->name }, "Lost the connection to %s: %s",
+                                 l->node->name, end->why);
+                detach(l);
+                HASH_DEL(m->links, l);
+                free(l->build);
+                free(l);
+        } else
+                log_warning("Refused a connection%s%s: %s", peer_name(p) ? " of " : "", peer_name(p) ? peer_name(p) : "", end->why);
+        peer_free(p);
+}
+
+int link_listen(struct manager *m) {
+        static const struct listener_handlers handlers = {
+                .link_ready = on_ready, .link_ended = on_ended, .check = identity_check, .join = identity_join,
+        };
+        int r = listener_new(m->event, m->conf.listen, m->conf.n_listen, m->credentials, &handlers, m, &m->listener);
+
+        if (r < 0)
+                return log_error_errno(r, "Cannot listen for agents on port %u (Listen= in masterd.conf)", m->conf.listen[0].port);
+        return 0;
+}
+
+void link_close_all(struct manager *m) {
+        struct link *l, *next;
+
+        listener_free(m->listener);
+        m->listener = NULL;
+        HASH_ITER(hh, m->links, l, next) {
+                detach(l);
+                HASH_DEL(m->links, l);
+                peer_free(l->peer);
+                free(l->build);
+                free(l);
+        }
+}

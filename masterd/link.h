@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connections of agents: who they are, what they say (interface org.primus.Link1, master's side). */
+#pragma once
+
+#include <stdbool.h>
+#include <uthash.h>
+
+#include "lib/wire/peer.h"
+
+struct manager;
+struct node;
+
+struct link {
+        struct manager *manager;
+        struct peer *peer;
+        struct node *node;   /* after Hello */
+        bool bulk;           /* second connection, for files and logs */
+        bool registered;     /* main: the reconciliation is done, orders may go out */
+        char *build;
+        UT_hash_handle hh;   /* by peer */
+};
+
+int link_listen(struct manager *m);
+void link_close_all(struct manager *m);
+/* Closes both connections of the node; the text goes to the log. */
+void link_drop(struct node *node, const char *why);
+/* The bus for orders, or NULL while the node is not connected and registered. */
+sd_bus *link_bus(const struct node *node);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who has been silent for too long. Invariant: one timer, set to the earliest deadline of all nodes. */
+#include "masterd/liveness.h"
+
+#include <utlist.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+#include "masterd/api/api.h"
+#include "masterd/lifecycle.h"
+#include "masterd/link.h"
+#include "masterd/manager.h"
+#include "masterd/placement.h"
+#include "masterd/record.h"
+
+static void change(struct manager *m, struct node *node, enum node_event event) {
+        enum node_state next = node_next(node->state, event);
+
+        if (next < 0 || next == node->state)
+                return;
+        log_full(next == NODE_LOST || next == NODE_SUSPECT ? LOG_WARNING : LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
+                 "Node %s is %s (was %s)", node->name, node_state_to_string(next), node_state_to_string(node->state));
+        node->state = next;
+        record_node(m, node);
+        placement_node_changed(m, node);
+        api_node_changed(m, node);
+        manager_schedule(m);
+}
+
+static void arm(struct manager *m) {
+        uint64_t when;
+
+        if (!nodes_next_deadline(&m->nodes, m->conf.suspect_usec, m->conf.lost_usec, &when)) {
+                (void) sd_event_source_set_enabled(m->live_timer, SD_EVENT_OFF);
+                return;
+        }
+        (void) sd_event_source_set_time(m->live_timer, when);
+        (void) sd_event_source_set_enabled(m->live_timer, SD_EVENT_ONESHOT);
+}
+
+void liveness_lost(struct manager *m, struct node *node, bool declared) {
+        struct executor *e, *next;
+
+        nodes_unwatch(&m->nodes, node);
+        change(m, node, NODE_EVENT_EXPIRED);
+        link_drop(node, "the node is LOST");
+        DL_FOREACH_SAFE2(node->executors, e, next, node_next)
+                lifecycle_node_lost(m, e, declared);
+}
+
+static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct manager *m = userdata;
+        struct node *node;
+        uint64_t when, now = now_boot();
+
+        while ((node = nodes_next_deadline(&m->nodes, m->conf.suspect_usec, m->conf.lost_usec, &when)) && when <= now)
+                if (node->state == NODE_SUSPECT)
+                        liveness_lost(m, node, false);
+                else
+                        change(m, node, NODE_EVENT_SILENT);
+        arm(m);
+        return 0;
+}
+
+void liveness_heard(struct manager *m, struct node *node) {
+        /* LOST is left by registering only. */
+        if (node->state == NODE_LOST || node->state == NODE_JOINING)
+                return;
+        nodes_heard(&m->nodes, node, now_boot(), now_real());
+        change(m, node, NODE_EVENT_HEARD);
+        if (m->nodes.live_head == node)
+                arm(m);
+}
+
+int liveness_start(struct manager *m) {
+        struct node *node, *next;
+        int r = sd_event_add_time(m->event, &m->live_timer, CLOCK_BOOTTIME, USEC_INFINITY, 50 * USEC_PER_MSEC, on_deadline, m);
+
+        if (r < 0)
+                return r;
+        /* Nodes that were there before we came up have the usual time from now, and the spread in which they dial. */
+        HASH_ITER(hh, m->nodes.by_name, node, next)
+                if (node->state == NODE_SUSPECT)
+                        nodes_heard(&m->nodes, node, usec_add(m->ready_boot, m->conf.spread_usec), node->last_seen_real);
+        arm(m);
+        return 0;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The turn of masterd's loop: scheduling, commit, effects. Invariant: no effect runs before what it stands on is on disk. */
+#include "masterd/manager.h"
+
+#include <sys/random.h>
+#include <systemd/sd-daemon.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "masterd/api/api.h"
+#include "masterd/bundles.h"
+#include "masterd/identity.h"
+#include "masterd/link.h"
+#include "masterd/liveness.h"
+#include "masterd/logs.h"
+#include "masterd/placement.h"
+#include "masterd/recover.h"
+
+#define PRUNE_USEC (600 * USEC_PER_SEC)
+
+struct effect {
+        effect_fn run;
+        void *data;
+        struct effect *next;
+};
+
+struct batch {
+        struct manager *manager;
+        struct effect *effects;
+};
+
+struct job *manager_job(struct manager *m, uint32_t number) {
+        struct job *j;
+
+        HASH_FIND(hh, m->jobs, &number, sizeof(number), j);
+        return j;
+}
+
+static void effects_free(struct effect *e) {
+        while (e) {
+                struct effect *next = e->next;
+                free(e->data);
+                free(e);
+                e = next;
+        }
+}
+
+static void on_durable(void *userdata, int error) {
+        struct batch *batch = userdata;
+        struct manager *m = batch->manager;
+
+        if (error < 0) {
+                /* Memory is ahead of the disk: begin again from what is stored. */
+                log_full(LOG_CRIT, error, NULL, "The store in %s failed; exiting to start again from what is on disk",
+                         m->conf.state_directory);
+                (void) sd_event_exit(m->event, 1);
+        } else
+                for (struct effect *e = batch->effects; e; e = e->next) {
+                        e->run(m, e->data);
+                        e->data = NULL; /* run() takes it over */
+                }
+        effects_free(batch->effects);
+        free(batch);
+}
+
+static int on_turn(sd_event_source *s, void *userdata) {
+        struct manager *m = userdata;
+        struct batch *batch;
+        int r;
+
+        (void) sd_event_source_set_enabled(s, SD_EVENT_OFF);
+        if (m->schedule_wanted && m->serving) {
+                m->schedule_wanted = false;
+                placement_run(m);
+        }
+        if (!m->batch_open)
+                return 0;
+        m->batch_open = false;
+        batch = malloc(sizeof(*batch));
+        if (!batch)
+                return log_oom(); /* the loop ends: what is on disk stays right */
+        *batch = (struct batch){ m, m->effects };
+        m->effects = NULL;
+        m->effects_end = &m->effects;
+        r = store_commit(m->store, on_durable, batch);
+        if (r < 0) {
+                on_durable(batch, r);
+                return 0;
+        }
+        return 0;
+}
+
+static void want_turn(struct manager *m) {
+        if (m->turn)
+                (void) sd_event_source_set_enabled(m->turn, SD_EVENT_ONESHOT);
+}
+
+void manager_touch(struct manager *m) {
+        m->batch_open = true;
+        want_turn(m);
+}
+
+void manager_schedule(struct manager *m) {
+        m->schedule_wanted = true;
+        want_turn(m);
+}
+
+int manager_effect(struct manager *m, effect_fn run, void *data) {
+        struct effect *e = calloc(1, sizeof(*e));
+
+        if (!e) {
+                free(data);
+                /* An effect that is dropped would leave memory and the world apart. */
+                (void) sd_event_exit(m->event, log_oom());
+                return -ENOMEM;
+        }
+        *e = (struct effect){ run, data, NULL };
+        *m->effects_end = e;
+        m->effects_end = &e->next;
+        manager_touch(m);
+        return 0;
+}
+
+struct reply {
+        sd_bus_message *message;
+};
+
+static void send_reply(struct manager *m, void *data) {
+        struct reply *r = data;
+
+        (void) sd_bus_send(NULL, r->message, NULL); /* a caller that is gone is no fault of ours */
+        sd_bus_message_unref(r->message);
+        free(r);
+}
+
+int manager_reply_later(struct manager *m, sd_bus_message *reply) {
+        struct reply *r = malloc(sizeof(*r));
+
+        if (!r) {
+                sd_bus_message_unref(reply);
+                return -ENOMEM;
+        }
+        r->message = reply;
+        return manager_effect(m, send_reply, r);
+}
+
+static int on_prune(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct manager *m = userdata;
+
+        store_prune(m->store, usec_sub(now_real(), m->conf.keep_usec), m->conf.keep_jobs, now_real());
+        manager_touch(m);
+        (void) sd_event_source_set_time_relative(s, PRUNE_USEC);
+        return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        struct manager *m = userdata;
+
+        log_info("Received SIG%s, exiting; executors go on", sigabbrev_np((int) si->ssi_signo));
+        return sd_event_exit(m->event, 0);
+}
+
+int manager_new(struct manager **ret) {
+        struct manager *m = calloc(1, sizeof(*m));
+        int r;
+
+        if (!m)
+                return -ENOMEM;
+        m->effects_end = &m->effects;
+        /* The turn has the priority of everybody else: it runs behind what was pending before it, and is never starved. */
+        r = conf_read(&m->conf);
+        if (r >= 0)
+                r = sd_event_default(&m->event);
+        if (r >= 0)
+                r = sd_event_add_signal(m->event, NULL, SIGTERM, on_signal, m);
+        if (r >= 0)
+                r = sd_event_add_signal(m->event, NULL, SIGINT, on_signal, m);
+        if (r >= 0)
+                r = sd_event_set_watchdog(m->event, true);
+        if (r >= 0)
+                r = sd_event_add_defer(m->event, &m->turn, on_turn, m);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(m->turn, SD_EVENT_OFF);
+        if (r < 0) {
+                manager_free(m);
+                return r;
+        }
+        *ret = m;
+        return 0;
+}
+
+/* The new term is on disk: from here on orders may leave. */
+static void serve(struct manager *m, void *data) {
+        int r;
+
+        m->serving = true;
+        m->ready_boot = now_boot();
+        r = link_listen(m);
+        if (r >= 0)
+                r = api_publish(m);
+        if (r >= 0)
+                r = liveness_start(m);
+        if (r < 0) {
+                (void) sd_event_exit(m->event, r);
+                return;
+        }
+        manager_schedule(m);
+        log_info("Serving cluster " SD_ID128_FORMAT_STR " on port %u, term %llu, %u active jobs, %u nodes",
+                 SD_ID128_FORMAT_VAL(m->cluster), listener_port(m->listener), (unsigned long long) m->term, m->n_active, m->nodes.n);
+        (void) sd_notifyf(false, "READY=1\nSTATUS=%u nodes, %u active jobs", m->nodes.n, m->n_active);
+}
+
+int manager_start(struct manager *m) {
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        r = make_directories(m->conf.state_directory, 0700);
+        if (r < 0)
+                return log_error_errno(r, "Cannot make %s", m->conf.state_directory);
+        if (asprintf(&path, "%s/primus.db", m->conf.state_directory) < 0)
+                return log_oom();
+        r = store_open(path, m->event, NULL, &m->store);
+        if (r < 0)
+                return r; /* logged, with what to do */
+        r = placement_new(&m->placement);
+        if (r < 0)
+                return log_error_errno(r, "Cannot set up the scheduler");
+        r = identity_load(m);
+        if (r < 0)
+                return r;
+        r = logs_new(m, &m->logs);
+        if (r < 0)
+                return log_error_errno(r, "Cannot set up the kept logs in %s/logs", m->conf.state_directory);
+        r = bundles_new(m, &m->bundles);
+        if (r < 0)
+                return log_error_errno(r, "Cannot set up %s/bundles", m->conf.state_directory);
+        r = recover_load(m);
+        if (r < 0)
+                return log_error_errno(r, "Cannot load the cluster's state from %s", path);
+        r = api_connect(m);
+        if (r < 0)
+                return log_error_errno(r, "Cannot connect to the system bus");
+        r = sd_event_add_time_relative(m->event, &m->prune_timer, CLOCK_BOOTTIME, PRUNE_USEC, USEC_PER_SEC, on_prune, m);
+        if (r < 0)
+                return r;
+        return manager_effect(m, serve, NULL);
+}
+
+void manager_free(struct manager *m) {
+        struct job *j, *next;
+
+        if (!m)
+                return;
+        store_close(m->store);
+        api_disconnect(m);
+        link_close_all(m);
+        HASH_ITER(hh, m->jobs, j, next) {
+                HASH_DEL(m->jobs, j);
+                recover_job_free(j);
+        }
+        logs_free(m->logs);
+        bundles_free(m->bundles);
+        placement_free(m->placement);
+        nodes_clear(&m->nodes);
+        identity_done(m);
+        effects_free(m->effects);
+        sd_event_source_disable_unref(m->turn);
+        sd_event_source_disable_unref(m->live_timer);
+        sd_event_source_disable_unref(m->prune_timer);
+        sd_event_source_disable_unref(m->renew_timer);
+        sd_event_unref(m->event);
+        conf_done(&m->conf);
+        free(m);
+}

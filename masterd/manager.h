@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All state of masterd, and the rule by which it changes: record, then act. A handler changes memory, puts records into the
+ * store's open batch, and registers effects; when the turn of the loop ends, scheduling runs once, the batch is committed, and the
+ * effects run when it is on disk. */
+#pragma once
+
+#include <stdbool.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+#include <systemd/sd-id128.h>
+
+#include "lib/wire/authority.h"
+#include "lib/wire/join.h"
+#include "lib/wire/peer.h"
+#include "masterd/api/caller.h"
+#include "masterd/conf.h"
+#include "masterd/job/job.h"
+#include "masterd/node/node.h"
+#include "masterd/store/store.h"
+
+struct manager;
+struct effect;
+struct placement;
+struct token;
+struct revoked;
+struct logs;
+struct bundles;
+
+struct manager {
+        struct conf conf;
+        sd_event *event;
+        sd_bus *bus; /* system bus: people and tools */
+        struct store *store;
+        struct callers *callers;
+        sd_id128_t cluster;
+        uint64_t term;
+
+        struct certificate ca;
+        struct tls_credentials *credentials;
+        struct listener *listener;
+        struct token *tokens;     /* by id */
+        struct revoked *revoked;  /* by serial */
+        struct link *links;       /* by peer */
+        sd_event_source *renew_timer;
+
+        struct nodes nodes;
+        sd_event_source *live_timer;
+        uint64_t ready_boot;      /* when this master began to serve: LOST timers of nodes not heard yet start here */
+
+        struct job *jobs;         /* by number; active ones and the latest ended */
+        uint32_t n_active;
+        struct job *queue;        /* jobs with executors to be placed, in order */
+        struct job *ended;        /* oldest first */
+        uint32_t n_ended, n_ended_executors;
+        struct placement *placement;
+        struct logs *logs;
+        struct bundles *bundles;
+
+        sd_event_source *turn;    /* runs at the end of a turn that asked for it */
+        sd_event_source *prune_timer;
+        struct effect *effects, **effects_end; /* of the open batch */
+        bool schedule_wanted, batch_open;
+        bool serving;
+};
+
+int manager_new(struct manager **ret);
+/* Loads the store, creates what a new cluster needs, and starts to serve once the new term is on disk. */
+int manager_start(struct manager *m);
+void manager_free(struct manager *m);
+
+/* Something was put into the store, or effects were registered: commit at the end of this turn. */
+void manager_touch(struct manager *m);
+/* Run the placement at the end of this turn. */
+void manager_schedule(struct manager *m);
+
+/* Calls run(m, data) once everything recorded so far is on disk; data is freed with free() afterwards. */
+typedef void (*effect_fn)(struct manager *m, void *data);
+int manager_effect(struct manager *m, effect_fn run, void *data);
+/* Sends a prepared reply (reference taken over) when the batch is on disk. */
+int manager_reply_later(struct manager *m, sd_bus_message *reply);
+
+struct job *manager_job(struct manager *m, uint32_t number);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primus-masterd: argv, signals, the loop. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "lib/base/log.h"
+#include "masterd/manager.h"
+
+static int help(const char *name) {
+        printf("%s [OPTIONS...]\n\n"
+               "Schedules jobs onto the hosts of the cluster. Started by systemd as primus-masterd.service.\n\n"
+               "  -h --help     show this help\n"
+               "     --version  show the version\n\n"
+               "See primus-masterd(8) and primus-masterd.conf(5).\n",
+               name);
+        return 0;
+}
+
+static int run(void) {
+        struct manager *m = NULL;
+        sigset_t mask;
+        int r;
+
+        sigemptyset(&mask);
+        sigaddset(&mask, SIGTERM);
+        sigaddset(&mask, SIGINT);
+        if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+                return -errno;
+        (void) signal(SIGPIPE, SIG_IGN);
+
+        r = manager_new(&m);
+        if (r < 0)
+                return log_error_errno(r, "Cannot start");
+        r = manager_start(m);
+        if (r >= 0)
+                r = sd_event_loop(m->event);
+        manager_free(m);
+        return r;
+}
+
+int main(int argc, char *argv[]) {
+        enum { ARG_VERSION = 0x100 };
+        static const struct option options[] = { { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, ARG_VERSION }, {} };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
+                switch (c) {
+                case 'h':
+                        return help(argv[0]);
+                case ARG_VERSION:
+                        puts("primus-masterd " PRIMUS_VERSION);
+                        return 0;
+                default:
+                        return 2;
+                }
+        if (optind < argc) {
+                fprintf(stderr, "%s takes no arguments; see --help\n", argv[0]);
+                return 2;
+        }
+        log_open("primus-masterd");
+        return run() < 0 ? 1 : 0;
+}

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Orders to agents. Invariant: an order carries the term and the node's epoch, and describes what is on disk; sending it twice is
+ * harmless, since the agent answers for what it has. */
+#include "masterd/orders.h"
+
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "masterd/feeding.h"
+#include "masterd/job/rendezvous.h"
+#include "masterd/lifecycle.h"
+#include "masterd/link.h"
+#include "masterd/manager.h"
+
+/* Staging files and slow hosts take their time; losing the link ends the wait at once. */
+#define START_TIMEOUT (3600 * USEC_PER_SEC)
+#define STOP_TIMEOUT (600 * USEC_PER_SEC)
+
+struct executor_id executor_id_of(const struct executor *e) {
+        struct executor_id id = { .job_uid = e->job->uid, .job = e->job->number, .index = e->index, .attempt = e->attempt };
+
+        snprintf(id.role, sizeof(id.role), "%s", executor_role(e)->name);
+        return id;
+}
+
+/* What an effect remembers: names, not pointers, since all may be gone when the disk has answered. */
+struct order {
+        struct manager *manager;
+        struct executor_id id;
+        char node[65];
+        uint32_t source;
+        char after[];
+};
+
+static struct order *order_new(struct manager *m, const struct node *node, const struct executor_id *id, const char *after) {
+        struct order *o = calloc(1, sizeof(*o) + (after ? strlen(after) : 0) + 1);
+
+        if (!o)
+                return NULL;
+        o->manager = m;
+        o->id = *id;
+        snprintf(o->node, sizeof(o->node), "%s", node->name);
+        if (after)
+                strcpy(o->after, after);
+        return o;
+}
+
+/* The executor, if the order is still for its current attempt. */
+static struct executor *order_executor(struct manager *m, const struct order *o) {
+        struct job *j = manager_job(m, o->id.job);
+        struct executor *e;
+
+        if (!j || !sd_id128_equal(j->uid, o->id.job_uid))
+                return NULL;
+        e = job_executor(j, o->id.role, o->id.index);
+        return e && e->attempt == o->id.attempt ? e : NULL;
+}
+
+static int new_order(struct manager *m, struct node *node, const char *method, sd_bus_message **ret) {
+        sd_bus *bus = link_bus(node);
+        int r;
+
+        if (!bus)
+                return -ENOTCONN;
+        r = sd_bus_message_new_method_call(bus, ret, NULL, LINK_PATH, LINK_INTERFACE, method);
+        if (r >= 0)
+                r = sd_bus_message_append(*ret, "tt", m->term, node->epoch);
+        return r;
+}
+
+/* ---- Start ------------------------------------------------------------------------------------------------------ */
+
+static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct order *o = userdata;
+        struct manager *m = o->manager;
+        struct executor *e = order_executor(m, o);
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        struct start_result result = {};
+
+        if (!e) {
+                free(o);
+                return 0;
+        }
+        e->ordered = false;
+        if (failure) {
+                result.error = failure->name;
+                result.message = failure->message ? failure->message : failure->name;
+        } else {
+                const void *id;
+                size_t size;
+                if (sd_bus_message_read_array(reply, 'y', &id, &size) >= 0 && size == sizeof(result.invocation) &&
+                    sd_bus_message_read_basic(reply, 't', &result.started_real) >= 0)
+                        memcpy(&result.invocation, id, size);
+        }
+        lifecycle_start_answered(m, e, &result);
+        free(o);
+        return 0;
+}
+
+static int rendezvous_of(struct job *j, struct rendezvous_member **ret_members, struct rendezvous_role **ret_roles,
+                         struct rendezvous_job *ret) {
+        struct rendezvous_member *members = calloc(j->n_executors, sizeof(*members));
+        struct rendezvous_role *roles = calloc(j->spec->n_roles, sizeof(*roles));
+        static _Thread_local char uid[SD_ID128_STRING_MAX];
+
+        if (!members || !roles) {
+                free(members);
+                free(roles);
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                roles[i] = (struct rendezvous_role){ j->spec->roles[i].name, role_category_to_string(j->spec->roles[i].category),
+                                                     j->spec->roles[i].num };
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                const struct executor *e = j->executors + i;
+                /* An executor that has ended keeps its place in the rank order. */
+                bool placed = e->node && e->attempt > 0 && e->state != EXECUTOR_PENDING;
+                members[i] = (struct rendezvous_member){ e->role, e->index, placed ? e->node->name : NULL,
+                                                         e->node ? &e->node->address : NULL, e->ports, e->n_ports };
+        }
+        *ret = (struct rendezvous_job){ .name = j->name, .uid = sd_id128_to_string(j->uid, uid), .submitted_real = j->submitted_real,
+                                        .roles = roles, .n_roles = j->spec->n_roles, .members = members, .n_members = j->n_executors };
+        *ret_members = members;
+        *ret_roles = roles;
+        return 0;
+}
+
+static void strv_free(char **list) {
+        for (char **p = list; p && *p; p++)
+                free(*p);
+        free(list);
+}
+DEFINE_CLEANUP(char **, strv_free)
+
+/* Submitter's variables, then the job's, the role's, and the rendezvous: a later one wins. Borrowed strings, allocated array. */
+static int environment_of(const struct executor *e, char **rendezvous, char ***ret) {
+        char **layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, rendezvous };
+        size_t n = 0, k = 0;
+        char **all;
+
+        for (size_t i = 0; i < ELEMENTSOF(layers); i++)
+                for (char **p = layers[i]; p && *p; p++)
+                        n++;
+        all = calloc(n + 1, sizeof(*all));
+        if (!all)
+                return -ENOMEM;
+        for (size_t i = 0; i < ELEMENTSOF(layers); i++)
+                for (char **p = layers[i]; p && *p; p++)
+                        all[k++] = *p;
+        *ret = all;
+        return 0;
+}
+
+/* Of the job's executors on this host together: what its slice may hold. */
+static uint64_t slice_memory(const struct executor *e) {
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; i < e->job->n_executors; i++) {
+                const struct executor *other = e->job->executors + i;
+                if (other->node != e->node || !executor_state_holds(other->state))
+                        continue;
+                if (executor_role(other)->memory == 0)
+                        return 0;
+                sum += executor_role(other)->memory;
+        }
+        return sum;
+}
+
+/* Uuids of the GPUs in the mask, NULL-ended, borrowed strings. */
+static int gpu_names(const struct node *node, uint64_t mask, char ***ret) {
+        char **list = calloc(65, sizeof(*list));
+        size_t k = 0;
+
+        if (!list)
+                return -ENOMEM;
+        for (size_t i = 0; i < node->inventory.n_gpus && i < 64; i++)
+                if (mask & (UINT64_C(1) << i))
+                        list[k++] = node->inventory.gpus[i].uuid;
+        *ret = list;
+        return 0;
+}
+
+static uint64_t job_gpus_on(const struct executor *e) {
+        uint64_t mask = 0;
+
+        for (uint32_t i = 0; i < e->job->n_executors; i++)
+                if (e->job->executors[i].node == e->node && executor_state_holds(e->job->executors[i].state))
+                        mask |= e->job->executors[i].gpus;
+        return mask;
+}
+
+static int send_start(struct manager *m, struct executor *e) {
+        _cleanup_free_ struct rendezvous_member *members = NULL;
+        _cleanup_free_ struct rendezvous_role *roles = NULL;
+        _cleanup_(strv_free_p) char **rendezvous_env = NULL;
+        _cleanup_free_ char **env = NULL, **gpus = NULL, **visible = NULL;
+        struct rendezvous *rendezvous = NULL;
+        struct rendezvous_job rj;
+        const struct role_spec *spec = executor_role(e);
+        const struct job_spec *js = e->job->spec;
+        char identity_text[8][96], uid[SD_ID128_STRING_MAX];
+        char *identity[9] = {};
+        struct secret secrets[256];
+        sd_bus_message *message = NULL;
+        struct order *o;
+        int r;
+
+        r = rendezvous_of(e->job, &members, &roles, &rj);
+        if (r >= 0)
+                r = rendezvous_new(&rj, &rendezvous);
+        if (r >= 0)
+                r = rendezvous_environment(rendezvous, (size_t) (e - e->job->executors), &rendezvous_env);
+        rendezvous_free(rendezvous);
+        if (r >= 0)
+                r = environment_of(e, rendezvous_env, &env);
+        if (r >= 0)
+                r = gpu_names(e->node, job_gpus_on(e), &gpus);
+        if (r >= 0)
+                r = gpu_names(e->node, js->gpu_visibility == GPU_VISIBILITY_EXECUTOR ? e->gpus : job_gpus_on(e), &visible);
+        if (r < 0)
+                return r;
+
+        snprintf(identity_text[0], sizeof(identity_text[0]), "PRIMUS_JOB=%u", e->job->number);
+        snprintf(identity_text[1], sizeof(identity_text[1]), "PRIMUS_JOB_UID=%s", sd_id128_to_string(e->job->uid, uid));
+        snprintf(identity_text[2], sizeof(identity_text[2]), "PRIMUS_ROLE=%s", spec->name);
+        snprintf(identity_text[3], sizeof(identity_text[3]), "PRIMUS_INDEX=%u", e->index);
+        snprintf(identity_text[4], sizeof(identity_text[4]), "PRIMUS_ATTEMPT=%u", e->attempt);
+        snprintf(identity_text[5], sizeof(identity_text[5]), "PRIMUS_NODE=%s", e->node->name);
+        for (size_t i = 0; i < 6; i++)
+                identity[i] = identity_text[i];
+        for (size_t i = 0; i < e->job->n_secrets && i < ELEMENTSOF(secrets); i++)
+                secrets[i] = (struct secret){ e->job->secrets[i].name, e->job->secrets[i].data, e->job->secrets[i].size };
+
+        struct start_order order = {
+                .id = executor_id_of(e),
+                .kind = spec->input_policy == INPUT_STREAMING && e->job->data ? ORDER_FEED : ORDER_TRAINER,
+                .uid = e->job->owner,
+                .argv = spec->argv,
+                .cwd = e->job->cwd,
+                .env = env,
+                .identity = identity,
+                .secrets = secrets,
+                .n_secrets = MIN(e->job->n_secrets, ELEMENTSOF(secrets)),
+                .cpu_usec_per_sec = (uint64_t) spec->cpu_milli * 1000,
+                .memory_max = spec->memory,
+                .job_memory_max = slice_memory(e),
+                .gpus = gpus,
+                .visible_gpus = visible,
+                .ports = e->ports,
+                .n_ports = e->n_ports,
+                .runtime_max_usec = spec->time_limit_usec == UINT64_MAX ? 0 : spec->time_limit_usec,
+                .grace_usec = js->stop_grace_usec,
+                .on_partition = (enum on_partition) js->on_partition,
+                .ack = (enum ack_mode) js->input_ack,
+                .pipe_size = (uint32_t) js->pipe_size,
+                .output = js->output ? js->output : (char *) "",
+                .new_privileges = js->new_privileges,
+        };
+        memcpy(order.bundle, e->job->bundle, sizeof(order.bundle));
+
+        r = new_order(m, e->node, "Start", &message);
+        if (r >= 0)
+                r = start_order_append(message, &order);
+        if (r >= 0)
+                r = link_append_extra_empty(message);
+        o = r >= 0 ? order_new(m, e->node, &order.id, NULL) : NULL;
+        if (r >= 0 && !o)
+                r = -ENOMEM;
+        if (r >= 0)
+                r = sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_started, o, START_TIMEOUT);
+        sd_bus_message_unref(message);
+        if (r < 0) {
+                free(o);
+                return r;
+        }
+        e->ordered = true;
+        return 0;
+}
+
+static void run_start(struct manager *m, void *data) {
+        struct order *o = data;
+        struct executor *e = order_executor(m, o);
+        int r;
+
+        free(o);
+        if (!e || (e->state != EXECUTOR_PLACED && e->state != EXECUTOR_STARTING) || e->ordered)
+                return;
+        r = send_start(m, e);
+        if (r == -ENOTCONN)
+                return; /* sent again when the node registers */
+        if (r < 0) {
+                log_full(LOG_ERR, r, &(struct log_fields){ .job = e->job->number }, "Cannot order job %u %s/%u on %s", e->job->number,
+                         executor_role(e)->name, e->index, e->node->name);
+                lifecycle_start_answered(m, e, &(struct start_result){ .error = LINK_ERROR_START, .message = strerror(-r) });
+                return;
+        }
+        if (e->state == EXECUTOR_PLACED)
+                (void) executor_transition(e, EXECUTOR_EVENT_ORDERED);
+}
+
+int orders_start_later(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct order *o = order_new(m, e->node, &id, NULL);
+
+        return o ? manager_effect(m, run_start, o) : -ENOMEM;
+}
+
+/* ---- Stop ------------------------------------------------------------------------------------------------------- */
+
+static int on_stopped(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        struct order *o = userdata;
+        struct executor *e;
+
+        /* The agent knows nothing of it: neither a unit nor a record. Then there is nothing to wait for. */
+        if (failure && strcmp(failure->name, LINK_ERROR_UNKNOWN) == 0 && (e = order_executor(o->manager, o)) &&
+            e->state == EXECUTOR_STOPPING)
+                lifecycle_vanished(o->manager, e);
+        free(o);
+        return 0;
+}
+
+static int send_stop(struct manager *m, struct node *node, const struct executor_id *id, uint64_t grace_usec, const char *why) {
+        sd_bus_message *message = NULL;
+        struct order *o = NULL;
+        int r;
+
+        r = new_order(m, node, "Stop", &message);
+        if (r >= 0)
+                r = executor_id_append(message, id);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "ts", grace_usec, why);
+        if (r >= 0)
+                r = link_append_extra_empty(message);
+        if (r >= 0) {
+                o = order_new(m, node, id, NULL);
+                r = o ? sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_stopped, o, STOP_TIMEOUT) : -ENOMEM;
+        }
+        sd_bus_message_unref(message);
+        if (r < 0)
+                free(o);
+        return r;
+}
+
+static void run_stop(struct manager *m, void *data) {
+        struct order *o = data;
+        struct executor *e = order_executor(m, o);
+
+        if (e && e->state == EXECUTOR_STOPPING)
+                (void) send_stop(m, e->node, &o->id, e->job->spec->stop_grace_usec, e->stop_why ? e->stop_why : "the job ends");
+        free(o);
+}
+
+int orders_stop_later(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct order *o = order_new(m, e->node, &id, NULL);
+
+        return o ? manager_effect(m, run_stop, o) : -ENOMEM;
+}
+
+static void run_stop_stale(struct manager *m, void *data) {
+        struct order *o = data;
+        struct node *node = nodes_get(&m->nodes, o->node);
+
+        if (node)
+                (void) send_stop(m, node, &o->id, 0, "superseded: this attempt is over for the master");
+        free(o);
+}
+
+int orders_stop_stale_later(struct manager *m, const struct node *node, const struct executor_id *id) {
+        struct order *o = order_new(m, node, id, NULL);
+
+        return o ? manager_effect(m, run_stop_stale, o) : -ENOMEM;
+}
+
+/* ---- one-way ---------------------------------------------------------------------------------------------------- */
+
+static void run_committed(struct manager *m, void *data) {
+        struct order *o = data;
+        struct node *node = nodes_get(&m->nodes, o->node);
+        sd_bus *bus = node ? link_bus(node) : NULL;
+        sd_bus_message *message = NULL;
+        int r = -ENOTCONN;
+
+        if (bus)
+                r = sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, "ExitCommitted");
+        if (r >= 0)
+                r = sd_bus_message_set_expect_reply(message, false);
+        if (r >= 0)
+                r = executor_id_append(message, &o->id);
+        if (r >= 0)
+                r = link_append_extra_empty(message);
+        if (r >= 0)
+                (void) sd_bus_send(bus, message, NULL);
+        sd_bus_message_unref(message);
+        free(o);
+}
+
+int orders_committed_later(struct manager *m, const struct node *node, const struct executor_id *id) {
+        struct order *o = order_new(m, node, id, NULL);
+
+        return o ? manager_effect(m, run_committed, o) : -ENOMEM;
+}
+
+static void run_drop_job(struct manager *m, void *data) {
+        struct order *o = data;
+        struct node *node = nodes_get(&m->nodes, o->node);
+        sd_bus *bus = node ? link_bus(node) : NULL;
+        sd_bus_message *message = NULL;
+        int r = -ENOTCONN;
+
+        if (bus)
+                r = sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, "DropJob");
+        if (r >= 0)
+                r = sd_bus_message_set_expect_reply(message, false);
+        if (r >= 0)
+                r = sd_bus_message_append_basic(message, 't', &m->term);
+        if (r >= 0)
+                r = sd_bus_message_append_array(message, 'y', &o->id.job_uid, sizeof(o->id.job_uid));
+        if (r >= 0)
+                r = sd_bus_message_append_basic(message, 'u', &o->id.job);
+        if (r >= 0)
+                r = link_append_extra_empty(message);
+        if (r >= 0)
+                (void) sd_bus_send(bus, message, NULL);
+        sd_bus_message_unref(message);
+        free(o);
+}
+
+int orders_drop_job_later(struct manager *m, const struct node *node, const struct job *j) {
+        struct executor_id id = { .job_uid = j->uid, .job = j->number };
+        struct order *o = order_new(m, node, &id, NULL);
+
+        return o ? manager_effect(m, run_drop_job, o) : -ENOMEM;
+}
+
+/* ---- scan ------------------------------------------------------------------------------------------------------- */
+
+static int on_scan_started(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        struct order *o = userdata;
+        struct job *j = manager_job(o->manager, o->id.job);
+
+        /* A scan that cannot start ends like one that failed. A broken link is settled when the node is back or LOST. */
+        if (failure && j && strncmp(failure->name, "org.primus.Error.", 17) == 0) {
+                struct exit_report report = { .id = o->id, .result = "not started", .detail = (char *) failure->message };
+                (void) feeding_scan_exited(o->manager, j, &report);
+        }
+        free(o);
+        return 0;
+}
+
+static void run_scan(struct manager *m, void *data) {
+        struct order *o = data;
+        struct node *node = nodes_get(&m->nodes, o->node);
+        struct job *j = manager_job(m, o->id.job);
+        const struct input_spec *input;
+        char identity_text[6][96], uid[SD_ID128_STRING_MAX];
+        char *identity[7] = {}, *argv[9] = {}, *none[1] = {};
+        sd_bus_message *message = NULL;
+        size_t n = 0;
+        int r;
+
+        if (!node || !j || !feeding_scan_known(j, node, &o->id)) {
+                free(o);
+                return;
+        }
+        input = j->spec->inputs + o->id.index;
+        argv[n++] = (char *) "--source";
+        argv[n++] = input->name;
+        argv[n++] = (char *) "--path";
+        argv[n++] = input->path_pattern;
+        argv[n++] = (char *) "--name";
+        argv[n++] = input->name_pattern;
+        if (*o->after) {
+                argv[n++] = (char *) "--after";
+                argv[n++] = o->after;
+        }
+        snprintf(identity_text[0], sizeof(identity_text[0]), "PRIMUS_JOB=%u", j->number);
+        snprintf(identity_text[1], sizeof(identity_text[1]), "PRIMUS_JOB_UID=%s", sd_id128_to_string(j->uid, uid));
+        snprintf(identity_text[2], sizeof(identity_text[2]), "PRIMUS_ROLE=%s", SCAN_ROLE);
+        snprintf(identity_text[3], sizeof(identity_text[3]), "PRIMUS_INDEX=%u", o->id.index);
+        snprintf(identity_text[4], sizeof(identity_text[4]), "PRIMUS_ATTEMPT=%u", o->id.attempt);
+        snprintf(identity_text[5], sizeof(identity_text[5]), "PRIMUS_NODE=%s", node->name);
+        for (size_t i = 0; i < ELEMENTSOF(identity_text); i++)
+                identity[i] = identity_text[i];
+        struct start_order order = { .id = o->id, .kind = ORDER_SCAN, .uid = j->owner, .argv = argv, .cwd = (char *) "/", .env = none,
+                                     .identity = identity, .gpus = none, .visible_gpus = none, .grace_usec = USEC_PER_SEC,
+                                     .on_partition = ON_PARTITION_REPLACE, .output = (char *) "" };
+
+        r = new_order(m, node, "Start", &message);
+        if (r >= 0)
+                r = start_order_append(message, &order);
+        if (r >= 0)
+                r = link_append_extra_empty(message);
+        if (r >= 0)
+                r = sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_scan_started, o, START_TIMEOUT);
+        sd_bus_message_unref(message);
+        if (r < 0)
+                free(o);
+}
+
+int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source, uint32_t attempt, const char *after) {
+        struct executor_id id = { .job_uid = j->uid, .job = j->number, .role = SCAN_ROLE, .index = source, .attempt = attempt };
+        struct order *o = order_new(m, node, &id, after);
+
+        return o ? manager_effect(m, run_scan, o) : -ENOMEM;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a registration. Invariant: arrays grow with what was really read, not with what the sender claims. */
+#include "masterd/registration.h"
+
+#include <stdlib.h>
+
+#include "lib/base/cleanup.h"
+
+/* Room for one more element of an array that grows by halves. */
+static void *grow(void *array, size_t n, size_t *allocated, size_t element) {
+        void *bigger;
+
+        if (n < *allocated)
+                return array;
+        bigger = reallocarray(array, n + n / 2 + 16, element);
+        if (bigger)
+                *allocated = n + n / 2 + 16;
+        return bigger;
+}
+
+static int read_units(sd_bus_message *m, struct registration *g) {
+        size_t allocated = 0;
+        int r = sd_bus_message_enter_container(m, 'a', "((ayusuu)saytb)");
+
+        while (r >= 0 && sd_bus_message_at_end(m, false) == 0) {
+                struct unit_report *list;
+                if (g->n_units >= LINK_UNITS_MAX)
+                        return -EBADMSG;
+                list = grow(g->units, g->n_units, &allocated, sizeof(*list));
+                if (!list)
+                        return -ENOMEM;
+                g->units = list;
+                list[g->n_units] = (struct unit_report){};
+                r = unit_report_read(m, list + g->n_units);
+                if (r >= 0)
+                        g->n_units++;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_exits(sd_bus_message *m, struct registration *g) {
+        size_t allocated = 0;
+        int r = sd_bus_message_enter_container(m, 'a', "((ayusuu)ayssibbttttttts)");
+
+        while (r >= 0 && sd_bus_message_at_end(m, false) == 0) {
+                struct exit_report *list;
+                if (g->n_exits >= LINK_UNITS_MAX)
+                        return -EBADMSG;
+                list = grow(g->exits, g->n_exits, &allocated, sizeof(*list));
+                if (!list)
+                        return -ENOMEM;
+                g->exits = list;
+                list[g->n_exits] = (struct exit_report){};
+                r = exit_report_read(m, list + g->n_exits);
+                if (r >= 0)
+                        g->n_exits++;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+int registration_read(sd_bus_message *m, struct registration *g) {
+        const char *boot;
+        int r;
+
+        r = sd_bus_message_read_basic(m, 's', &boot);
+        if (r < 0)
+                return r;
+        if (sd_id128_from_string(boot, &g->boot_id) < 0)
+                return -EBADMSG;
+        r = inventory_read(m, &g->inventory);
+        if (r >= 0)
+                r = read_units(m, g);
+        if (r >= 0)
+                r = read_exits(m, g);
+        return r;
+}
+
+void registration_done(struct registration *g) {
+        inventory_done(&g->inventory);
+        for (size_t i = 0; i < g->n_exits; i++)
+                exit_report_done(g->exits + i);
+        free(g->exits);
+        free(g->units);
+        *g = (struct registration){};
+}

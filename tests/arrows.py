@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks who includes whom: every folder of the source is a room, and ALLOWED names the rooms it may look into.
+
+A room may always look into itself. Headers are named from the top of the source ("lib/base/log.h") or by their bare name
+inside the room. A room that is not in the table is an error: its arrows want deciding, not finding out.
+
+    tests/arrows.py [SOURCE]
+"""
+import os
+import re
+import sys
+
+BASE = {"lib/base"}
+WIRE = {"lib/base", "lib/wire"}
+MASTERD_ROOMS = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store"}
+AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
+                "agentd/feed"}
+
+ALLOWED = {
+    "lib/base": set(),
+    "lib/wire": BASE,
+    "lib/primus": WIRE,
+    # masterd: the pure rooms see base alone; above them each sees what it decides about, and only api and the daemon
+    # itself see everything.
+    "masterd/spec": BASE,
+    "masterd/sched": BASE,
+    "masterd/store": BASE,
+    "masterd/node": WIRE | {"masterd/store"},
+    "masterd/data": WIRE | {"masterd/spec", "masterd/store"},
+    "masterd/job": WIRE | {"masterd/spec", "masterd/sched", "masterd/store", "masterd/node", "masterd/data"},
+    "masterd/api": WIRE | MASTERD_ROOMS | {"masterd"},
+    "masterd": WIRE | MASTERD_ROOMS | {"masterd/api"},
+    # agentd: only probe sees what the BPF programs share.
+    "agentd/unit": WIRE,
+    "agentd/feed": WIRE,
+    "agentd/device": BASE,
+    "agentd/cgroup": BASE,
+    "agentd/net": BASE,
+    "agentd/metrics": WIRE | {"agentd/cgroup", "agentd/net", "agentd/probe"},
+    "agentd/probe": BASE | {"bpf"},
+    "agentd": WIRE | AGENTD_ROOMS,
+    "bpf": set(),
+    "executor": WIRE,
+    # `validate` and `config` work without a master: the rules are the ones it would apply.
+    "tools/primusctl": WIRE | {"masterd/spec"},
+    "tools/join": WIRE,
+}
+
+# Single headers of a daemon's own folder that its rooms stand on.
+HEADERS = {"agentd/worker.h": AGENTD_ROOMS}
+
+# Headers of libraries that only some rooms may use: the point of a room is what it does not know.
+LIBRARIES = {
+    r"sqlite3\.h": {"masterd/store"},
+    r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
+    r"archive(_entry)?\.h": {"executor", "tools/primusctl"},
+    r"jansson\.h": {"masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd", "tools/primusctl"},
+    r"bpf/.*": {"agentd/probe", "bpf"},
+    r"curl/.*": {"executor"},
+    r"libsmartcols/.*": {"tools/primusctl"},
+}
+
+# Rooms that must not speak to systemd, a bus or a clock at all.
+PURE = {"masterd/sched": r"(systemd/.*|time\.h|sys/time\.h|unistd\.h|sys/socket\.h|lib/base/(clock|log)\.h)"}
+
+SKIPPED = ("tests", "build", "docs", "examples", "packaging", ".git", ".cache")
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
+
+
+def sources(top):
+    for directory, names, files in os.walk(top):
+        room = os.path.relpath(directory, top)
+        if room == ".":
+            names[:] = sorted(n for n in names if not n.startswith(SKIPPED))
+        for name in sorted(files):
+            if name.endswith((".c", ".h")):
+                yield room, os.path.join(directory, name)
+
+
+def check_file(top, room, path):
+    """Yields (line, what is wrong)."""
+    with open(path, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            quoted, angled = match.groups()
+            header = quoted or angled
+            if quoted:
+                target = os.path.dirname(quoted)
+                if quoted.startswith(("../", "./")):
+                    yield number, f'"{quoted}": name it from the top of the source'
+                    continue
+                if target and not os.path.isdir(os.path.join(top, target)) and room not in ("bpf", "agentd/probe"):
+                    yield number, f'"{quoted}": no such folder; use <> for a library'
+                    continue
+                if target and target != room and target not in ALLOWED[room] and room not in HEADERS.get(quoted, ()):
+                    yield number, f"{room} may not look into {target}"
+            for pattern, rooms in LIBRARIES.items():
+                if angled and re.fullmatch(pattern, header) and room not in rooms:
+                    yield number, f"{room} may not use <{header}>: it belongs to {', '.join(sorted(rooms))}"
+            if room in PURE and re.fullmatch(PURE[room], header):
+                yield number, f"{room} is pure and may not use {header}"
+
+
+def main():
+    top = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), ".."))
+    wrong, files = [], 0
+    for room, path in sources(top):
+        files += 1
+        where = os.path.relpath(path, top)
+        if room not in ALLOWED:
+            wrong.append(f"{where}: the room {room} is not in the table of tests/arrows.py")
+            continue
+        wrong += [f"{where}:{number}: {text}" for number, text in check_file(top, room, path)]
+    for line in wrong:
+        print(line)
+    print(f"{files} files, {len(wrong)} arrows that should not be")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters for tests.
+
+    cluster      three hosts with Primus, shared by all tests of a run; every host is healed and READY before each test
+    bare         two hosts without Primus, shared
+    new_cluster  new_cluster(nodes=…, conf=[…], primus=…) for one test; taken down after it
+    shared_dir   the directory of the build machine that the hosts of `cluster` see as /shared
+
+A test that fails shows the tails of the daemons' journals.
+"""
+import itertools
+import os
+
+import pytest
+from sandbox import AGENTD, MASTERD, SOURCE, Cluster
+
+COUNTER = itertools.count(1)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--build", default=os.environ.get("PRIMUS_BUILD", os.path.join(SOURCE, "build")),
+                     help="meson build directory whose programs are tested")
+
+
+def _name():
+    prefix = os.environ.get("PRIMUS_TEST_PREFIX", f"t{os.getpid()}")
+    return f"{prefix}-{next(COUNTER)}"
+
+
+@pytest.fixture(scope="session")
+def build(request):
+    return os.path.abspath(request.config.getoption("--build"))
+
+
+@pytest.fixture(scope="session")
+def shared_dir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("shared")
+    # Users of the hosts pass through what pytest made for root alone.
+    os.chmod(path, 0o1777)
+    for parent in (path.parent, path.parent.parent):
+        os.chmod(parent, 0o755)
+    return path
+
+
+@pytest.fixture(scope="session")
+def _cluster(build, shared_dir):
+    with Cluster(_name(), 3, build=build, binds=[f"{shared_dir}:/shared"]) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(_cluster):
+    _cluster.heal_all()
+    _cluster.wait_nodes()
+    yield _cluster
+
+
+@pytest.fixture(scope="session")
+def _bare(tmp_path_factory):
+    shared = tmp_path_factory.mktemp("bare")
+    os.chmod(shared, 0o1777)
+    with Cluster(_name(), 2, primus=False, build="/nonexistent", binds=[f"{shared}:/shared"]) as cluster:
+        cluster.shared = shared
+        yield cluster
+
+
+@pytest.fixture
+def bare(_bare):
+    _bare.heal_all()
+    yield _bare
+
+
+@pytest.fixture
+def new_cluster(build, request):
+    clusters = []
+
+    def make(nodes=3, **options):
+        options.setdefault("build", build)
+        one = Cluster(_name(), nodes, **options)
+        clusters.append(one)
+        return one.up()
+
+    yield make
+    for one in clusters:
+        _show_journals(request.node, one)
+        one.down()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.when == "call":
+        item.failed_call = report.failed
+        if report.failed and "cluster" in getattr(item, "funcargs", {}):
+            _show_journals(item, item.funcargs["cluster"], report)
+
+
+def _show_journals(item, cluster, report=None):
+    if not getattr(item, "failed_call", False) or not cluster.primus:
+        return
+    for node in cluster.nodes:
+        for unit in ([MASTERD] if node == "n1" else []) + [AGENTD]:
+            if cluster.leader(node):
+                title, text = f"{unit} on {node}", cluster.journal(node, unit)
+                if report:
+                    report.sections.append((title, text))
+                else:
+                    print(f"--- {title}\n{text}")

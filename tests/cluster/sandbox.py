@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster of container hosts as tests see it."""
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SANDBOX = os.path.join(SOURCE, "tools/sandbox")
+sys.path.insert(0, os.path.join(SOURCE, "tools"))
+
+from sandboxlib import state  # noqa: E402
+
+MASTERD = "primus-masterd.service"
+AGENTD = "primus-agentd.service"
+
+
+class Failed(AssertionError):
+    """A command in a host ended otherwise than the test expects."""
+
+
+def sandbox(*arguments, check=True, timeout=120, **options):
+    done = subprocess.run([SANDBOX, *arguments], capture_output=True, text=True, timeout=timeout, **options)
+    if check and done.returncode != 0:
+        raise Failed(f"tools/sandbox {' '.join(arguments)}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+class Cluster:
+    """Host names are n1 … nN; masterd runs on n1."""
+
+    def __init__(self, name, nodes=3, binds=(), conf=(), primus=True, build=None):
+        self.name = name
+        self.nodes = [f"n{i}" for i in range(1, nodes + 1)]
+        self.primus = primus
+        self._up = ["up", "--nodes", str(nodes), "--no-rebuild"]
+        for bind in binds:
+            self._up += ["--bind", bind]
+        for setting in conf:
+            self._up += ["--conf", setting]
+        if not primus:
+            self._up.append("--no-primus")
+        if build:
+            self._up += ["--build", build]
+
+    def sandbox(self, command, *arguments, **options):
+        return sandbox(command, "--name", self.name, *arguments, **options)
+
+    def up(self):
+        self.sandbox(*self._up)
+        return self
+
+    def down(self):
+        self.sandbox("down")
+
+    def __enter__(self):
+        return self.up()
+
+    def __exit__(self, *_):
+        self.down()
+
+    # Commands in hosts
+
+    def argv(self, node, *argv, user="root", cwd=None):
+        """What to hand to subprocess for something that goes on beside the test."""
+        options = ["--user", user] + (["--cwd", cwd] if cwd else [])
+        return [SANDBOX, "exec", "--name", self.name, *options, node, "--", *argv]
+
+    def run(self, node, *argv, user="root", input=None, timeout=60, cwd=None):
+        """Runs to the end, whatever the end is."""
+        return subprocess.run(self.argv(node, *argv, user=user, cwd=cwd), input=input, capture_output=True, text=True,
+                              errors="replace", timeout=timeout, **({} if input is not None else {"stdin": subprocess.DEVNULL}))
+
+    def exec(self, node, *argv, **options):
+        """Its standard output; a failure unless it ends with 0."""
+        done = self.run(node, *argv, **options)
+        if done.returncode != 0:
+            raise Failed(f"{node}: {' '.join(argv)}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    @contextlib.contextmanager
+    def process(self, node, *argv, user="root", **options):
+        """A command that goes on while the block runs, and is ended with it."""
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, **options}
+        with subprocess.Popen(self.argv(node, *argv, user=user), **options) as running:
+            try:
+                yield running
+            finally:
+                running.terminate()
+                try:
+                    running.wait(5)
+                except subprocess.TimeoutExpired:
+                    running.kill()
+
+    # Primus
+
+    def primusctl(self, *arguments, user="ml", node="n1", **options):
+        return self.exec(node, "primusctl", *arguments, user=user, **options)
+
+    def primusctl_json(self, *arguments, **options):
+        return json.loads(self.primusctl(*arguments, "--json", **options))
+
+    def node_states(self):
+        listed = self.primusctl_json("nodes", user="root")
+        rows = listed["nodes"] if isinstance(listed, dict) else listed
+        rows = [{key.lower(): value for key, value in row.items()} for row in rows]
+        return {row.get("name") or row["node"]: row["state"].upper() for row in rows}
+
+    def wait_nodes(self, expected="READY", nodes=None, timeout=20):
+        wanted = {node: expected for node in nodes or self.nodes}
+        self.wait_for(lambda: wanted.items() <= self.node_states().items(), timeout, f"nodes {wanted}")
+
+    def submit(self, config, user="ml", node="n1"):
+        """Submits a configuration (a dict, or its text) and returns the job's number."""
+        text = config if isinstance(config, str) else json.dumps(config)
+        path = self.exec(node, "sh", "-c", "umask 077; f=$(mktemp /tmp/job.XXXXXX); cat > $f; echo $f", user=user, input=text).strip()
+        return self.primusctl_json("submit", path, user=user, node=node)["job"]
+
+    def wait_job(self, job, user="ml", timeout=60):
+        """`primusctl wait`: 0 succeeded, 1 failed, 3 killed."""
+        return self.run("n1", "primusctl", "wait", str(job), user=user, timeout=timeout).returncode
+
+    # Faults
+
+    def kill9(self, node, unit):
+        """SIGKILL to the main process of a unit; systemd does with it what the unit says."""
+        self.exec(node, "systemctl", "kill", "--signal=KILL", "--kill-whom=main", unit)
+
+    def cut(self, node):
+        self.sandbox("cut", node)
+
+    def heal(self, node):
+        self.sandbox("heal", node)
+
+    def crash(self, node):
+        self.sandbox("crash", node)
+
+    def boot(self, node):
+        self.sandbox("boot", node)
+
+    def heal_all(self):
+        """Brings every host back that a test left cut off or without power."""
+        for node in json.loads(self.sandbox("status", "--json").stdout)[0]["nodes"]:
+            if not node["up"]:
+                self.boot(node["name"])
+            elif not node["cable"]:
+                self.heal(node["name"])
+
+    # Looking
+
+    def journal(self, node, unit=None, lines=40):
+        match = ["-u", unit] if unit else []
+        return self.run(node, "journalctl", "--no-pager", "-q", "-o", "short-monotonic", "-n", str(lines), *match).stdout
+
+    def leader(self, node):
+        """PID, on the build machine, of the host's PID 1; None when the host is down."""
+        record = state.Cluster(self.name).node(node).leader()
+        return record["pid"] if record else None
+
+    def state_path(self, node, *parts):
+        return state.Cluster(self.name).node(node).path(*parts)
+
+    def wait_for(self, predicate, timeout=10, what="the condition"):
+        """Until predicate() is true: asked again after every message that masterd or systemd puts on n1's bus, and
+        four times a second for what makes no message. Returns what it returned. A Failed inside counts as not yet."""
+        end = time.monotonic() + timeout
+        with self._bus_messages() as stream:
+            while True:
+                try:
+                    value, why = predicate(), None
+                except Failed as e:
+                    value, why = None, e
+                if value:
+                    return value
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise Failed(f"{what} did not come true within {timeout} s") from why
+                self._drain(stream, min(0.25, left))
+
+    @contextlib.contextmanager
+    def _bus_messages(self):
+        if not self.leader("n1"):
+            yield None
+            return
+        with self.process("n1", "busctl", "monitor", "--json=short", "org.primus.Master1", "org.freedesktop.systemd1",
+                          stderr=subprocess.DEVNULL, text=False) as running:
+            yield running.stdout.fileno()
+
+    @staticmethod
+    def _drain(stream, timeout):
+        if stream is None:
+            time.sleep(timeout)
+        elif select.select([stream], [], [], timeout)[0] and not os.read(stream, 1 << 16):
+            time.sleep(timeout)  # the bus went away with its host: only the clock is left
