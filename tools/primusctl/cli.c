@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands share: connection, error sentences, job numbers. Invariant: a failure is reported exactly once, in one
- * line without control characters. */
+/* What the commands share: connection, error sentences, job numbers. Invariant: a failure is reported exactly
+ * once, in one line without control characters. */
 #include "tools/primusctl/cli.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdarg.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
@@ -19,7 +19,8 @@ static void say(const char *program, const char *format, va_list ap) {
         if (text)
                 text_clean(text);
         fflush(stdout);
-        fprintf(stderr, "%s%s%s\n", program ? program : "", program ? ": " : "", text ? text : "out of memory");
+        fprintf(stderr, "%s%s%s\n", program ? program : "", program ? ": " : "",
+                text ? text : "out of memory");
 }
 
 int cli_fail(const struct cli *c, const char *format, ...) {
@@ -56,10 +57,13 @@ int cli_oom(const struct cli *c) {
 
 static int unreachable(const struct cli *c, const char *why) {
         if (c->host)
-                cli_fail(c, "cannot reach masterd on %s: %s; check with: systemctl -H %s status primus-masterd",
+                cli_fail(c,
+                         "cannot reach masterd on %s: %s; check with: systemctl -H %s status primus-masterd",
                          c->host, why, c->host);
         else
-                cli_fail(c, "cannot reach masterd on this host: %s; check with: systemctl status primus-masterd", why);
+                cli_fail(c,
+                         "cannot reach masterd on this host: %s; check with: systemctl status primus-masterd",
+                         why);
         return CLI_UNREACHABLE;
 }
 
@@ -80,19 +84,16 @@ int cli_connect(struct cli *c) {
 
 bool cli_error_unreachable(const sd_bus_error *error, int r) {
         static const char *const names[] = {
-                SD_BUS_ERROR_SERVICE_UNKNOWN,
-                SD_BUS_ERROR_NAME_HAS_NO_OWNER,
-                SD_BUS_ERROR_NO_REPLY,
-                SD_BUS_ERROR_DISCONNECTED,
-                SD_BUS_ERROR_TIMEOUT,
-                SD_BUS_ERROR_NO_SERVER,
+                SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_NAME_HAS_NO_OWNER, SD_BUS_ERROR_NO_REPLY,
+                SD_BUS_ERROR_DISCONNECTED,    SD_BUS_ERROR_TIMEOUT,           SD_BUS_ERROR_NO_SERVER,
         };
 
         if (error && sd_bus_error_is_set(error)) {
                 for (size_t i = 0; i < ELEMENTSOF(names); i++)
                         if (sd_bus_error_has_name(error, names[i]))
                                 return true;
-                /* Activation that did not work: org.freedesktop.DBus.Error.Spawn.*, org.freedesktop.systemd1.* */
+                /* Activation that did not work: org.freedesktop.DBus.Error.Spawn.*,
+                 * org.freedesktop.systemd1.* */
                 return strncmp(error->name, "org.freedesktop.DBus.Error.Spawn.", 33) == 0 ||
                        strncmp(error->name, "org.freedesktop.systemd1.", 25) == 0;
         }
@@ -100,9 +101,11 @@ bool cli_error_unreachable(const sd_bus_error *error, int r) {
                r == -ETIMEDOUT || r == -EHOSTDOWN;
 }
 
-int cli_call_failed(const struct cli *c, const sd_bus_error *error, int r, const char *file, const struct job_ref *job) {
+int cli_call_failed(const struct cli *c, const sd_bus_error *error, int r, const char *file,
+                    const struct job_ref *job) {
         bool set = error && sd_bus_error_is_set(error);
-        const char *message = set && error->message ? error->message : strerror(set ? sd_bus_error_get_errno(error) : -r);
+        const char *message =
+                set && error->message ? error->message : strerror(set ? sd_bus_error_get_errno(error) : -r);
 
         if (cli_error_unreachable(error, r))
                 return unreachable(c, message);
@@ -112,7 +115,8 @@ int cli_call_failed(const struct cli *c, const sd_bus_error *error, int r, const
                 return cli_complain("%s:%s", file, message);
         if (job && (sd_bus_error_has_name(error, MASTER_ERROR_NO_SUCH_JOB) ||
                     sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT)))
-                return cli_fail(c, "there is no job %" PRIu32 "; 'primusctl list -a' shows the jobs", job->number);
+                return cli_fail(c, "there is no job %" PRIu32 "; 'primusctl list -a' shows the jobs",
+                                job->number);
         return cli_fail(c, "%s", message);
 }
 
@@ -123,7 +127,8 @@ int cli_call(struct cli *c, sd_bus_message *m, const struct job_ref *job, sd_bus
         return r < 0 ? cli_call_failed(c, &error, r, NULL, job) : 0;
 }
 
-static int new_call(struct cli *c, const char *path, const char *interface, const char *method, sd_bus_message **ret) {
+static int new_call(struct cli *c, const char *path, const char *interface, const char *method,
+                    sd_bus_message **ret) {
         int r = cli_connect(c);
 
         if (r)
@@ -132,7 +137,7 @@ static int new_call(struct cli *c, const char *path, const char *interface, cons
         if (r < 0)
                 return cli_fail(c, "cannot make a call: %s", strerror(-r));
         /* A desktop's or tty's polkit agent may ask the person for a password. */
-        (void) sd_bus_message_set_allow_interactive_authorization(*ret, true);
+        (void)sd_bus_message_set_allow_interactive_authorization(*ret, true);
         return 0;
 }
 

@@ -49,7 +49,8 @@ struct cli {
 
 DEFINE_CLEANUP(sd_bus_message *, sd_bus_message_unref)
 
-/* "primusctl: ..." to standard error. Control characters of the arguments are shown as '?'. Returns CLI_FAILED. */
+/* "primusctl: ..." to standard error. Control characters of the arguments are shown as '?'. Returns
+ * CLI_FAILED. */
 int cli_fail(const struct cli *c, const char *format, ...) _printf_(2, 3);
 
 /* The same without the program's name, for what a person expects to begin with a file's name. */
@@ -66,9 +67,10 @@ int cli_connect(struct cli *c);
 /* True for the errors that mean "nobody answers to the master's name just now". */
 bool cli_error_unreachable(const sd_bus_error *error, int r);
 
-/* Reports a failed call: error if set, else r. file: whose BadConfig diagnostics these are, or NULL; job: for "there is no
- * job 7", or NULL. Returns CLI_FAILED or CLI_UNREACHABLE. */
-int cli_call_failed(const struct cli *c, const sd_bus_error *error, int r, const char *file, const struct job_ref *job);
+/* Reports a failed call: error if set, else r. file: whose BadConfig diagnostics these are, or NULL; job: for
+ * "there is no job 7", or NULL. Returns CLI_FAILED or CLI_UNREACHABLE. */
+int cli_call_failed(const struct cli *c, const sd_bus_error *error, int r, const char *file,
+                    const struct job_ref *job);
 
 /* Calls method m on the bus and reports a failure; job as above. */
 int cli_call(struct cli *c, sd_bus_message *m, const struct job_ref *job, sd_bus_message **ret_reply);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* primusctl validate and config: what a configuration says, without a master; or that of a job which is there. */
+/* primusctl validate and config: what a configuration says, without a master; or that of a job which is
+ * there. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
@@ -9,8 +10,9 @@
 #include "tools/primusctl/source.h"
 
 static json_t *diagnostic_json(const struct diagnostic *d) {
-        return json_pack("{s:s, s:I, s:I, s:s, s:s}", "severity", d->severity == DIAGNOSTIC_ERROR ? "error" : "warning", "line",
-                         (json_int_t) d->line, "column", (json_int_t) d->column, "path", d->path ? d->path : "", "message",
+        return json_pack("{s:s, s:I, s:I, s:s, s:s}", "severity",
+                         d->severity == DIAGNOSTIC_ERROR ? "error" : "warning", "line", (json_int_t)d->line,
+                         "column", (json_int_t)d->column, "path", d->path ? d->path : "", "message",
                          d->message);
 }
 
@@ -25,7 +27,8 @@ static void print_diagnostic(const char *file, const struct diagnostic *d) {
 }
 
 /* Reads and parses; prints the diagnostics unless JSON is wanted. 0, CLI_FAILED. */
-static int parse(const struct cli *c, const char *file, bool print, struct job_spec **ret, struct diagnostics *d) {
+static int parse(const struct cli *c, const char *file, bool print, struct job_spec **ret,
+                 struct diagnostics *d) {
         _cleanup_free_ char *text = NULL;
         size_t size;
         int r;
@@ -47,7 +50,7 @@ static int validate_run(struct cli *c, void *options, char **args, size_t n) {
         int worst = CLI_OK;
         json_t *all = c->json ? json_array() : NULL;
 
-        (void) options;
+        (void)options;
         for (size_t i = 0; i < n; i++) {
                 _cleanup_(spec_free_p) struct job_spec *spec = NULL;
                 _cleanup_(diagnostics_done) struct diagnostics d = { 0 };
@@ -59,12 +62,13 @@ static int validate_run(struct cli *c, void *options, char **args, size_t n) {
                         json_t *list = json_array();
 
                         for (size_t k = 0; k < d.n; k++)
-                                (void) json_array_append_new(list, diagnostic_json(&d.items[k]));
-                        (void) json_array_append_new(all, json_pack("{s:s, s:b, s:o}", "file", args[i], "valid", r == 0,
-                                                                    "diagnostics", list));
+                                (void)json_array_append_new(list, diagnostic_json(&d.items[k]));
+                        (void)json_array_append_new(all, json_pack("{s:s, s:b, s:o}", "file", args[i],
+                                                                   "valid", r == 0, "diagnostics", list));
                 } else if (!r)
-                        printf("%s: good: %s, %zu role%s, %" PRIu32 " executor%s\n", args[i], spec->name, spec->n_roles,
-                               spec->n_roles == 1 ? "" : "s", spec_executors(spec), spec_executors(spec) == 1 ? "" : "s");
+                        printf("%s: good: %s, %zu role%s, %" PRIu32 " executor%s\n", args[i], spec->name,
+                               spec->n_roles, spec->n_roles == 1 ? "" : "s", spec_executors(spec),
+                               spec_executors(spec) == 1 ? "" : "s");
         }
         if (c->json && cli_print_json(c, all))
                 return CLI_FAILED;
@@ -75,14 +79,16 @@ const struct command validate_command = {
         .name = "validate",
         .arguments = "FILE...",
         .help = "Check configurations without submitting them",
-        .details = "Prints FILE:LINE:COLUMN: error|warning: KEY: what it is, for everything that is found. Needs no master.",
+        .details = "Prints FILE:LINE:COLUMN: error|warning: KEY: what it is, for everything that is found. "
+                   "Needs no master.",
         .min = 1,
         .max = SIZE_MAX,
         .run = validate_run,
 };
 
 static int print_text(const struct cli *c, const char *text, size_t n) {
-        if (fwrite(text, 1, n, stdout) != n || (n > 0 && text[n - 1] != '\n' && putchar('\n') == EOF) || fflush(stdout) == EOF)
+        if (fwrite(text, 1, n, stdout) != n || (n > 0 && text[n - 1] != '\n' && putchar('\n') == EOF) ||
+            fflush(stdout) == EOF)
                 return cli_fail(c, "cannot write to standard output: %s", strerror(errno));
         return CLI_OK;
 }
@@ -115,8 +121,8 @@ static int config_run(struct cli *c, void *options, char **args, size_t n) {
         uint32_t number;
         int r;
 
-        (void) options;
-        (void) n;
+        (void)options;
+        (void)n;
         if (job_number_parse(args[0], &number) && access(args[0], F_OK) < 0)
                 return config_of_job(c, args[0]);
         r = parse(c, args[0], true, &spec, &d);

@@ -21,14 +21,15 @@ struct events {
         uint64_t after;
 };
 
-static int print_event(const struct cli *c, uint64_t time, uint64_t sequence, const char *kind, const char *role, uint32_t index,
-                       const char *text) {
+static int print_event(const struct cli *c, uint64_t time, uint64_t sequence, const char *kind,
+                       const char *role, uint32_t index, const char *text) {
         _cleanup_free_ char *clean = strdup(text);
         char when[TEXT_TIME_MAX];
 
         if (c->json) {
-                json_t *o = json_pack("{s:I, s:I, s:s, s:s, s:I, s:s}", "sequence", (json_int_t) sequence, "time",
-                                      (json_int_t) time, "kind", kind, "role", role, "index", (json_int_t) index, "text", text);
+                json_t *o = json_pack("{s:I, s:I, s:s, s:s, s:I, s:s}", "sequence", (json_int_t)sequence,
+                                      "time", (json_int_t)time, "kind", kind, "role", role, "index",
+                                      (json_int_t)index, "text", text);
                 int r = o ? json_dumpf(o, stdout, JSON_COMPACT) : -1;
 
                 json_decref(o);
@@ -38,8 +39,8 @@ static int print_event(const struct cli *c, uint64_t time, uint64_t sequence, co
         if (!clean)
                 return cli_oom(c);
         text_clean(clean);
-        printf("%s%s%s  ", c->color ? color_sequence(COLOR_DIM) : "", text_time(time, now_real(), when, sizeof(when)),
-               c->color ? COLOR_RESET : "");
+        printf("%s%s%s  ", c->color ? color_sequence(COLOR_DIM) : "",
+               text_time(time, now_real(), when, sizeof(when)), c->color ? COLOR_RESET : "");
         if (*role)
                 printf("%s/%" PRIu32 "  ", role, index);
         puts(clean);
@@ -63,7 +64,9 @@ static int print_events(struct events *e, sd_bus_message *m) {
         }
         if (r < 0)
                 return cli_bad_reply(e->cli, r);
-        return fflush(stdout) == EOF ? cli_fail(e->cli, "cannot write to standard output: %s", strerror(errno)) : 0;
+        return fflush(stdout) == EOF
+                       ? cli_fail(e->cli, "cannot write to standard output: %s", strerror(errno))
+                       : 0;
 }
 
 static void ask(struct events *e);
@@ -72,7 +75,7 @@ static int on_events(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         struct events *e = userdata;
         int r;
 
-        (void) ret_error;
+        (void)ret_error;
         e->asking = false;
         if (sd_bus_message_is_method_error(m, NULL)) {
                 watch_call_failed(e->watch, sd_bus_message_get_error(m));
@@ -95,9 +98,9 @@ static void ask(struct events *e) {
         e->again = e->asking;
         if (e->asking)
                 return;
-        if (cli_job_call(e->cli, watch_job(e->watch), "ListEvents", &m) || sd_bus_message_append(m, "t", e->after) < 0 ||
-            watch_call(e->watch, m, on_events, e, 0) < 0)
-                (void) sd_event_exit(e->event, cli_oom(e->cli));
+        if (cli_job_call(e->cli, watch_job(e->watch), "ListEvents", &m) ||
+            sd_bus_message_append(m, "t", e->after) < 0 || watch_call(e->watch, m, on_events, e, 0) < 0)
+                (void)sd_event_exit(e->event, cli_oom(e->cli));
         else
                 e->asking = true;
 }

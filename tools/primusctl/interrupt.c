@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ctrl-C. Invariant: once a job is submitted, leaving the tool always says that the job goes on, or kills it. */
+/* Ctrl-C. Invariant: once a job is submitted, leaving the tool always says that the job goes on, or kills it.
+ */
 #include "tools/primusctl/interrupt.h"
 
 #include <inttypes.h>
@@ -24,7 +25,7 @@ void interrupt_block(void) {
         sigemptyset(&set);
         sigaddset(&set, SIGINT);
         sigaddset(&set, SIGTERM);
-        (void) sigprocmask(SIG_BLOCK, &set, NULL);
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
 void interrupt_free(struct interrupt *i) {
@@ -45,9 +46,10 @@ static int leave(sd_event_source *s, uint64_t usec, void *userdata) {
 static int on_killed(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         struct interrupt *i = userdata;
 
-        (void) ret_error;
+        (void)ret_error;
         if (sd_bus_message_is_method_error(m, NULL))
-                return sd_event_exit(i->event, cli_call_failed(i->cli, sd_bus_message_get_error(m), -EIO, NULL, &i->job));
+                return sd_event_exit(
+                        i->event, cli_call_failed(i->cli, sd_bus_message_get_error(m), -EIO, NULL, &i->job));
         fprintf(stderr, "Killed job %" PRIu32 "\n", i->job.number);
         return sd_event_exit(i->event, CLI_KILLED);
 }
@@ -60,7 +62,7 @@ static void kill_job(struct interrupt *i) {
         i->killing = true;
         if (cli_job_call(i->cli, &i->job, "Kill", &m) || sd_bus_message_append(m, "s", "Ctrl-C, twice") < 0 ||
             sd_bus_call_async(i->cli->bus, NULL, m, on_killed, i, 0) < 0)
-                (void) sd_event_exit(i->event, cli_fail(i->cli, "cannot kill job %" PRIu32, i->job.number));
+                (void)sd_event_exit(i->event, cli_fail(i->cli, "cannot kill job %" PRIu32, i->job.number));
 }
 
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *info, void *userdata) {
@@ -78,20 +80,22 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *info, vo
                 "\nDetached: job %" PRIu32 " goes on. Back to it: primusctl logs -f %" PRIu32
                 "   Kill it: primusctl kill %" PRIu32 " (or Ctrl-C again now)\n",
                 i->job.number, i->job.number, i->job.number);
-        if (info->ssi_signo != SIGINT || sd_event_add_time_relative(i->event, &i->timer, CLOCK_BOOTTIME, USEC_PER_SEC, 1000,
-                                                                   leave, i) < 0)
+        if (info->ssi_signo != SIGINT ||
+            sd_event_add_time_relative(i->event, &i->timer, CLOCK_BOOTTIME, USEC_PER_SEC, 1000, leave, i) < 0)
                 return sd_event_exit(i->event, CLI_DETACHED);
         return 0;
 }
 
-int interrupt_new(struct cli *c, sd_event *event, const struct job_ref *job, void (*detached)(void *userdata), void *userdata,
-                  struct interrupt **ret) {
+int interrupt_new(struct cli *c, sd_event *event, const struct job_ref *job, void (*detached)(void *userdata),
+                  void *userdata, struct interrupt **ret) {
         _cleanup_(interrupt_free_p) struct interrupt *i = malloc(sizeof(*i));
         int r;
 
         if (!i)
                 return cli_oom(c);
-        *i = (struct interrupt){ .cli = c, .event = event, .job = *job, .detached = detached, .userdata = userdata };
+        *i = (struct interrupt){
+                .cli = c, .event = event, .job = *job, .detached = detached, .userdata = userdata
+        };
         interrupt_block();
         r = sd_event_add_signal(event, &i->sigint, SIGINT, on_signal, i);
         if (r >= 0)

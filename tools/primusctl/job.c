@@ -21,7 +21,7 @@ static int take_string(sd_bus_message *m, const char *type, char **target) {
         char *copy;
         int r;
 
-        (void) type;
+        (void)type;
         r = sd_bus_message_read(m, "v", "s", &s);
         if (r < 0)
                 return r;
@@ -43,7 +43,7 @@ static int take_bytes(sd_bus_message *m, const char *type, char **target) {
         char *copy;
         int r;
 
-        (void) type;
+        (void)type;
         r = sd_bus_message_enter_container(m, 'v', "ay");
         if (r >= 0)
                 r = sd_bus_message_read_array(m, 'y', &p, &n);
@@ -121,20 +121,20 @@ static int read_fields(sd_bus_message *m, const struct field *fields, size_t n, 
                 if (!f)
                         r = sd_bus_message_skip(m, "v");
                 else if (strcmp(f->type, "s") == 0)
-                        r = take_string(m, f->type, (char **) ((char *) target + f->offset));
+                        r = take_string(m, f->type, (char **)((char *)target + f->offset));
                 else if (strcmp(f->type, "ay") == 0)
-                        r = take_bytes(m, f->type, (char **) ((char *) target + f->offset));
+                        r = take_bytes(m, f->type, (char **)((char *)target + f->offset));
                 else if (strcmp(f->type, "as") == 0)
-                        r = take_strv(m, (char ***) ((char *) target + f->offset));
+                        r = take_strv(m, (char ***)((char *)target + f->offset));
                 else if (strcmp(f->type, "au") == 0)
-                        r = take_numbers(m, (struct number_list *) ((char *) target + f->offset));
+                        r = take_numbers(m, (struct number_list *)((char *)target + f->offset));
                 else if (strcmp(f->type, "b") == 0) {
                         int b;
                         r = take_basic(m, f->type, &b);
                         if (r >= 0)
-                                *(bool *) ((char *) target + f->offset) = b;
+                                *(bool *)((char *)target + f->offset) = b;
                 } else
-                        r = take_basic(m, f->type, (char *) target + f->offset);
+                        r = take_basic(m, f->type, (char *)target + f->offset);
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(m);
@@ -189,8 +189,8 @@ static int read_roles(sd_bus_message *m, struct job_status *s) {
                 struct role_status role = { 0 }, *bigger;
                 const char *name;
 
-                r = sd_bus_message_read(m, "(suuuuuuu)", &name, &role.wanted, &role.running, &role.pending, &role.succeeded,
-                                        &role.failed, &role.killed, &role.lost);
+                r = sd_bus_message_read(m, "(suuuuuuu)", &name, &role.wanted, &role.running, &role.pending,
+                                        &role.succeeded, &role.failed, &role.killed, &role.lost);
                 if (r < 0)
                         return r;
                 if (r == 0)
@@ -210,10 +210,14 @@ static int read_roles(sd_bus_message *m, struct job_status *s) {
 
 static int read_data(sd_bus_message *m, struct data_status *d) {
         static const struct field fields[] = {
-                { "tasks", "t", offsetof(struct data_status, tasks) },   { "done", "t", offsetof(struct data_status, done) },
-                { "failed", "t", offsetof(struct data_status, failed) }, { "leased", "t", offsetof(struct data_status, leased) },
-                { "bytes", "t", offsetof(struct data_status, bytes) },   { "read", "t", offsetof(struct data_status, read) },
-                { "acked", "t", offsetof(struct data_status, acked) },   { "scanned", "b", offsetof(struct data_status, scanned) },
+                { "tasks", "t", offsetof(struct data_status, tasks) },
+                { "done", "t", offsetof(struct data_status, done) },
+                { "failed", "t", offsetof(struct data_status, failed) },
+                { "leased", "t", offsetof(struct data_status, leased) },
+                { "bytes", "t", offsetof(struct data_status, bytes) },
+                { "read", "t", offsetof(struct data_status, read) },
+                { "acked", "t", offsetof(struct data_status, acked) },
+                { "scanned", "b", offsetof(struct data_status, scanned) },
         };
         int r = sd_bus_message_enter_container(m, 'v', "a{sv}");
 
@@ -235,7 +239,8 @@ int job_status_read(sd_bus_message *m, struct job_status *ret) {
         _cleanup_(job_status_done) struct job_status s = { 0 };
         int r;
 
-        /* Three passes over one small message: the plain keys, then the two that have a shape of their own. */
+        /* Three passes over one small message: the plain keys, then the two that have a shape of their own.
+         */
         r = read_fields(m, fields, ELEMENTSOF(fields), &s);
         if (r < 0)
                 return r;
@@ -290,16 +295,20 @@ void executors_free(struct executor *e, size_t n) {
 
 static int read_executor(sd_bus_message *m, struct executor *e) {
         static const struct field fields[] = {
-                { "result", "s", offsetof(struct executor, result) },   { "reason", "s", offsetof(struct executor, reason) },
-                { "status", "i", offsetof(struct executor, status) },   { "memoryPeak", "t", offsetof(struct executor, memory_peak) },
-                { "cpu", "t", offsetof(struct executor, cpu) },         { "gpus", "as", offsetof(struct executor, gpus) },
-                { "restarts", "u", offsetof(struct executor, restarts) }, { "ports", "au", offsetof(struct executor, ports) },
+                { "result", "s", offsetof(struct executor, result) },
+                { "reason", "s", offsetof(struct executor, reason) },
+                { "status", "i", offsetof(struct executor, status) },
+                { "memoryPeak", "t", offsetof(struct executor, memory_peak) },
+                { "cpu", "t", offsetof(struct executor, cpu) },
+                { "gpus", "as", offsetof(struct executor, gpus) },
+                { "restarts", "u", offsetof(struct executor, restarts) },
+                { "ports", "au", offsetof(struct executor, ports) },
         };
         const char *role, *state, *node, *unit;
         int r;
 
-        r = sd_bus_message_read(m, "suusssutt", &role, &e->index, &e->attempt, &state, &node, &unit, &e->rank, &e->started,
-                                &e->ended);
+        r = sd_bus_message_read(m, "suusssutt", &role, &e->index, &e->attempt, &state, &node, &unit, &e->rank,
+                                &e->started, &e->ended);
         if (r < 0)
                 return r;
         e->role = strdup(role);
@@ -324,7 +333,8 @@ int executors_read(sd_bus_message *m, struct executor **ret, size_t *ret_n) {
                 return r;
         while ((r = sd_bus_message_enter_container(m, 'r', "suusssutta{sv}")) > 0) {
                 if (n == allocated) {
-                        struct executor *bigger = realloc(list, (allocated ? allocated * 2 : 16) * sizeof(*bigger));
+                        struct executor *bigger =
+                                realloc(list, (allocated ? allocated * 2 : 16) * sizeof(*bigger));
                         if (!bigger) {
                                 r = -ENOMEM;
                                 break;
@@ -366,9 +376,11 @@ char *executor_result(const struct executor *e, char *buf, size_t size) {
         if (!state_is_end(e->state))
                 snprintf(buf, size, "%s", reason); /* why it waits */
         else if (strcmp(result, "oom-kill") == 0)
-                snprintf(buf, size, "killed: out of memory%s%s%s", *reason ? " (" : "", reason, *reason ? ")" : "");
+                snprintf(buf, size, "killed: out of memory%s%s%s", *reason ? " (" : "", reason,
+                         *reason ? ")" : "");
         else if (strcmp(result, "timeout") == 0)
-                snprintf(buf, size, "killed: time limit%s%s%s", *reason ? " (" : "", reason, *reason ? ")" : "");
+                snprintf(buf, size, "killed: time limit%s%s%s", *reason ? " (" : "", reason,
+                         *reason ? ")" : "");
         else if (*reason)
                 snprintf(buf, size, "%s", reason);
         else if (strcmp(result, "exit-code") == 0 && e->has_status)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What masterd tells about a job, read from its messages into structs. Strings in a struct are its own; X_done releases
- * them. Readers return 0 or negative errno and ignore keys that they do not know. */
+/* What masterd tells about a job, read from its messages into structs. Strings in a struct are its own;
+ * X_done releases them. Readers return 0 or negative errno and ignore keys that they do not know. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,8 @@ struct job_properties {
         uint64_t submitted, started, ended;
 };
 void job_properties_done(struct job_properties *p);
-/* The answer of org.freedesktop.DBus.Properties.GetAll, or (partial: only what changed) the a{sv} of PropertiesChanged. */
+/* The answer of org.freedesktop.DBus.Properties.GetAll, or (partial: only what changed) the a{sv} of
+ * PropertiesChanged. */
 int job_properties_read(sd_bus_message *m, struct job_properties *p);
 
 struct role_status {
@@ -60,6 +61,6 @@ int executors_read(sd_bus_message *m, struct executor **ret, size_t *ret_n); /* 
 /* Is this the state of an executor attempt (or of a job) that is over? */
 bool state_is_end(const char *state);
 
-/* How an attempt ended, in words: "exit 3", "signal SEGV", "killed: out of memory", the reason otherwise; "" while it runs.
- * Into buf, which is returned. */
+/* How an attempt ended, in words: "exit 3", "signal SEGV", "killed: out of memory", the reason otherwise; ""
+ * while it runs. Into buf, which is returned. */
 char *executor_result(const struct executor *e, char *buf, size_t size);

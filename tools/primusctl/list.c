@@ -32,7 +32,7 @@ static int ask(struct cli *c, const struct list_options *o, sd_bus_message **ret
         if (r >= 0 && o->all)
                 r = sd_bus_message_append(m, "{sv}", "all", "b", true);
         if (r >= 0 && o->mine)
-                r = sd_bus_message_append(m, "{sv}", "uid", "u", (uint32_t) getuid());
+                r = sd_bus_message_append(m, "{sv}", "uid", "u", (uint32_t)getuid());
         if (r >= 0 && o->state)
                 r = sd_bus_message_append(m, "{sv}", "state", "s", o->state);
         if (r >= 0 && o->limit)
@@ -48,8 +48,9 @@ static int next_row(sd_bus_message *m, struct row *row) {
 
         if (r <= 0)
                 return r;
-        r = sd_bus_message_read(m, "ussutttuus", &row->number, &row->name, &row->state, &row->uid, &row->submitted, &row->started,
-                                &row->ended, &row->running, &row->wanted, &row->reason);
+        r = sd_bus_message_read(m, "ussutttuus", &row->number, &row->name, &row->state, &row->uid,
+                                &row->submitted, &row->started, &row->ended, &row->running, &row->wanted,
+                                &row->reason);
         if (r >= 0)
                 r = sd_bus_message_skip(m, "a{sv}");
         if (r >= 0)
@@ -74,12 +75,13 @@ static int print_json(const struct cli *c, sd_bus_message *m) {
         int r;
 
         while ((r = next_row(m, &row)) > 0)
-                (void) json_array_append_new(
-                        array, json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "job", (json_int_t) row.number,
-                                         "name", row.name, "state", row.state, "owner", (json_int_t) row.uid, "submitted",
-                                         (json_int_t) row.submitted, "started", (json_int_t) row.started, "ended",
-                                         (json_int_t) row.ended, "running", (json_int_t) row.running, "wanted",
-                                         (json_int_t) row.wanted, "reason", row.reason));
+                (void)json_array_append_new(
+                        array, json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "job",
+                                         (json_int_t)row.number, "name", row.name, "state", row.state,
+                                         "owner", (json_int_t)row.uid, "submitted", (json_int_t)row.submitted,
+                                         "started", (json_int_t)row.started, "ended", (json_int_t)row.ended,
+                                         "running", (json_int_t)row.running, "wanted", (json_int_t)row.wanted,
+                                         "reason", row.reason));
         if (r < 0) {
                 json_decref(array);
                 return cli_bad_reply(c, r);
@@ -89,8 +91,13 @@ static int print_json(const struct cli *c, sd_bus_message *m) {
 
 static int print_table(const struct cli *c, sd_bus_message *m) {
         static const struct table_column columns[] = {
-                { "JOB", .right = true }, { "NAME", .fills = true }, { "USER" }, { "STATE" },
-                { "TIME", .right = true }, { "EXECUTORS", .right = true }, { "REASON", .fills = true },
+                { "JOB", .right = true },
+                { "NAME", .fills = true },
+                { "USER" },
+                { "STATE" },
+                { "TIME", .right = true },
+                { "EXECUTORS", .right = true },
+                { "REASON", .fills = true },
         };
         _cleanup_(table_free_p) struct table *t = NULL;
         char user[64] = "", time[FORMAT_DURATION_MAX];
@@ -111,7 +118,8 @@ static int print_table(const struct cli *c, sd_bus_message *m) {
                 table_set(t, 2, COLOR_NONE, "%s", user);
                 table_set(t, 3, color_of_state(row.state), "%s", row.state);
                 table_set(t, 4, COLOR_NONE, "%s",
-                          begin ? format_duration(usec_sub(row.ended ? row.ended : now, begin) / USEC_PER_SEC * USEC_PER_SEC,
+                          begin ? format_duration(usec_sub(row.ended ? row.ended : now, begin) /
+                                                          USEC_PER_SEC * USEC_PER_SEC,
                                                   time, sizeof(time))
                                 : "-");
                 table_set(t, 5, COLOR_NONE, "%" PRIu32 "/%" PRIu32, row.running, row.wanted);
@@ -124,8 +132,8 @@ static int list_run(struct cli *c, void *options, char **args, size_t n) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
         int r;
 
-        (void) args;
-        (void) n;
+        (void)args;
+        (void)n;
         r = ask(c, options, &reply);
         if (r)
                 return r;
@@ -138,7 +146,8 @@ static int list_run(struct cli *c, void *options, char **args, size_t n) {
 static const struct cli_option list_options[] = {
         { "all", 'a', NULL, NULL, offsetof(struct list_options, all), "also jobs that have ended" },
         { "mine", 0, NULL, NULL, offsetof(struct list_options, mine), "the caller's own only" },
-        { "state", 0, "STATE", option_string, offsetof(struct list_options, state), "only jobs in this state, such as QUEUED" },
+        { "state", 0, "STATE", option_string, offsetof(struct list_options, state),
+          "only jobs in this state, such as QUEUED" },
         { "limit", 0, "N", option_count, offsetof(struct list_options, limit), "the newest N (1000)" },
         { 0 },
 };

@@ -28,7 +28,7 @@ struct logs {
 static void on_done(void *userdata) {
         struct logs *l = userdata;
 
-        (void) sd_event_exit(l->event, CLI_OK);
+        (void)sd_event_exit(l->event, CLI_OK);
 }
 
 static void on_state(struct watch *w, void *userdata) {
@@ -54,11 +54,12 @@ static void on_synced(struct watch *w, void *userdata) {
                             (!l->options.has_index || l->options.index == e[i].index);
         if (matching == 0 && l->options.role) {
                 if (l->options.has_index)
-                        cli_fail(l->cli, "job %" PRIu32 " has no executor %s/%" PRIu32, watch_job(w)->number, l->options.role,
-                                 l->options.index);
+                        cli_fail(l->cli, "job %" PRIu32 " has no executor %s/%" PRIu32, watch_job(w)->number,
+                                 l->options.role, l->options.index);
                 else
-                        cli_fail(l->cli, "job %" PRIu32 " has no role %s", watch_job(w)->number, l->options.role);
-                (void) sd_event_exit(l->event, CLI_FAILED);
+                        cli_fail(l->cli, "job %" PRIu32 " has no role %s", watch_job(w)->number,
+                                 l->options.role);
+                (void)sd_event_exit(l->event, CLI_FAILED);
                 return;
         }
         /* One executor alone is shown as it wrote; decided once, before the first byte. */
@@ -129,7 +130,8 @@ static int logs_run(struct cli *c, void *options, char **args, size_t n) {
 
 static const struct cli_option logs_options[] = {
         { "follow", 'f', NULL, NULL, offsetof(struct logs_options, follow), "go on until the job ends" },
-        { "tail", 0, "N", option_count, offsetof(struct logs_options, tail), "only the last N lines of each executor" },
+        { "tail", 0, "N", option_count, offsetof(struct logs_options, tail),
+          "only the last N lines of each executor" },
         { "output", 'o', "PATTERN", option_string, offsetof(struct logs_options, output),
           "write files here instead: %j job, %r role, %i index, %a attempt, %n rank" },
         { 0 },
@@ -139,7 +141,8 @@ const struct command logs_command = {
         .name = "logs",
         .arguments = "[OPTIONS] [JOB] [ROLE[/INDEX]]",
         .help = "Show what the executors of a job wrote",
-        .details = "Lines of several executors begin with \"ROLE/INDEX | \". Control sequences other than colours are removed on a\n"
+        .details = "Lines of several executors begin with \"ROLE/INDEX | \". Control sequences other than "
+                   "colours are removed on a\n"
                    "terminal; elsewhere the output is passed on as it is.",
         .options = logs_options,
         .options_size = sizeof(struct logs_options),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads logs. Invariant: every attempt that has a log is read exactly once from its start (or tail) to its end, whatever
- * happens to masterd in between: the cursor is moved only by an answer. */
+/* Reads logs. Invariant: every attempt that has a log is read exactly once from its start (or tail) to its
+ * end, whatever happens to masterd in between: the cursor is moved only by an answer. */
 #include "tools/primusctl/logstream.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include "lib/base/clock.h"
 #include "tools/primusctl/text.h"
 
-#define WAIT_LONG (20 * USEC_PER_SEC)  /* the master's maximum */
+#define WAIT_LONG (20 * USEC_PER_SEC)     /* the master's maximum */
 #define WAIT_SHARED (250 * USEC_PER_MSEC) /* when more executors than the window want to be read in turn */
 #define SOON (50 * USEC_PER_MSEC)
 #define TAIL_BYTES_PER_LINE 4096u
@@ -28,10 +28,10 @@ struct stream {
         struct logsource source;
         char *role;
         enum stream_state state;
-        bool started;   /* the attempt has got as far as having a log */
-        bool ended;     /* and is over */
-        bool changed;   /* since the last call went out */
-        bool tailing;   /* tail: collects until nothing more is there */
+        bool started; /* the attempt has got as far as having a log */
+        bool ended;   /* and is over */
+        bool changed; /* since the last call went out */
+        bool tailing; /* tail: collects until nothing more is there */
         void *cursor;
         size_t cursor_size;
         uint64_t asked_at;
@@ -72,7 +72,8 @@ void logstream_free(struct logstream *l) {
         free(l);
 }
 
-int logstream_new(struct cli *c, const struct logstream_options *options, struct logview *view, struct logstream **ret) {
+int logstream_new(struct cli *c, const struct logstream_options *options, struct logview *view,
+                  struct logstream **ret) {
         struct logstream *l = calloc(1, sizeof(*l));
 
         if (!l)
@@ -90,7 +91,7 @@ void logstream_on_done(struct logstream *l, void (*done)(void *userdata), void *
 }
 
 static void quit(struct logstream *l, int status) {
-        (void) sd_event_exit(sd_bus_get_event(l->cli->bus), status);
+        (void)sd_event_exit(sd_bus_get_event(l->cli->bus), status);
 }
 
 bool logstream_done(const struct logstream *l) {
@@ -200,7 +201,8 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* The master is busy, or an attempt that is over has no log where there should be one: once more a little later. */
+/* The master is busy, or an attempt that is over has no log where there should be one: once more a little
+ * later. */
 static void retry_later(struct logstream *l) {
         int r;
 
@@ -237,7 +239,7 @@ static int on_read(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         bool empty, end, was_tailing = s->tailing;
         int r;
 
-        (void) ret_error;
+        (void)ret_error;
         l->reading--;
         if (sd_bus_message_is_method_error(m, NULL)) {
                 read_failed(s, sd_bus_message_get_error(m));
@@ -246,8 +248,9 @@ static int on_read(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         }
         r = take(s, m, &empty, &end);
         if (r < 0) {
-                quit(l, r == -EBADMSG || r == -ENXIO ? cli_bad_reply(l->cli, r)
-                                                     : cli_fail(l->cli, "cannot show the log: %s", strerror(-r)));
+                quit(l, r == -EBADMSG || r == -ENXIO
+                                ? cli_bad_reply(l->cli, r)
+                                : cli_fail(l->cli, "cannot show the log: %s", strerror(-r)));
                 return 0;
         }
         if (end || (empty && !l->options.follow && !was_tailing))
@@ -270,8 +273,9 @@ static int on_read(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
 static int ask(struct stream *s) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
         struct logstream *l = s->logs;
-        uint64_t wait = l->options.follow && !s->tailing ? l->n_streams - l->n_done > LOGSTREAM_WINDOW ? WAIT_SHARED : WAIT_LONG
-                                                         : 0;
+        uint64_t wait = l->options.follow && !s->tailing
+                                ? l->n_streams - l->n_done > LOGSTREAM_WINDOW ? WAIT_SHARED : WAIT_LONG
+                                : 0;
         int r;
 
         if (cli_job_call(l->cli, watch_job(s->watch), "ReadLog", &m))
@@ -283,7 +287,7 @@ static int ask(struct stream *s) {
                 r = sd_bus_message_append(m, "t", wait);
         if (r >= 0 && s->tailing && s->cursor_size == 0)
                 r = sd_bus_message_append(m, "a{sv}", 1, "tail", "t",
-                                          (uint64_t) l->options.tail * TAIL_BYTES_PER_LINE);
+                                          (uint64_t)l->options.tail * TAIL_BYTES_PER_LINE);
         else if (r >= 0)
                 r = sd_bus_message_append(m, "a{sv}", 0);
         if (r < 0)
@@ -303,7 +307,8 @@ static void pump(struct logstream *l) {
                 struct stream *s = l->head;
 
                 if (!l->options.follow) {
-                        /* The queue puts a stream that is half read behind the others; take the first in order. */
+                        /* The queue puts a stream that is half read behind the others; take the first in
+                         * order. */
                         for (size_t i = 0; i < l->n_streams; i++)
                                 if (l->streams[i]->state == STREAM_QUEUED) {
                                         s = l->streams[i];
@@ -395,7 +400,8 @@ static struct stream *new_stream(struct logstream *l, struct watch *w, const str
         if (l->options.by_rank)
                 r = asprintf(&s->source.prefix, "[%" PRIu32 "] ", e->index);
         else if (e->attempt > 1)
-                r = asprintf(&s->source.prefix, "%s/%" PRIu32 ".%" PRIu32 " | ", e->role, e->index, e->attempt);
+                r = asprintf(&s->source.prefix, "%s/%" PRIu32 ".%" PRIu32 " | ", e->role, e->index,
+                             e->attempt);
         else
                 r = asprintf(&s->source.prefix, "%s/%" PRIu32 " | ", e->role, e->index);
         if (r < 0 || !s->role) {

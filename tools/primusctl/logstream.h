@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the logs of a job's executors from the master, all at once, and shows them through a logview. Reads are long calls that
- * the master answers when there is something; at most LOGSTREAM_WINDOW of them are on their way. A slow reader here only
- * asks less often: it never slows an executor. */
+/* Reads the logs of a job's executors from the master, all at once, and shows them through a logview. Reads
+ * are long calls that the master answers when there is something; at most LOGSTREAM_WINDOW of them are on
+ * their way. A slow reader here only asks less often: it never slows an executor. */
 #pragma once
 
 #include "tools/primusctl/logview.h"
@@ -12,16 +12,17 @@
 struct logstream_options {
         const char *role; /* of this role alone; NULL: all */
         uint32_t index;
-        bool has_index;   /* and of this index alone */
-        bool follow;      /* until the executors have ended; otherwise what there is, executor by executor */
-        uint32_t tail;    /* the last N lines of what there is; 0: everything */
-        bool by_rank;     /* prefix "[3] " instead of "role/3 | " */
+        bool has_index; /* and of this index alone */
+        bool follow;    /* until the executors have ended; otherwise what there is, executor by executor */
+        uint32_t tail;  /* the last N lines of what there is; 0: everything */
+        bool by_rank;   /* prefix "[3] " instead of "role/3 | " */
         const char *output; /* files instead of the view: a pattern with %j %r %i %a %n %%, or NULL */
 };
 
 struct logstream;
 
-int logstream_new(struct cli *c, const struct logstream_options *options, struct logview *view, struct logstream **ret);
+int logstream_new(struct cli *c, const struct logstream_options *options, struct logview *view,
+                  struct logstream **ret);
 void logstream_free(struct logstream *l);
 DEFINE_CLEANUP(struct logstream *, logstream_free)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows many executors' output. Invariant: a line of one executor is never broken by another's, and a bar that a newline has
- * not ended is wiped before anything else is written. */
+/* Shows many executors' output. Invariant: a line of one executor is never broken by another's, and a bar
+ * that a newline has not ended is wiped before anything else is written. */
 #include "tools/primusctl/logview.h"
 
 #include <jansson.h>
@@ -51,8 +51,8 @@ static int put_json(const struct logview *v, const struct logsource *s, const ch
                 clean[n] = 0;
         } else
                 utf8_clean(line, n, clean, n + 1);
-        o = json_pack("{s:s, s:I, s:I, s:s}", "role", s->role, "index", (json_int_t) s->index, "attempt",
-                      (json_int_t) s->attempt, "line", clean);
+        o = json_pack("{s:s, s:I, s:I, s:s}", "role", s->role, "index", (json_int_t)s->index, "attempt",
+                      (json_int_t)s->attempt, "line", clean);
         if (!o)
                 return -ENOMEM;
         r = json_dumpf(o, v->out, JSON_COMPACT);
@@ -70,7 +70,7 @@ static const char *last_segment(const char *s, size_t n, size_t *ret_n) {
         for (const char *p = s; p < s + n; p++)
                 if (*p == '\r')
                         start = p + 1;
-        *ret_n = (size_t) (s + n - start);
+        *ret_n = (size_t)(s + n - start);
         return start;
 }
 
@@ -133,7 +133,7 @@ int logview_data(struct logview *v, struct logsource *s, const void *data, size_
         }
         while (n > 0) {
                 const char *end = memchr(p, '\n', n);
-                size_t length = end ? (size_t) (end - p) : n;
+                size_t length = end ? (size_t)(end - p) : n;
 
                 if (!end && s->n_partial + length <= LINE_MAX_BYTES) {
                         r = keep(s, p, length);

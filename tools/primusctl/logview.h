@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows the output of many executors on one screen or pipe: whole lines, a prefix for each executor, progress bars that
- * overwrite themselves with \r, nothing that harms the terminal. No bus in here. */
+/* Shows the output of many executors on one screen or pipe: whole lines, a prefix for each executor, progress
+ * bars that overwrite themselves with \r, nothing that harms the terminal. No bus in here. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,14 +9,15 @@
 #include <stdio.h>
 
 struct logview {
-        FILE *out;    /* fully buffered; logview_flush() empties it */
-        bool tty;     /* control characters are filtered, \r redraws the line */
+        FILE *out; /* fully buffered; logview_flush() empties it */
+        bool tty;  /* control characters are filtered, \r redraws the line */
         bool color;
         bool prefixed;
-        bool json;    /* an object a line */
+        bool json;                         /* an object a line */
         const struct logsource *open_line; /* whose unfinished bar stands in the terminal's last line */
-        void (*before)(void *userdata);    /* called before bytes are written, or NULL: a live display hides then ... */
-        void (*after)(void *userdata);     /* ... and comes back when they are flushed */
+        void (*before)(
+                void *userdata); /* called before bytes are written, or NULL: a live display hides then ... */
+        void (*after)(void *userdata); /* ... and comes back when they are flushed */
         void *userdata;
 };
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* primusctl: the table of commands, and the way from argv to one of them. As primus-submit, upstream's tool of that name. */
+/* primusctl: the table of commands, and the way from argv to one of them. As primus-submit, upstream's tool
+ * of that name. */
 #include <string.h>
 
 #include "lib/base/parse.h"
 #include "tools/primusctl/commands.h"
 
 static const struct command *const commands[] = {
-        &submit_command, &run_command,      &list_command,   &status_command, &wait_command,  &logs_command, &events_command,
-        &kill_command,   &validate_command, &config_command, &nodes_command,  &node_command, &token_command, &join_command,
+        &submit_command, &run_command,    &list_command,  &status_command,   &wait_command,
+        &logs_command,   &events_command, &kill_command,  &validate_command, &config_command,
+        &nodes_command,  &node_command,   &token_command, &join_command,
 };
 
 int cli_version(const struct cli *c) {
@@ -21,7 +23,8 @@ int cli_apply_global(struct cli *c, const struct global_options *g) {
         c->host = g->host;
         c->json = g->json;
         if (!g->color || strcmp(g->color, "auto") == 0)
-                c->color = isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+                c->color = isatty(STDOUT_FILENO) && !(no_color && *no_color) && term &&
+                           strcmp(term, "dumb") != 0;
         else if (strcmp(g->color, "always") == 0)
                 c->color = true;
         else if (strcmp(g->color, "never") == 0)
@@ -44,7 +47,8 @@ static int help_all(void) {
                 printf("  %-10s %s\n", commands[i]->name, commands[i]->help);
         puts("\nJOB is a job's number; where it may be left out, the caller's latest job is meant.\n");
         options_help(global_options);
-        puts("\nExit status: 0 good, 1 failed, 2 wrong command line, 3 the job was killed, 4 masterd cannot be reached,\n"
+        puts("\nExit status: 0 good, 1 failed, 2 wrong command line, 3 the job was killed, 4 masterd cannot "
+             "be reached,\n"
              "130 detached by Ctrl-C. 'primusctl COMMAND --help' and primusctl(1) say more.");
         return CLI_OK;
 }
@@ -94,8 +98,9 @@ static int check_arguments(const struct cli *c, const struct command *command, c
         return 0;
 }
 
-static int run_command_line(struct cli *c, const struct command *command, int argc, char **argv, struct global_options *global) {
-        _cleanup_free_ char **args = calloc((size_t) argc + 1, sizeof(*args));
+static int run_command_line(struct cli *c, const struct command *command, int argc, char **argv,
+                            struct global_options *global) {
+        _cleanup_free_ char **args = calloc((size_t)argc + 1, sizeof(*args));
         _cleanup_free_ char *options = calloc(1, command->options_size + 1);
         size_t n;
         int r;
@@ -112,13 +117,13 @@ static int run_command_line(struct cli *c, const struct command *command, int ar
         if (!r)
                 r = command->run(c, options, args, n);
         for (size_t i = 0; i < ELEMENTSOF(command->lists) && command->lists[i]; i++)
-                free(((struct option_list *) (options + command->lists[i] - 1))->items);
+                free(((struct option_list *)(options + command->lists[i] - 1))->items);
         return r;
 }
 
 /* Global options may stand before the command; what follows them is the command's. */
 static int dispatch(struct cli *c, int argc, char **argv) {
-        _cleanup_free_ char **args = calloc((size_t) argc + 1, sizeof(*args));
+        _cleanup_free_ char **args = calloc((size_t)argc + 1, sizeof(*args));
         struct global_options global = { 0 };
         const struct command *command;
         size_t n;
@@ -143,7 +148,7 @@ static int dispatch(struct cli *c, int argc, char **argv) {
         command = find_command(args[0]);
         if (!command)
                 return unknown_command(c, args[0]);
-        return run_command_line(c, command, (int) n - 1, args + 1, &global);
+        return run_command_line(c, command, (int)n - 1, args + 1, &global);
 }
 
 int main(int argc, char **argv) {

@@ -22,7 +22,10 @@ static int read_extra(sd_bus_message *m, struct node_row *row) {
         const struct {
                 const char *key;
                 const char **target;
-        } strings[] = { { "kernel", &row->kernel }, { "os", &row->os }, { "version", &row->version }, { "reason", &row->reason } };
+        } strings[] = { { "kernel", &row->kernel },
+                        { "os", &row->os },
+                        { "version", &row->version },
+                        { "reason", &row->reason } };
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
         if (r < 0)
@@ -61,8 +64,9 @@ static int next_row(sd_bus_message *m, struct node_row *row) {
         if (r <= 0)
                 return r;
         *row = (struct node_row){ .kernel = "", .os = "", .version = "", .reason = "" };
-        r = sd_bus_message_read(m, "sssddttuuut", &row->name, &row->state, &row->address, &row->cpus, &row->cpus_free,
-                                &row->memory, &row->memory_free, &row->gpus, &row->gpus_free, &row->executors, &row->heartbeat);
+        r = sd_bus_message_read(m, "sssddttuuut", &row->name, &row->state, &row->address, &row->cpus,
+                                &row->cpus_free, &row->memory, &row->memory_free, &row->gpus, &row->gpus_free,
+                                &row->executors, &row->heartbeat);
         if (r >= 0)
                 r = read_extra(m, row);
         if (r >= 0)
@@ -76,14 +80,16 @@ static int print_json(const struct cli *c, sd_bus_message *m) {
         int r;
 
         while ((r = next_row(m, &n)) > 0)
-                (void) json_array_append_new(
+                (void)json_array_append_new(
                         array,
-                        json_pack("{s:s, s:s, s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, s:b, s:s}", "name",
-                                  n.name, "state", n.state, "address", n.address, "cpus", n.cpus, "cpusFree", n.cpus_free,
-                                  "memory", (json_int_t) n.memory, "memoryFree", (json_int_t) n.memory_free, "gpus",
-                                  (json_int_t) n.gpus, "gpusFree", (json_int_t) n.gpus_free, "executors",
-                                  (json_int_t) n.executors, "heartbeat", (json_int_t) n.heartbeat, "kernel", n.kernel, "os", n.os,
-                                  "version", n.version, "limits", (int) n.limits, "reason", n.reason));
+                        json_pack("{s:s, s:s, s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
+                                  "s:b, s:s}",
+                                  "name", n.name, "state", n.state, "address", n.address, "cpus", n.cpus,
+                                  "cpusFree", n.cpus_free, "memory", (json_int_t)n.memory, "memoryFree",
+                                  (json_int_t)n.memory_free, "gpus", (json_int_t)n.gpus, "gpusFree",
+                                  (json_int_t)n.gpus_free, "executors", (json_int_t)n.executors, "heartbeat",
+                                  (json_int_t)n.heartbeat, "kernel", n.kernel, "os", n.os, "version",
+                                  n.version, "limits", (int)n.limits, "reason", n.reason));
         if (r < 0) {
                 json_decref(array);
                 return cli_bad_reply(c, r);
@@ -129,7 +135,8 @@ static int print_table(const struct cli *c, sd_bus_message *m) {
                         table_set(t, 7, COLOR_NONE, "now");
                 else
                         table_set(t, 7, COLOR_NONE, "%s ago",
-                                  format_duration(usec_sub(now, n.heartbeat) / USEC_PER_SEC * USEC_PER_SEC, seen, sizeof(seen)));
+                                  format_duration(usec_sub(now, n.heartbeat) / USEC_PER_SEC * USEC_PER_SEC,
+                                                  seen, sizeof(seen)));
                 table_set(t, 8, COLOR_NONE, "%s%s%s", n.reason, *n.reason && !n.limits ? "; " : "",
                           n.limits ? "" : "limits are not enforced (no cgroup v2 controllers)");
         }
@@ -140,9 +147,9 @@ static int nodes_run(struct cli *c, void *options, char **args, size_t n) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         int r = cli_manager_call(c, "ListNodes", &m);
 
-        (void) options;
-        (void) args;
-        (void) n;
+        (void)options;
+        (void)args;
+        (void)n;
         if (!r)
                 r = cli_call(c, m, NULL, &reply);
         if (r)
@@ -187,7 +194,7 @@ static int node_declare_dead(struct cli *c, const char *name) {
         r = sd_bus_message_new_method_call(c->bus, &m, MASTER_NAME, path, MASTER_NODE, "DeclareDead");
         if (r < 0)
                 return cli_oom(c);
-        (void) sd_bus_message_set_allow_interactive_authorization(m, true);
+        (void)sd_bus_message_set_allow_interactive_authorization(m, true);
         r = sd_bus_call(c->bus, m, 0, &error, &reply);
         if (r < 0 && (sd_bus_error_has_name(&error, MASTER_ERROR_NO_SUCH_NODE) ||
                       sd_bus_error_has_name(&error, SD_BUS_ERROR_UNKNOWN_OBJECT)))
@@ -204,8 +211,8 @@ static int node_run(struct cli *c, void *options, char **args, size_t n) {
                 int (*run)(struct cli *c, const char *name);
         } verbs[] = { { "remove", node_remove }, { "declare-dead", node_declare_dead } };
 
-        (void) options;
-        (void) n;
+        (void)options;
+        (void)n;
         if (!node_name_valid(args[1]))
                 return cli_usage(c, "not a node's name: %s", args[1]);
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
@@ -219,8 +226,10 @@ const struct command node_command = {
         .arguments = "remove|declare-dead NAME",
         .help = "Take a node out of the cluster, or vouch that a silent one is dead",
         .details = "remove: the node's certificate is revoked, it has to join again.\n"
-                   "declare-dead: for a node that is SUSPECT or LOST. Its executors are LOST at once and may be placed again, also\n"
-                   "where onPartition is wait. Be sure that the host is off: two attempts must not run at the same time.",
+                   "declare-dead: for a node that is SUSPECT or LOST. Its executors are LOST at once and may "
+                   "be placed again, also\n"
+                   "where onPartition is wait. Be sure that the host is off: two attempts must not run at "
+                   "the same time.",
         .min = 2,
         .max = 2,
         .run = node_run,

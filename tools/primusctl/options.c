@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses a command line by tables. Invariant: an option nobody listed is refused by name, with the nearest known one. */
+/* Parses a command line by tables. Invariant: an option nobody listed is refused by name, with the nearest
+ * known one. */
 #include "tools/primusctl/options.h"
 
 #include <string.h>
@@ -7,16 +8,18 @@
 #include "lib/base/parse.h"
 
 const struct cli_option global_options[] = {
-        { "host", 'H', "HOST", option_string, offsetof(struct global_options, host), "speak to the master on HOST over ssh" },
+        { "host", 'H', "HOST", option_string, offsetof(struct global_options, host),
+          "speak to the master on HOST over ssh" },
         { "json", 0, NULL, NULL, offsetof(struct global_options, json), "print JSON" },
-        { "color", 0, "WHEN", option_string, offsetof(struct global_options, color), "auto, always or never" },
+        { "color", 0, "WHEN", option_string, offsetof(struct global_options, color),
+          "auto, always or never" },
         { "help", 'h', NULL, NULL, offsetof(struct global_options, help), "show this" },
         { "version", 0, NULL, NULL, offsetof(struct global_options, version), "show the version" },
         { 0 },
 };
 
 int option_string(const char *value, void *target, const char **ret_why) {
-        *(const char **) target = value;
+        *(const char **)target = value;
         return 0;
 }
 
@@ -70,10 +73,11 @@ struct found {
         char *target;
 };
 
-static bool find(const struct cli_option *table, void *target, const char *name, size_t n, char letter, struct found *ret) {
+static bool find(const struct cli_option *table, void *target, const char *name, size_t n, char letter,
+                 struct found *ret) {
         for (const struct cli_option *o = table; o && o->name; o++)
                 if (name ? strncmp(o->name, name, n) == 0 && !o->name[n] : letter && o->letter == letter) {
-                        *ret = (struct found){ o, (char *) target + o->offset };
+                        *ret = (struct found){ o, (char *)target + o->offset };
                         return true;
                 }
         return false;
@@ -83,7 +87,7 @@ static int apply(const struct cli *c, const struct found *f, const char *value) 
         const char *why = NULL;
 
         if (!f->option->parse) {
-                *(bool *) f->target = true;
+                *(bool *)f->target = true;
                 return 0;
         }
         if (f->option->parse(value, f->target, &why) < 0)
@@ -106,8 +110,8 @@ static int unknown(const struct cli *c, const char *arg, const struct cli_option
         return cli_usage(c, "there is no option %s", arg);
 }
 
-int options_parse(const struct cli *c, int argc, char **argv, bool stops, const struct cli_option *local, void *local_target,
-                  struct global_options *global, char **args, size_t *ret_n) {
+int options_parse(const struct cli *c, int argc, char **argv, bool stops, const struct cli_option *local,
+                  void *local_target, struct global_options *global, char **args, size_t *ret_n) {
         size_t n = 0;
         int i, r;
 
@@ -136,7 +140,8 @@ int options_parse(const struct cli *c, int argc, char **argv, bool stops, const 
                                 return cli_usage(c, "--%s takes no value", f.option->name);
                         if (f.option->parse && !value) {
                                 if (++i >= argc)
-                                        return cli_usage(c, "--%s wants a value: %s", f.option->name, f.option->value);
+                                        return cli_usage(c, "--%s wants a value: %s", f.option->name,
+                                                         f.option->value);
                                 value = argv[i];
                         }
                         r = apply(c, &f, value);
@@ -147,7 +152,8 @@ int options_parse(const struct cli *c, int argc, char **argv, bool stops, const 
                 for (char *p = arg + 1; *p; p++) {
                         const char *value = NULL;
 
-                        if (!find(local, local_target, NULL, 0, *p, &f) && !find(global_options, global, NULL, 0, *p, &f))
+                        if (!find(local, local_target, NULL, 0, *p, &f) &&
+                            !find(global_options, global, NULL, 0, *p, &f))
                                 return cli_usage(c, "there is no option -%c", *p);
                         if (f.option->parse) {
                                 value = p[1] ? p + 1 : ++i < argc ? argv[i] : NULL;
@@ -172,8 +178,9 @@ void options_help(const struct cli_option *options) {
         for (const struct cli_option *o = options; o && o->name; o++) {
                 char left[64];
 
-                snprintf(left, sizeof(left), "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-                         o->letter ? "," : " ", o->name, o->value ? "=" : "", o->value ? o->value : "");
+                snprintf(left, sizeof(left), "%c%c%s --%s%s%s", o->letter ? '-' : ' ',
+                         o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name, o->value ? "=" : "",
+                         o->value ? o->value : "");
                 printf("  %-26s %s\n", left, o->help);
         }
 }

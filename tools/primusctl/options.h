@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line as tables: every command lists its options, and parsing, --help and shell completion all read the same
- * table. Long options take "--name VALUE" and "--name=VALUE", short ones "-nVALUE", "-n VALUE" and clusters of flags. */
+/* The command line as tables: every command lists its options, and parsing, --help and shell completion all
+ * read the same table. Long options take "--name VALUE" and "--name=VALUE", short ones "-nVALUE", "-n VALUE"
+ * and clusters of flags. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,9 +37,9 @@ int option_append(const char *value, void *target, const char **ret_why);   /* s
 
 struct command {
         const char *name;
-        const char *arguments; /* "[OPTIONS] FILE" */
-        const char *help;      /* one sentence */
-        const char *details;   /* more for --help, or NULL */
+        const char *arguments;            /* "[OPTIONS] FILE" */
+        const char *help;                 /* one sentence */
+        const char *details;              /* more for --help, or NULL */
         const struct cli_option *options; /* ended by a NULL name; may be NULL */
         size_t options_size;              /* of the struct that the offsets are of */
         size_t lists[3];                  /* offsets + 1 of its option_list members, to be freed; 0 ends */
@@ -55,10 +56,10 @@ struct global_options {
 };
 extern const struct cli_option global_options[];
 
-/* Parses argv[0..] by the two tables (local may be NULL). Arguments that are no options are moved into args (room for argc
- * pointers, NULL-ended). Returns 0 or CLI_USAGE, having said why. */
-int options_parse(const struct cli *c, int argc, char **argv, bool stops, const struct cli_option *local, void *local_target,
-                  struct global_options *global, char **args, size_t *ret_n);
+/* Parses argv[0..] by the two tables (local may be NULL). Arguments that are no options are moved into args
+ * (room for argc pointers, NULL-ended). Returns 0 or CLI_USAGE, having said why. */
+int options_parse(const struct cli *c, int argc, char **argv, bool stops, const struct cli_option *local,
+                  void *local_target, struct global_options *global, char **args, size_t *ret_n);
 
 /* Takes the global options over into c. */
 int cli_apply_global(struct cli *c, const struct global_options *g);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs and uploads a job's files. Invariants: the archive depends on names, contents, modes and modification times alone;
- * it holds regular files, folders and links that stay inside, nothing else. */
+/* Packs and uploads a job's files. Invariants: the archive depends on names, contents, modes and modification
+ * times alone; it holds regular files, folders and links that stay inside, nothing else. */
 #include "tools/primusctl/pack.h"
 
 #include <archive.h>
@@ -66,11 +66,11 @@ static int load(struct packer *p) {
                 const char *name;
                 void **target;
         } functions[] = {
-#define X(name) { 0, #name, (void **) &p->name },
+#define X(name) { 0, #name, (void **)&p->name },
                 ARCHIVE_FUNCTIONS(X)
 #undef X
-#define X(name) { 1, #name, (void **) &p->name },
-                GNUTLS_FUNCTIONS(X)
+#define X(name) { 1, #name, (void **)&p->name },
+                        GNUTLS_FUNCTIONS(X)
 #undef X
         };
         static const char *const names[] = { "libarchive.so.13", "libgnutls.so.30" };
@@ -103,13 +103,13 @@ static la_ssize_t write_packed(struct archive *a, void *userdata, const void *da
         struct packer *p = userdata;
         int r = write_all(p->fd, data, size);
 
-        (void) a;
+        (void)a;
         if (r < 0 || p->gnutls_hash(p->hash, data, size) < 0) {
                 p->error = r < 0 ? r : -EIO;
                 return -1;
         }
         p->size += size;
-        return (la_ssize_t) size;
+        return (la_ssize_t)size;
 }
 
 static int temporary_file(void) {
@@ -126,7 +126,7 @@ static int temporary_file(void) {
         fd = mkostemp(path, O_CLOEXEC);
         if (fd < 0)
                 return -errno;
-        (void) unlink(path);
+        (void)unlink(path);
         return fd;
 }
 
@@ -160,15 +160,15 @@ static int add_contents(struct packer *p, const char *path, int fd, uint64_t siz
         char buf[64 << 10];
 
         while (size > 0) {
-                ssize_t l = read(fd, buf, MIN(size, (uint64_t) sizeof(buf)));
+                ssize_t l = read(fd, buf, MIN(size, (uint64_t)sizeof(buf)));
                 if (l < 0 && errno == EINTR)
                         continue;
                 if (l <= 0)
                         return cli_complain("%s: files[]: %s: %s", p->label, path,
                                             l < 0 ? strerror(errno) : "became shorter while it was read");
-                if (p->archive_write_data(p->archive, buf, (size_t) l) != l)
+                if (p->archive_write_data(p->archive, buf, (size_t)l) != l)
                         return archive_failed(p, path);
-                size -= (uint64_t) l;
+                size -= (uint64_t)l;
         }
         return 0;
 }
@@ -181,8 +181,9 @@ static int add(struct packer *p, const char *path, const char *name) {
         int r = 0;
 
         if (++p->entries > BUNDLE_ENTRIES_MAX)
-                return cli_complain("%s: files[]: more than %u files; put them on a shared file system instead", p->label,
-                                    BUNDLE_ENTRIES_MAX);
+                return cli_complain(
+                        "%s: files[]: more than %u files; put them on a shared file system instead", p->label,
+                        BUNDLE_ENTRIES_MAX);
         if (lstat(path, &st) < 0)
                 return cli_complain("%s: files[]: %s: %s", p->label, path, strerror(errno));
         if (S_ISREG(st.st_mode)) {
@@ -196,7 +197,8 @@ static int add(struct packer *p, const char *path, const char *name) {
         if (!entry)
                 return cli_oom(p->cli);
         p->archive_entry_set_pathname(entry, name);
-        p->archive_entry_set_mode(entry, S_ISLNK(st.st_mode) ? (S_IFLNK | 0777) : (st.st_mode & (S_IFMT | 0777)));
+        p->archive_entry_set_mode(entry,
+                                  S_ISLNK(st.st_mode) ? (S_IFLNK | 0777) : (st.st_mode & (S_IFMT | 0777)));
         p->archive_entry_set_mtime(entry, st.st_mtim.tv_sec, 0);
         p->archive_entry_set_size(entry, S_ISREG(st.st_mode) ? st.st_size : 0);
         if (S_ISLNK(st.st_mode)) {
@@ -206,14 +208,15 @@ static int add(struct packer *p, const char *path, const char *name) {
                 if (l < 0)
                         r = cli_complain("%s: files[]: %s: %s", p->label, path, strerror(errno));
                 else if (link_leaves(name, target))
-                        r = cli_complain("%s: files[]: %s: a link that leaves the bundle (to %s)", p->label, path, target);
+                        r = cli_complain("%s: files[]: %s: a link that leaves the bundle (to %s)", p->label,
+                                         path, target);
                 else
                         p->archive_entry_set_symlink(entry, target);
         }
         if (!r && p->archive_write_header(p->archive, entry) < ARCHIVE_WARN)
                 r = archive_failed(p, path);
         if (!r && S_ISREG(st.st_mode))
-                r = add_contents(p, path, fd, (uint64_t) st.st_size);
+                r = add_contents(p, path, fd, (uint64_t)st.st_size);
         p->archive_entry_free(entry);
         return r;
 }
@@ -223,7 +226,7 @@ static int by_name(const FTSENT **a, const FTSENT **b) {
 }
 
 static int add_tree(struct packer *p, const char *path, const char *name) {
-        char *paths[] = { (char *) path, NULL };
+        char *paths[] = { (char *)path, NULL };
         FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
         size_t skip = strlen(path);
         FTSENT *e;
@@ -237,7 +240,8 @@ static int add_tree(struct packer *p, const char *path, const char *name) {
                 if (e->fts_info == FTS_DP)
                         continue;
                 if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS) {
-                        r = cli_complain("%s: files[]: %s: %s", p->label, e->fts_path, strerror(e->fts_errno));
+                        r = cli_complain("%s: files[]: %s: %s", p->label, e->fts_path,
+                                         strerror(e->fts_errno));
                         continue;
                 }
                 if (e->fts_level == 0 && strcmp(name, ".") == 0)
@@ -248,11 +252,12 @@ static int add_tree(struct packer *p, const char *path, const char *name) {
                 else
                         r = add(p, e->fts_path, inside);
         }
-        (void) fts_close(fts);
+        (void)fts_close(fts);
         return r;
 }
 
-/* The name inside the archive: without "./", trailing and doubled slashes; the last component for a path from elsewhere. */
+/* The name inside the archive: without "./", trailing and doubled slashes; the last component for a path from
+ * elsewhere. */
 static char *inside_name(const char *file) {
         _cleanup_free_ char *out = malloc(strlen(file) + 2);
         size_t n = 0;
@@ -285,12 +290,15 @@ static int add_listed(struct packer *p, const char *directory, const char *file)
         _cleanup_free_ char *path = NULL, *name = inside_name(file), *resolved = NULL;
         size_t n;
 
-        if (!name || asprintf(&path, "%s%s%s", file[0] == '/' ? "" : directory, file[0] == '/' ? "" : "/", file) < 0)
+        if (!name ||
+            asprintf(&path, "%s%s%s", file[0] == '/' ? "" : directory, file[0] == '/' ? "" : "/", file) < 0)
                 return cli_oom(p->cli);
         if (strstr(file, "://"))
-                return cli_complain("%s: files[]: %s: only files of this machine can be sent", p->label, file);
+                return cli_complain("%s: files[]: %s: only files of this machine can be sent", p->label,
+                                    file);
         if (!*name)
-                return cli_complain("%s: files[]: %s: has no name of its own; name the folder", p->label, file);
+                return cli_complain("%s: files[]: %s: has no name of its own; name the folder", p->label,
+                                    file);
         for (n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
                 path[n - 1] = 0;
         /* What is listed by name is followed when it is a link itself; links inside a folder stay links. */
@@ -301,10 +309,11 @@ static int add_listed(struct packer *p, const char *directory, const char *file)
 }
 
 static int compare_strings(const void *a, const void *b) {
-        return strcmp(*(const char *const *) a, *(const char *const *) b);
+        return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-int bundle_pack(const struct cli *c, const char *label, const char *directory, const char *const *files, struct bundle *ret) {
+int bundle_pack(const struct cli *c, const char *label, const char *directory, const char *const *files,
+                struct bundle *ret) {
         _cleanup_(packer_done) struct packer p = { .cli = c, .label = label, .fd = -EBADF };
         _cleanup_free_ const char **sorted = NULL;
         unsigned char digest[32];
@@ -347,7 +356,8 @@ int bundle_pack(const struct cli *c, const char *label, const char *directory, c
         return 0;
 }
 
-static int put(struct cli *c, const struct bundle *b, uint64_t offset, const void *chunk, size_t n, uint64_t *ret_next) {
+static int put(struct cli *c, const struct bundle *b, uint64_t offset, const void *chunk, size_t n,
+               uint64_t *ret_next) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         int r = cli_manager_call(c, "PutBundle", &m);
 
@@ -380,20 +390,24 @@ int bundle_upload(struct cli *c, const struct bundle *b) {
         /* An empty piece asks how much is there. */
         r = put(c, b, 0, chunk, 0, &offset);
         while (!r && offset < b->size) {
-                ssize_t l = pread(b->fd, chunk, MIN((uint64_t) BUNDLE_CHUNK_MAX, b->size - offset), (off_t) offset);
+                ssize_t l =
+                        pread(b->fd, chunk, MIN((uint64_t)BUNDLE_CHUNK_MAX, b->size - offset), (off_t)offset);
 
                 if (l <= 0)
                         return cli_fail(c, "cannot read the packed files: %s", strerror(l < 0 ? errno : EIO));
-                r = put(c, b, offset, chunk, (size_t) l, &next);
+                r = put(c, b, offset, chunk, (size_t)l, &next);
                 if (r)
                         break;
                 stuck = next <= offset ? stuck + 1 : 0;
                 if (stuck > 3)
-                        return cli_fail(c, "masterd does not take the files: it keeps asking for byte %" PRIu64, next);
+                        return cli_fail(c,
+                                        "masterd does not take the files: it keeps asking for byte %" PRIu64,
+                                        next);
                 offset = next;
                 if (show)
                         fprintf(stderr, "\rSending files: %s of %s\033[K",
-                                format_size(offset, done, sizeof(done)), format_size(b->size, all, sizeof(all)));
+                                format_size(offset, done, sizeof(done)),
+                                format_size(b->size, all, sizeof(all)));
         }
         if (show)
                 fputs("\r\033[K", stderr);

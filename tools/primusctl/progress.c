@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows a job to its end. Invariant: on a terminal the block is wiped before anything else is written, so output above it
- * stays whole. */
+/* Follows a job to its end. Invariant: on a terminal the block is wiped before anything else is written, so
+ * output above it stays whole. */
 #include "tools/primusctl/progress.h"
 
 #include <inttypes.h>
@@ -16,9 +16,9 @@
 #include "tools/primusctl/text.h"
 #include "tools/primusctl/watch.h"
 
-#define REFRESH (500 * USEC_PER_MSEC)       /* of the data bar, while somebody looks at it */
-#define REFRESH_PLAIN (10 * USEC_PER_SEC)   /* of the plain lines about data */
-#define DRAIN (10 * USEC_PER_SEC)           /* for the last output after the end */
+#define REFRESH (500 * USEC_PER_MSEC)     /* of the data bar, while somebody looks at it */
+#define REFRESH_PLAIN (10 * USEC_PER_SEC) /* of the plain lines about data */
+#define DRAIN (10 * USEC_PER_SEC)         /* for the last output after the end */
 
 struct progress {
         struct cli *cli;
@@ -34,7 +34,8 @@ struct progress {
         bool tty, asking, ended, final, stopped;
 };
 
-int role_parse(const struct cli *c, const char *text, char **ret_role, uint32_t *ret_index, bool *ret_has_index) {
+int role_parse(const struct cli *c, const char *text, char **ret_role, uint32_t *ret_index,
+               bool *ret_has_index) {
         size_t n = strcspn(text, "/");
         _cleanup_free_ char *role = strndup(text, n);
         uint32_t index = 0;
@@ -58,7 +59,8 @@ static void draw(struct progress *p) {
         const struct executor *executors = watch_executors(p->watch, &n);
 
         if (p->tty && !p->stopped && !p->final && watch_properties(p->watch)->state)
-                live_draw(&p->live, watch_properties(p->watch), &p->status, executors, n, now_real(), now_boot());
+                live_draw(&p->live, watch_properties(p->watch), &p->status, executors, n, now_real(),
+                          now_boot());
 }
 
 static void draw_again(void *userdata) {
@@ -97,7 +99,7 @@ static void finish(struct progress *p) {
 
         live_wipe(&p->live);
         r = status_result(p->cli, properties, &p->status, executors, n);
-        (void) sd_event_exit(p->event, r ? r : job_state_exit(properties->state));
+        (void)sd_event_exit(p->event, r ? r : job_state_exit(properties->state));
 }
 
 /* The job has ended, its last status is known, and its output has been shown: the result. */
@@ -120,7 +122,7 @@ static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         struct job_status status;
         int r;
 
-        (void) ret_error;
+        (void)ret_error;
         p->asking = false;
         if (sd_bus_message_is_method_error(m, NULL)) {
                 watch_call_failed(p->watch, sd_bus_message_get_error(m));
@@ -141,7 +143,8 @@ static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         if (p->final) {
                 check_final(p);
                 if (p->logs && !logstream_done(p->logs) && !p->drain &&
-                    sd_event_add_time_relative(p->event, &p->drain, CLOCK_BOOTTIME, DRAIN, 0, on_drained, p) < 0)
+                    sd_event_add_time_relative(p->event, &p->drain, CLOCK_BOOTTIME, DRAIN, 0, on_drained, p) <
+                            0)
                         return sd_event_exit(p->event, cli_oom(p->cli));
                 return 0;
         }
@@ -158,8 +161,9 @@ static void ask_status(struct progress *p) {
 
         if (p->asking)
                 return;
-        if (cli_job_call(p->cli, watch_job(p->watch), "GetStatus", &m) || watch_call(p->watch, m, on_status, p, 0) < 0)
-                (void) sd_event_exit(p->event, cli_oom(p->cli));
+        if (cli_job_call(p->cli, watch_job(p->watch), "GetStatus", &m) ||
+            watch_call(p->watch, m, on_status, p, 0) < 0)
+                (void)sd_event_exit(p->event, cli_oom(p->cli));
         else
                 p->asking = true;
 }
@@ -231,7 +235,8 @@ static const struct watch_handlers handlers = {
         .away = on_away,
 };
 
-static int start(struct progress *p, const struct job_ref *job, const char *role, uint32_t index, bool has_index) {
+static int start(struct progress *p, const struct job_ref *job, const char *role, uint32_t index,
+                 bool has_index) {
         int r = 0;
 
         if (p->options->logs || role) {
@@ -245,9 +250,11 @@ static int start(struct progress *p, const struct job_ref *job, const char *role
                         .after = p->tty ? draw_again : NULL,
                         .userdata = p,
                 };
-                r = logstream_new(p->cli, &(struct logstream_options){ .role = role, .index = index, .has_index = has_index,
-                                                                       .follow = true },
-                                  &p->view, &p->logs);
+                r = logstream_new(
+                        p->cli,
+                        &(struct logstream_options){
+                                .role = role, .index = index, .has_index = has_index, .follow = true },
+                        &p->view, &p->logs);
                 if (r)
                         return r;
                 logstream_on_done(p->logs, on_logs_done, p);
@@ -256,8 +263,8 @@ static int start(struct progress *p, const struct job_ref *job, const char *role
         if (!r)
                 r = interrupt_new(p->cli, p->event, job, on_detached, p, &p->interrupt);
         if (!r && !p->options->quiet && !p->cli->json &&
-            sd_event_add_time_relative(p->event, &p->refresh, CLOCK_BOOTTIME, p->tty ? REFRESH : REFRESH_PLAIN, 0, on_refresh,
-                                       p) < 0)
+            sd_event_add_time_relative(p->event, &p->refresh, CLOCK_BOOTTIME,
+                                       p->tty ? REFRESH : REFRESH_PLAIN, 0, on_refresh, p) < 0)
                 r = cli_oom(p->cli);
         return r;
 }

@@ -31,11 +31,12 @@ extern char **environ;
 /* Variables that mean something in the caller's session only. A trailing '*' stands for any rest. */
 static bool is_session_variable(const char *name, size_t n) {
         static const char *const names[] = {
-                "DBUS_*",         "XDG_*",         "SSH_*",        "PRIMUS_*",   "DISPLAY",      "WAYLAND_DISPLAY",
-                "XAUTHORITY",     "TMUX*",         "STY",          "WINDOWID",   "SHLVL",        "PWD",
-                "OLDPWD",         "_",             "INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET", "LISTEN_*",
-                "WATCHDOG_*",     "MANAGERPID",    "SYSTEMD_*",    "SUDO_*",     "GPG_*",        "MAIL",
-                "TMPDIR",         "COLUMNS",       "LINES",        "LS_COLORS",
+                "DBUS_*",          "XDG_*",         "SSH_*",     "PRIMUS_*",   "DISPLAY",
+                "WAYLAND_DISPLAY", "XAUTHORITY",    "TMUX*",     "STY",        "WINDOWID",
+                "SHLVL",           "PWD",           "OLDPWD",    "_",          "INVOCATION_ID",
+                "JOURNAL_STREAM",  "NOTIFY_SOCKET", "LISTEN_*",  "WATCHDOG_*", "MANAGERPID",
+                "SYSTEMD_*",       "SUDO_*",        "GPG_*",     "MAIL",       "TMPDIR",
+                "COLUMNS",         "LINES",         "LS_COLORS",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
@@ -48,7 +49,8 @@ static bool is_session_variable(const char *name, size_t n) {
         return false;
 }
 
-/* What the job's processes see of the caller's environment: all of it but the session, or the variables named. */
+/* What the job's processes see of the caller's environment: all of it but the session, or the variables
+ * named. */
 static int choose_env(const struct cli *c, const struct run_options *o, struct option_list *ret) {
         const char *why = "";
 
@@ -89,29 +91,30 @@ static int place(const struct cli *c, const struct run_options *o, json_t *role,
         else {
                 r = hostlist_expand(o->hosts, HOSTS_MAX, &names, &n_hosts);
                 if (r < 0)
-                        return cli_usage(c, "--hosts: neither a number nor a host list such as n[1-3]: %s", o->hosts);
+                        return cli_usage(c, "--hosts: neither a number nor a host list such as n[1-3]: %s",
+                                         o->hosts);
                 nodes = json_array();
                 for (i = 0; i < n_hosts; i++)
-                        (void) json_array_append_new(nodes, json_string(names[i]));
+                        (void)json_array_append_new(nodes, json_string(names[i]));
                 hostlist_free(names);
                 if (json_object_set_new(role, "nodes", nodes) < 0)
                         return cli_oom(c);
-                hosts = (uint32_t) n_hosts;
+                hosts = (uint32_t)n_hosts;
         }
         if (o->n && !o->per_host)
                 *n = o->n;
         else {
-                uint64_t all = (uint64_t) hosts * (o->per_host ? o->per_host : 1);
+                uint64_t all = (uint64_t)hosts * (o->per_host ? o->per_host : 1);
 
                 if (o->n && o->n != all)
-                        return cli_usage(c, "-n %" PRIu32 " is not --hosts %" PRIu32 " x --per-host %" PRIu32, o->n, hosts,
-                                         o->per_host);
+                        return cli_usage(c, "-n %" PRIu32 " is not --hosts %" PRIu32 " x --per-host %" PRIu32,
+                                         o->n, hosts, o->per_host);
                 if (all > UINT32_MAX)
                         return cli_usage(c, "--per-host %" PRIu32 " is too many", o->per_host);
-                *n = (uint32_t) all;
+                *n = (uint32_t)all;
                 return json_object_set_new(role, "scheduleStrategy",
                                            json_pack("{s:I}", "replicasPerNode",
-                                                     (json_int_t) (o->per_host ? o->per_host : 1))) < 0
+                                                     (json_int_t)(o->per_host ? o->per_host : 1))) < 0
                                ? cli_oom(c)
                                : 0;
         }
@@ -127,13 +130,14 @@ static int set_resources(const struct cli *c, const struct run_options *o, json_
 
                 if (*end || end == o->cpus || !(cpus >= 0) || cpus > 1e6)
                         return cli_usage(c, "--cpus: expected a number such as 2 or 0.5, not '%s'", o->cpus);
-                r = json_object_set_new(role, "vcores", cpus == (double) (json_int_t) cpus ? json_integer((json_int_t) cpus)
-                                                                                         : json_real(cpus));
+                r = json_object_set_new(role, "vcores",
+                                        cpus == (double)(json_int_t)cpus ? json_integer((json_int_t)cpus)
+                                                                         : json_real(cpus));
         }
         if (r >= 0 && o->memory) {
                 uint64_t mib = (o->memory + (1 << 20) - 1) >> 20;
 
-                r = json_object_set_new(role, "memoryMb", json_integer((json_int_t) mib));
+                r = json_object_set_new(role, "memoryMb", json_integer((json_int_t)mib));
         }
         if (r >= 0 && o->gpus)
                 r = json_object_set_new(role, "gpuNum", json_integer(o->gpus));
@@ -146,7 +150,8 @@ static int set_argv(const struct cli *c, json_t *role, char **args) {
         for (char **a = args; *a; a++) {
                 if (!utf8_valid(*a, strlen(*a))) {
                         json_decref(argv);
-                        return cli_fail(c, "an argument is not valid UTF-8, which a job cannot carry: %s", *a);
+                        return cli_fail(c, "an argument is not valid UTF-8, which a job cannot carry: %s",
+                                        *a);
                 }
                 if (json_array_append_new(argv, json_string(*a)) < 0) {
                         json_decref(argv);
@@ -156,20 +161,23 @@ static int set_argv(const struct cli *c, json_t *role, char **args) {
         return json_object_set_new(role, "argv", argv) < 0 ? cli_oom(c) : 0;
 }
 
-/* The job as a configuration. A rank that ends is not restarted, and one that fails ends the job, as srun -K does. */
-static int configure(const struct cli *c, const struct run_options *o, char **args, char **ret_text, uint32_t *ret_n) {
-        json_t *role = json_pack("{s:s, s:i, s:{s:{s:s, s:i, s:s}}}", "roleName", ROLE, "successPercent", 100, "failover",
-                                 "commonFailoverPolicy", "restartType", "NEVER", "maxFailureTimes", 1, "maxFailurePolicy",
-                                 "FAIL_APP");
-        json_t *job = json_pack("{s:s, s:i, s:[O]}", "name", o->name ? o->name : basename(args[0]), "maxAppAttempts", 1, "role",
-                                role);
+/* The job as a configuration. A rank that ends is not restarted, and one that fails ends the job, as srun -K
+ * does. */
+static int configure(const struct cli *c, const struct run_options *o, char **args, char **ret_text,
+                     uint32_t *ret_n) {
+        json_t *role = json_pack("{s:s, s:i, s:{s:{s:s, s:i, s:s}}}", "roleName", ROLE, "successPercent", 100,
+                                 "failover", "commonFailoverPolicy", "restartType", "NEVER",
+                                 "maxFailureTimes", 1, "maxFailurePolicy", "FAIL_APP");
+        json_t *job = json_pack("{s:s, s:i, s:[O]}", "name", o->name ? o->name : basename(args[0]),
+                                "maxAppAttempts", 1, "role", role);
         uint32_t n = o->n ? o->n : 1;
         char time[48];
         int r;
 
         if (!job) {
                 json_decref(role);
-                return utf8_valid(args[0], strlen(args[0])) ? cli_oom(c) : cli_fail(c, "the command is not valid UTF-8");
+                return utf8_valid(args[0], strlen(args[0])) ? cli_oom(c)
+                                                            : cli_fail(c, "the command is not valid UTF-8");
         }
         r = place(c, o, role, &n);
         if (!r)
@@ -208,13 +216,14 @@ static void end(struct run *run) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(job_status_done) struct job_status s = { 0 };
 
-        (void) logview_flush(&run->view);
+        (void)logview_flush(&run->view);
         /* Why, where the output alone may not say it. */
         if (status != CLI_OK && !cli_job_call(run->cli, watch_job(run->watch), "GetStatus", &m) &&
             sd_bus_call(run->cli->bus, m, 0, NULL, &reply) >= 0 && job_status_read(reply, &s) >= 0)
                 cli_fail(run->cli, "job %" PRIu32 " %s%s%s", watch_job(run->watch)->number,
-                         watch_properties(run->watch)->state, s.reason && *s.reason ? ": " : "", s.reason ? s.reason : "");
-        (void) sd_event_exit(run->event, status);
+                         watch_properties(run->watch)->state, s.reason && *s.reason ? ": " : "",
+                         s.reason ? s.reason : "");
+        (void)sd_event_exit(run->event, status);
 }
 
 static void on_logs_done(void *userdata) {
@@ -235,11 +244,13 @@ static void on_state(struct watch *w, void *userdata) {
         const char *state = watch_properties(w)->state;
 
         if (strcmp(state, "QUEUED") == 0 && isatty(STDERR_FILENO))
-                fprintf(stderr, "Job %" PRIu32 " is waiting for room (primusctl status %" PRIu32 " says why)\n",
+                fprintf(stderr,
+                        "Job %" PRIu32 " is waiting for room (primusctl status %" PRIu32 " says why)\n",
                         watch_job(w)->number, watch_job(w)->number);
         if (watch_ended(w)) {
-                if (sd_event_add_time_relative(run->event, &run->drain, CLOCK_BOOTTIME, UINT64_C(10000000), 0, on_drained, run) < 0)
-                        (void) sd_event_exit(run->event, cli_oom(run->cli));
+                if (sd_event_add_time_relative(run->event, &run->drain, CLOCK_BOOTTIME, UINT64_C(10000000), 0,
+                                               on_drained, run) < 0)
+                        (void)sd_event_exit(run->event, cli_oom(run->cli));
                 logstream_job_ended(run->logs, w);
         }
 }
@@ -282,7 +293,8 @@ static int follow(struct run *run, const struct job_ref *job, const struct run_o
                 .prefixed = n > 1,
                 .json = run->cli->json,
         };
-        r = logstream_new(run->cli, &(struct logstream_options){ .follow = true, .by_rank = true, .output = o->output },
+        r = logstream_new(run->cli,
+                          &(struct logstream_options){ .follow = true, .by_rank = true, .output = o->output },
                           &run->view, &run->logs);
         if (!r)
                 r = watch_new(run->cli, run->event, job, true, &handlers, run, &run->watch);
@@ -304,7 +316,7 @@ static int run_run(struct cli *c, void *options, char **args, size_t n_args) {
         uint32_t n;
         int r;
 
-        (void) n_args;
+        (void)n_args;
         if (!cwd)
                 return cli_fail(c, "the current directory: %s", strerror(errno));
         s.cwd = cwd;
@@ -335,14 +347,21 @@ static int run_run(struct cli *c, void *options, char **args, size_t n_args) {
 }
 
 static const struct cli_option run_options[] = {
-        { "ntasks", 'n', "N", option_count, offsetof(struct run_options, n), "so many executors (1), ranks 0 to N-1" },
-        { "hosts", 0, "H", option_string, offsetof(struct run_options, hosts), "on these hosts, n[1-3], or on so many" },
-        { "per-host", 0, "K", option_count, offsetof(struct run_options, per_host), "with --hosts: exactly K on each (1)" },
-        { "cpus", 0, "C", option_string, offsetof(struct run_options, cpus), "cores for each, such as 2 or 0.5" },
-        { "mem", 0, "SIZE", option_size, offsetof(struct run_options, memory), "memory for each, such as 4G" },
+        { "ntasks", 'n', "N", option_count, offsetof(struct run_options, n),
+          "so many executors (1), ranks 0 to N-1" },
+        { "hosts", 0, "H", option_string, offsetof(struct run_options, hosts),
+          "on these hosts, n[1-3], or on so many" },
+        { "per-host", 0, "K", option_count, offsetof(struct run_options, per_host),
+          "with --hosts: exactly K on each (1)" },
+        { "cpus", 0, "C", option_string, offsetof(struct run_options, cpus),
+          "cores for each, such as 2 or 0.5" },
+        { "mem", 0, "SIZE", option_size, offsetof(struct run_options, memory),
+          "memory for each, such as 4G" },
         { "gpus", 0, "G", option_number, offsetof(struct run_options, gpus), "GPUs for each" },
-        { "time", 't', "T", option_duration, offsetof(struct run_options, time), "stop the job after T, such as 2h or 01:30:00" },
-        { "name", 0, "X", option_string, offsetof(struct run_options, name), "the job's name (the command's)" },
+        { "time", 't', "T", option_duration, offsetof(struct run_options, time),
+          "stop the job after T, such as 2h or 01:30:00" },
+        { "name", 0, "X", option_string, offsetof(struct run_options, name),
+          "the job's name (the command's)" },
         { "env", 0, "NAME[=VALUE]", option_append, offsetof(struct run_options, env),
           "only these variables instead of the caller's environment" },
         { "no-env", 0, NULL, NULL, offsetof(struct run_options, no_env), "none of the caller's environment" },
@@ -357,9 +376,12 @@ const struct command run_command = {
         .name = "run",
         .arguments = "[OPTIONS] -- COMMAND [ARGUMENT...]",
         .help = "Run a command as a job, show its output, return its status",
-        .details = "Runs in the current directory (a shared file system) with the caller's environment, less what belongs to\n"
-                   "the session. With more than one rank every line begins with \"[RANK] \". Ctrl-C detaches, the job goes on;\n"
-                   "a second one within a second kills it. Exit status: 0 succeeded, 1 failed, 3 killed, 130 detached.",
+        .details = "Runs in the current directory (a shared file system) with the caller's environment, less "
+                   "what belongs to\n"
+                   "the session. With more than one rank every line begins with \"[RANK] \". Ctrl-C "
+                   "detaches, the job goes on;\n"
+                   "a second one within a second kills it. Exit status: 0 succeeded, 1 failed, 3 killed, 130 "
+                   "detached.",
         .options = run_options,
         .options_size = sizeof(struct run_options),
         .lists = { offsetof(struct run_options, env) + 1, offsetof(struct run_options, secrets) + 1 },

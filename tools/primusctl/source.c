@@ -9,13 +9,14 @@
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
 
-/* Line (from 1) of the first byte that is not UTF-8: the text is valid up to a whole line, so try line by line. */
+/* Line (from 1) of the first byte that is not UTF-8: the text is valid up to a whole line, so try line by
+ * line. */
 static unsigned bad_line(const char *text, size_t size) {
         unsigned line = 1;
 
         for (size_t start = 0; start < size; line++) {
                 const char *end = memchr(text + start, '\n', size - start);
-                size_t n = end ? (size_t) (end - text) - start : size - start;
+                size_t n = end ? (size_t)(end - text) - start : size - start;
 
                 if (!utf8_valid(text + start, n))
                         return line;
@@ -31,7 +32,7 @@ int source_read(const struct cli *c, const char *path, char **ret, size_t *ret_s
         size_t size;
         int r;
 
-        (void) c;
+        (void)c;
         if (stat(file, &st) < 0)
                 return cli_complain("%s: %s", path, strerror(errno));
         if (S_ISDIR(st.st_mode))
@@ -41,7 +42,8 @@ int source_read(const struct cli *c, const char *path, char **ret, size_t *ret_s
         else
                 r = read_file(file, CONFIG_MAX, &text, &size);
         if (r == -EFBIG)
-                return cli_complain("%s: larger than %u MiB, which no configuration may be", path, CONFIG_MAX >> 20);
+                return cli_complain("%s: larger than %u MiB, which no configuration may be", path,
+                                    CONFIG_MAX >> 20);
         if (r < 0)
                 return cli_complain("%s: %s", path, strerror(-r));
         if (!utf8_valid(text, size)) {
@@ -59,14 +61,14 @@ char *source_directory(const char *path) {
 
         if (!slash)
                 return strdup(".");
-        return slash == path ? strdup("/") : strndup(path, (size_t) (slash - path));
+        return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
 void source_warning(const char *path, const char *warning) {
         size_t digits = strspn(warning, "0123456789:");
 
         if (digits > 2 && warning[digits - 1] == ':' && warning[digits] == ' ')
-                cli_complain("%s:%.*s warning:%s", path, (int) digits, warning, warning + digits);
+                cli_complain("%s:%.*s warning:%s", path, (int)digits, warning, warning + digits);
         else
                 cli_complain("%s: warning: %s", path, warning);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* primusctl submit. Invariant: standard output says "Submitted job N" only when the master has the job on disk. */
+/* primusctl submit. Invariant: standard output says "Submitted job N" only when the master has the job on
+ * disk. */
 #include "tools/primusctl/submit.h"
 
 #include <inttypes.h>
@@ -88,7 +89,8 @@ static int check_env(const struct cli *c, const struct option_list *env) {
         return 0;
 }
 
-/* NAME=FILE of each secret, checked and read here, so that a missing file is found before anything is sent. */
+/* NAME=FILE of each secret, checked and read here, so that a missing file is found before anything is sent.
+ */
 static int append_secrets(const struct cli *c, sd_bus_message *m, const struct option_list *secrets) {
         int r, status = 0;
 
@@ -108,7 +110,7 @@ static int append_secrets(const struct cli *c, sd_bus_message *m, const struct o
 
                 if (!equals || equals == secrets->items[i] || !equals[1])
                         return cli_usage(c, "--secret: expected NAME=FILE, not '%s'", secrets->items[i]);
-                name = strndup(secrets->items[i], (size_t) (equals - secrets->items[i]));
+                name = strndup(secrets->items[i], (size_t)(equals - secrets->items[i]));
                 if (!name)
                         return cli_oom(c);
                 if (!env_name_valid(name))
@@ -191,7 +193,8 @@ int submission_send(struct cli *c, const struct submission *s, struct job_ref *r
         return 0;
 }
 
-int submit_file(struct cli *c, const char *file, const struct submission *options, struct job_ref *ret, char **ret_name) {
+int submit_file(struct cli *c, const char *file, const struct submission *options, struct job_ref *ret,
+                char **ret_name) {
         _cleanup_free_ char *text = NULL, *directory = NULL;
         _cleanup_(diagnostics_done) struct diagnostics d = { 0 };
         _cleanup_(spec_free_p) struct job_spec *spec = NULL;
@@ -211,7 +214,7 @@ int submit_file(struct cli *c, const char *file, const struct submission *option
                 directory = source_directory(file);
                 if (!directory)
                         return cli_oom(c);
-                r = bundle_pack(c, file, directory, (const char *const *) spec->files, &bundle);
+                r = bundle_pack(c, file, directory, (const char *const *)spec->files, &bundle);
                 if (!r)
                         r = bundle_upload(c, &bundle);
                 if (r)
@@ -233,8 +236,8 @@ int submit_announce(const struct cli *c, const struct job_ref *job, const char *
         _cleanup_free_ char *clean = strdup(name);
 
         if (c->json)
-                return cli_print_json(c, json_pack("{s:I, s:s, s:s}", "job", (json_int_t) job->number, "name", name, "path",
-                                                   job->path));
+                return cli_print_json(c, json_pack("{s:I, s:s, s:s}", "job", (json_int_t)job->number, "name",
+                                                   name, "path", job->path));
         if (!clean)
                 return cli_oom(c);
         text_clean(clean);
@@ -242,7 +245,8 @@ int submit_announce(const struct cli *c, const struct job_ref *job, const char *
                 printf("Submitted job %" PRIu32 " (%s)\n", job->number, clean);
         else
                 printf("Submitted job %" PRIu32 "\n", job->number);
-        return fflush(stdout) == EOF ? cli_fail(c, "cannot write to standard output: %s", strerror(errno)) : 0;
+        return fflush(stdout) == EOF ? cli_fail(c, "cannot write to standard output: %s", strerror(errno))
+                                     : 0;
 }
 
 struct submit_options {
@@ -258,7 +262,7 @@ static int submit_run(struct cli *c, void *options, char **args, size_t n) {
         struct job_ref job;
         int r;
 
-        (void) n;
+        (void)n;
         if ((o->follow || o->logs) && !o->wait)
                 return cli_usage(c, "--follow and --logs go with --wait");
         r = submit_file(c, args[0], &s, &job, &name);
@@ -274,8 +278,10 @@ static const struct cli_option submit_options[] = {
           "show progress until the job ends and return its status" },
         { "follow", 0, "ROLE[/INDEX]", option_string, offsetof(struct submit_options, follow),
           "with --wait: show this role's output above the progress" },
-        { "logs", 0, NULL, NULL, offsetof(struct submit_options, logs), "with --wait: show everyone's output" },
-        { "name", 0, "NAME", option_string, offsetof(struct submit_options, name), "instead of the configuration's name" },
+        { "logs", 0, NULL, NULL, offsetof(struct submit_options, logs),
+          "with --wait: show everyone's output" },
+        { "name", 0, "NAME", option_string, offsetof(struct submit_options, name),
+          "instead of the configuration's name" },
         { "env", 0, "NAME[=VALUE]", option_append, offsetof(struct submit_options, env),
           "a variable for every executor; without a value, the caller's" },
         { "secret", 0, "NAME=FILE", option_append, offsetof(struct submit_options, secrets),
@@ -287,7 +293,8 @@ const struct command submit_command = {
         .name = "submit",
         .arguments = "[OPTIONS] FILE",
         .help = "Submit the job that FILE describes",
-        .details = "FILE is JSON, see primus-job(5); '-' reads it from standard input. Files that it lists in files[] are\n"
+        .details = "FILE is JSON, see primus-job(5); '-' reads it from standard input. Files that it lists "
+                   "in files[] are\n"
                    "sent along. With --wait the exit status is the job's: 0 succeeded, 1 failed, 3 killed.",
         .options = submit_options,
         .options_size = sizeof(struct submit_options),

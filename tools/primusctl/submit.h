@@ -9,9 +9,9 @@ struct submission {
         const char *label; /* the configuration's name in messages; NULL: made by primusctl itself */
         const char *config;
         size_t config_size;
-        const char *cwd;  /* or NULL */
-        const char *name; /* instead of the configuration's, or NULL */
-        const char *bundle;       /* sha256, or NULL */
+        const char *cwd;            /* or NULL */
+        const char *name;           /* instead of the configuration's, or NULL */
+        const char *bundle;         /* sha256, or NULL */
         struct option_list env;     /* NAME=VALUE, or NAME: the caller's own */
         struct option_list secrets; /* NAME=FILE */
 };
@@ -19,9 +19,11 @@ struct submission {
 /* Submits; warnings go to standard error. */
 int submission_send(struct cli *c, const struct submission *s, struct job_ref *ret);
 
-/* Reads FILE, packs and uploads its files[], submits. options: env, secrets, name. *ret_name (allocated) is the job's name,
+/* Reads FILE, packs and uploads its files[], submits. options: env, secrets, name. *ret_name (allocated) is
+ * the job's name,
  * "" when it cannot be told. */
-int submit_file(struct cli *c, const char *file, const struct submission *options, struct job_ref *ret, char **ret_name);
+int submit_file(struct cli *c, const char *file, const struct submission *options, struct job_ref *ret,
+                char **ret_name);
 
 /* "Submitted job 418 (primus-hello)", or that as JSON. */
 int submit_announce(const struct cli *c, const struct job_ref *job, const char *name);

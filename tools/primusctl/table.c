@@ -40,14 +40,15 @@ static int load(const struct cli *c, struct smartcols *sc) {
                 const char *name;
                 void **target;
         } functions[] = {
-#define X(name) { #name, (void **) &sc->name },
+#define X(name) { #name, (void **)&sc->name },
                 SMARTCOLS_FUNCTIONS(X)
 #undef X
         };
 
         sc->library = dlopen("libsmartcols.so.1", RTLD_NOW | RTLD_LOCAL);
         if (!sc->library)
-                return cli_fail(c, "tables need libsmartcols (Debian: libsmartcols1), or use --json: %s", dlerror());
+                return cli_fail(c, "tables need libsmartcols (Debian: libsmartcols1), or use --json: %s",
+                                dlerror());
         for (size_t i = 0; i < ELEMENTSOF(functions); i++) {
                 *functions[i].target = dlsym(sc->library, functions[i].name);
                 if (!*functions[i].target)
@@ -65,7 +66,7 @@ int table_new(const struct cli *c, const struct table_column *columns, size_t n,
         r = load(c, &t->sc);
         if (r)
                 return r;
-        (void) setlocale(LC_CTYPE, ""); /* widths of characters */
+        (void)setlocale(LC_CTYPE, ""); /* widths of characters */
         t->table = t->sc.scols_new_table();
         if (!t->table)
                 return cli_oom(c);
@@ -74,7 +75,8 @@ int table_new(const struct cli *c, const struct table_column *columns, size_t n,
                 t->sc.scols_table_enable_colors(t->table, 1);
         for (size_t i = 0; i < n; i++) {
                 int flags = (columns[i].right ? SCOLS_FL_RIGHT : 0) | (columns[i].fills ? SCOLS_FL_TRUNC : 0);
-                if (!t->sc.scols_table_new_column(t->table, columns[i].name, columns[i].fills ? 0.3 : 0, flags))
+                if (!t->sc.scols_table_new_column(t->table, columns[i].name, columns[i].fills ? 0.3 : 0,
+                                                  flags))
                         return cli_oom(c);
         }
         *ret = TAKE_PTR(t);
@@ -116,7 +118,8 @@ void table_set(struct table *t, size_t column, enum color color, const char *for
         text_clean(text);
         r = t->sc.scols_line_set_data(t->line, column, text);
         if (r >= 0 && t->color && color != COLOR_NONE)
-                r = t->sc.scols_cell_set_color(t->sc.scols_line_get_cell(t->line, column), color_sequence(color));
+                r = t->sc.scols_cell_set_color(t->sc.scols_line_get_cell(t->line, column),
+                                               color_sequence(color));
         if (r < 0)
                 t->error = r;
 }

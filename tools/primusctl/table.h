@@ -23,7 +23,8 @@ DEFINE_CLEANUP(struct table *, table_free)
 
 /* Begins a row; 0 or -ENOMEM. Cells of the row that are not set stay empty. */
 int table_row(struct table *t);
-/* Sets a cell of the current row; control characters are shown as '?'. Failures are kept and reported by table_print(). */
+/* Sets a cell of the current row; control characters are shown as '?'. Failures are kept and reported by
+ * table_print(). */
 void table_set(struct table *t, size_t column, enum color color, const char *format, ...) _printf_(4, 5);
 /* Prints it to standard output. */
 int table_print(const struct cli *c, struct table *t);

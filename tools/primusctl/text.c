@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text for terminals. Invariant: nothing that a job's author wrote can move the cursor, retitle the window or make the
- * terminal answer. */
+/* Text for terminals. Invariant: nothing that a job's author wrote can move the cursor, retitle the window or
+ * make the terminal answer. */
 #include "tools/primusctl/text.h"
 
 #include <string.h>
@@ -11,12 +11,8 @@
 #include "lib/base/clock.h"
 
 static const char *const sequences[_COLOR_MAX] = {
-        [COLOR_NONE] = "",
-        [COLOR_RED] = "\033[31m",
-        [COLOR_GREEN] = "\033[32m",
-        [COLOR_YELLOW] = "\033[33m",
-        [COLOR_CYAN] = "\033[36m",
-        [COLOR_BOLD] = "\033[1m",
+        [COLOR_NONE] = "",           [COLOR_RED] = "\033[31m",  [COLOR_GREEN] = "\033[32m",
+        [COLOR_YELLOW] = "\033[33m", [COLOR_CYAN] = "\033[36m", [COLOR_BOLD] = "\033[1m",
         [COLOR_DIM] = "\033[2m",
 };
 
@@ -64,7 +60,8 @@ static size_t utf8_length(const unsigned char *s, size_t n) {
                         return 0;
                 c = c << 6 | (s[i] & 0x3f);
         }
-        if ((length == 3 && (c < 0x800 || (c >= 0xd800 && c < 0xe000))) || (length == 4 && (c < 0x10000 || c > 0x10ffff)))
+        if ((length == 3 && (c < 0x800 || (c >= 0xd800 && c < 0xe000))) ||
+            (length == 4 && (c < 0x10000 || c > 0x10ffff)))
                 return 0;
         return length;
 }
@@ -74,7 +71,7 @@ static bool is_c1(const unsigned char *s, size_t length) {
 }
 
 void text_clean(char *s) {
-        unsigned char *p = (unsigned char *) s;
+        unsigned char *p = (unsigned char *)s;
         size_t n = strlen(s);
 
         while (n > 0) {
@@ -122,8 +119,8 @@ static size_t escape_length(const char *s, size_t n, bool *ret_sgr) {
 
 void text_filter_terminal(const char *s, size_t n, FILE *f) {
         while (n > 0) {
-                size_t length = utf8_length((const unsigned char *) s, n);
-                unsigned char ch = (unsigned char) *s;
+                size_t length = utf8_length((const unsigned char *)s, n);
+                unsigned char ch = (unsigned char)*s;
 
                 if (ch == 0x1b) {
                         bool sgr;
@@ -133,7 +130,7 @@ void text_filter_terminal(const char *s, size_t n, FILE *f) {
                 } else if (length == 0) {
                         length = 1;
                         putc('?', f);
-                } else if (is_c1((const unsigned char *) s, length) ||
+                } else if (is_c1((const unsigned char *)s, length) ||
                            ((ch < 0x20 || ch == 0x7f) && ch != '\t' && ch != '\r' && ch != '\n'))
                         ; /* dropped */
                 else
@@ -157,12 +154,12 @@ char *text_fit(const char *s, size_t columns) {
                 if (used + 1 == columns)
                         last = i;
                 if (used == columns) {
-                        if (asprintf(&out, "%.*s…" COLOR_RESET, (int) last, s) < 0)
+                        if (asprintf(&out, "%.*s…" COLOR_RESET, (int)last, s) < 0)
                                 return NULL;
                         return out;
                 }
                 used++;
-                i += MAX(utf8_length((const unsigned char *) s + i, n - i), (size_t) 1);
+                i += MAX(utf8_length((const unsigned char *)s + i, n - i), (size_t)1);
         }
         return strdup(s);
 }
@@ -171,7 +168,7 @@ char *text_bar(uint64_t done, uint64_t total, unsigned width, char *buf, size_t 
         unsigned inner = width < 3 ? 1 : width - 2, filled;
         size_t n = 0;
 
-        filled = total == 0 ? 0 : (unsigned) ((double) MIN(done, total) / (double) total * inner);
+        filled = total == 0 ? 0 : (unsigned)((double)MIN(done, total) / (double)total * inner);
         for (unsigned i = 0; i < inner + 2 && n + 1 < size; i++)
                 buf[n++] = i == 0 ? '[' : i == inner + 1 ? ']' : i <= filled ? '#' : '-';
         buf[n] = 0;
@@ -179,14 +176,16 @@ char *text_bar(uint64_t done, uint64_t total, unsigned width, char *buf, size_t 
 }
 
 char *text_time(uint64_t real_usec, uint64_t now_usec, char *buf, size_t size) {
-        time_t t = (time_t) (real_usec / USEC_PER_SEC), now = (time_t) (now_usec / USEC_PER_SEC);
+        time_t t = (time_t)(real_usec / USEC_PER_SEC), now = (time_t)(now_usec / USEC_PER_SEC);
         struct tm tm, today;
 
         if (real_usec == 0 || !localtime_r(&t, &tm) || !localtime_r(&now, &today)) {
                 snprintf(buf, size, "-");
                 return buf;
         }
-        if (strftime(buf, size, tm.tm_year == today.tm_year && tm.tm_yday == today.tm_yday ? "%H:%M:%S" : "%Y-%m-%d %H:%M",
+        if (strftime(buf, size,
+                     tm.tm_year == today.tm_year && tm.tm_yday == today.tm_yday ? "%H:%M:%S"
+                                                                                : "%Y-%m-%d %H:%M",
                      &tm) == 0)
                 buf[0] = 0;
         return buf;

@@ -28,15 +28,16 @@ const char *color_of_rank(size_t n);
 /* The colour of a state of a job, an executor or a node. */
 enum color color_of_state(const char *state);
 
-/* In place: bytes below 0x20, 0x7f, C1 controls and what is not UTF-8 become '?'; newlines and tabs become blanks. */
+/* In place: bytes below 0x20, 0x7f, C1 controls and what is not UTF-8 become '?'; newlines and tabs become
+ * blanks. */
 void text_clean(char *s);
 
-/* Writes n bytes of a log for a terminal to f: ESC sequences other than colours (SGR) are dropped, as are control characters
- * except \t, \r and \n; what is not UTF-8 becomes '?'. */
+/* Writes n bytes of a log for a terminal to f: ESC sequences other than colours (SGR) are dropped, as are
+ * control characters except \t, \r and \n; what is not UTF-8 becomes '?'. */
 void text_filter_terminal(const char *s, size_t n, FILE *f);
 
-/* Cuts s to at most columns columns (one per character; SGR sequences take none), ending in "…" when something was cut and
- * resetting colours. Returns an allocated string or NULL. */
+/* Cuts s to at most columns columns (one per character; SGR sequences take none), ending in "…" when
+ * something was cut and resetting colours. Returns an allocated string or NULL. */
 char *text_fit(const char *s, size_t columns);
 
 /* "[######----]" of width columns for done of total, into buf (size >= width + 1). */

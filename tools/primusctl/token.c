@@ -17,7 +17,7 @@ static int token_run(struct cli *c, void *options, char **args, size_t n) {
         const char *token;
         int r;
 
-        (void) n;
+        (void)n;
         if (strcmp(args[0], "create") != 0)
                 return cli_usage(c, "there is no 'token %s'; there is create", args[0]);
         r = cli_manager_call(c, "CreateToken", &m);
@@ -49,9 +49,12 @@ static int token_run(struct cli *c, void *options, char **args, size_t n) {
 }
 
 static const struct cli_option token_options[] = {
-        { "uses", 0, "N", option_count, offsetof(struct token_options, uses), "so many hosts may join with it (1)" },
-        { "expires", 0, "T", option_duration, offsetof(struct token_options, expires), "it is good for so long (1h)" },
-        { "from", 0, "CIDR", option_string, offsetof(struct token_options, from), "only from these addresses, such as 10.0.0.0/8" },
+        { "uses", 0, "N", option_count, offsetof(struct token_options, uses),
+          "so many hosts may join with it (1)" },
+        { "expires", 0, "T", option_duration, offsetof(struct token_options, expires),
+          "it is good for so long (1h)" },
+        { "from", 0, "CIDR", option_string, offsetof(struct token_options, from),
+          "only from these addresses, such as 10.0.0.0/8" },
         { 0 },
 };
 
@@ -75,9 +78,11 @@ static int join_run(struct cli *c, void *options, char **args, size_t n) {
         const char *argv[8] = { PRIMUS_LIBEXECDIR "/primus-join" };
         size_t i = 1;
 
-        (void) n;
+        (void)n;
         if (c->host)
-                return cli_usage(c, "join works on the host that joins; run it there: ssh %s primusctl join %s", c->host, args[0]);
+                return cli_usage(c,
+                                 "join works on the host that joins; run it there: ssh %s primusctl join %s",
+                                 c->host, args[0]);
         if (o->name) {
                 argv[i++] = "--name";
                 argv[i++] = o->name;
@@ -88,13 +93,16 @@ static int join_run(struct cli *c, void *options, char **args, size_t n) {
         }
         argv[i++] = "--";
         argv[i++] = args[0];
-        execv(argv[0], (char *const *) argv);
-        return cli_fail(c, "cannot run %s: %s; is the package primus-agent installed?", argv[0], strerror(errno));
+        execv(argv[0], (char *const *)argv);
+        return cli_fail(c, "cannot run %s: %s; is the package primus-agent installed?", argv[0],
+                        strerror(errno));
 }
 
 static const struct cli_option join_options[] = {
-        { "name", 0, "NAME", option_string, offsetof(struct join_options, name), "the node's name (the host's, in lower case)" },
-        { "token-file", 0, "FILE", option_string, offsetof(struct join_options, file), "read the token from FILE" },
+        { "name", 0, "NAME", option_string, offsetof(struct join_options, name),
+          "the node's name (the host's, in lower case)" },
+        { "token-file", 0, "FILE", option_string, offsetof(struct join_options, file),
+          "read the token from FILE" },
         { 0 },
 };
 
@@ -102,7 +110,8 @@ const struct command join_command = {
         .name = "join",
         .arguments = "[OPTIONS] HOST[:PORT]",
         .help = "Make this host a node of the cluster whose master is HOST",
-        .details = "The token of 'primusctl token create' is read from standard input or a file, never from the command line.",
+        .details = "The token of 'primusctl token create' is read from standard input or a file, never from "
+                   "the command line.",
         .options = join_options,
         .options_size = sizeof(struct join_options),
         .min = 1,

@@ -12,10 +12,12 @@ struct upstream_options {
 };
 
 static const struct cli_option upstream_options[] = {
-        { "primus_conf", 0, "FILE", option_string, offsetof(struct upstream_options, conf), "the job's configuration" },
+        { "primus_conf", 0, "FILE", option_string, offsetof(struct upstream_options, conf),
+          "the job's configuration" },
         { "wait_app_completion", 0, "BOOL", option_string, offsetof(struct upstream_options, wait),
           "true: show progress until the job ends and return its status" },
-        { "command", 0, "submit", option_string, offsetof(struct upstream_options, command), "only submit, the default" },
+        { "command", 0, "submit", option_string, offsetof(struct upstream_options, command),
+          "only submit, the default" },
         { 0 },
 };
 
@@ -30,7 +32,7 @@ static int help(void) {
 int primus_submit_main(struct cli *c, int argc, char **argv) {
         struct upstream_options o = { 0 };
         struct global_options global = { 0 };
-        _cleanup_free_ char **args = calloc((size_t) argc + 1, sizeof(*args));
+        _cleanup_free_ char **args = calloc((size_t)argc + 1, sizeof(*args));
         _cleanup_free_ char *name = NULL;
         struct job_ref job;
         bool wait = false;
@@ -53,7 +55,9 @@ int primus_submit_main(struct cli *c, int argc, char **argv) {
         if (!o.conf)
                 return cli_usage(c, "--primus_conf FILE is missing");
         if (o.command && strcmp(o.command, "submit") != 0)
-                return cli_usage(c, "--command: only submit is there, not '%s'; the others are commands of primusctl", o.command);
+                return cli_usage(
+                        c, "--command: only submit is there, not '%s'; the others are commands of primusctl",
+                        o.command);
         if (o.wait && parse_bool(o.wait, &wait) < 0)
                 return cli_usage(c, "--wait_app_completion: expected true or false, not '%s'", o.wait);
         r = submit_file(c, o.conf, &(struct submission){ 0 }, &job, &name);

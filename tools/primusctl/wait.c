@@ -27,14 +27,17 @@ static void on_state(struct watch *w, void *userdata) {
         waiting->failed |= status == CLI_FAILED;
         waiting->killed |= status == CLI_KILLED;
         if (waiting->cli->json)
-                (void) cli_print_json(waiting->cli, json_pack("{s:I, s:s, s:i}", "job", (json_int_t) watch_job(w)->number, "state",
-                                                              p->state, "exitStatus", status));
+                (void)cli_print_json(waiting->cli,
+                                     json_pack("{s:I, s:s, s:i}", "job", (json_int_t)watch_job(w)->number,
+                                               "state", p->state, "exitStatus", status));
         else if (!waiting->quiet) {
                 printf("Job %" PRIu32 " %s\n", watch_job(w)->number, p->state);
                 fflush(stdout);
         }
         if (--waiting->left == 0)
-                (void) sd_event_exit(waiting->event, waiting->failed ? CLI_FAILED : waiting->killed ? CLI_KILLED : CLI_OK);
+                (void)sd_event_exit(waiting->event, waiting->failed   ? CLI_FAILED
+                                                    : waiting->killed ? CLI_KILLED
+                                                                      : CLI_OK);
 }
 
 static const struct watch_handlers wait_handlers = { .state = on_state };
@@ -73,7 +76,8 @@ static int wait_run(struct cli *c, void *options, char **args, size_t n) {
 }
 
 static const struct cli_option wait_options[] = {
-        { "quiet", 'q', NULL, NULL, offsetof(struct wait_options, quiet), "print nothing, the exit status says it" },
+        { "quiet", 'q', NULL, NULL, offsetof(struct wait_options, quiet),
+          "print nothing, the exit status says it" },
         { 0 },
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows a job by signals. Invariant: between two synced() calls every change of state reaches the handlers; a handler is
- * called only when something differs. */
+/* Follows a job by signals. Invariant: between two synced() calls every change of state reaches the handlers;
+ * a handler is called only when something differs. */
 #include "tools/primusctl/watch.h"
 
 #include <string.h>
@@ -55,13 +55,15 @@ bool watch_ended(const struct watch *w) {
 }
 
 static void quit(struct watch *w, int status) {
-        (void) sd_event_exit(w->event, status);
+        (void)sd_event_exit(w->event, status);
 }
 
 static int still_away(sd_event_source *s, uint64_t usec, void *userdata) {
         struct watch *w = userdata;
 
-        cli_fail(w->cli, "masterd has been away for a minute; job %" PRIu32 " is not stopped by that. Check with: systemctl status primus-masterd",
+        cli_fail(w->cli,
+                 "masterd has been away for a minute; job %" PRIu32
+                 " is not stopped by that. Check with: systemctl status primus-masterd",
                  w->job.number);
         quit(w, CLI_UNREACHABLE);
         return 0;
@@ -86,7 +88,8 @@ void watch_call_failed(struct watch *w, const sd_bus_error *error) {
                 went_away(w);
 }
 
-int watch_call(struct watch *w, sd_bus_message *m, sd_bus_message_handler_t reply, void *userdata, uint64_t timeout) {
+int watch_call(struct watch *w, sd_bus_message *m, sd_bus_message_handler_t reply, void *userdata,
+               uint64_t timeout) {
         return sd_bus_call_async(w->cli->bus, NULL, m, reply, userdata, timeout);
 }
 
@@ -104,14 +107,15 @@ static void take_properties(struct watch *w, sd_bus_message *m) {
                 quit(w, cli_bad_reply(w->cli, r));
                 return;
         }
-        if (w->properties.state && (!before || strcmp(before, w->properties.state) != 0) && w->handlers->state)
+        if (w->properties.state && (!before || strcmp(before, w->properties.state) != 0) &&
+            w->handlers->state)
                 w->handlers->state(w, w->userdata);
 }
 
 static int on_get_all(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         struct watch *w = userdata;
 
-        (void) ret_error;
+        (void)ret_error;
         if (sd_bus_message_is_method_error(m, NULL))
                 watch_call_failed(w, sd_bus_message_get_error(m));
         else {
@@ -166,7 +170,7 @@ static int on_executors(sd_bus_message *m, void *userdata, sd_bus_error *ret_err
         size_t n;
         int r;
 
-        (void) ret_error;
+        (void)ret_error;
         if (sd_bus_message_is_method_error(m, NULL)) {
                 watch_call_failed(w, sd_bus_message_get_error(m));
                 return 0;
@@ -201,15 +205,16 @@ static int sync_now(struct watch *w) {
                 if (r < 0)
                         return r;
         }
-        return sd_bus_call_method_async(w->cli->bus, &w->calls[1], MASTER_NAME, w->job.path, "org.freedesktop.DBus.Properties",
-                                        "GetAll", on_get_all, w, "s", MASTER_JOB);
+        return sd_bus_call_method_async(w->cli->bus, &w->calls[1], MASTER_NAME, w->job.path,
+                                        "org.freedesktop.DBus.Properties", "GetAll", on_get_all, w, "s",
+                                        MASTER_JOB);
 }
 
 static int on_properties_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         struct watch *w = userdata;
         const char *interface;
 
-        (void) ret_error;
+        (void)ret_error;
         if (sd_bus_message_read(m, "s", &interface) >= 0 && strcmp(interface, MASTER_JOB) == 0)
                 take_properties(w, m);
         return 0;
@@ -221,7 +226,7 @@ static int on_executor_changed(sd_bus_message *m, void *userdata, sd_bus_error *
         struct executor e = { .status = INT32_MIN }, *old;
         int r = sd_bus_message_read(m, "suuss", &role, &e.index, &e.attempt, &state, &node);
 
-        (void) ret_error;
+        (void)ret_error;
         if (r < 0) {
                 quit(w, cli_bad_reply(w->cli, r));
                 return 0;
@@ -244,7 +249,7 @@ static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret
         struct watch *w = userdata;
         const char *name, *before, *now;
 
-        (void) ret_error;
+        (void)ret_error;
         if (sd_bus_message_read(m, "sss", &name, &before, &now) < 0 || strcmp(name, MASTER_NAME) != 0)
                 return 0;
         if (!*now) {
@@ -258,8 +263,8 @@ static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret
         return 0;
 }
 
-int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, bool executors, const struct watch_handlers *handlers,
-              void *userdata, struct watch **ret) {
+int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, bool executors,
+              const struct watch_handlers *handlers, void *userdata, struct watch **ret) {
         _cleanup_(watch_free_p) struct watch *w = malloc(sizeof(*w));
         int r;
 
@@ -274,16 +279,18 @@ int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, bool ex
                 .userdata = userdata,
         };
         /* The bus daemon handles these in order, so the matches stand before the master sees a question. */
-        r = sd_bus_match_signal_async(c->bus, &w->slots[0], MASTER_NAME, job->path, "org.freedesktop.DBus.Properties",
-                                      "PropertiesChanged", on_properties_changed, NULL, w);
+        r = sd_bus_match_signal_async(c->bus, &w->slots[0], MASTER_NAME, job->path,
+                                      "org.freedesktop.DBus.Properties", "PropertiesChanged",
+                                      on_properties_changed, NULL, w);
         if (r >= 0 && executors)
-                r = sd_bus_match_signal_async(c->bus, &w->slots[1], MASTER_NAME, job->path, MASTER_JOB, "ExecutorChanged",
-                                              on_executor_changed, NULL, w);
+                r = sd_bus_match_signal_async(c->bus, &w->slots[1], MASTER_NAME, job->path, MASTER_JOB,
+                                              "ExecutorChanged", on_executor_changed, NULL, w);
         if (r >= 0)
-                r = sd_bus_add_match_async(c->bus, &w->slots[2],
-                                           "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
-                                           "member='NameOwnerChanged',arg0='" MASTER_NAME "'",
-                                           on_owner_changed, NULL, w);
+                r = sd_bus_add_match_async(
+                        c->bus, &w->slots[2],
+                        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
+                        "member='NameOwnerChanged',arg0='" MASTER_NAME "'",
+                        on_owner_changed, NULL, w);
         if (r >= 0)
                 r = sync_now(w);
         if (r < 0)
@@ -295,10 +302,11 @@ int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, bool ex
 static int bus_gone(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         struct cli *c = userdata;
 
-        (void) m;
-        (void) ret_error;
-        cli_fail(c, "the connection to the system bus%s%s was lost", c->host ? " of " : "", c->host ? c->host : "");
-        (void) sd_event_exit(sd_bus_get_event(c->bus), CLI_UNREACHABLE);
+        (void)m;
+        (void)ret_error;
+        cli_fail(c, "the connection to the system bus%s%s was lost", c->host ? " of " : "",
+                 c->host ? c->host : "");
+        (void)sd_event_exit(sd_bus_get_event(c->bus), CLI_UNREACHABLE);
         return 0;
 }
 
@@ -313,8 +321,9 @@ int watch_loop_new(struct cli *c, sd_event **ret) {
         if (r >= 0)
                 r = sd_bus_attach_event(c->bus, event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
-                r = sd_bus_match_signal_async(c->bus, NULL, NULL, "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local",
-                                              "Disconnected", bus_gone, NULL, c);
+                r = sd_bus_match_signal_async(c->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
+                                              "org.freedesktop.DBus.Local", "Disconnected", bus_gone, NULL,
+                                              c);
         if (r < 0) {
                 sd_event_unref(event);
                 return cli_fail(c, "cannot make an event loop: %s", strerror(-r));
