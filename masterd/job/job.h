@@ -74,6 +74,7 @@ struct job {
         char *name;
         enum job_state state;
         uint32_t attempt;       /* of the job, from 1 */
+        uint64_t attempt_real;  /* when it began; executors that ended before belong to earlier ones */
         struct job_spec *spec;
         char *config;           /* effective JSON */
         char *cwd;              /* bytes; "" = the work directory */
