@@ -133,7 +133,7 @@ static const struct cli_option logs_options[] = {
         { "tail", 0, "N", option_count, offsetof(struct logs_options, tail),
           "only the last N lines of each executor" },
         { "output", 'o', "PATTERN", option_string, offsetof(struct logs_options, output),
-          "write files here instead: %j job, %r role, %i index, %a attempt, %n rank" },
+          "write files here instead: %j job, %x its name, %r role, %i index, %a attempt, %n rank" },
         { 0 },
 };
 

@@ -350,6 +350,10 @@ static FILE *open_output(const struct logstream *l, const struct watch *w, const
                 case 'j':
                         fprintf(f, "%" PRIu32, watch_job(w)->number);
                         break;
+                case 'x':
+                        for (const char *name = watch_properties(w)->name; name && *name; name++)
+                                putc(*name == '/' ? '_' : *name, f);
+                        break;
                 case 'r':
                         fputs(e->role, f);
                         break;

@@ -16,7 +16,7 @@ struct logstream_options {
         bool follow;    /* until the executors have ended; otherwise what there is, executor by executor */
         uint32_t tail;  /* the last N lines of what there is; 0: everything */
         bool by_rank;   /* prefix "[3] " instead of "role/3 | " */
-        const char *output; /* files instead of the view: a pattern with %j %r %i %a %n %%, or NULL */
+        const char *output; /* files instead of the view: a pattern with %j %x %r %i %a %n %%, or NULL */
 };
 
 struct logstream;

@@ -121,7 +121,7 @@ int logview_data(struct logview *v, struct logsource *s, const void *data, size_
         const char *p = data;
         int r;
 
-        if (n == 0)
+        if (n == 0 || v->silent)
                 return 0;
         if (s->file)
                 return fwrite(data, 1, n, s->file) == n ? 0 : -EIO;
@@ -164,7 +164,7 @@ int logview_end(struct logview *v, struct logsource *s) {
         if (s->file) {
                 r = fclose(s->file) == 0 ? 0 : -errno;
                 s->file = NULL;
-        } else if (s->n_partial > 0)
+        } else if (s->n_partial > 0 && !v->silent)
                 r = put_line(v, s, s->partial, s->n_partial);
         s->n_partial = 0;
         if (v->open_line == s)

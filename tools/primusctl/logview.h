@@ -13,6 +13,7 @@ struct logview {
         bool tty;  /* control characters are filtered, \r redraws the line */
         bool color;
         bool prefixed;
+        bool silent;                       /* shows nothing any more */
         bool json;                         /* an object a line */
         const struct logsource *open_line; /* whose unfinished bar stands in the terminal's last line */
         void (*before)(

@@ -104,7 +104,7 @@ static void finish(struct progress *p) {
 
 /* The job has ended, its last status is known, and its output has been shown: the result. */
 static void check_final(struct progress *p) {
-        if (p->final && (!p->logs || logstream_done(p->logs)))
+        if (p->final && !p->stopped && (!p->logs || logstream_done(p->logs)))
                 finish(p);
 }
 
@@ -113,7 +113,10 @@ static void on_logs_done(void *userdata) {
 }
 
 static int on_drained(sd_event_source *s, uint64_t usec, void *userdata) {
-        finish(userdata);
+        struct progress *p = userdata;
+
+        if (!p->stopped)
+                finish(p);
         return 0;
 }
 
@@ -225,6 +228,7 @@ static void on_detached(void *userdata) {
         struct progress *p = userdata;
 
         p->stopped = true;
+        p->view.silent = true;
         live_wipe(&p->live);
 }
 

@@ -188,6 +188,8 @@ static int configure(const struct cli *c, const struct run_options *o, char **ar
                 snprintf(time, sizeof(time), "%" PRIu64 "ms", o->time / 1000);
                 r = json_object_set_new(job, "timeLimit", json_string(time)) < 0 ? cli_oom(c) : 0;
         }
+        if (!r && o->output && json_object_set_new(job, "output", json_string(o->output)) < 0)
+                r = cli_fail(c, "--output: not valid UTF-8");
         if (!r && json_object_set_new(role, "num", json_integer(n)) < 0)
                 r = cli_oom(c);
         if (!r) {
@@ -208,7 +210,6 @@ struct run {
         struct interrupt *interrupt;
         sd_event *event;
         sd_event_source *drain;
-        char state[16];
 };
 
 static void end(struct run *run) {
@@ -227,12 +228,17 @@ static void end(struct run *run) {
 }
 
 static void on_logs_done(void *userdata) {
-        end(userdata);
+        struct run *run = userdata;
+
+        if (!run->view.silent)
+                end(run);
 }
 
 static int on_drained(sd_event_source *s, uint64_t usec, void *userdata) {
         struct run *run = userdata;
 
+        if (run->view.silent)
+                return 0;
         cli_fail(run->cli, "the end of the output has not come; 'primusctl logs %" PRIu32 "' may have it",
                  watch_job(run->watch)->number);
         end(run);
@@ -247,7 +253,7 @@ static void on_state(struct watch *w, void *userdata) {
                 fprintf(stderr,
                         "Job %" PRIu32 " is waiting for room (primusctl status %" PRIu32 " says why)\n",
                         watch_job(w)->number, watch_job(w)->number);
-        if (watch_ended(w)) {
+        if (watch_ended(w) && !run->drain) {
                 if (sd_event_add_time_relative(run->event, &run->drain, CLOCK_BOOTTIME, UINT64_C(10000000), 0,
                                                on_drained, run) < 0)
                         (void)sd_event_exit(run->event, cli_oom(run->cli));
@@ -274,7 +280,7 @@ static void on_away(struct watch *w, void *userdata) {
 static void on_detached(void *userdata) {
         struct run *run = userdata;
 
-        run->logs = NULL; /* handlers show nothing more; freed with the process's other state below */
+        run->view.silent = true;
 }
 
 static int follow(struct run *run, const struct job_ref *job, const struct run_options *o, uint32_t n) {
@@ -293,8 +299,7 @@ static int follow(struct run *run, const struct job_ref *job, const struct run_o
                 .prefixed = n > 1,
                 .json = run->cli->json,
         };
-        r = logstream_new(run->cli,
-                          &(struct logstream_options){ .follow = true, .by_rank = true, .output = o->output },
+        r = logstream_new(run->cli, &(struct logstream_options){ .follow = true, .by_rank = true },
                           &run->view, &run->logs);
         if (!r)
                 r = watch_new(run->cli, run->event, job, true, &handlers, run, &run->watch);
@@ -368,7 +373,7 @@ static const struct cli_option run_options[] = {
         { "secret", 0, "NAME=FILE", option_append, offsetof(struct run_options, secrets),
           "a private file $PRIMUS_SECRETS_DIR/NAME" },
         { "output", 'o', "PATTERN", option_string, offsetof(struct run_options, output),
-          "write files here instead: %j job, %n rank, %a attempt" },
+          "the executors write files instead: %j job, %n rank, %a attempt" },
         { 0 },
 };
 
