@@ -17,9 +17,7 @@
 
 #define HOUR (UINT64_C(3600) * USEC_PER_SEC)
 
-/* ---- certificates
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- certificates ---------------------------------------------------------------------------- */
 
 static struct certificate ca, foreign_ca;
 static struct tls_credentials *master, *node, *stranger, *foreign_master, *expired, *no_certificate;
@@ -65,9 +63,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* ---- two sides
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- two sides ------------------------------------------------------------------------------- */
 
 struct side {
         struct peer *peer;
@@ -86,6 +82,7 @@ struct pair {
         int listener;
         uint16_t port;
         struct side server, client;
+        uint64_t handshake_usec;
         const char *check_says;
         char check_name[65], check_serial[41];
 };
@@ -180,7 +177,7 @@ static int take(struct pair *t) {
 static void start_server(struct pair *t, int fd, struct tls_credentials *c, uint64_t queue_max) {
         const struct peer_options o = { .server = true,
                                         .expect_role = PEER_NODE,
-                                        .handshake_usec = 500 * USEC_PER_MSEC,
+                                        .handshake_usec = t->handshake_usec,
                                         .queue_max = queue_max,
                                         .check = check };
         assert_int_equal(peer_new(t->event, fd, c, &o, on_ready, on_ended, &t->server, &t->server.peer), 0);
@@ -251,9 +248,7 @@ static void send_message(struct side *s, const char *method, size_t size, bool r
         }
 }
 
-/* ---- what works
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- what works ------------------------------------------------------------------------------ */
 
 static void test_calls_both_ways(void **state) {
         struct pair t;
@@ -378,8 +373,7 @@ static void test_stalled_reader(void **state) {
         pair_done(&t);
 }
 
-/* ---- who is refused, and what each side hears
- * ---------------------------------------------------------------------------------- */
+/* ---- who is refused, and what each side hears ------------------------------------------------ */
 
 static void refused(struct tls_credentials *server, struct tls_credentials *client, const char *server_why,
                     int client_error, const char *client_why) {
@@ -433,9 +427,7 @@ static void test_owner_refuses(void **state) {
         pair_done(&t);
 }
 
-/* ---- faults below TLS
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- faults below TLS ------------------------------------------------------------------------ */
 
 static void test_garbage(void **state) {
         static const struct {
@@ -462,6 +454,7 @@ static void test_silence_and_half_a_handshake(void **state) {
         for (size_t half = 0; half < 2; half++) {
                 struct pair t;
                 pair_init(&t);
+                t.handshake_usec = 300 * USEC_PER_MSEC;
                 _cleanup_close_ int fd = dial(&t, 0);
                 start_server(&t, take(&t), master, 0);
                 if (half) /* the head of a client's hello that never ends */
