@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/wire/authority.h"
 #include "lib/wire/messages.h"
+#include "lib/wire/tls.h"
 
 #define HOUR (UINT64_C(3600) * USEC_PER_SEC)
 
@@ -479,6 +480,37 @@ static void test_nobody_listens(void **state) {
         pair_done(&t);
 }
 
+/* A node with a good certificate that does not keep to D-Bus inside: that connection ends, nothing is
+ * allocated for it. */
+static void test_faults_inside(void **state) {
+        static const struct {
+                const char *bytes;
+                size_t size;
+                int error;
+        } table[] = {
+                { "\0AUTH ANONYMOUS\r\nBEGIN\r\nl\1\0\1\0\0\0\x40\1\0\0\0\0\0\0\0", 40, -EMSGSIZE },
+                { "\0AUTH ANONYMOUS\r\nBEGIN\r\nGET / HTTP/1.1\r\n\r\n", 41, -EBADMSG },
+        };
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                struct pair t;
+                struct tls *tls = NULL;
+                const struct tls_expect expect = { .role = PEER_MASTER };
+                uint8_t accepted;
+                pair_init(&t);
+                _cleanup_close_ int fd = dial(&t, 0);
+                start_server(&t, take(&t), master, 0);
+                assert_int_equal(tls_new(node, TLS_CLIENT, fd, &expect, &tls), 0);
+                RUN_UNTIL(&t, tls_handshake(tls) == 1);
+                RUN_UNTIL(&t, tls_receive(tls, &accepted, 1) == 1);
+                assert_int_equal(tls_send(tls, table[i].bytes, table[i].size), table[i].size);
+                RUN_UNTIL(&t, t.server.ended);
+                assert_int_equal(t.server.ready, 1);
+                assert_int_equal(t.server.error, table[i].error);
+                tls_free(tls);
+                pair_done(&t);
+        }
+}
+
 static void test_eviction(void **state) {
         struct pair t;
         pair_connect(&t, master, node);
@@ -516,6 +548,7 @@ int main(void) {
                 cmocka_unit_test(test_garbage),
                 cmocka_unit_test(test_silence_and_half_a_handshake),
                 cmocka_unit_test(test_nobody_listens),
+                cmocka_unit_test(test_faults_inside),
                 cmocka_unit_test(test_eviction),
                 cmocka_unit_test(test_credentials),
         };
