@@ -513,6 +513,14 @@ enum peer_role peer_role(const struct peer *p) {
         return p->options.expect_role;
 }
 
+void peer_local_address(const struct peer *p, struct addr *ret) {
+        struct sockaddr_storage ss;
+        socklen_t size = sizeof ss;
+        *ret = (struct addr){ .family = AF_UNSPEC };
+        if (p->fd >= 0 && getsockname(p->fd, (struct sockaddr *)&ss, &size) >= 0)
+                (void)addr_from_sockaddr((struct sockaddr *)&ss, ret);
+}
+
 void peer_address(const struct peer *p, struct addr *ret) {
         *ret = p->address;
 }
