@@ -302,7 +302,7 @@ static int follow(struct run *run, const struct job_ref *job, const struct run_o
         r = logstream_new(run->cli, &(struct logstream_options){ .follow = true, .by_rank = true },
                           &run->view, &run->logs);
         if (!r)
-                r = watch_new(run->cli, run->event, job, true, &handlers, run, &run->watch);
+                r = watch_new(run->cli, run->event, job, WATCH_ATTEMPTS, &handlers, run, &run->watch);
         if (!r)
                 r = interrupt_new(run->cli, run->event, job, on_detached, run, &run->interrupt);
         if (!r) {
