@@ -546,10 +546,24 @@ static int apply_status(struct reader *r, const struct key *k, json_t *v) {
         return 1;
 }
 
+/* Where in the schema a key of that name is taken; the tables nest less deeply than a place can. */
+static bool find_elsewhere(const struct schema *s, const char *name, struct place *at) {
+        for (size_t i = 0; i < s->n; i++) {
+                const struct key *k = &s->keys[i];
+                place_push(at, k->name, 0);
+                if (k->status == STATUS_LIVE && strcmp(k->name, name) == 0)
+                        return true;
+                if (k->status == STATUS_LIVE && k->message && find_elsewhere(k->message, name, at))
+                        return true;
+                at->n--;
+        }
+        return false;
+}
+
 static int report_unknown(struct reader *r, const struct schema *s, const char *name) {
         const char *nearest = NULL;
         size_t best = SIZE_MAX;
-        struct place key = r->here;
+        struct place key = r->here, elsewhere = {};
 
         place_push(&key, name, 0);
         key.at_key = true;
@@ -560,8 +574,14 @@ static int report_unknown(struct reader *r, const struct schema *s, const char *
                         nearest = s->keys[i].name;
                 }
         }
-        if (nearest && best <= MAX(strlen(nearest) / 3, (size_t)1))
+        if (nearest && best <= MAX(strlen(nearest) / 3, strlen(nearest) > 3 ? (size_t)2 : 1))
                 return reader_report(r, DIAGNOSTIC_ERROR, &key, "unknown key; did you mean \"%s\"?", nearest);
+        if (r->root && find_elsewhere(r->root, name, &elsewhere)) {
+                _cleanup_free_ char *path = place_format(&elsewhere);
+                return path ? reader_report(r, DIAGNOSTIC_ERROR, &key,
+                                            "unknown key; it belongs in the job's %s", path)
+                            : -ENOMEM;
+        }
         return reader_report(r, DIAGNOSTIC_ERROR, &key, "unknown key");
 }
 

@@ -140,6 +140,7 @@ int spec_parse(const char *text, size_t size, struct job_spec **ret, struct diag
         if (!s || !reader)
                 return -ENOMEM;
         reader->diagnostics = d;
+        reader->root = &job_schema;
         r = schema_preset(&job_schema, s);
         if (r >= 0)
                 r = read_message(reader, &job_schema, root, s);
