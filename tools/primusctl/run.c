@@ -318,7 +318,7 @@ static int run_run(struct cli *c, void *options, char **args, size_t n_args) {
         struct run run = { .cli = c };
         _cleanup_free_ char *text = NULL, *cwd = getcwd(NULL, 0);
         struct job_ref job;
-        uint32_t n;
+        uint32_t n = 1;
         int r;
 
         (void)n_args;
