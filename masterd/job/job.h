@@ -97,8 +97,6 @@ struct job {
         struct job_data *data;  /* NULL without input */
 
         bool queued;            /* in the placement queue */
-        struct job *queue_next, *queue_prev;
-        uint64_t queued_boot;   /* since when its head has waited */
         struct job *ended_next, *ended_prev; /* finished jobs kept in memory, oldest first */
         UT_hash_handle hh;      /* by number */
 };
