@@ -60,6 +60,7 @@ static inline void fclose_p(FILE **f) {
         })
 
 #define ELEMENTSOF(a) (sizeof(a) / sizeof((a)[0]))
+/* Of different variables, so that one may stand in the other. */
 #define MIN(a, b)                                                                                            \
         ({                                                                                                   \
                 __typeof__(a) _a = (a);                                                                      \
@@ -68,7 +69,7 @@ static inline void fclose_p(FILE **f) {
         })
 #define MAX(a, b)                                                                                            \
         ({                                                                                                   \
-                __typeof__(a) _a = (a);                                                                      \
-                __typeof__(b) _b = (b);                                                                      \
-                _a > _b ? _a : _b;                                                                           \
+                __typeof__(a) _c = (a);                                                                      \
+                __typeof__(b) _d = (b);                                                                      \
+                _c > _d ? _c : _d;                                                                           \
         })
