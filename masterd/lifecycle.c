@@ -61,6 +61,7 @@ static void finish_job(struct manager *m, struct job *j) {
         if (j->state == JOB_QUEUED) {
                 /* Another attempt of the job: everything from the start, but the data that is done stays done. */
                 j->attempt++;
+                j->attempt_real = now_real();
                 j->order_step = 0;
                 for (uint32_t i = 0; i < j->n_executors; i++) {
                         struct executor *e = j->executors + i;
@@ -322,6 +323,18 @@ static void decide(struct manager *m, struct executor *e, enum executor_event ev
                 lifecycle_fail_attempt(m, e->job, reason);
                 break;
         }
+}
+
+void lifecycle_redecide(struct manager *m, struct executor *e) {
+        static const enum executor_event events[_EXECUTOR_STATE_MAX] = {
+                [EXECUTOR_SUCCEEDED] = EXECUTOR_EVENT_SUCCEEDED, [EXECUTOR_FAILED] = EXECUTOR_EVENT_FAILED,
+                [EXECUTOR_KILLED] = EXECUTOR_EVENT_KILLED, [EXECUTOR_LOST] = EXECUTOR_EVENT_LOST,
+        };
+
+        if (e->job->state == JOB_STOPPING)
+                executor_set_gone(e);
+        else
+                decide(m, e, events[e->state]);
 }
 
 static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text) {

@@ -35,6 +35,8 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
 /* An attempt of the job failed: another one while maxAppAttempts allows, else the job fails. */
 void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason);
 
+/* Decides anew about an executor that was loaded as ended: what followed had no record of its own yet. */
+void lifecycle_redecide(struct manager *m, struct executor *e);
 /* Timers of a job that was loaded. */
 void lifecycle_arm_limit(struct manager *m, struct job *j);
 /* Moves the job on where its executors allow it: RUNNING, a verdict, the end. */

@@ -186,6 +186,11 @@ static void read_kept(struct log_call *c) {
 
 /* ---- the agent -------------------------------------------------------------------------------------------------- */
 
+static int on_busy(sd_event_source *s, uint64_t usec, void *userdata) {
+        answer(userdata, NULL, 0, false);
+        return 0;
+}
+
 static int on_agent(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct log_call *c = userdata;
         const sd_bus_error *failure = sd_bus_message_get_error(reply);
@@ -195,7 +200,9 @@ static int on_agent(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
 
         c->slot = sd_bus_slot_unref(c->slot);
         if (failure && strcmp(failure->name, LINK_ERROR_BUSY) == 0) {
-                nothing(c);
+                if (sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME, LAST_WORDS_USEC, USEC_PER_MSEC,
+                                               on_busy, c) < 0)
+                        answer(c, NULL, 0, false);
                 return 0;
         }
         if (failure) {

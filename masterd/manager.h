@@ -49,7 +49,6 @@ struct manager {
 
         struct job *jobs;         /* by number; active ones and the latest ended */
         uint32_t n_active;
-        struct job *queue;        /* jobs with executors to be placed, in order */
         struct job *ended;        /* oldest first */
         uint32_t n_ended, n_ended_executors;
         struct placement *placement;

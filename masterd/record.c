@@ -16,19 +16,22 @@ void record_node(struct manager *m, const struct node *node) {
                 .cpus = node->inventory.cpus, .memory = node->inventory.memory, .seen_real = node->last_seen_real,
         };
 
+        /* The GPUs by name, so that what executors hold can be told before the agent registers again. */
+        _cleanup_free_ char *gpus = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&gpus, &size);
+
+        for (size_t i = 0; f && i < node->inventory.n_gpus; i++)
+                fprintf(f, "%s\n", node->inventory.gpus[i].uuid);
+        if (f && fclose(f) == 0)
+                record.inventory = (struct store_bytes){ gpus, size };
         store_put_node(m->store, &record);
         manager_touch(m);
 }
 
-/* What the machine of a job needs beyond the columns. */
-struct job_state_data {
-        uint8_t version, verdict;
-        uint16_t reserved;
-        uint32_t order_step;
-};
-
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
-        struct job_state_data data = { .version = 1, .verdict = (uint8_t) j->verdict, .order_step = j->order_step };
+        struct job_state_data data = { .version = 1, .verdict = (uint8_t) j->verdict, .order_step = j->order_step,
+                                       .attempt_real = j->attempt_real };
         struct job_body_record b = {
                 .config = { j->config, j->config ? strlen(j->config) : 0 },
                 .cwd = { j->cwd, strlen(j->cwd) },

@@ -22,5 +22,6 @@ int write_all(int fd, const void *data, size_t size);
 /* Makes path and its missing parents with mode. */
 int make_directories(const char *path, mode_t mode);
 
-/* Removes a directory tree; never follows links. -ENOENT counts as success. */
+/* Removes a directory tree; never follows links and never leaves the file system, also while somebody changes the tree
+ * at the same time (so root may remove what a user owns). -ENOENT counts as success. */
 int remove_tree(const char *path);

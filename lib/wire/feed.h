@@ -19,10 +19,11 @@ enum feed_type {
         FEED_BYE,          /* struct feed_bye + text: no more will come */
         /* agentd -> executor */
         FEED_CHALLENGE = 64, /* struct feed_challenge */
-        FEED_WELCOME,        /* nothing; kind feed: SCM_RIGHTS with the pipe's read end and write end */
+        FEED_WELCOME,        /* struct feed_welcome; kind feed: SCM_RIGHTS with the pipe's read end and write end */
         FEED_GRANT,          /* struct feed_grant + path, repeated */
         FEED_LAST,           /* no further task: end of file after those granted */
         FEED_REFUSED,        /* text: why; the connection is closed after it */
+        FEED_FAREWELL,       /* nothing: BYE and all before it have been passed on */
 };
 
 struct feed_header {
@@ -35,6 +36,10 @@ struct feed_hello {
 };
 struct feed_challenge {
         uint8_t nonce[16];
+};
+struct feed_welcome {
+        uint32_t ack;       /* enum ack_mode, see lib/wire/messages.h */
+        uint32_t pipe_size; /* bytes that the pipe holds; 0 for kind scan */
 };
 struct feed_open {
         uint32_t credits; /* tasks it is ready to hold */

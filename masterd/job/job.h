@@ -74,6 +74,7 @@ struct job {
         char *name;
         enum job_state state;
         uint32_t attempt;       /* of the job, from 1 */
+        uint64_t attempt_real;  /* when it began; executors that ended before belong to earlier ones */
         struct job_spec *spec;
         char *config;           /* effective JSON */
         char *cwd;              /* bytes; "" = the work directory */
@@ -96,8 +97,6 @@ struct job {
         struct job_data *data;  /* NULL without input */
 
         bool queued;            /* in the placement queue */
-        struct job *queue_next, *queue_prev;
-        uint64_t queued_boot;   /* since when its head has waited */
         struct job *ended_next, *ended_prev; /* finished jobs kept in memory, oldest first */
         UT_hash_handle hh;      /* by number */
 };

@@ -249,8 +249,8 @@ int rendezvous_environment(const struct rendezvous *r, size_t i, char ***ret) {
         add_tf_config(&e, r, m);
         add(&e, "MASTER_ADDR=%s", master_address);
         if (master->n_ports > 0) {
-                add(&e, "MASTER_PORT=%u", master->ports[master->n_ports - 1]);
-                add(&e, "PET_MASTER_PORT=%u", master->ports[master->n_ports - 1]);
+                add(&e, "MASTER_PORT=%u", master->ports[0]);
+                add(&e, "PET_MASTER_PORT=%u", master->ports[0]);
         }
         add(&e, "RANK=%u", p->rank);
         add(&e, "WORLD_SIZE=%u", r->world_size);

@@ -8,8 +8,9 @@
  *   PRIMUS_EXECUTOR_UNIQID PRIMUS_ROLE_CATEGORY PRIMUS_SUBMIT_TIMESTAMP               upstream's names
  *   PRIMUS_JOB_NAME PRIMUS_RANK PRIMUS_WORLD_SIZE PRIMUS_NUM_NODES PRIMUS_NODE_RANK PRIMUS_LOCAL_RANK PRIMUS_LOCAL_WORLD_SIZE
  *   PRIMUS_PORTS PRIMUS_ROLE_SIZE PRIMUS_HOSTS
- * Ranks count through the roles in the order of the configuration, then by index. MASTER_* is rank 0's host and the last of
- * its ports (one more than the role asked for, so that it is nobody's server port). */
+ * Ranks count through the roles in the order of the configuration, then by index. MASTER_* is rank 0's host and its first port:
+ * whoever has rank 0 decides which of TensorFlow's server and torch's store listens there.
+ */
 #pragma once
 
 #include <stddef.h>

@@ -13,7 +13,7 @@
 
 enum diagnostic_severity {
         DIAGNOSTIC_WARNING,
-        DIAGNOSTIC_ERROR
+        DIAGNOSTIC_ERROR,
 };
 
 struct diagnostic {
@@ -29,13 +29,16 @@ struct diagnostics {
         size_t n_errors, n_warnings; /* also those beyond the bound */
 };
 
-/* Adds one. -ENOMEM, otherwise 0. */
+/* Adds one. Returns its place in items, or DIAGNOSTICS_MAX when it was only counted, or -ENOMEM. */
 int diagnostics_add(struct diagnostics *d, enum diagnostic_severity severity, unsigned line, unsigned column,
                     const char *path, const char *format, ...) _printf_(6, 7);
+
+/* Orders the entries by line and column; those without a line come last. */
+void diagnostics_sort(struct diagnostics *d);
 void diagnostics_done(struct diagnostics *d);
 
-/* "LINE:COLUMN: PATH: MESSAGE" in one line, without control characters; parts that are not known are left
- * out. NULL on ENOMEM. */
+/* "LINE:COLUMN: PATH: MESSAGE" in one line of valid UTF-8 without control characters, parts that are not
+ * known left out. NULL on ENOMEM. */
 char *diagnostic_format(const struct diagnostic *d);
 
 /* The first error, or NULL. */

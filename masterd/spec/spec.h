@@ -137,10 +137,10 @@ const char *gpu_visibility_to_string(enum gpu_visibility v);
  * max_failure_times makes max_failure_policy apply; before that it is restarted as restart_type says. So 1
  * means no restart. */
 struct failover_spec {
-        uint32_t form; /* enum failover_form; the same to us: evictions never count anyway */
-        anyway * / uint32_t restart_type; /* enum restart_type */
-        uint32_t max_failure_times;       /* >= 1; default 1 */
-        uint32_t max_failure_policy;      /* enum failure_policy */
+        uint32_t form;               /* enum failover_form; the same to us: evictions never count anyway */
+        uint32_t restart_type;       /* enum restart_type */
+        uint32_t max_failure_times;  /* >= 1; default 1 */
+        uint32_t max_failure_policy; /* enum failure_policy */
 };
 
 /* Delay before the n-th restart in a row: n = 1 at once, then initial, doubling to max. Reset when the
@@ -154,21 +154,22 @@ struct role_spec {
         char *name;         /* role_name_valid() */
         uint32_t num;       /* >= 1 */
         uint32_t min_num;   /* 1..num; default num */
-        uint32_t cpu_milli; /* thousandths of a core; 0: no reservation, no quota, shares by weight; default
-                               1000 */
+        uint32_t cpu_milli; /* thousandths of a core, default 1000; 0: no reservation or quota, a share by
+                               weight */
         uint64_t memory;    /* bytes; 0: no reservation, no limit; default 1 GiB */
         uint32_t gpus;
         uint32_t ports; /* to grant, >= 1; default 1 */
         char *command;  /* run by bash -c; NULL where the configuration gave argv */
-        char **argv; /* NULL-ended, never empty: what is executed ({"/bin/bash", "-c", command} for a command)
+        char **argv; /* NULL-ended, never empty: what is executed; {"/bin/bash", "-c", command} for a command
                       */
-        char **env;  /* NULL-ended NAME=VALUE, over the job's; never NULL */
+        size_t n_argv;
+        char **env; /* NULL-ended NAME=VALUE, over the job's; never NULL */
         size_t n_env;
         char **nodes; /* NULL-ended: only on these hosts; empty: any. The job's where the role gives none. */
         size_t n_nodes;
         uint32_t input_policy;    /* enum input_policy */
-        uint32_t success_percent; /* of num that must succeed, rounded up; 0 (only when written): role not
-                                     required */
+        uint32_t success_percent; /* of num, rounded up, that must succeed; default 100; 0: the role is
+                                     optional */
         uint32_t max_per_node;    /* executors of the role on one host at most; 0: any number */
         uint32_t per_node; /* exactly so many on each host used (num is a multiple); 0: not asked for */
         uint32_t category; /* enum role_category */
@@ -204,31 +205,28 @@ struct job_spec {
         size_t n_roles; /* 1..SPEC_ROLES_MAX */
 
         char *cwd;    /* absolute directory on every host, or NULL: the job's work directory */
-        char *output; /* pattern of a file for stdout and stderr (%j %r %i %a %n %%), or NULL: the journal
-                       */
+        char *output; /* file pattern for stdout and stderr (%j %r %i %a %n %%); NULL: the journal */
         char **nodes; /* NULL-ended; empty: any; never NULL */
         size_t n_nodes;
-        uint32_t on_partition;    /* enum spec_on_partition */
-        uint32_t gpu_visibility;  /* enum gpu_visibility */
-        bool new_privileges;      /* false: NoNewPrivileges=yes */
-        uint64_t time_limit_usec; /* of the job from its first start; UINT64_MAX: none */
-        uint64_t stop_grace_usec; /* SIGTERM ... SIGKILL, also gracefulShutdownTimeoutMin; default 10 s */
-        itself * / uint64_t failure_window_usec; /* failures older than this are forgotten; UINT64_MAX
-                                                    (default): never */
+        uint32_t on_partition;        /* enum spec_on_partition */
+        uint32_t gpu_visibility;      /* enum gpu_visibility */
+        bool new_privileges;          /* false: NoNewPrivileges=yes */
+        uint64_t time_limit_usec;     /* of the job from its first start; UINT64_MAX: none */
+        uint64_t stop_grace_usec;     /* SIGTERM ... SIGKILL, also gracefulShutdownTimeoutMin; default 10 s */
+        uint64_t failure_window_usec; /* older failures are forgotten; UINT64_MAX (default): never */
         struct backoff_spec backoff;
 
         uint32_t input_kind; /* enum input_kind; NONE: no data */
         struct input_spec *inputs;
         size_t n_inputs;
-        uint32_t task_success_percent; /* stopPolicy: data is finished when so many per cent of tasks are;
-                                          default 100 */
-        uint32_t task_failed_percent;  /* the job fails when so many per cent of tasks have failed; default 50
-                                        */
-        uint32_t max_task_attempts;    /* default 2; only failures of the task count, not the loss of its
-                                          executor */
+        /* stopPolicy, in thousandths of a per cent of the tasks (upstream's are fractional): */
+        uint32_t task_success_milli;   /* data is finished when so many are done; default 100000 */
+        uint32_t task_failed_milli;    /* the job fails when so many have failed; default 50000 */
+        uint32_t max_task_attempts;    /* default 2; the loss of a task's executor does not count */
         uint32_t max_tasks_per_worker; /* default 1 */
-        bool graceful_shutdown; /* true: after the last task the roles' own ends decide; false: end of data =
-                                   success */
+        /* What the end of the data means. true: executors get end-of-file and their own ends decide; false:
+         * the job has succeeded. */
+        bool graceful_shutdown;
         uint64_t graceful_wait_usec; /* from end-of-file on stdin to the stop; default 30 min */
         uint32_t input_mode;         /* enum input_mode: STDIN */
         uint32_t input_ack;          /* enum input_ack */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Data pipes, made by agentd because an ordinary user's pipes stop being large at 64 MiB together, and
+ * counted against a budget of the host, because their pages are the kernel's memory and nobody's limit. */
+#pragma once
+
+#include <stdint.h>
+
+#define PIPE_SIZE_DEFAULT (64u << 10)
+#define PIPE_SIZE_MAX (16u << 20)
+
+struct pipe_budget {
+        uint64_t limit, used;
+};
+
+/* Makes a pipe (closed on exec) of about size bytes, or of the kernel's default where the budget does not
+ * allow that. ret_fds: read end, write end. *ret_size is what it holds and what pipe_return() gives back. 0
+ * or negative errno. */
+int pipe_make(struct pipe_budget *b, uint32_t size, int ret_fds[2], uint32_t *ret_size);
+void pipe_return(struct pipe_budget *b, uint32_t size);

@@ -1,0 +1,651 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The feed socket's server. Invariant: no packet but the two of the identification has any effect before the
+ * peer is known to be a live process in the unit, of the unit's user; a peer's fault ends its connection and
+ * nothing else. */
+#include "agentd/feed/server.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "agentd/feed/packet.h"
+#include "agentd/feed/pipes.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/unitname.h"
+#include "lib/wire/feed.h"
+
+#define ACCEPT_TURN 32u  /* connections taken, ... */
+#define RECEIVE_TURN 16u /* ... and packets of one peer read, before others get a turn */
+
+const struct feed_limits feed_limits_default = {
+        .connections = 4096,
+        .per_unit = 8,
+        .strangers = 256,
+        .per_stranger = 128,
+        .identify_usec = 10 * USEC_PER_SEC,
+        .pipe_bytes = UINT64_C(256) << 20,
+        .queue_bytes = 4u << 20,
+};
+
+enum peer_state {
+        PEER_NEW,
+        PEER_CHALLENGED,
+        PEER_KNOWN,
+        _PEER_STATE_MAX
+};
+
+struct queued {
+        struct queued *next;
+        size_t size;
+        uint8_t bytes[];
+};
+
+struct unit;
+
+struct peer {
+        struct feed_server *server;
+        struct peer *prev, *next;
+        enum peer_state state;
+        int fd;
+        sd_event_source *io, *timeout;
+        struct identity identity;
+        struct feed_challenge challenge;
+        struct unit *unit; /* once known */
+        uint32_t pipe_size;
+        struct queued *queue;
+        uint64_t queued_bytes;
+        uint8_t *held; /* body of ENTRIES that the manager could not take yet */
+        size_t held_size;
+        bool busy; /* one of its packets is being handled: it is freed afterwards */
+        bool dead;
+};
+
+/* A unit with at least one connection. */
+struct unit {
+        char name[UNIT_NAME_MAX];
+        struct feed_unit info;
+        uint32_t n_peers;
+        struct peer *feeder; /* the connection that grants go to: the latest that has opened */
+        UT_hash_handle hh;
+};
+
+struct feed_server {
+        sd_event *event;
+        sd_event_source *listener;
+        int fd;
+        char *path;
+        struct feed_limits limits;
+        feed_identify identify;
+        const struct feed_ops *ops;
+        void *userdata;
+        struct peer *peers;
+        struct unit *units;
+        uint32_t n_known, n_strangers;
+        struct pipe_budget budget;
+        uint8_t packet[FEED_PACKET_MAX + 1];
+        struct task_progress progress[LINK_TASKS_MAX];
+        struct scan_entry entries[LINK_SCAN_MAX];
+};
+
+/* ---- sending
+ * ---------------------------------------------------------------------------------------------------- */
+
+static int peer_watch(struct peer *p) {
+        uint32_t events = (p->held ? 0 : EPOLLIN) | (p->queue ? EPOLLOUT : 0);
+
+        return sd_event_source_set_io_events(p->io, events);
+}
+
+static int peer_transmit(struct peer *p, const void *packet, size_t size, const int fds[2]) {
+        struct iovec iov = { (void *)packet, size };
+        union {
+                struct cmsghdr align;
+                char bytes[CMSG_SPACE(2 * sizeof(int))];
+        } control = { 0 };
+        struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+        if (fds) {
+                m.msg_control = &control;
+                m.msg_controllen = sizeof(control);
+                struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+                c->cmsg_level = SOL_SOCKET;
+                c->cmsg_type = SCM_RIGHTS;
+                c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+                memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
+        }
+        return sendmsg(p->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* Sends a packet (header and body) or queues it. -ENOBUFS: too much is queued; others: the connection is
+ * broken. */
+static int peer_send(struct peer *p, const void *packet, size_t size) {
+        struct queued *q;
+        int r;
+
+        if (!p->queue) {
+                r = peer_transmit(p, packet, size, NULL);
+                if (r != -EAGAIN && r != -EINTR && r != -ENOBUFS)
+                        return r;
+        }
+        if (p->queued_bytes + size > p->server->limits.queue_bytes)
+                return -ENOBUFS;
+        q = malloc(sizeof(*q) + size);
+        if (!q)
+                return -ENOMEM;
+        *q = (struct queued){ .size = size };
+        memcpy(q->bytes, packet, size);
+        LL_APPEND(p->queue, q);
+        p->queued_bytes += size;
+        return peer_watch(p);
+}
+
+static int peer_send_simple(struct peer *p, uint32_t type, const void *body, size_t size) {
+        uint8_t packet[sizeof(struct feed_header) + 512];
+        struct feed_header header = { .type = type,
+                                      .size = (uint32_t)MIN(size, sizeof(packet) - sizeof(header)) };
+
+        memcpy(packet, &header, sizeof(header));
+        memcpy(packet + sizeof(header), body ? body : "", header.size);
+        return peer_send(p, packet, sizeof(header) + header.size);
+}
+
+static int peer_flush(struct peer *p) {
+        struct queued *q;
+
+        while ((q = p->queue)) {
+                int r = peer_transmit(p, q->bytes, q->size, NULL);
+
+                if (r == -EAGAIN || r == -EINTR || r == -ENOBUFS)
+                        return 0;
+                if (r < 0)
+                        return r;
+                LL_DELETE(p->queue, q);
+                p->queued_bytes -= q->size;
+                free(q);
+        }
+        return peer_watch(p);
+}
+
+/* ---- connections
+ * ------------------------------------------------------------------------------------------------ */
+
+static void unit_release(struct feed_server *s, struct unit *u, struct peer *p) {
+        if (u->feeder == p)
+                u->feeder = NULL;
+        if (--u->n_peers > 0)
+                return;
+        HASH_DEL(s->units, u);
+        free(u);
+}
+
+static void peer_free(struct peer *p) {
+        struct feed_server *s = p->server;
+        struct queued *q, *next;
+
+        p->dead = true;
+        if (p->busy)
+                return; /* by whoever is busy with it */
+        DL_DELETE(s->peers, p);
+        if (p->state == PEER_KNOWN)
+                s->n_known--;
+        else
+                s->n_strangers--;
+        if (p->unit)
+                unit_release(s, p->unit, p);
+        pipe_return(&s->budget, p->pipe_size);
+        LL_FOREACH_SAFE(p->queue, q, next)
+        free(q);
+        sd_event_source_disable_unref(p->io);
+        sd_event_source_disable_unref(p->timeout);
+        (void)close_fd(p->fd);
+        (void)close_fd(p->identity.pidfd);
+        free(p->held);
+        free(p);
+}
+
+/* Says why, as far as the peer listens, and hangs up. */
+static void peer_refuse(struct peer *p, const char *why) {
+        log_debug("feed: process %d of uid %u%s%s: %s", (int)p->identity.pid, (unsigned)p->identity.uid,
+                  p->unit ? ", unit " : "", p->unit ? p->unit->name : "", why);
+        (void)peer_send_simple(p, FEED_REFUSED, why, strlen(why));
+        peer_free(p);
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        peer_refuse(userdata, "took too long to identify itself");
+        return 0;
+}
+
+/* ---- identification
+ * --------------------------------------------------------------------------------------------- */
+
+static const char *on_hello(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
+        struct feed_hello hello;
+
+        if (size != sizeof(hello))
+                return "HELLO of a wrong size";
+        memcpy(&hello, body, sizeof(hello));
+        if (hello.version != FEED_VERSION)
+                return "speaks another version of the feed protocol than this agentd";
+        if (getrandom(&p->challenge, sizeof(p->challenge), 0) != (ssize_t)sizeof(p->challenge))
+                return "no randomness for a challenge";
+        if (peer_send_simple(p, FEED_CHALLENGE, &p->challenge, sizeof(p->challenge)) < 0)
+                return "does not take the challenge";
+        p->state = PEER_CHALLENGED;
+        return NULL;
+}
+
+static int unit_get(struct feed_server *s, const char *name, struct unit **ret) {
+        struct feed_unit info = { 0 };
+        struct unit *u = NULL;
+        int r;
+
+        r = s->ops->find_unit(s->userdata, name, &info);
+        if (r < 0)
+                return r;
+        HASH_FIND_STR(s->units, name, u);
+        if (!u) {
+                if (strlen(name) >= sizeof(u->name))
+                        return -ENOENT;
+                u = calloc(1, sizeof(*u));
+                if (!u)
+                        return -ENOMEM;
+                strcpy(u->name, name);
+                HASH_ADD_STR(s->units, name, u);
+        }
+        u->info = info;
+        *ret = u;
+        return 0;
+}
+
+static int peer_welcome(struct peer *p) {
+        struct feed_server *s = p->server;
+        _cleanup_close_ int read_end = -EBADF, write_end = -EBADF;
+        struct {
+                struct feed_header header;
+                struct feed_welcome welcome;
+        } packet = {
+                .header = { .type = FEED_WELCOME, .size = sizeof(struct feed_welcome) },
+                .welcome = { .ack = (uint32_t)p->unit->info.ack },
+        };
+        int fds[2], r;
+
+        if (p->unit->info.kind != ORDER_FEED)
+                return peer_transmit(p, &packet, sizeof(packet), NULL);
+        r = pipe_make(&s->budget, p->unit->info.pipe_size, fds, &p->pipe_size);
+        if (r < 0)
+                return r;
+        read_end = fds[0];
+        write_end = fds[1];
+        packet.welcome.pipe_size = p->pipe_size;
+        return peer_transmit(p, &packet, sizeof(packet), fds);
+}
+
+static const char *on_answer(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
+        struct feed_server *s = p->server;
+        char name[IDENTITY_UNIT_MAX];
+        struct unit *u;
+        int r;
+
+        if (size != sizeof(p->challenge) || memcmp(body, &p->challenge, size) != 0)
+                return "answered the challenge wrongly";
+        if (!from || from->pid != p->identity.pid || from->uid != p->identity.uid)
+                return "answered the challenge as another process than it connected as";
+        r = s->identify(&p->identity, name);
+        /* Only while the process lives does its number, and so its control group, mean this process. */
+        if (r == -ENOENT || !identity_alive(&p->identity))
+                return "is in no unit of an executor";
+        if (r < 0)
+                return "has a control group that cannot be read";
+        r = unit_get(s, name, &u);
+        if (r < 0)
+                return r == -ENOENT ? "is in a unit that this agent does not know as an executor"
+                                    : "cannot be taken for lack of memory";
+        u->n_peers++;
+        p->unit = u;
+        if (u->info.uid != p->identity.uid)
+                return "does not run as its unit's user";
+        if (u->n_peers > s->limits.per_unit || s->n_known >= s->limits.connections)
+                return "is one connection too many";
+        p->timeout = sd_event_source_disable_unref(p->timeout);
+        p->state = PEER_KNOWN;
+        s->n_strangers--;
+        s->n_known++;
+        return peer_welcome(p) < 0 ? "cannot be given a pipe" : NULL;
+}
+
+/* ---- packets of known peers
+ * ------------------------------------------------------------------------------------- */
+
+static const char *on_open(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
+        struct feed_server *s = p->server;
+        struct feed_open open;
+
+        if (size != sizeof(open) || p->unit->info.kind != ORDER_FEED)
+                return "OPEN does not belong here";
+        memcpy(&open, body, size);
+        if (p->unit->feeder && p->unit->feeder != p) {
+                struct peer *old = p->unit->feeder;
+
+                p->unit->feeder = NULL;
+                peer_refuse(old, "another process of the unit has opened the feed");
+        }
+        p->unit->feeder = p;
+        s->ops->on_open(s->userdata, &p->unit->info.id, MIN(open.credits, LINK_TASKS_MAX));
+        return NULL;
+}
+
+static const char *on_progress(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
+        struct feed_server *s = p->server;
+        uint32_t credits;
+        size_t n;
+
+        if (p->unit->info.kind != ORDER_FEED ||
+            packet_read_progress(body, size, s->progress, &n, &credits) < 0)
+                return "PROGRESS is not as it should be";
+        s->ops->on_progress(s->userdata, &p->unit->info.id, s->progress, n, credits);
+        packet_release_progress(s->progress, n);
+        return NULL;
+}
+
+static const char *on_entries(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
+        struct feed_server *s = p->server;
+        size_t n;
+        int r;
+
+        if (p->unit->info.kind != ORDER_SCAN || packet_read_entries(body, size, s->entries, &n) < 0)
+                return "ENTRIES are not as they should be";
+        r = s->ops->on_entries(s->userdata, &p->unit->info.id, s->entries, n);
+        packet_release_entries(s->entries, n);
+        if (r != -EAGAIN)
+                return NULL;
+        p->held = malloc(MAX(size, (size_t)1));
+        if (!p->held)
+                return "cannot be held for lack of memory";
+        memcpy(p->held, body, size);
+        p->held_size = size;
+        return peer_watch(p) < 0 ? "cannot be watched" : NULL;
+}
+
+static const char *on_bye(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
+        struct feed_server *s = p->server;
+        _cleanup_free_ char *text = NULL;
+        struct feed_bye bye;
+
+        if (packet_read_bye(body, size, &bye, &text) < 0)
+                return "BYE is not as it should be";
+        p->unit->feeder = p; /* a scanner never opens; the farewell goes the way of grants */
+        if (s->ops->on_bye(s->userdata, &p->unit->info.id, bye.failed != 0, text) == -EAGAIN)
+                return NULL;
+        return peer_send_simple(p, FEED_FAREWELL, NULL, 0) < 0 ? "does not take the farewell" : NULL;
+}
+
+/* What may come in which state. Anything else ends the connection. */
+static const struct {
+        enum peer_state state;
+        uint32_t type;
+        const char *(*handle)(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from);
+} packets[] = {
+        { PEER_NEW, FEED_HELLO, on_hello },       { PEER_CHALLENGED, FEED_ANSWER, on_answer },
+        { PEER_KNOWN, FEED_OPEN, on_open },       { PEER_KNOWN, FEED_PROGRESS, on_progress },
+        { PEER_KNOWN, FEED_ENTRIES, on_entries }, { PEER_KNOWN, FEED_BYE, on_bye },
+};
+
+static const char *peer_handle(struct peer *p, const struct feed_header *h, const uint8_t *body,
+                               const struct ucred *from) {
+        for (size_t i = 0; i < ELEMENTSOF(packets); i++)
+                if (packets[i].state == p->state && packets[i].type == h->type)
+                        return packets[i].handle(p, body, h->size, from);
+        return "a packet that does not belong here";
+}
+
+/* One packet. 1: handled, 0: none there, < 0: hang up. *ret_why: say so first. */
+static int peer_receive(struct peer *p, const char **ret_why) {
+        uint8_t *buf = p->server->packet;
+        struct feed_header header;
+        struct iovec iov[2] = { { &header, sizeof(header) }, { buf, FEED_PACKET_MAX - sizeof(header) } };
+        union {
+                struct cmsghdr align;
+                char bytes[CMSG_SPACE(sizeof(struct ucred)) + 512];
+        } control;
+        struct msghdr m = {
+                .msg_iov = iov, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)
+        };
+        struct ucred from;
+        bool known = false;
+        ssize_t l = recvmsg(p->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+        if (l < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+                if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS &&
+                    c->cmsg_len == CMSG_LEN(sizeof(from))) {
+                        memcpy(&from, CMSG_DATA(c), sizeof(from));
+                        known = true;
+                } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+                        /* Nobody is asked for descriptors; those that come are closed. */
+                        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+                                int fd;
+
+                                memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+                                (void)close_fd(fd);
+                        }
+                }
+        }
+        if (l == 0)
+                return -ENOTCONN;
+        if (l < (ssize_t)sizeof(header) || header.size != (size_t)l - sizeof(header) ||
+            (m.msg_flags & MSG_TRUNC)) {
+                *ret_why = "a packet whose size is not what it says";
+                return -EBADMSG;
+        }
+        *ret_why = peer_handle(p, &header, buf, known ? &from : NULL);
+        return *ret_why ? -EBADMSG : 1;
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        struct peer *p = userdata;
+        const char *why = NULL;
+        int r = 1;
+
+        p->busy = true;
+        if (revents & EPOLLOUT)
+                r = peer_flush(p) < 0 ? -EPIPE : 1;
+        for (unsigned i = 0;
+             i < RECEIVE_TURN && r > 0 && !p->dead && !p->held && (revents & ~(uint32_t)EPOLLOUT); i++)
+                r = peer_receive(p, &why);
+        p->busy = false;
+        if (p->dead)
+                peer_free(p);
+        else if (why)
+                peer_refuse(p, why);
+        else if (r < 0 || (p->held && (revents & EPOLLHUP)))
+                peer_free(p);
+        return 0;
+}
+
+/* ---- the listener
+ * ------------------------------------------------------------------------------------------------ */
+
+static uint32_t strangers_of(const struct feed_server *s, uid_t uid) {
+        uint32_t n = 0;
+
+        for (struct peer *p = s->peers; p; p = p->next)
+                n += p->state != PEER_KNOWN && p->identity.uid == uid;
+        return n;
+}
+
+static void peer_new(struct feed_server *s, int fd) {
+        _cleanup_close_ int mine = fd;
+        struct identity identity;
+        struct peer *p;
+
+        if (s->n_strangers >= s->limits.strangers || identity_open(mine, &identity) < 0)
+                return;
+        if ((identity.uid != 0 && strangers_of(s, identity.uid) >= s->limits.per_stranger) ||
+            !(p = calloc(1, sizeof(*p)))) {
+                (void)close_fd(identity.pidfd);
+                return;
+        }
+        *p = (struct peer){ .server = s, .fd = TAKE_FD(mine), .identity = identity };
+        DL_APPEND(s->peers, p);
+        s->n_strangers++;
+        if (sd_event_add_io(s->event, &p->io, p->fd, EPOLLIN, on_io, p) < 0 ||
+            sd_event_add_time_relative(s->event, &p->timeout, CLOCK_BOOTTIME, s->limits.identify_usec, 0,
+                                       on_timeout, p) < 0)
+                peer_free(p);
+}
+
+static int on_listener(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        for (unsigned i = 0; i < ACCEPT_TURN; i++) {
+                int c = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+                if (c < 0)
+                        break; /* none left, or no descriptors: those who wait are taken later */
+                peer_new(userdata, c);
+        }
+        return 0;
+}
+
+int feed_server_new(sd_event *event, const char *path, const struct feed_limits *limits,
+                    feed_identify identify, const struct feed_ops *ops, void *userdata,
+                    struct feed_server **ret) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        struct feed_server *s;
+        int r;
+
+        if (strlen(path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        strcpy(address.sun_path, path);
+        s = calloc(1, sizeof(*s));
+        if (!s)
+                return -ENOMEM;
+        s->event = sd_event_ref(event);
+        s->limits = limits ? *limits : feed_limits_default;
+        s->budget.limit = s->limits.pipe_bytes;
+        s->identify = identify ? identify : identity_unit;
+        s->ops = ops;
+        s->userdata = userdata;
+        s->path = strdup(path);
+        s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void)unlink(path);
+        if (!s->path)
+                r = -ENOMEM;
+        else if (s->fd < 0 || bind(s->fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+                 chmod(path, 0666) < 0 || listen(s->fd, 4096) < 0)
+                r = -errno;
+        else
+                r = sd_event_add_io(event, &s->listener, s->fd, EPOLLIN, on_listener, s);
+        if (r < 0) {
+                feed_server_free(s);
+                return r;
+        }
+        *ret = s;
+        return 0;
+}
+
+void feed_server_free(struct feed_server *s) {
+        struct peer *p, *next;
+
+        if (!s)
+                return;
+        DL_FOREACH_SAFE (s->peers, p, next)
+                peer_free(p);
+        sd_event_source_disable_unref(s->listener);
+        (void)close_fd(s->fd);
+        free(s->path);
+        sd_event_unref(s->event);
+        free(s);
+}
+
+/* ---- from the manager
+ * -------------------------------------------------------------------------------------------- */
+
+static struct peer *feeder_of(struct feed_server *s, const struct executor_id *id) {
+        char name[UNIT_NAME_MAX];
+        struct unit *u = NULL;
+
+        executor_unit_name(id->job, id->role, id->index, id->attempt, name);
+        HASH_FIND_STR(s->units, name, u);
+        return u && u->feeder && !u->feeder->dead ? u->feeder : NULL;
+}
+
+int feed_grant(struct feed_server *s, const struct executor_id *id, const struct task_grant *grants, size_t n,
+               bool last) {
+        struct peer *p = feeder_of(s, id);
+        uint8_t packet[FEED_PACKET_MAX];
+        int r = 0;
+
+        if (!p)
+                return -ENOTCONN;
+        while (n > 0 && r >= 0) {
+                size_t size;
+                int k = packet_write_grants(grants, n, packet, &size);
+
+                if (k < 0)
+                        return k;
+                r = peer_send(p, packet, size);
+                grants += k;
+                n -= (size_t)k;
+        }
+        if (r >= 0 && last)
+                r = peer_send_simple(p, FEED_LAST, NULL, 0);
+        if (r < 0)
+                peer_free(p);
+        return r;
+}
+
+int feed_resume(struct feed_server *s, const struct executor_id *id) {
+        char name[UNIT_NAME_MAX];
+        struct peer *p, *next;
+
+        executor_unit_name(id->job, id->role, id->index, id->attempt, name);
+        DL_FOREACH_SAFE (s->peers, p, next) {
+                _cleanup_free_ uint8_t *body = NULL;
+                const char *why;
+
+                if (!p->held || !p->unit || strcmp(p->unit->name, name) != 0)
+                        continue;
+                body = TAKE_PTR(p->held);
+                p->busy = true;
+                why = on_entries(p, body, p->held_size, NULL);
+                p->busy = false;
+                if (p->dead)
+                        peer_free(p);
+                else if (why)
+                        peer_refuse(p, why);
+                else
+                        (void)peer_watch(p);
+                return 0;
+        }
+        return -ENOTCONN;
+}
+
+int feed_farewell(struct feed_server *s, const struct executor_id *id) {
+        struct peer *p = feeder_of(s, id);
+
+        return p ? peer_send_simple(p, FEED_FAREWELL, NULL, 0) : -ENOTCONN;
+}
+
+void feed_drop_all(struct feed_server *s) {
+        struct peer *p, *next;
+
+        DL_FOREACH_SAFE (s->peers, p, next)
+                if (p->state == PEER_KNOWN)
+                        peer_free(p);
+}
+
+size_t feed_n_connections(const struct feed_server *s) {
+        return s->n_known + s->n_strangers;
+}
+
+uint64_t feed_pipe_bytes(const struct feed_server *s) {
+        return s->budget.used;
+}

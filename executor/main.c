@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primus-executor: what runs as the job's user inside an executor's unit. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "executor/feed.h"
+#include "executor/launch.h"
+#include "executor/scan.h"
+#include "executor/stage.h"
+#include "lib/base/cleanup.h"
+
+#define EXIT_USAGE 2
+
+static void usage(FILE *f) {
+        fputs("Usage:\n"
+              "  primus-executor --feed [--] COMMAND [ARGUMENT...]\n"
+              "  primus-executor --scan --source NAME --path PATTERN [--name PATTERN] [--after CURSOR]\n"
+              "  primus-executor --stage BUNDLE DIRECTORY\n"
+              "  primus-executor --launch [--output FILE] [--] COMMAND [ARGUMENT...]\n"
+              "\n"
+              "Runs inside the unit of an executor, started by primus-agentd, which it finds by "
+              "$PRIMUS_SOCKET.\n"
+              "\n"
+              "  --feed    run COMMAND with the data granted to this executor on its standard input, and end "
+              "as it ends\n"
+              "  --scan    list the files of a data source\n"
+              "  --stage   unpack a bundle of files, once for all executors of a job on this host\n"
+              "  --launch  become COMMAND, found along $PATH, its output appended to FILE\n"
+              "  --help    this text\n"
+              "  --version the version\n",
+              f);
+}
+
+static int usage_error(const char *why) {
+        fprintf(stderr, "primus-executor: %s; see primus-executor --help\n", why);
+        return EXIT_USAGE;
+}
+
+static const char *agent_socket(void) {
+        const char *e = getenv("PRIMUS_SOCKET");
+
+        return e && *e ? e : "/run/primus/feed.sock";
+}
+
+static int main_feed(int argc, char *argv[]) {
+        if (argc > 0 && strcmp(argv[0], "--") == 0)
+                argc--, argv++;
+        if (argc == 0)
+                return usage_error("--feed wants a command");
+        return feed_run(agent_socket(), argv);
+}
+
+static int main_scan(int argc, char *argv[]) {
+        static const struct option options[] = {
+                { "source", required_argument, NULL, 's' },
+                { "path", required_argument, NULL, 'p' },
+                { "name", required_argument, NULL, 'n' },
+                { "after", required_argument, NULL, 'a' },
+                { NULL, 0, NULL, 0 },
+        };
+        struct scan_request q = { .source = "default" };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
+                switch (c) {
+                case 's':
+                        q.source = optarg;
+                        break;
+                case 'p':
+                        q.path = optarg;
+                        break;
+                case 'n':
+                        q.name = *optarg ? optarg : NULL;
+                        break;
+                case 'a':
+                        q.after = *optarg ? optarg : NULL;
+                        break;
+                default:
+                        return EXIT_USAGE;
+                }
+        if (!q.path || optind < argc)
+                return usage_error("--scan wants --path PATTERN and options only");
+        return scan_run(agent_socket(), &q);
+}
+
+static int main_stage(int argc, char *argv[]) {
+        if (argc != 2)
+                return usage_error("--stage wants a bundle and a directory");
+        return stage_run(argv[0], argv[1]);
+}
+
+static int main_launch(int argc, char *argv[]) {
+        const char *output = NULL;
+
+        if (argc > 1 && strcmp(argv[0], "--output") == 0) {
+                output = argv[1];
+                argc -= 2, argv += 2;
+        }
+        if (argc > 0 && strcmp(argv[0], "--") == 0)
+                argc--, argv++;
+        if (argc == 0)
+                return usage_error("--launch wants a command");
+        return launch_run(output, argv);
+}
+
+int main(int argc, char *argv[]) {
+        const char *mode = argc > 1 ? argv[1] : "";
+
+        if (strcmp(mode, "--feed") == 0)
+                return main_feed(argc - 2, argv + 2);
+        if (strcmp(mode, "--scan") == 0)
+                return main_scan(argc - 1, argv + 1);
+        if (strcmp(mode, "--stage") == 0)
+                return main_stage(argc - 2, argv + 2);
+        if (strcmp(mode, "--launch") == 0)
+                return main_launch(argc - 2, argv + 2);
+        if (strcmp(mode, "--help") == 0) {
+                usage(stdout);
+                return 0;
+        }
+        if (strcmp(mode, "--version") == 0) {
+                puts("primus-executor " PRIMUS_VERSION);
+                return 0;
+        }
+        return usage_error("the first argument says what to do");
+}

@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a connection: connecting, handshake, acceptance, pumping, draining, ended. The server says with
+ * one byte inside TLS that it accepts; only then is the client ready, so that a refusal always comes before.
+ * Invariant: ended is called once, from the loop, after sd-bus has failed every pending call. */
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/wire/frame.h"
+#include "lib/wire/messages.h"
+#include "lib/wire/peer-internal.h"
+#include "lib/wire/ring.h"
+#include "lib/wire/tcp.h"
+
+#define ACCEPTED_BYTE 'P'
+#define IN_RING_MAX ((size_t)256 << 10)
+#define QUEUE_DEFAULT ((size_t)8 << 20)
+#define QUEUED_MESSAGES_MAX 64u /* beyond a full queue; one message may be larger than the queue */
+#define PUMP_BUDGET ((size_t)1 << 20)
+#define HANDSHAKE_DEFAULT (10 * USEC_PER_SEC)
+#define LINGER_USEC USEC_PER_SEC
+#define LINGER_BYTES ((size_t)64 << 10)
+#define DRAIN_USEC (5 * USEC_PER_SEC)
+#define STALL_CHECK_USEC (250 * USEC_PER_MSEC)
+#define RECORD_MAX ((size_t)16 << 10)
+
+enum peer_state {
+        PEER_CONNECTING,
+        PEER_HANDSHAKE,
+        PEER_ACCEPTING, /* client: waits for the server's word */
+        PEER_RUNNING,
+        PEER_LINGERING, /* refused: the alert has to arrive before the socket may go */
+        PEER_DRAINING,  /* sd-bus gets what came before the end, then its end of file */
+        PEER_ENDING,    /* ended is about to be called */
+        PEER_ENDED,
+};
+
+struct peer {
+        sd_event *event;
+        struct peer_options options;
+        char *expect_name;
+        peer_join_handler join;
+        peer_ready_handler ready;
+        peer_ended_handler ended;
+        void *userdata;
+
+        enum peer_state state;
+        int fd, pair_fd;
+        int bus_fd; /* of the bus; owned by it */
+        struct tls *tls;
+        sd_bus *bus;
+        sd_event_source *socket_source, *pair_source, *timer, *again, *finish;
+        struct ring in, out; /* from, to the network */
+        struct frame_watch frames;
+        size_t lingered;
+        bool socket_readable, pair_readable; /* there may be something to read */
+
+        struct addr address;
+        struct peer_end end;
+        char *end_text; /* where end.why is of the caller */
+};
+
+DEFINE_CLEANUP(struct peer *, peer_free)
+
+/* ---- the end
+ * --------------------------------------------------------------------------------------------------------------
+ */
+
+static sd_event_source *source_gone(sd_event_source *s) {
+        return sd_event_source_disable_unref(s);
+}
+
+static void close_socket(struct peer *p) {
+        p->socket_source = source_gone(p->socket_source);
+        p->fd = close_fd(p->fd);
+        ring_done(&p->out);
+}
+
+static int on_finish(sd_event_source *s, void *userdata) {
+        struct peer *p = userdata;
+        p->state = PEER_ENDED;
+        p->ended(p, &p->end, p->userdata); /* may free p */
+        return 0;
+}
+
+/* Calls ended from the next turn of the loop. */
+static void finish(struct peer *p) {
+        if (p->state >= PEER_ENDING)
+                return;
+        p->state = PEER_ENDING;
+        p->timer = source_gone(p->timer);
+        p->again = source_gone(p->again);
+        p->pair_source = source_gone(p->pair_source);
+        close_socket(p);
+        p->pair_fd = close_fd(p->pair_fd);
+        ring_done(&p->in);
+        if (p->finish)
+                (void)sd_event_source_set_enabled(p->finish, SD_EVENT_ONESHOT);
+}
+
+static int set_timer(struct peer *p, uint64_t usec, sd_event_time_handler_t handler) {
+        p->timer = source_gone(p->timer);
+        return sd_event_add_time_relative(p->event, &p->timer, CLOCK_BOOTTIME, usec, 0, handler, p);
+}
+
+static int on_time_up(sd_event_source *s, uint64_t usec, void *userdata) {
+        finish(userdata);
+        return 0;
+}
+
+static void set_end(struct peer *p, int error, const char *why) {
+        p->end = (struct peer_end){ .error = error, .why = why };
+}
+
+static void pump_in(struct peer *p);
+
+/* The network side is over: what has come goes to the bus, then its end of file. Without a bus nothing is
+ * left to do. */
+static void drain(struct peer *p) {
+        close_socket(p);
+        p->again = source_gone(p->again);
+        if (!p->bus || set_timer(p, DRAIN_USEC, on_time_up) < 0) {
+                finish(p);
+                return;
+        }
+        p->state = PEER_DRAINING;
+        pump_in(p);
+}
+
+static void fail(struct peer *p, int error, const char *why) {
+        if (p->state >= PEER_DRAINING)
+                return;
+        set_end(p, error, why);
+        drain(p);
+}
+
+/* Before the connection runs: an alert that we sent is lost if the socket is closed while input is unread
+ * (RST). */
+static void linger(struct peer *p, int error, const char *why) {
+        set_end(p, error, why);
+        (void)shutdown(p->fd, SHUT_WR);
+        if (set_timer(p, LINGER_USEC, on_time_up) < 0 ||
+            sd_event_source_set_io_events(p->socket_source, EPOLLIN) < 0)
+                finish(p);
+        else
+                p->state = PEER_LINGERING;
+}
+
+static void step_lingering(struct peer *p) {
+        uint8_t buf[4096];
+        ssize_t n;
+        while ((n = recv(p->fd, buf, sizeof buf, MSG_DONTWAIT)) > 0)
+                if ((p->lingered += (size_t)n) > LINGER_BYTES)
+                        break;
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        finish(p);
+}
+
+/* ---- the pump
+ * --------------------------------------------------------------------------------------------------------------
+ */
+
+static size_t receive_some(struct peer *p) {
+        uint8_t *buf;
+        size_t space;
+        if (p->state != PEER_RUNNING || (!p->socket_readable && !tls_pending(p->tls)))
+                return 0;
+        if (ring_space(&p->in, &buf, &space) < 0) {
+                fail(p, -ENOMEM, "out of memory");
+                return 0;
+        }
+        if (space == 0)
+                return 0;
+        ssize_t n = tls_receive(p->tls, buf, space);
+        if (n < 0) {
+                fail(p, p->tls->end.error, p->tls->end.why);
+                return 0;
+        }
+        if (n == 0 || (p->tls->drained && !tls_pending(p->tls)))
+                p->socket_readable = false;
+        int r = p->options.server ? frame_watch_feed(&p->frames, buf, (size_t)n) : 0;
+        if (r < 0) {
+                fail(p, r, r == -EMSGSIZE ? "a message is larger than allowed" : "it does not speak D-Bus");
+                return 0;
+        }
+        ring_fill(&p->in, (size_t)n);
+        return (size_t)n;
+}
+
+static size_t give_bus(struct peer *p) {
+        size_t n = ring_size(&p->in);
+        if (n == 0 || p->pair_fd < 0)
+                return 0;
+        ssize_t w = send(p->pair_fd, p->in.data + p->in.begin, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (w < 0) {
+                if (errno != EAGAIN && errno != EINTR)
+                        ring_consume(&p->in, n); /* the bus is gone; its Disconnected tells */
+                return 0;
+        }
+        ring_consume(&p->in, (size_t)w);
+        return (size_t)w;
+}
+
+static size_t take_from_bus(struct peer *p) {
+        uint8_t *buf;
+        size_t space;
+        if (p->state != PEER_RUNNING || !p->pair_readable)
+                return 0;
+        if (ring_space(&p->out, &buf, &space) < 0) {
+                fail(p, -ENOMEM, "out of memory");
+                return 0;
+        }
+        if (space == 0)
+                return 0;
+        ssize_t n = recv(p->pair_fd, buf, space, MSG_DONTWAIT);
+        p->pair_readable = n == (ssize_t)space;
+        if (n <= 0)
+                return 0;
+        ring_fill(&p->out, (size_t)n);
+        return (size_t)n;
+}
+
+static size_t send_some(struct peer *p) {
+        size_t size = ring_size(&p->out);
+        if (p->state != PEER_RUNNING || size == 0)
+                return 0;
+        ssize_t n = tls_send(p->tls, p->out.data + p->out.begin, MIN(size, RECORD_MAX));
+        if (n < 0) {
+                fail(p, p->tls->end.error, p->tls->end.why);
+                return 0;
+        }
+        ring_consume(&p->out, (size_t)n);
+        return (size_t)n;
+}
+
+static int on_stall_check(sd_event_source *s, uint64_t usec, void *userdata);
+
+/* A full queue with more behind it: the other side does not read. Looks again later, since the loop stops
+ * watching the bus's side while there is no room. */
+static void check_stall(struct peer *p) {
+        uint64_t waiting = 0;
+        if (p->state != PEER_RUNNING || !ring_full(&p->out))
+                return;
+        if (sd_bus_get_n_queued_write(p->bus, &waiting) >= 0 && waiting > QUEUED_MESSAGES_MAX) {
+                fail(p, -ENOBUFS, "stalled: it does not take what is sent to it");
+                return;
+        }
+        if (!p->timer && set_timer(p, STALL_CHECK_USEC, on_stall_check) < 0)
+                fail(p, -ENOMEM, "out of memory");
+}
+
+static void update_events(struct peer *p) {
+        if (p->state == PEER_RUNNING)
+                (void)sd_event_source_set_io_events(p->socket_source,
+                                                    (ring_full(&p->in) ? 0u : EPOLLIN) |
+                                                            (ring_size(&p->out) > 0 ? EPOLLOUT : 0u));
+        if (p->state == PEER_RUNNING || p->state == PEER_DRAINING)
+                (void)sd_event_source_set_io_events(
+                        p->pair_source, (p->state == PEER_DRAINING || ring_full(&p->out) ? 0u : EPOLLIN) |
+                                                (ring_size(&p->in) > 0 ? EPOLLOUT : 0u));
+}
+
+/* One wake-up of either side runs both, until nothing moves or others have waited long enough. */
+static void pump(struct peer *p, bool socket_readable, bool pair_readable) {
+        p->socket_readable |= socket_readable;
+        p->pair_readable |= pair_readable;
+        size_t total = 0, moved;
+        do {
+                moved = receive_some(p) + give_bus(p) + take_from_bus(p) + send_some(p);
+                total += moved;
+        } while (moved > 0 && total < PUMP_BUDGET && p->state == PEER_RUNNING);
+        if (moved > 0 && p->state == PEER_RUNNING)
+                (void)sd_event_source_set_enabled(p->again, SD_EVENT_ONESHOT);
+        check_stall(p);
+        update_events(p);
+}
+
+/* Draining: only towards the bus. */
+static void pump_in(struct peer *p) {
+        while (give_bus(p) > 0)
+                ;
+        if (ring_size(&p->in) == 0)
+                (void)shutdown(p->pair_fd, SHUT_WR);
+        update_events(p);
+}
+
+static int on_stall_check(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct peer *p = userdata;
+        p->timer = source_gone(p->timer);
+        pump(p, false, true);
+        return 0;
+}
+
+static int on_again(sd_event_source *s, void *userdata) {
+        pump(userdata, false, false);
+        return 0;
+}
+
+static int on_pair(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        struct peer *p = userdata;
+        if (p->state == PEER_DRAINING)
+                pump_in(p);
+        else
+                pump(p, false, revents & ~(uint32_t)EPOLLOUT);
+        return 0;
+}
+
+/* ---- the bus
+ * --------------------------------------------------------------------------------------------------------------
+ */
+
+/* The bus has closed, and failed every call that was pending on it. */
+static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct peer *p = userdata;
+        if (p->state < PEER_DRAINING) {
+                set_end(p, -EPROTO, "it does not speak D-Bus");
+                tls_goodbye(p->tls);
+        }
+        finish(p);
+        return 0;
+}
+
+static int make_bus(struct peer *p) {
+        int fds[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+                return -errno;
+        _cleanup_close_ int bus_end = fds[1];
+        p->pair_fd = fds[0];
+        int r;
+        if ((r = sd_bus_new(&p->bus)) < 0 || (r = sd_bus_set_fd(p->bus, bus_end, bus_end)) < 0)
+                return r;
+        p->bus_fd = TAKE_FD(bus_end);
+        if ((r = sd_bus_set_anonymous(p->bus, true)) < 0 || (r = sd_bus_set_trusted(p->bus, true)) < 0 ||
+            (r = sd_bus_negotiate_fds(p->bus, false)) < 0)
+                return r;
+        if (p->options.server) {
+                sd_id128_t id;
+                if ((r = sd_id128_randomize(&id)) < 0 || (r = sd_bus_set_server(p->bus, true, id)) < 0)
+                        return r;
+        }
+        if ((r = sd_bus_start(p->bus)) < 0 ||
+            (r = sd_bus_match_signal(p->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
+                                     "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, p)) < 0 ||
+            (r = sd_bus_attach_event(p->bus, p->event, SD_EVENT_PRIORITY_NORMAL)) < 0)
+                return r;
+        return sd_event_add_io(p->event, &p->pair_source, p->pair_fd, EPOLLIN, on_pair, p);
+}
+
+static void drop_bus(struct peer *p) {
+        if (!p->bus)
+                return;
+        sd_bus_close_unref(p->bus);
+        p->bus = NULL;
+}
+
+/* Identity is known and accepted: makes the bus and shows it to the owner. */
+static int start_running(struct peer *p) {
+        int r = make_bus(p);
+        if (r < 0) {
+                drop_bus(p);
+                linger(p, r, "no resources for the connection");
+                return r;
+        }
+        p->tls->receive_max = 0;
+        p->frames.max = LINK_MESSAGE_MAX;
+        p->state = PEER_RUNNING;
+        r = p->ready(p, p->userdata);
+        if (r < 0 && p->state == PEER_RUNNING) {
+                p->pair_source = source_gone(p->pair_source);
+                drop_bus(p);
+                p->pair_fd = close_fd(p->pair_fd);
+                tls_refuse(p->tls);
+                linger(p, r, "refused");
+                return r;
+        }
+        if (p->state != PEER_RUNNING)
+                return -ECONNABORTED;
+        p->timer = source_gone(p->timer);
+        return 0;
+}
+
+/* ---- becoming known
+ * -------------------------------------------------------------------------------------------------------- */
+
+static void learn_address(struct peer *p) {
+        struct sockaddr_storage ss;
+        socklen_t size = sizeof ss;
+        if (getpeername(p->fd, (struct sockaddr *)&ss, &size) >= 0)
+                (void)addr_from_sockaddr((struct sockaddr *)&ss, &p->address);
+}
+
+static void step_connecting(struct peer *p) {
+        int error = 0;
+        socklen_t size = sizeof error;
+        if (getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+                error = errno;
+        if (error != 0) {
+                const char *why = strerrordesc_np(error);
+                fail(p, -error, why ? why : "cannot connect");
+                return;
+        }
+        learn_address(p);
+        p->state = PEER_HANDSHAKE;
+}
+
+static void step_handshake(struct peer *p) {
+        int r = tls_handshake(p->tls);
+        if (r < 0) {
+                linger(p, p->tls->end.error, p->tls->end.why);
+                return;
+        }
+        (void)sd_event_source_set_io_events(p->socket_source, tls_wants_write(p->tls) ? EPOLLOUT : EPOLLIN);
+        if (r == 0)
+                return;
+        if (!p->options.server) {
+                (void)sd_event_source_set_io_events(p->socket_source, EPOLLIN);
+                p->state = PEER_ACCEPTING;
+                return;
+        }
+        if (tls_is_join(p->tls)) {
+                p->socket_source = source_gone(p->socket_source);
+                p->timer = source_gone(p->timer);
+                p->state = PEER_ENDED;
+                p->join(p, TAKE_PTR(p->tls), TAKE_FD(p->fd), p->userdata); /* may free p */
+                return;
+        }
+        if (start_running(p) < 0)
+                return;
+        /* The first bytes in the queue of a fresh connection always fit. */
+        const uint8_t accepted = ACCEPTED_BYTE;
+        ssize_t n = tls_send(p->tls, &accepted, 1);
+        if (n <= 0)
+                fail(p, -ECONNRESET, n < 0 ? p->tls->end.why : "connection lost");
+        else
+                pump(p, true, true);
+}
+
+static void step_accepting(struct peer *p) {
+        uint8_t b;
+        ssize_t n = tls_receive(p->tls, &b, 1);
+        if (n == 0)
+                return;
+        if (n < 0)
+                fail(p, p->tls->end.error < 0 ? p->tls->end.error : -ECONNRESET, p->tls->end.why);
+        else if (b != ACCEPTED_BYTE)
+                fail(p, -EPROTO, "it does not speak " TLS_LINK);
+        else if (start_running(p) == 0)
+                pump(p, true, true);
+}
+
+static int on_socket(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        struct peer *p = userdata;
+        if (p->state == PEER_CONNECTING)
+                step_connecting(p);
+        switch (p->state) {
+        case PEER_HANDSHAKE:
+                step_handshake(p); /* may free p when it was a join */
+                break;
+        case PEER_ACCEPTING:
+                step_accepting(p);
+                break;
+        case PEER_RUNNING:
+                pump(p, revents & ~(uint32_t)EPOLLOUT, false);
+                break;
+        case PEER_LINGERING:
+                step_lingering(p);
+                break;
+        default:
+                break;
+        }
+        return 0;
+}
+
+static int on_handshake_late(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct peer *p = userdata;
+        fail(p, -ETIMEDOUT, p->state == PEER_CONNECTING ? "no answer" : "the handshake takes too long");
+        return 0;
+}
+
+/* ---- making and ending
+ * ------------------------------------------------------------------------------------------------------ */
+
+static int peer_start(struct peer *p, struct tls_credentials *credentials, enum tls_side side,
+                      uint64_t receive_max) {
+        const struct tls_expect expect = { .role = p->options.expect_role,
+                                           .name = p->expect_name,
+                                           .check = p->options.check,
+                                           .userdata = p->userdata };
+        int r;
+        if ((r = tls_new(credentials, side, p->fd, &expect, &p->tls)) < 0)
+                return r;
+        p->tls->receive_max = receive_max;
+        tcp_set_options(p->fd);
+        if ((r = sd_event_add_io(p->event, &p->socket_source, p->fd, p->options.server ? EPOLLIN : EPOLLOUT,
+                                 on_socket, p)) < 0 ||
+            (r = sd_event_add_defer(p->event, &p->again, on_again, p)) < 0 ||
+            (r = sd_event_source_set_enabled(p->again, SD_EVENT_OFF)) < 0 ||
+            (r = sd_event_add_defer(p->event, &p->finish, on_finish, p)) < 0 ||
+            (r = sd_event_source_set_enabled(p->finish, SD_EVENT_OFF)) < 0)
+                return r;
+        if (p->options.server) {
+                learn_address(p);
+                p->state = PEER_HANDSHAKE;
+        }
+        uint64_t limit = p->options.handshake_usec > 0 ? p->options.handshake_usec : HANDSHAKE_DEFAULT;
+        return set_timer(p, limit, on_handshake_late);
+}
+
+static int peer_new_full(sd_event *event, int fd_in, struct tls_credentials *credentials,
+                         const struct peer_options *options, enum tls_side side, uint64_t receive_max,
+                         peer_join_handler join, peer_ready_handler ready, peer_ended_handler ended,
+                         void *userdata, struct peer **ret) {
+        _cleanup_close_ int fd = fd_in;
+        _cleanup_(peer_free_p) struct peer *p = calloc(1, sizeof *p);
+        if (!p)
+                return -ENOMEM;
+        p->fd = TAKE_FD(fd);
+        p->pair_fd = p->bus_fd = -EBADF;
+        p->event = sd_event_ref(event);
+        p->options = *options;
+        p->join = join;
+        p->ready = ready;
+        p->ended = ended;
+        p->userdata = userdata;
+        p->in.max = IN_RING_MAX;
+        p->out.max = options->queue_max > 0 ? (size_t)options->queue_max : QUEUE_DEFAULT;
+        set_end(p, -ECONNABORTED, "closed");
+        if (options->expect_name && !(p->expect_name = strdup(options->expect_name)))
+                return -ENOMEM;
+        p->options.expect_name = p->expect_name;
+        int r = peer_start(p, credentials, side, receive_max);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+int peer_new(sd_event *event, int fd, struct tls_credentials *credentials, const struct peer_options *options,
+             peer_ready_handler ready, peer_ended_handler ended, void *userdata, struct peer **ret) {
+        return peer_new_full(event, fd, credentials, options, options->server ? TLS_SERVER : TLS_CLIENT, 0,
+                             NULL, ready, ended, userdata, ret);
+}
+
+int peer_new_accepted(sd_event *event, int fd, struct tls_credentials *credentials,
+                      const struct peer_options *options, uint64_t receive_max, peer_join_handler join,
+                      peer_ready_handler ready, peer_ended_handler ended, void *userdata, struct peer **ret) {
+        return peer_new_full(event, fd, credentials, options, join ? TLS_SERVER_BOTH : TLS_SERVER,
+                             receive_max, join, ready, ended, userdata, ret);
+}
+
+void peer_set_owner(struct peer *p, peer_ended_handler ended, void *userdata) {
+        p->ended = ended;
+        p->userdata = userdata;
+}
+
+void peer_free(struct peer *p) {
+        if (!p)
+                return;
+        p->timer = source_gone(p->timer);
+        p->again = source_gone(p->again);
+        p->finish = source_gone(p->finish);
+        p->pair_source = source_gone(p->pair_source);
+        drop_bus(p);
+        tls_free(p->tls);
+        close_socket(p);
+        close_fd(p->pair_fd);
+        ring_done(&p->in);
+        sd_event_unref(p->event);
+        free(p->expect_name);
+        free(p->end_text);
+        free(p);
+}
+
+void peer_close(struct peer *p, const char *why) {
+        if (p->state >= PEER_LINGERING)
+                return;
+        p->end_text = strdup(why);
+        set_end(p, -ECONNABORTED, p->end_text ? p->end_text : "closed");
+        if (p->state == PEER_RUNNING) {
+                /* What was sent before goes out as far as the network takes it; what has come is not handled
+                 * any more. */
+                uint8_t buf[4096];
+                size_t moved = 0;
+                p->pair_readable = true;
+                for (size_t n = 1; n > 0 && moved < PUMP_BUDGET && p->state == PEER_RUNNING; moved += n)
+                        n = take_from_bus(p) + send_some(p);
+                while (recv(p->bus_fd, buf, sizeof buf, MSG_DONTWAIT) > 0)
+                        ;
+                ring_done(&p->in);
+                if (p->state != PEER_RUNNING)
+                        return;
+        }
+        tls_goodbye(p->tls);
+        drain(p);
+}
+
+/* ---- properties
+ * ----------------------------------------------------------------------------------------------------------------
+ */
+
+sd_bus *peer_bus(struct peer *p) {
+        return p->bus;
+}
+
+const char *peer_name(const struct peer *p) {
+        return p->tls && p->tls->verified ? p->tls->name : NULL;
+}
+
+const char *peer_serial(const struct peer *p) {
+        return p->tls && p->tls->verified ? p->tls->serial_hex : NULL;
+}
+
+enum peer_role peer_role(const struct peer *p) {
+        return p->options.expect_role;
+}
+
+void peer_address(const struct peer *p, struct addr *ret) {
+        *ret = p->address;
+}
+
+uint64_t peer_queued(const struct peer *p) {
+        return ring_size(&p->out);
+}

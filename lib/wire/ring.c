@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes lie in one piece, so that a reader never sees a seam; they move down only once at least as many
+ * were consumed as have to be moved, so that every byte is moved at most once on average. */
+#include "lib/wire/ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+
+#define RING_FIRST ((size_t)16 << 10)
+#define RING_KEEP ((size_t)64 << 10)
+
+void ring_done(struct ring *r) {
+        free(r->data);
+        *r = (struct ring){ .max = r->max };
+}
+
+int ring_space(struct ring *r, uint8_t **ret, size_t *ret_size) {
+        if (r->begin > 0 && r->begin >= ring_size(r)) {
+                memmove(r->data, r->data + r->begin, ring_size(r));
+                r->end -= r->begin;
+                r->begin = 0;
+        }
+        if (r->end == r->capacity && !ring_full(r)) {
+                /* Twice max leaves room to go on until the next move. */
+                size_t doubled = MAX(2 * r->capacity, RING_FIRST);
+                size_t bigger = MIN(doubled, 2 * r->max);
+                uint8_t *data = realloc(r->data, bigger);
+                if (!data)
+                        return -ENOMEM;
+                r->data = data;
+                r->capacity = bigger;
+        }
+        *ret = r->data ? r->data + r->end : NULL;
+        *ret_size = ring_full(r) ? 0 : MIN(r->capacity - r->end, r->max - ring_size(r));
+        return 0;
+}
+
+void ring_fill(struct ring *r, size_t n) {
+        r->end += n;
+}
+
+void ring_consume(struct ring *r, size_t n) {
+        r->begin += n;
+        if (r->begin < r->end)
+                return;
+        r->begin = r->end = 0;
+        if (r->capacity > RING_KEEP)
+                ring_done(r);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A spec back into JSON, along the same tables. Invariant: what is written reads back as an equal spec. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "masterd/spec/schema.h"
+#include "masterd/spec/spec.h"
+
+static json_t *write_message(const struct schema *s, void *message);
+
+static void json_unref_p(json_t **v) {
+        json_decref(*v);
+}
+
+/* Whole seconds as a number, anything finer as "1500000us", no limit as "infinity". */
+static json_t *write_duration(uint64_t usec) {
+        char text[32];
+
+        if (usec == USEC_INFINITY)
+                return json_string("infinity");
+        if (usec % USEC_PER_SEC == 0)
+                return json_integer((json_int_t)(usec / USEC_PER_SEC));
+        snprintf(text, sizeof(text), "%" PRIu64 "us", usec);
+        return json_string(text);
+}
+
+static json_t *write_texts(char *const *texts, size_t n) {
+        _cleanup_(json_unref_p) json_t *array = json_array();
+
+        for (size_t i = 0; i < n; i++)
+                if (json_array_append_new(array, json_string(texts[i])) < 0)
+                        return NULL;
+        return TAKE_PTR(array);
+}
+
+static json_t *write_map(char *const *texts, size_t n) {
+        _cleanup_(json_unref_p) json_t *object = json_object();
+
+        for (size_t i = 0; i < n; i++) {
+                const char *equals = strchr(texts[i], '=');
+                _cleanup_free_ char *name = strndup(texts[i], (size_t)(equals - texts[i]));
+                if (!name || json_object_set_new(object, name, json_string(equals + 1)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+static json_t *write_list(const struct key *k, char *items, size_t n) {
+        _cleanup_(json_unref_p) json_t *array = json_array();
+
+        for (size_t i = 0; i < n; i++)
+                if (json_array_append_new(array, write_message(k->message, items + i * k->item_size)) < 0)
+                        return NULL;
+        return TAKE_PTR(array);
+}
+
+/* Nothing to say: a text that is not set, a list without elements, a message without live keys. */
+static bool is_empty(const struct key *k, const void *target, size_t n) {
+        switch (k->type) {
+        case KEY_TEXT:
+                return !*(char *const *)target;
+        case KEY_TEXTS:
+        case KEY_NODES:
+        case KEY_MAP:
+        case KEY_LIST:
+                return n == 0;
+        default:
+                return false;
+        }
+}
+
+static json_t *write_value(const struct key *k, void *target, size_t n) {
+        switch (k->type) {
+        case KEY_BOOL:
+                return json_boolean(*(bool *)target);
+        case KEY_U32:
+                return json_integer(*(uint32_t *)target);
+        case KEY_MILLI: {
+                uint32_t milli = *(uint32_t *)target;
+                return milli % 1000 == 0 ? json_integer(milli / 1000) : json_real(milli / 1000.0);
+        }
+        case KEY_SCALED:
+                return json_integer((json_int_t)(*(uint64_t *)target / k->scale));
+        case KEY_SIZE:
+                return json_integer((json_int_t) * (uint64_t *)target);
+        case KEY_DURATION:
+                return write_duration(*(uint64_t *)target);
+        case KEY_ENUM:
+                return json_string(k->names[*(uint32_t *)target]);
+        case KEY_TEXT:
+                return json_string(*(char **)target);
+        case KEY_TEXTS:
+        case KEY_NODES:
+                return write_texts(*(char ***)target, n);
+        case KEY_MAP:
+                return write_map(*(char ***)target, n);
+        case KEY_MESSAGE:
+                return write_message(k->message, target);
+        case KEY_LIST:
+                return write_list(k, *(char **)target, n);
+        case KEY_NUMBER:
+                break;
+        }
+        return NULL;
+}
+
+static json_t *write_message(const struct schema *s, void *message) {
+        _cleanup_(json_unref_p) json_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; i < s->n; i++) {
+                const struct key *k = &s->keys[i];
+                void *target = key_target(k, message);
+                size_t n = k->count > 0 ? *(size_t *)((char *)message + k->count) : 0;
+                json_t *v;
+
+                if (!target || k->status != STATUS_LIVE || k->unwritten || is_empty(k, target, n))
+                        continue;
+                if (k->choosing && *(uint32_t *)((char *)message + k->choice_at) != k->choice)
+                        continue;
+                if (k->written && !k->written(message))
+                        continue;
+                v = write_value(k, target, n);
+                if (!v)
+                        return NULL;
+                if (k->type == KEY_MESSAGE && !k->choosing && json_object_size(v) == 0)
+                        json_decref(v);
+                else if (json_object_set_new(object, k->name, v) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+int spec_effective(const struct job_spec *s, char **ret_json) {
+        /* The tables' targets are not const; nothing is written through them here. */
+        _cleanup_(json_unref_p) json_t *object = write_message(&job_schema, (void *)s);
+        char *text;
+
+        if (!object)
+                return -ENOMEM;
+        text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+        if (!text)
+                return -ENOMEM;
+        *ret_json = text;
+        return 0;
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The schema of a job: upstream's keys under upstream's names, and ours. docs/man/primus-job.5.scd describes
+ * the same keys; tests/unit/spec/test-schema.c compares the two. */
+#include "masterd/spec/schema.h"
+
+#include "masterd/spec/names.h"
+#include "masterd/spec/spec.h"
+#include "masterd/spec/valid.h"
+
+#define SCHEMA(table)                                                                                        \
+        { .keys = table, .n = ELEMENTSOF(table) }
+#define AT(type, member) .offset = offsetof(struct type, member)
+#define LIST_AT(type, member, counter)                                                                       \
+        .offset = offsetof(struct type, member), .count = offsetof(struct type, counter)
+#define RANGE(a, b) .min = (a), .max = (b)
+#define WORDS(table) .names = (table), .max = ELEMENTSOF(table) - 1
+#define CHOOSES(number, type, member, value)                                                                 \
+        .group = (number), .choosing = true, .choice_at = offsetof(struct type, member), .choice = (value)
+#define CHECKED(n, t, ...)                                                                                   \
+        { .name = (n), .type = (t), .status = STATUS_QUIET, .offset = NO_TARGET, __VA_ARGS__ }
+#define WARNED(n, t, why, ...)                                                                               \
+        { .name = (n), .type = (t), .status = STATUS_WARN, .hint = (why), .offset = NO_TARGET, __VA_ARGS__ }
+#define SLIP(n, t, why, ...)                                                                                 \
+        { .name = (n), .type = (t), .status = STATUS_SLIP, .hint = (why), .offset = NO_TARGET, __VA_ARGS__ }
+#define UNBUILT(n, t, why, ...)                                                                              \
+        {                                                                                                    \
+                .name = (n), .type = (t), .status = STATUS_UNBUILT, .hint = (why), .offset = NO_TARGET,      \
+                __VA_ARGS__                                                                                  \
+        }
+
+#define DEAD "has no effect, here or upstream; remove it"
+#define JVM "has no effect: there is no JVM beside the command; remove it"
+#define NO_MASTER "has no effect: a job has no application master of its own; remove it"
+#define TEXT_RANGE RANGE(0, SPEC_STRING_MAX)
+#define DURATION_MAX (UINT64_C(3650) * 86400 * 1000000)
+
+/* ---- failover ---- */
+static const struct key common_failover_keys[] = {
+        { "restartType", KEY_ENUM, AT(failover_spec, restart_type), WORDS(restart_type_names) },
+        { "maxFailureTimes", KEY_U32, AT(failover_spec, max_failure_times), RANGE(1, SPEC_FAILURES_MAX),
+          .preset = 1, .zero_is_preset = true },
+        { "maxFailurePolicy", KEY_ENUM, AT(failover_spec, max_failure_policy), WORDS(failure_policy_names) },
+        WARNED("maxGlobalRoleFailureTimes", KEY_NUMBER, DEAD),
+};
+static const struct schema common_failover_schema = SCHEMA(common_failover_keys);
+
+/* Some examples write commonFailoverPolicy.commonFailover{}, which is one level too many. */
+static const struct key common_policy_keys[] = {
+        { "restartType", KEY_ENUM, AT(failover_spec, restart_type), WORDS(restart_type_names) },
+        { "maxFailureTimes", KEY_U32, AT(failover_spec, max_failure_times), RANGE(1, SPEC_FAILURES_MAX),
+          .preset = 1, .zero_is_preset = true },
+        { "maxFailurePolicy", KEY_ENUM, AT(failover_spec, max_failure_policy), WORDS(failure_policy_names) },
+        WARNED("maxGlobalRoleFailureTimes", KEY_NUMBER, DEAD),
+        { "commonFailover", KEY_MESSAGE, STATUS_SLIP,
+          "taken as if its keys stood in commonFailoverPolicy, which is where they belong", .offset = 0,
+          .message = &common_failover_schema },
+};
+static const struct schema common_policy_schema = SCHEMA(common_policy_keys);
+
+static const struct key hybrid_policy_keys[] = {
+        { "commonFailover", KEY_MESSAGE, .offset = 0, .message = &common_failover_schema },
+};
+static const struct schema hybrid_policy_schema = SCHEMA(hybrid_policy_keys);
+
+static const struct key failover_keys[] = {
+        { "commonFailoverPolicy", KEY_MESSAGE, .offset = 0, .message = &common_policy_schema,
+          CHOOSES(1, failover_spec, form, FAILOVER_COMMON) },
+        { "hybridDeploymentFailoverPolicy", KEY_MESSAGE, .offset = 0, .message = &hybrid_policy_schema,
+          CHOOSES(1, failover_spec, form, FAILOVER_HYBRID) },
+};
+static const struct schema failover_schema = SCHEMA(failover_keys);
+
+/* ---- role ---- */
+static const struct key schedule_strategy_keys[] = {
+        { "maxReplicasPerNode", KEY_U32, AT(role_spec, max_per_node), RANGE(0, SPEC_EXECUTORS_MAX),
+          .group = 1 },
+        { "replicasPerNode", KEY_U32, AT(role_spec, per_node), RANGE(0, SPEC_EXECUTORS_MAX), .group = 1 },
+        { "roleCategory", KEY_ENUM, AT(role_spec, category), WORDS(role_category_names) },
+        UNBUILT("executorDelayStartSeconds", KEY_NUMBER,
+                "a delayed start of executors is not built yet; remove it"),
+        UNBUILT("elasticResource", KEY_MESSAGE,
+                "more memory after an out-of-memory end is not built yet; remove it and raise memoryMb",
+                .message = &empty_schema),
+};
+static const struct schema schedule_strategy_schema = SCHEMA(schedule_strategy_keys);
+
+static bool role_uses_argv(const void *target) {
+        const struct role_spec *r = target;
+        return !r->command;
+}
+
+static bool role_has_placement(const void *target) {
+        const struct role_spec *r = target;
+        return r->max_per_node > 0 || r->per_node > 0 || r->category != ROLE_CATEGORY_UNKNOWN;
+}
+
+static const struct key role_keys[] = {
+        { "roleName", KEY_TEXT, AT(role_spec, name), RANGE(1, 32), .required = true,
+          .valid = valid_role_name },
+        { "num", KEY_U32, AT(role_spec, num), RANGE(1, SPEC_EXECUTORS_MAX), .preset = 1 },
+        { "minNum", KEY_U32, AT(role_spec, min_num), RANGE(1, SPEC_EXECUTORS_MAX), .preset = 0,
+          .zero_is_preset = true },
+        { "vcores", KEY_MILLI, AT(role_spec, cpu_milli), RANGE(0, SPEC_VCORES_MAX), .preset = 1000 },
+        { "memoryMb", KEY_SCALED, AT(role_spec, memory), RANGE(0, SPEC_MEMORY_MB_MAX), .scale = 1 << 20,
+          .preset = 1 << 30 },
+        { "gpuNum", KEY_U32, AT(role_spec, gpus), RANGE(0, SPEC_GPUS_MAX) },
+        { "portNum", KEY_U32, AT(role_spec, ports), RANGE(1, SPEC_PORTS_MAX), .preset = 1,
+          .zero_is_preset = true },
+        { "command", KEY_TEXT, AT(role_spec, command), RANGE(1, SPEC_STRING_MAX), .group = 1 },
+        { "argv", KEY_TEXTS, LIST_AT(role_spec, argv, n_argv), RANGE(1, SPEC_ARGV_MAX), .group = 1,
+          .written = role_uses_argv },
+        { "env", KEY_MAP, LIST_AT(role_spec, env, n_env), RANGE(0, SPEC_ENV_MAX), .valid = valid_env_name },
+        { "nodes", KEY_NODES, LIST_AT(role_spec, nodes, n_nodes), RANGE(0, SPEC_NODES_MAX) },
+        { "inputPolicy", KEY_ENUM, AT(role_spec, input_policy), WORDS(input_policy_names) },
+        { "successPercent", KEY_U32, AT(role_spec, success_percent), RANGE(0, 100), .preset = 100 },
+        { "failover", KEY_MESSAGE, AT(role_spec, failover), .message = &failover_schema },
+        { "scheduleStrategy", KEY_MESSAGE, .offset = 0, .message = &schedule_strategy_schema,
+          .written = role_has_placement },
+        { "timeLimit", KEY_DURATION, AT(role_spec, time_limit_usec), RANGE(1, DURATION_MAX),
+          .preset = UINT64_MAX },
+        WARNED("jvmMemoryMb", KEY_NUMBER, JVM " (memoryMb is all the command's)"),
+        WARNED("javaOpts", KEY_TEXT, JVM),
+        UNBUILT("useTfDataService", KEY_BOOL,
+                "a tf.data service beside the executors is not built yet; set it to false"),
+        WARNED("pluginConfig", KEY_MESSAGE, "has no effect: plugins are Java classes; remove it",
+               .message = &plugin_config_schema),
+        WARNED("roleScheduler", KEY_MESSAGE, "has no effect: it is for YARN; use scheduler.schedulePolicy",
+               .message = &yarn_scheduler_schema),
+        WARNED("attribute", KEY_MESSAGE, DEAD, .message = &attribute_schema),
+        WARNED("gpuSoftConstraint", KEY_BOOL, DEAD),
+        WARNED("localRestartTimes", KEY_NUMBER, DEAD " (failover says how often an executor is restarted)"),
+        WARNED("isEvaluation", KEY_BOOL, DEAD " (successPercent: 0 makes a role optional)"),
+};
+static const struct schema role_schema = SCHEMA(role_keys);
+
+/* ---- scheduler ---- */
+static const struct key timeout_policy_keys[] = {
+        CHECKED("roleName", KEY_TEXT, .max = SPEC_STRING_MAX),
+        CHECKED("schedulePercent", KEY_NUMBER),
+        CHECKED("timeoutSecond", KEY_NUMBER),
+};
+static const struct schema timeout_policy_schema = SCHEMA(timeout_policy_keys);
+static const struct key gang_policy_keys[] = {
+        WARNED("timeoutPolicy", KEY_MESSAGE, DEAD, .message = &timeout_policy_schema),
+};
+static const struct schema gang_policy_schema = SCHEMA(gang_policy_keys);
+static const struct key dynamic_policy_keys[] = {
+        WARNED("timeoutPolicy", KEY_LIST, DEAD, .max = SPEC_ROLES_MAX, .message = &timeout_policy_schema),
+};
+static const struct schema dynamic_policy_schema = SCHEMA(dynamic_policy_keys);
+
+static const struct key role_policy_keys[] = {
+        { "roleName", KEY_TEXT, AT(order_spec, role), RANGE(1, 32), .required = true },
+        { "scheduleType", KEY_ENUM, AT(order_spec, schedule_type), WORDS(schedule_type_names) },
+};
+static const struct schema role_policy_schema = SCHEMA(role_policy_keys);
+static const struct key order_policy_keys[] = {
+        { "rolePolicy", KEY_LIST, LIST_AT(job_spec, order, n_order), RANGE(1, SPEC_ROLES_MAX),
+          .required = true, .message = &role_policy_schema, .item_size = sizeof(struct order_spec) },
+};
+static const struct schema order_policy_schema = SCHEMA(order_policy_keys);
+
+static const struct key schedule_policy_keys[] = {
+        { "gangPolicy", KEY_MESSAGE, .offset = 0, .message = &gang_policy_schema,
+          CHOOSES(1, job_spec, schedule_policy, SCHEDULE_POLICY_GANG) },
+        { "dynamicPolicy", KEY_MESSAGE, .offset = 0, .message = &dynamic_policy_schema,
+          CHOOSES(1, job_spec, schedule_policy, SCHEDULE_POLICY_DYNAMIC) },
+        { "orderPolicy", KEY_MESSAGE, .offset = 0, .message = &order_policy_schema,
+          CHOOSES(1, job_spec, schedule_policy, SCHEDULE_POLICY_ORDER) },
+};
+static const struct schema schedule_policy_schema = SCHEMA(schedule_policy_keys);
+
+static const struct key scheduler_keys[] = {
+        { "schedulePolicy", KEY_MESSAGE, .offset = 0, .message = &schedule_policy_schema },
+        UNBUILT("command", KEY_TEXT,
+                "a master program in the place of roles is not supported; make it a role and use "
+                "orderPolicy"),
+        WARNED("vcores", KEY_NUMBER, NO_MASTER),
+        WARNED("memoryMb", KEY_NUMBER, NO_MASTER),
+        WARNED("jvmMemoryMb", KEY_NUMBER, NO_MASTER),
+        WARNED("gpuNum", KEY_NUMBER, NO_MASTER),
+        WARNED("javaOpts", KEY_TEXT, NO_MASTER),
+        WARNED("env", KEY_MAP, NO_MASTER " (the job's env is for all executors)"),
+        WARNED("registerRetryTimes", KEY_NUMBER, "has no effect: executors do not register; remove it"),
+        WARNED("heartbeatIntervalMs", KEY_NUMBER,
+               "has no effect: the cluster watches its hosts; see onPartition"),
+        WARNED("maxMissedHeartbeat", KEY_NUMBER,
+               "has no effect: the cluster watches its hosts; see onPartition"),
+        WARNED("maxAllocationNumEachRound", KEY_NUMBER, "has no effect: it is for YARN; remove it"),
+        WARNED("enableUpdateResource", KEY_BOOL, "has no effect: it is for YARN; remove it"),
+        WARNED("networkConfig", KEY_MESSAGE, "has no effect: executors use their hosts' addresses; remove it",
+               .message = &network_config_schema),
+        WARNED("attribute", KEY_MESSAGE, DEAD, .message = &attribute_schema),
+        WARNED("yarnScheduler", KEY_MESSAGE, DEAD, .message = &yarn_scheduler_schema),
+        WARNED("amScheduler", KEY_MESSAGE, DEAD, .message = &yarn_scheduler_schema),
+};
+static const struct schema scheduler_schema = SCHEMA(scheduler_keys);
+
+/* ---- data ---- */
+static const struct key file_source_keys[] = {
+        { "pathPattern", KEY_TEXT, AT(input_spec, path_pattern), RANGE(1, SPEC_PATH_MAX), .required = true,
+          .valid = valid_data_path },
+        { "namePattern", KEY_TEXT, AT(input_spec, name_pattern), RANGE(1, 255), .preset_text = "*",
+          .valid = valid_name_pattern },
+        { "textInput", KEY_MESSAGE, .offset = 0, .message = &empty_schema,
+          CHOOSES(1, input_spec, format, INPUT_FORMAT_TEXT) },
+        { "rawInput", KEY_MESSAGE, .offset = 0, .message = &empty_schema,
+          CHOOSES(1, input_spec, format, INPUT_FORMAT_RAW) },
+        UNBUILT("customizedInput", KEY_MESSAGE,
+                "readers in Java classes are not supported; use textInput or rawInput and read the format in "
+                "the command",
+                .message = &empty_schema, .group = 1),
+        UNBUILT("successMarkerPatterns", KEY_TEXTS,
+                "waiting for success markers is not built yet; remove it and submit when the files are "
+                "complete"),
+        UNBUILT("timeRange", KEY_MESSAGE, "time ranges are not built yet; list the directories as inputs",
+                .message = &empty_schema),
+        UNBUILT("rewindSkipNum", KEY_NUMBER, "skipping records is not built yet; remove it"),
+};
+static const struct schema file_source_schema = SCHEMA(file_source_keys);
+
+static const struct key input_keys[] = {
+        { "name", KEY_TEXT, AT(input_spec, name), RANGE(1, SPEC_NAME_MAX), .valid = valid_label },
+        { "spec", KEY_MESSAGE, .offset = 0, .message = &file_source_schema, .required = true },
+};
+static const struct schema input_schema = SCHEMA(input_keys);
+
+static const struct key stop_policy_keys[] = {
+        { "taskSuccessPercent", KEY_MILLI, AT(job_spec, task_success_milli), RANGE(0, 100), .preset = 100000,
+          .zero_is_preset = true },
+        { "taskFailedPercent", KEY_MILLI, AT(job_spec, task_failed_milli), RANGE(0, 100), .preset = 50000,
+          .zero_is_preset = true },
+};
+static const struct schema stop_policy_schema = SCHEMA(stop_policy_keys);
+
+static const struct key file_config_keys[] = {
+        { "inputs", KEY_LIST, LIST_AT(job_spec, inputs, n_inputs), RANGE(1, SPEC_INPUTS_MAX),
+          .required = true, .message = &input_schema, .item_size = sizeof(struct input_spec) },
+        { "stopPolicy", KEY_MESSAGE, .offset = 0, .message = &stop_policy_schema },
+        UNBUILT("sampleRate", KEY_NUMBER, "sampling is not built yet; remove it"),
+};
+static const struct schema file_config_schema = SCHEMA(file_config_keys);
+
+static const struct key hdfs_preserve_keys[] = {
+        UNBUILT("stagingDir", KEY_TEXT,
+                "going on from another job's progress is not built yet; remove it (within a job progress is "
+                "always kept)"),
+};
+static const struct schema hdfs_preserve_schema = SCHEMA(hdfs_preserve_keys);
+static const struct key work_preserve_keys[] = {
+        CHECKED("dumpIntervalSec", KEY_NUMBER),
+        CHECKED("hdfsConfig", KEY_MESSAGE, .message = &hdfs_preserve_schema),
+        SLIP("dumpIntervalSecs", KEY_NUMBER, "upstream's key is dumpIntervalSec"),
+};
+static const struct schema work_preserve_schema = SCHEMA(work_preserve_keys);
+
+#define FEED "has no effect: data goes through a pipe of input.pipeSize bytes; remove it"
+static const struct key input_manager_keys[] = {
+        { "fileConfig", KEY_MESSAGE, .offset = 0, .message = &file_config_schema,
+          CHOOSES(1, job_spec, input_kind, INPUT_KIND_FILE) },
+        UNBUILT("kafkaConfig", KEY_MESSAGE, "Kafka sources are not built yet; use fileConfig",
+                .message = &empty_schema, .group = 1),
+        WARNED("workPreserve", KEY_MESSAGE, "has no effect: progress is always kept; remove it",
+               .message = &work_preserve_schema),
+        { "gracefulShutdown", KEY_BOOL, AT(job_spec, graceful_shutdown) },
+        { "gracefulShutdownTimeWaitSec", KEY_SCALED, AT(job_spec, graceful_wait_usec), RANGE(1, 365 * 86400),
+          .scale = 1000000, .preset = UINT64_C(1800) * 1000000, .zero_is_preset = true },
+        { "maxTaskNumPerWorker", KEY_U32, AT(job_spec, max_tasks_per_worker), RANGE(1, 1024), .preset = 1,
+          .zero_is_preset = true },
+        { "maxTaskAttempts", KEY_U32, AT(job_spec, max_task_attempts), RANGE(1, 1000), .preset = 2,
+          .zero_is_preset = true },
+        WARNED("messageBufferSize", KEY_NUMBER, FEED),
+        WARNED("messageBufferForceFlush", KEY_BOOL, FEED),
+        WARNED("socketSendBufferSize", KEY_NUMBER, FEED),
+        WARNED("maxAllowedIoException", KEY_NUMBER,
+               "has no effect: a read error fails the task; see maxTaskAttempts"),
+        WARNED("numBuildTaskThreads", KEY_NUMBER,
+               "has no effect: files are listed by one process; remove it"),
+        UNBUILT("maxNumWorkerFeederClients", KEY_NUMBER,
+                "data over TCP is not supported; read it from stdin"),
+};
+static const struct schema input_manager_schema = SCHEMA(input_manager_keys);
+
+static const struct key input_extension_keys[] = {
+        { "mode", KEY_ENUM, AT(job_spec, input_mode), WORDS(input_mode_names) },
+        { "ack", KEY_ENUM, AT(job_spec, input_ack), WORDS(input_ack_names) },
+        { "pipeSize", KEY_SIZE, AT(job_spec, pipe_size), RANGE(SPEC_PIPE_MIN, SPEC_PIPE_MAX),
+          .preset = 1 << 20 },
+};
+static const struct schema input_extension_schema = SCHEMA(input_extension_keys);
+
+static bool job_has_data(const void *target) {
+        const struct job_spec *s = target;
+        return s->input_kind != INPUT_KIND_NONE;
+}
+
+/* ---- job ---- */
+static const struct key blacklist_keys[] = {
+        UNBUILT("enabled", KEY_BOOL,
+                "keeping a job off hosts where it failed is not built yet; set it to false"),
+        CHECKED("maxFailedTaskPerContainer", KEY_NUMBER),
+        CHECKED("maxFailedContainerPerNode", KEY_NUMBER),
+        CHECKED("blacklistTimeoutMillis", KEY_NUMBER),
+        CHECKED("maxBlacklistContainer", KEY_NUMBER),
+        CHECKED("maxBlacklistNode", KEY_NUMBER),
+};
+static const struct schema blacklist_schema = SCHEMA(blacklist_keys);
+
+static const struct key progress_manager_keys[] = {
+        CHECKED("type", KEY_ENUM, WORDS(progress_manager_names)),
+        UNBUILT("rewindAllowed", KEY_BOOL, "going back in the data is not built yet; set it to false"),
+};
+static const struct schema progress_manager_schema = SCHEMA(progress_manager_keys);
+
+static const struct key backoff_keys[] = {
+        { "initial", KEY_DURATION, AT(backoff_spec, initial_usec), RANGE(0, DURATION_MAX),
+          .preset = 1000000 },
+        { "max", KEY_DURATION, AT(backoff_spec, max_usec), RANGE(0, DURATION_MAX), .preset = 60000000 },
+};
+static const struct schema backoff_schema = SCHEMA(backoff_keys);
+
+static const struct key job_keys[] = {
+        { "name", KEY_TEXT, AT(job_spec, name), RANGE(1, SPEC_NAME_MAX), .preset_text = "job",
+          .valid = valid_label },
+        { "queue", KEY_TEXT, AT(job_spec, queue), RANGE(1, SPEC_NAME_MAX), .preset_text = "default",
+          .valid = valid_label },
+        { "files", KEY_TEXTS, LIST_AT(job_spec, files, n_files), RANGE(0, SPEC_FILES_MAX),
+          .valid = valid_file },
+        { "env", KEY_MAP, LIST_AT(job_spec, env, n_env), RANGE(0, SPEC_ENV_MAX), .valid = valid_env_name },
+        { "maxAppAttempts", KEY_U32, AT(job_spec, max_app_attempts), RANGE(1, 1000), .preset = 1,
+          .zero_is_preset = true },
+        { "gracefulShutdownTimeoutMin", KEY_SCALED, AT(job_spec, stop_grace_usec), RANGE(1, 7 * 1440),
+          .scale = 60000000, .preset = UINT64_C(10000000), .zero_is_preset = true, .unwritten = true,
+          .group = 1 },
+        { "stopGrace", KEY_DURATION, AT(job_spec, stop_grace_usec), RANGE(0, UINT64_C(7) * 86400 * 1000000),
+          .preset = UINT64_C(10000000), .group = 1 },
+        { "scheduler", KEY_MESSAGE, .offset = 0, .message = &scheduler_schema },
+        { "role", KEY_LIST, LIST_AT(job_spec, roles, n_roles), RANGE(1, SPEC_ROLES_MAX), .required = true,
+          .hint = "a job has at least one role, such as {\"roleName\": \"worker\", \"command\": \"...\"}",
+          .message = &role_schema, .item_size = sizeof(struct role_spec) },
+        { "inputManager", KEY_MESSAGE, .offset = 0, .message = &input_manager_schema,
+          .written = job_has_data },
+        { "input", KEY_MESSAGE, .offset = 0, .message = &input_extension_schema, .written = job_has_data },
+        { "cwd", KEY_TEXT, AT(job_spec, cwd), RANGE(1, SPEC_PATH_MAX), .valid = valid_directory },
+        { "output", KEY_TEXT, AT(job_spec, output), RANGE(1, SPEC_PATH_MAX), .valid = valid_output },
+        { "nodes", KEY_NODES, LIST_AT(job_spec, nodes, n_nodes), RANGE(0, SPEC_NODES_MAX) },
+        { "onPartition", KEY_ENUM, AT(job_spec, on_partition), WORDS(on_partition_names) },
+        { "gpuVisibility", KEY_ENUM, AT(job_spec, gpu_visibility), WORDS(gpu_visibility_names) },
+        { "newPrivileges", KEY_BOOL, AT(job_spec, new_privileges) },
+        { "timeLimit", KEY_DURATION, AT(job_spec, time_limit_usec), RANGE(1, DURATION_MAX),
+          .preset = UINT64_MAX },
+        { "failureWindow", KEY_DURATION, AT(job_spec, failure_window_usec), RANGE(1, DURATION_MAX),
+          .preset = UINT64_MAX },
+        { "backoff", KEY_MESSAGE, AT(job_spec, backoff), .message = &backoff_schema },
+        CHECKED("blacklistConfig", KEY_MESSAGE, .message = &blacklist_schema),
+        CHECKED("progressManagerConf", KEY_MESSAGE, .message = &progress_manager_schema),
+        SLIP("progressManagerType", KEY_ENUM,
+             "has no effect: upstream's key is progressManagerConf.type; write that, or nothing (progress "
+             "follows the data)",
+             WORDS(progress_manager_names)),
+        SLIP("portRange", KEY_MESSAGE,
+             "has no effect: upstream's key is runtimeConf.yarnCommunityConf.portRange; ports come from the "
+             "hosts' range",
+             .message = &port_range_schema),
+        SLIP("yarnConf", KEY_MAP,
+             "has no effect: upstream's key is runtimeConf.yarnCommunityConf.hadoopConf; remove it"),
+        WARNED("stagingDir", KEY_TEXT, "has no effect: the cluster keeps its own state; remove it"),
+        WARNED("historyHdfsBase", KEY_TEXT, "has no effect: the cluster keeps its own history; remove it"),
+        WARNED("runtimeConf", KEY_MESSAGE,
+               "has no effect: it is for Kubernetes, YARN, Hadoop and the JVM; remove it",
+               .message = &runtime_schema),
+        WARNED("snapshotCopyThreadsCnt", KEY_NUMBER, "has no effect; remove it"),
+        WARNED("sleepBeforeExitMs", KEY_NUMBER,
+               "has no effect: what a job left stays readable after its end; remove it"),
+        WARNED("setupPortRetryMaxTimes", KEY_NUMBER,
+               "has no effect: ports are granted, not tried; see role.portNum"),
+        WARNED("amAllocationTimeoutMin", KEY_NUMBER, DEAD),
+        WARNED("apiServerConf", KEY_MESSAGE, "has no effect: the cluster keeps its own state; remove it",
+               .message = &api_server_schema),
+        WARNED("eventLogConfig", KEY_MESSAGE, "has no effect: see \"primusctl events\"; remove it",
+               .message = &event_log_schema),
+        WARNED("statusEventLogConf", KEY_MESSAGE, DEAD, .message = &status_event_log_schema),
+        WARNED("timelineConfig", KEY_MESSAGE, DEAD, .message = &timeline_schema),
+};
+const struct schema job_schema = SCHEMA(job_keys);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "masterd/spec/valid.h"
+
+#include <string.h>
+
+#include "lib/base/parse.h"
+
+/* Says why when the rule does not hold. */
+static bool rule(bool holds, const char *why, const char **ret_why) {
+        if (!holds)
+                *ret_why = why;
+        return holds;
+}
+
+static bool has_control(const char *s) {
+        for (; *s; s++)
+                if ((unsigned char)*s < ' ' || *s == 0x7f)
+                        return true;
+        return false;
+}
+
+bool valid_role_name(const char *s, const char **ret_why) {
+        return rule(role_name_valid(s),
+                    "must be 1 to 32 letters, digits and '_', not beginning with a digit (it becomes part of "
+                    "unit and "
+                    "variable names)",
+                    ret_why);
+}
+
+bool valid_env_name(const char *s, const char **ret_why) {
+        return rule(env_name_valid(s), "must be letters, digits and '_', not beginning with a digit",
+                    ret_why);
+}
+
+bool valid_label(const char *s, const char **ret_why) {
+        return rule(!has_control(s) && !strchr(s, '/'), "must not have '/' or control characters", ret_why);
+}
+
+bool valid_file(const char *s, const char **ret_why) {
+        return rule(*s && strlen(s) <= 4095, "must be a path of 1 to 4095 bytes", ret_why) &&
+               rule(!strstr(s, "://"), "must be a local file or directory: URLs are not fetched", ret_why);
+}
+
+bool valid_directory(const char *s, const char **ret_why) {
+        return rule(*s == '/', "must be an absolute path, which every host has", ret_why);
+}
+
+bool valid_output(const char *s, const char **ret_why) {
+        for (const char *p = strchr(s, '%'); p; p = strchr(p + 2, '%'))
+                if (!p[1] || !strchr("jrian%", p[1]))
+                        return rule(false, "must have only j, r, i, a, n or % behind each '%'", ret_why);
+        return true;
+}
+
+bool valid_data_path(const char *s, const char **ret_why) {
+        return rule(!strstr(s, "://"), "must be a path on the hosts: other storage is not built yet",
+                    ret_why) &&
+               rule(*s == '/', "must be an absolute path, which every host has", ret_why) &&
+               rule(!strstr(s, "{{"),
+                    "must not have date patterns ({{YYYY}}): they are not built yet; list the directories as "
+                    "inputs",
+                    ret_why);
+}
+
+bool valid_name_pattern(const char *s, const char **ret_why) {
+        return rule(!strchr(s, '/'), "must be a pattern of file names, without '/'", ret_why) &&
+               rule(!strstr(s, "{{"), "must not have date patterns ({{YYYY}}): they are not built yet",
+                    ret_why);
+}

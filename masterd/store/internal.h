@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the store share. Two threads: the loop's, which queues items and delivers their outcomes,
+ * and the store's, which owns the database once it runs. An item belongs to the loop until it is queued, to
+ * the thread until it is done, and to the loop again. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "masterd/store/sqlite.h"
+#include "masterd/store/table.h"
+
+/* One record to write; the copy of the record and of what it points to lie behind it. */
+struct op {
+        struct op *next;
+        enum op_kind kind;
+        size_t size; /* of all of it */
+        _Alignas(max_align_t) unsigned char record[];
+};
+
+enum item_kind {
+        ITEM_BATCH,
+        ITEM_QUERY_JOBS,
+        ITEM_QUERY_EXECUTORS,
+        ITEM_QUERY_EVENTS,
+};
+
+/* What a query asks. */
+struct query {
+        const char *sql;
+        int64_t parameters[6];
+        int n_parameters;
+        bool bodies; /* of jobs */
+        union {
+                store_jobs_t jobs;
+                store_executors_t executors;
+                store_events_t events;
+        } callback;
+        void *rows; /* array of the records */
+        size_t n, allocated;
+        struct extra *extras; /* what they point to */
+        size_t bytes;
+};
+
+/* A batch or a query. */
+struct item {
+        struct item *next;
+        enum item_kind kind;
+        int error;
+        void *userdata;
+        size_t bytes;
+        uint32_t records;
+        /* ITEM_BATCH */
+        struct op *first, *last;
+        store_effect effect;
+        /* ITEM_QUERY_... */
+        struct query query;
+};
+
+struct item_list {
+        struct item *first, *last;
+};
+
+struct store {
+        sqlite3 *db;
+        sqlite3_stmt *statements[_OP_MAX][OP_STATEMENTS_MAX];
+        struct store_limits limits;
+
+        /* the loop's */
+        sd_event_source *source;
+        struct item *open; /* the batch being put together */
+        int open_error;
+        struct item_list ready; /* outcomes to deliver */
+        size_t queue_bytes;     /* in items that were not delivered */
+        uint32_t queue_records;
+        uint32_t last_job, last_job_put;
+        bool running, closing;
+
+        /* the thread's */
+        int failed;    /* the error after which nothing is written any more */
+        int wal_pages; /* not yet in the database file */
+
+        /* both */
+        pthread_t thread;
+        pthread_mutex_t lock;
+        pthread_cond_t work; /* queue or stop changed */
+        struct item_list queue, done;
+        bool stop;
+        uint64_t transactions, records, commit_usec_max;
+        int event_fd;
+        atomic_int trouble;
+};
+
+void item_list_append(struct item_list *l, struct item_list *more); /* and empties more */
+void item_free(struct item *i);
+
+/* Hands an item to the thread, which is started if need be; frees it on error. Counts it against the limits.
+ */
+int store_enqueue(struct store *s, struct item *i);
+
+/* The thread (writer.c). */
+void *writer_main(void *store);
+
+/* Reads what a query asks into it (query.c). 0 or negative errno. */
+int query_run(struct store *s, enum item_kind kind, struct query *q);
+void query_done(enum item_kind kind, struct query *q);
+void query_deliver(struct item *i);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What masterd reads back when it starts, in the loop's thread before the other one runs. */
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "masterd/store/internal.h"
+
+#define OF_ACTIVE " WHERE job IN (SELECT number FROM job WHERE ended = 0)"
+
+struct load {
+        int (*row)(sqlite3_stmt *statement, const struct load *l);
+        union {
+                store_load_job_t job;
+                store_load_executor_t executor;
+                store_load_node_t node;
+                store_load_token_t token;
+                store_load_revoked_t revoked;
+                store_load_source_t source;
+                store_load_task_t task;
+                store_load_secret_t secret;
+        } callback;
+        void *userdata;
+};
+
+static int load(struct store *s, const char *sql, const struct load *l) {
+        sqlite3_stmt *statement = NULL;
+        int r;
+
+        if (s->running)
+                return -EBUSY;
+        r = sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL);
+        if (r != SQLITE_OK)
+                r = sqlite_error(s->db, r);
+        else
+                do {
+                        r = sqlite3_step(statement);
+                        r = r == SQLITE_ROW    ? l->row(statement, l)
+                            : r == SQLITE_DONE ? 1
+                                               : sqlite_error(s->db, r);
+                } while (r == 0);
+        (void)sqlite3_finalize(statement);
+        return MIN(r, 0);
+}
+
+static int row_job(sqlite3_stmt *statement, const struct load *l) {
+        struct job_record job = {};
+        struct job_body_record body = {};
+        int column = 0, r = fields_read(job_fields, &job, statement, &column);
+
+        if (r < 0)
+                return r;
+        job.last_event = (uint64_t)sqlite3_column_int64(statement, column++);
+        r = fields_read(body_fields, &body, statement, &column);
+        if (r < 0)
+                return r;
+        job.body = &body;
+        return MIN(l->callback.job(l->userdata, &job), 0);
+}
+
+/* The same for every record that is no more than its fields. */
+#define DEFINE_ROW(name)                                                                                     \
+        static int row_##name(sqlite3_stmt *statement, const struct load *l) {                               \
+                struct name##_record record = {};                                                            \
+                int column = 0, r = fields_read(name##_fields, &record, statement, &column);                 \
+                return r < 0 ? r : MIN(l->callback.name(l->userdata, &record), 0);                           \
+        }
+
+DEFINE_ROW(executor)
+DEFINE_ROW(node)
+DEFINE_ROW(token)
+DEFINE_ROW(revoked)
+DEFINE_ROW(source)
+DEFINE_ROW(task)
+DEFINE_ROW(secret)
+
+#define JOB_COLUMNS                                                                                          \
+        "SELECT number, uid, owner, name, state, attempt, submitted, started, ended, reason, first_error,"   \
+        " exit_status, state_data, coalesce((SELECT max(seq) FROM event WHERE job = number), 0),"            \
+        " config, original, options, cwd, env, warnings, bundle FROM job JOIN job_body USING (number)"
+
+int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback, void *userdata) {
+        return load(s,
+                    active_only ? JOB_COLUMNS " WHERE ended = 0 ORDER BY number"
+                                : JOB_COLUMNS " ORDER BY number",
+                    &(struct load){ row_job, { .job = callback }, userdata });
+}
+
+int store_load_executors(struct store *s, store_load_executor_t callback, void *userdata) {
+        return load(
+                s,
+                "SELECT job, role, idx, attempt, state, node, rank, ports, gpus, invocation, term, epoch, "
+                "placed,"
+                " started, ended, result, code, status, stop_requested, memory_peak, cpu, io_read, io_write,"
+                " reason FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
+                &(struct load){ row_executor, { .executor = callback }, userdata });
+}
+
+int store_load_sources(struct store *s, store_load_source_t callback, void *userdata) {
+        return load(s,
+                    "SELECT job, source, scanned, cursor, tasks, granted, error FROM source" OF_ACTIVE
+                    " ORDER BY job, source",
+                    &(struct load){ row_source, { .source = callback }, userdata });
+}
+
+int store_load_tasks(struct store *s, store_load_task_t callback, void *userdata) {
+        return load(s,
+                    "SELECT job, task, source, path, size, mtime, inode, state, acked, attempts, error"
+                    " FROM task" OF_ACTIVE " ORDER BY job, task",
+                    &(struct load){ row_task, { .task = callback }, userdata });
+}
+
+int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata) {
+        return load(s, "SELECT job, name, data FROM secret" OF_ACTIVE " ORDER BY job, name",
+                    &(struct load){ row_secret, { .secret = callback }, userdata });
+}
+
+int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata) {
+        return load(
+                s,
+                "SELECT name, serial, epoch, boot_id, state, address, cpus, memory, joined, seen, inventory"
+                " FROM node ORDER BY name",
+                &(struct load){ row_node, { .node = callback }, userdata });
+}
+
+int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata) {
+        return load(s, "SELECT id, secret_hash, uses_left, expires, source, creator FROM token ORDER BY id",
+                    &(struct load){ row_token, { .token = callback }, userdata });
+}
+
+int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata) {
+        return load(s, "SELECT serial, node, revoked, not_after FROM revoked ORDER BY serial",
+                    &(struct load){ row_revoked, { .revoked = callback }, userdata });
+}
+
+int store_load_meta(struct store *s, const char *key, void **ret, size_t *ret_size) {
+        sqlite3_stmt *statement = NULL;
+        char *copy;
+        size_t size;
+        int r;
+
+        if (s->running)
+                return -EBUSY;
+        r = sqlite3_prepare_v2(s->db, "SELECT value FROM meta WHERE key = ?1", -1, &statement, NULL);
+        if (r == SQLITE_OK)
+                r = sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
+        if (r == SQLITE_OK)
+                r = sqlite3_step(statement);
+        if (r == SQLITE_ROW) {
+                const void *data = sqlite3_column_blob(statement, 0);
+                size = (size_t)sqlite3_column_bytes(statement, 0);
+                copy = malloc(size + 1);
+                if (copy) {
+                        if (size > 0)
+                                memcpy(copy, data, size);
+                        copy[size] = 0;
+                        *ret = copy;
+                        if (ret_size)
+                                *ret_size = size;
+                }
+                r = copy ? 0 : -ENOMEM;
+        } else
+                r = r == SQLITE_DONE ? -ENOENT : sqlite_error(s->db, r);
+        (void)sqlite3_finalize(statement);
+        return r;
+}
+
+int store_load_last_event(struct store *s, uint32_t job, uint64_t *ret) {
+        sqlite3_stmt *statement = NULL;
+        int r;
+
+        if (s->running)
+                return -EBUSY;
+        r = sqlite3_prepare_v2(s->db, "SELECT coalesce(max(seq), 0) FROM event WHERE job = ?1", -1,
+                               &statement, NULL);
+        if (r == SQLITE_OK)
+                r = sqlite3_bind_int64(statement, 1, job);
+        if (r == SQLITE_OK)
+                r = sqlite3_step(statement);
+        if (r == SQLITE_ROW) {
+                *ret = (uint64_t)sqlite3_column_int64(statement, 0);
+                r = 0;
+        } else
+                r = sqlite_error(s->db, r);
+        (void)sqlite3_finalize(statement);
+        return r;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Schema and migrations. Invariant: PRAGMA user_version says how many of the steps below have been done, and
+ * is raised in the same transaction as the step. Steps are never changed once released; new ones are added at
+ * the end. */
+#include "masterd/store/migrate.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/log.h"
+#include "masterd/store/sqlite.h"
+
+#define APPLICATION_ID 0x5072696d /* "Prim" */
+
+static const char *const steps_of_primus[] = {
+        "CREATE TABLE meta(key TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE counter(name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE job(number INTEGER NOT NULL PRIMARY KEY, uid BLOB NOT NULL, owner INTEGER NOT NULL,"
+        " name TEXT NOT NULL, state INTEGER NOT NULL, attempt INTEGER NOT NULL, submitted INTEGER NOT NULL,"
+        " started INTEGER NOT NULL, ended INTEGER NOT NULL, reason TEXT NOT NULL, first_error TEXT NOT NULL,"
+        " exit_status INTEGER NOT NULL, state_data BLOB NOT NULL) STRICT;"
+        "CREATE INDEX job_active ON job(number) WHERE ended = 0;"
+        "CREATE INDEX job_owner ON job(owner, number);"
+        "CREATE TABLE job_body(number INTEGER NOT NULL PRIMARY KEY, config BLOB NOT NULL, original BLOB NOT "
+        "NULL,"
+        " options BLOB NOT NULL, cwd BLOB NOT NULL, env BLOB NOT NULL, warnings BLOB NOT NULL, bundle TEXT "
+        "NOT NULL)"
+        " STRICT;"
+        "CREATE TABLE executor(job INTEGER NOT NULL, role TEXT NOT NULL, idx INTEGER NOT NULL, attempt "
+        "INTEGER NOT NULL,"
+        " state INTEGER NOT NULL, node TEXT NOT NULL, rank INTEGER NOT NULL, ports BLOB NOT NULL, gpus TEXT "
+        "NOT NULL,"
+        " invocation BLOB NOT NULL, term INTEGER NOT NULL, epoch INTEGER NOT NULL, placed INTEGER NOT NULL,"
+        " started INTEGER NOT NULL, ended INTEGER NOT NULL, result TEXT NOT NULL, code TEXT NOT NULL,"
+        " status INTEGER NOT NULL, stop_requested INTEGER NOT NULL, memory_peak INTEGER NOT NULL, cpu "
+        "INTEGER NOT NULL,"
+        " io_read INTEGER NOT NULL, io_write INTEGER NOT NULL, reason TEXT NOT NULL,"
+        " PRIMARY KEY(job, role, idx, attempt)) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE event(job INTEGER NOT NULL, seq INTEGER NOT NULL, time INTEGER NOT NULL, kind TEXT NOT "
+        "NULL,"
+        " role TEXT NOT NULL, idx INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY(job, seq)) STRICT, "
+        "WITHOUT ROWID;"
+        "CREATE TABLE node(name TEXT NOT NULL PRIMARY KEY, serial TEXT NOT NULL, epoch INTEGER NOT NULL,"
+        " boot_id TEXT NOT NULL, state INTEGER NOT NULL, address TEXT NOT NULL, cpus INTEGER NOT NULL,"
+        " memory INTEGER NOT NULL, joined INTEGER NOT NULL, seen INTEGER NOT NULL, inventory BLOB NOT NULL)"
+        " STRICT, WITHOUT ROWID;"
+        "CREATE TABLE token(id BLOB NOT NULL PRIMARY KEY, secret_hash BLOB NOT NULL, uses_left INTEGER NOT "
+        "NULL,"
+        " expires INTEGER NOT NULL, source TEXT NOT NULL, creator INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE revoked(serial TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL, revoked INTEGER NOT NULL,"
+        " not_after INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE source(job INTEGER NOT NULL, source INTEGER NOT NULL, scanned INTEGER NOT NULL,"
+        " cursor BLOB NOT NULL, tasks INTEGER NOT NULL, granted INTEGER NOT NULL, error TEXT NOT NULL,"
+        " PRIMARY KEY(job, source)) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE task(job INTEGER NOT NULL, task INTEGER NOT NULL, source INTEGER NOT NULL, path BLOB "
+        "NOT NULL,"
+        " size INTEGER NOT NULL, mtime INTEGER NOT NULL, inode INTEGER NOT NULL, state INTEGER NOT NULL,"
+        " acked INTEGER NOT NULL, attempts INTEGER NOT NULL, error TEXT NOT NULL, PRIMARY KEY(job, task))"
+        " STRICT, WITHOUT ROWID;"
+        "CREATE TABLE secret(job INTEGER NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY(job, "
+        "name))"
+        " STRICT, WITHOUT ROWID;",
+        NULL,
+};
+
+/* A copy of the whole database in one consistent state, on disk when this returns. */
+static int back_up(sqlite3 *db, const char *path, int64_t version) {
+        _cleanup_free_ char *copy = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        sqlite3_stmt *statement = NULL;
+        int r;
+
+        if (asprintf(&copy, "%s.v%lld.bak", path, (long long)version) < 0) {
+                copy = NULL;
+                return log_oom();
+        }
+        if (unlink(copy) < 0 && errno != ENOENT)
+                return log_error_errno(errno, "Cannot replace %s", copy);
+        fd = open(copy, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return log_error_errno(errno, "Cannot create %s, needed before the store is migrated", copy);
+        r = sqlite3_prepare_v2(db, "VACUUM INTO ?1", -1, &statement, NULL);
+        if (r == SQLITE_OK)
+                r = sqlite3_bind_text(statement, 1, copy, -1, SQLITE_STATIC);
+        if (r == SQLITE_OK)
+                r = sqlite3_step(statement);
+        r = r == SQLITE_DONE ? 0 : sqlite_error(db, r);
+        sqlite3_finalize(statement);
+        if (r >= 0 && fsync(fd) < 0)
+                r = -errno;
+        if (r < 0) {
+                (void)unlink(copy);
+                return log_error_errno(r, "Cannot copy the store to %s, needed before it is migrated", copy);
+        }
+        return 0;
+}
+
+static int run_step(sqlite3 *db, const char *step, int64_t version) {
+        char pragma[64];
+        int r = sqlite_exec(db, "BEGIN IMMEDIATE");
+
+        if (r < 0)
+                return r;
+        /* A pragma takes no parameters; what is printed here is a number. */
+        snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %lld", (long long)version);
+        r = sqlite_exec(db, step);
+        if (r >= 0)
+                r = sqlite_exec(db, pragma);
+        if (r >= 0)
+                r = sqlite_exec(db, "COMMIT");
+        if (r < 0 && !sqlite3_get_autocommit(db))
+                (void)sqlite_exec(db, "ROLLBACK");
+        return r;
+}
+
+int store_migrate_steps(sqlite3 *db, const char *path, const char *const *steps) {
+        int64_t version, application, objects, newest = 0;
+        char pragma[64];
+        int r;
+
+        while (steps[newest])
+                newest++;
+        r = sqlite_integer(db, "PRAGMA user_version", &version);
+        if (r >= 0)
+                r = sqlite_integer(db, "PRAGMA application_id", &application);
+        if (r >= 0)
+                r = sqlite_integer(db, "SELECT count(*) FROM sqlite_schema", &objects);
+        if (r < 0)
+                return r;
+        if (application != APPLICATION_ID && (application != 0 || version != 0 || objects != 0))
+                return -EMEDIUMTYPE;
+        if (version < 0 || version > newest)
+                return log_error_errno(
+                        EPROTONOSUPPORT,
+                        "%s was written by a newer Primus (store version %lld, this one knows %lld); "
+                        "upgrade this masterd, or restore a copy made before the upgrade",
+                        path, (long long)version, (long long)newest);
+        if (application == 0) {
+                snprintf(pragma, sizeof(pragma), "PRAGMA application_id = %d", APPLICATION_ID);
+                r = sqlite_exec(db, pragma);
+                if (r < 0)
+                        return r;
+        }
+        for (; version < newest; version++) {
+                if (version > 0) {
+                        r = back_up(db, path, version);
+                        if (r < 0)
+                                return r;
+                        log_notice("Migrating %s from version %lld to %lld", path, (long long)version,
+                                   (long long)version + 1);
+                }
+                r = run_step(db, steps[version], version + 1);
+                if (r < 0)
+                        return log_error_errno(r, "Cannot migrate %s from version %lld: %s", path,
+                                               (long long)version, sqlite3_errmsg(db));
+        }
+        return 0;
+}
+
+int store_migrate(sqlite3 *db, const char *path) {
+        return store_migrate_steps(db, path, steps_of_primus);
+}

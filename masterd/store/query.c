@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* History: asked in the loop, read by the store's thread behind what was committed before, answered in the
+ * loop. Invariant: an answer holds copies; nothing of the database is seen by the loop. */
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "masterd/store/internal.h"
+
+#define ANSWER_BYTES_MAX (64u << 20)
+#define JOBS_DEFAULT 1000u
+#define JOBS_MAX 10000u
+#define EXECUTORS_MAX 100000u
+#define EVENTS_MAX 10000u
+
+/* What the texts and bytes of one row point to. */
+struct extra {
+        struct extra *next;
+        char bytes[];
+};
+
+static const size_t record_sizes[] = {
+        [ITEM_QUERY_JOBS] = sizeof(struct job_record),
+        [ITEM_QUERY_EXECUTORS] = sizeof(struct executor_record),
+        [ITEM_QUERY_EVENTS] = sizeof(struct event_record),
+};
+
+static const struct field *const record_fields[] = {
+        [ITEM_QUERY_JOBS] = job_fields,
+        [ITEM_QUERY_EXECUTORS] = executor_fields,
+        [ITEM_QUERY_EVENTS] = event_fields,
+};
+
+/* Room for one more row, zeroed. */
+static void *add_row(struct query *q, size_t size) {
+        void *row;
+
+        if (q->n == q->allocated) {
+                size_t n = q->allocated ? q->allocated * 2 : 16;
+                void *rows = realloc(q->rows, n * size);
+                if (!rows)
+                        return NULL;
+                q->rows = rows;
+                q->allocated = n;
+        }
+        row = (char *)q->rows + q->n * size;
+        memset(row, 0, size);
+        q->n++;
+        return row;
+}
+
+/* Gives a record that points into a row of the database copies of its own. */
+static int keep(struct query *q, const struct field *fields, void *record) {
+        size_t n = fields_extra(fields, record);
+        struct extra *e;
+
+        q->bytes += n;
+        if (q->bytes > ANSWER_BYTES_MAX)
+                return -E2BIG;
+        e = malloc(sizeof(*e) + n);
+        if (!e)
+                return -ENOMEM;
+        e->next = q->extras;
+        q->extras = e;
+        fields_move(fields, record, e->bytes);
+        return 0;
+}
+
+/* The body comes in the columns behind the job's. */
+static int read_body(struct query *q, struct job_record *job, sqlite3_stmt *statement, int *column) {
+        struct job_body_record body = {}, *copy;
+        struct extra *e;
+        int r = fields_read(body_fields, &body, statement, column);
+
+        if (r >= 0)
+                r = keep(q, body_fields, &body);
+        if (r < 0)
+                return r;
+        e = malloc(sizeof(*e) + sizeof(body) + _Alignof(struct job_body_record));
+        if (!e)
+                return -ENOMEM;
+        e->next = q->extras;
+        q->extras = e;
+        copy = (struct job_body_record *)(((uintptr_t)e->bytes + _Alignof(struct job_body_record) - 1) &
+                                          ~(uintptr_t)(_Alignof(struct job_body_record) - 1));
+        *copy = body;
+        job->body = copy;
+        return 0;
+}
+
+static int read_row(enum item_kind kind, struct query *q, sqlite3_stmt *statement) {
+        void *record = add_row(q, record_sizes[kind]);
+        int column = 0, r;
+
+        if (!record)
+                return -ENOMEM;
+        r = fields_read(record_fields[kind], record, statement, &column);
+        if (r >= 0)
+                r = keep(q, record_fields[kind], record);
+        if (r >= 0 && q->bodies)
+                r = read_body(q, record, statement, &column);
+        return r;
+}
+
+int query_run(struct store *s, enum item_kind kind, struct query *q) {
+        sqlite3_stmt *statement = NULL;
+        int r = sqlite3_prepare_v2(s->db, q->sql, -1, &statement, NULL);
+
+        for (int i = 0; i < q->n_parameters && r == SQLITE_OK; i++)
+                r = sqlite3_bind_int64(statement, i + 1, q->parameters[i]);
+        if (r != SQLITE_OK)
+                r = sqlite_error(s->db, r);
+        else
+                do {
+                        r = sqlite3_step(statement);
+                        r = r == SQLITE_ROW    ? read_row(kind, q, statement)
+                            : r == SQLITE_DONE ? 1
+                                               : sqlite_error(s->db, r);
+                } while (r == 0);
+        (void)sqlite3_finalize(statement);
+        if (r < 0)
+                query_done(kind, q);
+        return MIN(r, 0);
+}
+
+void query_done(enum item_kind kind, struct query *q) {
+        struct extra *next;
+
+        for (struct extra *e = q->extras; e; e = next) {
+                next = e->next;
+                free(e);
+        }
+        free(q->rows);
+        q->extras = NULL;
+        q->rows = NULL;
+        q->n = q->allocated = 0;
+}
+
+void query_deliver(struct item *i) {
+        struct query *q = &i->query;
+
+        switch (i->kind) {
+        case ITEM_BATCH:
+                break;
+        case ITEM_QUERY_JOBS:
+                q->callback.jobs(i->userdata, i->error, q->rows, q->n);
+                break;
+        case ITEM_QUERY_EXECUTORS:
+                q->callback.executors(i->userdata, i->error, q->rows, q->n);
+                break;
+        case ITEM_QUERY_EVENTS:
+                q->callback.events(i->userdata, i->error, q->rows, q->n);
+                break;
+        }
+}
+
+static int ask(struct store *s, enum item_kind kind, const struct query *q, void *userdata) {
+        struct item *i = calloc(1, sizeof(*i));
+
+        if (!i)
+                return -ENOMEM;
+        i->kind = kind;
+        i->query = *q;
+        i->userdata = userdata;
+        return store_enqueue(s, i);
+}
+
+#define JOB_COLUMNS                                                                                          \
+        "SELECT number, uid, owner, name, state, attempt, submitted, started, ended, reason, first_error,"   \
+        " exit_status, state_data"
+
+int store_query_job(struct store *s, uint32_t number, store_jobs_t callback, void *userdata) {
+        return ask(s, ITEM_QUERY_JOBS,
+                   &(struct query){
+                           .sql = JOB_COLUMNS ", config, original, options, cwd, env, warnings, bundle"
+                                              " FROM job JOIN job_body USING (number) WHERE number = ?1",
+                           .parameters = { number },
+                           .n_parameters = 1,
+                           .bodies = true,
+                           .callback.jobs = callback,
+                   },
+                   userdata);
+}
+
+int store_query_jobs(struct store *s, const struct store_job_filter *f, store_jobs_t callback,
+                     void *userdata) {
+        return ask(s, ITEM_QUERY_JOBS,
+                   &(struct query){
+                           .sql = JOB_COLUMNS " FROM job WHERE (?1 OR ended = 0) AND (?2 < 0 OR owner = ?2)"
+                                              " AND (?3 < 0 OR state = ?3) AND number < ?4"
+                                              " ORDER BY number DESC LIMIT ?5",
+                           .parameters = { f->all, f->by_owner ? (int64_t)f->owner : -1, f->state,
+                                           f->before > 0 ? (int64_t)f->before : INT64_MAX,
+                                           f->limit > 0 ? MIN(f->limit, JOBS_MAX) : JOBS_DEFAULT },
+                           .n_parameters = 5,
+                           .callback.jobs = callback,
+                   },
+                   userdata);
+}
+
+int store_query_executors(struct store *s, uint32_t job, bool all_attempts, uint32_t limit,
+                          store_executors_t callback, void *userdata) {
+        return ask(s, ITEM_QUERY_EXECUTORS,
+                   &(struct query){
+                           .sql = "SELECT job, role, idx, attempt, state, node, rank, ports, gpus, "
+                                  "invocation, term, epoch,"
+                                  " placed, started, ended, result, code, status, stop_requested, "
+                                  "memory_peak, cpu,"
+                                  " io_read, io_write, reason FROM executor AS e WHERE job = ?1 AND (?2 OR "
+                                  "attempt ="
+                                  " (SELECT max(attempt) FROM executor WHERE job = e.job AND role = e.role"
+                                  " AND idx = e.idx)) ORDER BY role, idx, attempt LIMIT ?3",
+                           .parameters = { job, all_attempts,
+                                           limit > 0 ? MIN(limit, EXECUTORS_MAX) : EXECUTORS_MAX },
+                           .n_parameters = 3,
+                           .callback.executors = callback,
+                   },
+                   userdata);
+}
+
+int store_query_events(struct store *s, uint32_t job, uint64_t after, uint32_t limit, store_events_t callback,
+                       void *userdata) {
+        return ask(s, ITEM_QUERY_EVENTS,
+                   &(struct query){
+                           .sql = "SELECT job, seq, time, kind, role, idx, text FROM event WHERE job = ?1 "
+                                  "AND seq > ?2"
+                                  " ORDER BY seq LIMIT ?3",
+                           .parameters = { job, after > INT64_MAX ? INT64_MAX : (int64_t)after,
+                                           limit > 0 ? MIN(limit, EVENTS_MAX) : EVENTS_MAX },
+                           .n_parameters = 3,
+                           .callback.events = callback,
+                   },
+                   userdata);
+}

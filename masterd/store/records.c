@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The records as SQL sees them: fields in the order of parameters and columns, and the statements that write
+ * them. Invariant: every statement may be run twice with the same outcome, so that a transaction can be tried
+ * again. */
+#include "masterd/store/table.h"
+
+#define F(t, record, member)                                                                                 \
+        { FIELD_##t, offsetof(struct record, member), sizeof(((struct record *)NULL)->member) }
+
+const struct field job_fields[] = {
+        F(U32, job_record, number),         F(FIXED, job_record, uid),
+        F(U32, job_record, owner),          F(TEXT, job_record, name),
+        F(U8, job_record, state),           F(U32, job_record, attempt),
+        F(U64, job_record, submitted_real), F(U64, job_record, started_real),
+        F(U64, job_record, ended_real),     F(TEXT, job_record, reason),
+        F(TEXT, job_record, first_error),   F(U32, job_record, exit_status),
+        F(BYTES, job_record, state_data),   {},
+};
+
+const struct field body_fields[] = {
+        F(BYTES, job_body_record, config),  F(BYTES, job_body_record, original),
+        F(BYTES, job_body_record, options), F(BYTES, job_body_record, cwd),
+        F(BYTES, job_body_record, env),     F(BYTES, job_body_record, warnings),
+        F(TEXT, job_body_record, bundle),   {},
+};
+
+static const struct field body_row_fields[] = {
+        F(BYTES, body_row, body.config), F(BYTES, body_row, body.original), F(BYTES, body_row, body.options),
+        F(BYTES, body_row, body.cwd),    F(BYTES, body_row, body.env),      F(BYTES, body_row, body.warnings),
+        F(TEXT, body_row, body.bundle),  F(U32, body_row, number),          {},
+};
+
+const struct field executor_fields[] = {
+        F(U32, executor_record, job),
+        F(TEXT, executor_record, role),
+        F(U32, executor_record, index),
+        F(U32, executor_record, attempt),
+        F(U8, executor_record, state),
+        F(TEXT, executor_record, node),
+        F(U32, executor_record, rank),
+        F(PORTS, executor_record, ports),
+        F(TEXT, executor_record, gpus),
+        F(FIXED, executor_record, invocation),
+        F(U64, executor_record, term),
+        F(U64, executor_record, epoch),
+        F(U64, executor_record, placed_real),
+        F(U64, executor_record, started_real),
+        F(U64, executor_record, ended_real),
+        F(TEXT, executor_record, result),
+        F(TEXT, executor_record, code),
+        F(I32, executor_record, status),
+        F(BOOL, executor_record, stop_requested),
+        F(U64, executor_record, memory_peak),
+        F(U64, executor_record, cpu_usec),
+        F(U64, executor_record, io_read),
+        F(U64, executor_record, io_write),
+        F(TEXT, executor_record, reason),
+        {},
+};
+
+const struct field event_fields[] = {
+        F(U32, event_record, job),       F(U64, event_record, seq),
+        F(U64, event_record, time_real), F(TEXT, event_record, kind),
+        F(TEXT, event_record, role),     F(U32, event_record, index),
+        F(TEXT, event_record, text),     {},
+};
+
+const struct field node_fields[] = {
+        F(TEXT, node_record, name),     F(TEXT, node_record, serial),     F(U64, node_record, epoch),
+        F(TEXT, node_record, boot_id),  F(U8, node_record, state),        F(TEXT, node_record, address),
+        F(U32, node_record, cpus),      F(U64, node_record, memory),      F(U64, node_record, joined_real),
+        F(U64, node_record, seen_real), F(BYTES, node_record, inventory), {},
+};
+
+const struct field token_fields[] = {
+        F(FIXED, token_record, id),
+        F(FIXED, token_record, secret_hash),
+        F(U32, token_record, uses_left),
+        F(U64, token_record, expires_real),
+        F(TEXT, token_record, from),
+        F(U32, token_record, creator),
+        {},
+};
+
+const struct field revoked_fields[] = {
+        F(TEXT, revoked_record, serial),
+        F(TEXT, revoked_record, node),
+        F(U64, revoked_record, revoked_real),
+        F(U64, revoked_record, not_after_real),
+        {},
+};
+
+const struct field source_fields[] = {
+        F(U32, source_record, job),      F(U32, source_record, source),
+        F(BOOL, source_record, scanned), F(BYTES, source_record, cursor),
+        F(U64, source_record, tasks),    F(U64, source_record, granted),
+        F(TEXT, source_record, error),   {},
+};
+
+const struct field task_fields[] = {
+        F(U32, task_record, job),      F(U64, task_record, task),   F(U32, task_record, source),
+        F(BYTES, task_record, path),   F(U64, task_record, size),   F(U64, task_record, mtime_nsec),
+        F(U64, task_record, inode),    F(U8, task_record, state),   F(U64, task_record, acked),
+        F(U32, task_record, attempts), F(TEXT, task_record, error), {},
+};
+
+static const struct field task_progress_fields[] = {
+        F(U32, task_progress_record, job),
+        F(U64, task_progress_record, task),
+        F(U8, task_progress_record, state),
+        F(U64, task_progress_record, acked),
+        F(U32, task_progress_record, attempts),
+        F(TEXT, task_progress_record, error),
+        {},
+};
+
+const struct field secret_fields[] = {
+        F(U32, secret_record, job),
+        F(TEXT, secret_record, name),
+        F(BYTES, secret_record, data),
+        {},
+};
+
+static const struct field meta_fields[] = { F(TEXT, meta_row, key), F(BYTES, meta_row, value), {} };
+static const struct field key_job_fields[] = { F(U32, key_row, job), {} };
+static const struct field key_name_fields[] = { F(TEXT, key_row, name), {} };
+static const struct field key_id_fields[] = { F(FIXED, key_row, id), {} };
+static const struct field prune_fields[] = {
+        F(U64, prune_row, older_than_real),
+        F(U32, prune_row, keep_newest),
+        F(U64, prune_row, now_real),
+        {},
+};
+
+/* The jobs that one prune takes: ended before ?1, behind the ?2 newest, oldest first, at most 200. */
+#define PRUNED                                                                                               \
+        "(SELECT number FROM job WHERE ended > 0 AND ended < ?1"                                             \
+        " AND number NOT IN (SELECT number FROM job ORDER BY number DESC LIMIT ?2)"                          \
+        " ORDER BY number LIMIT 200)"
+
+const struct op_definition op_definitions[_OP_MAX] = {
+        [OP_PUT_JOB] = { sizeof(struct job_record),
+                         job_fields,
+                         { "INSERT INTO job(number, uid, owner, name, state, attempt, submitted, started, "
+                           "ended, reason,"
+                           " first_error, exit_status, state_data)"
+                           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+                           " ON CONFLICT(number) DO UPDATE SET uid = ?2, owner = ?3, name = ?4, state = ?5, "
+                           "attempt = ?6,"
+                           " submitted = ?7, started = ?8, ended = ?9, reason = ?10, first_error = ?11,"
+                           " exit_status = ?12, state_data = ?13" } },
+        [OP_PUT_JOB_BODY] = { sizeof(struct body_row),
+                              body_row_fields,
+                              { "INSERT OR REPLACE INTO job_body(config, original, options, cwd, env, "
+                                "warnings, bundle,"
+                                " number) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)" } },
+        [OP_LAST_JOB] = { sizeof(struct key_row),
+                          key_job_fields,
+                          { "INSERT INTO counter(name, value) VALUES ('last_job', ?1)"
+                            " ON CONFLICT(name) DO UPDATE SET value = max(value, ?1)" } },
+        [OP_PUT_EXECUTOR] = { sizeof(struct executor_record),
+                              executor_fields,
+                              { "INSERT OR REPLACE INTO executor(job, role, idx, attempt, state, node, rank, "
+                                "ports, gpus,"
+                                " invocation, term, epoch, placed, started, ended, result, code, status, "
+                                "stop_requested,"
+                                " memory_peak, cpu, io_read, io_write, reason)"
+                                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
+                                "?16, ?17, ?18,"
+                                " ?19, ?20, ?21, ?22, ?23, ?24)" } },
+        [OP_PUT_EVENT] = { sizeof(struct event_record),
+                           event_fields,
+                           { "INSERT OR REPLACE INTO event(job, seq, time, kind, role, idx, text)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)" } },
+        [OP_PUT_NODE] = { sizeof(struct node_record),
+                          node_fields,
+                          { "INSERT OR REPLACE INTO node(name, serial, epoch, boot_id, state, address, cpus, "
+                            "memory,"
+                            " joined, seen, inventory) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+                            "?11)" } },
+        [OP_PUT_TOKEN] = { sizeof(struct token_record),
+                           token_fields,
+                           { "INSERT OR REPLACE INTO token(id, secret_hash, uses_left, expires, source, "
+                             "creator)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6)" } },
+        [OP_PUT_REVOKED] = { sizeof(struct revoked_record),
+                             revoked_fields,
+                             { "INSERT OR REPLACE INTO revoked(serial, node, revoked, not_after)"
+                               " VALUES (?1, ?2, ?3, ?4)" } },
+        [OP_PUT_SOURCE] = { sizeof(struct source_record),
+                            source_fields,
+                            { "INSERT OR REPLACE INTO source(job, source, scanned, cursor, tasks, granted, "
+                              "error)"
+                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)" } },
+        [OP_PUT_TASK] = { sizeof(struct task_record),
+                          task_fields,
+                          { "INSERT OR REPLACE INTO task(job, task, source, path, size, mtime, inode, state, "
+                            "acked,"
+                            " attempts, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)" } },
+        [OP_PUT_TASK_PROGRESS] = { sizeof(struct task_progress_record),
+                                   task_progress_fields,
+                                   { "UPDATE task SET state = ?3, acked = ?4, attempts = ?5, error = ?6"
+                                     " WHERE job = ?1 AND task = ?2" } },
+        [OP_PUT_SECRET] = { sizeof(struct secret_record),
+                            secret_fields,
+                            { "INSERT OR REPLACE INTO secret(job, name, data) VALUES (?1, ?2, ?3)" } },
+        [OP_SET_META] = { sizeof(struct meta_row),
+                          meta_fields,
+                          { "INSERT OR REPLACE INTO meta(key, value) VALUES (?1, ?2)" } },
+        [OP_DELETE_JOB] = { sizeof(struct key_row),
+                            key_job_fields,
+                            { "DELETE FROM job_body WHERE number = ?1", "DELETE FROM executor WHERE job = ?1",
+                              "DELETE FROM event WHERE job = ?1", "DELETE FROM source WHERE job = ?1",
+                              "DELETE FROM task WHERE job = ?1", "DELETE FROM secret WHERE job = ?1",
+                              "DELETE FROM job WHERE number = ?1" } },
+        [OP_DELETE_SECRETS] = { sizeof(struct key_row),
+                                key_job_fields,
+                                { "DELETE FROM secret WHERE job = ?1" } },
+        [OP_DELETE_TASKS] = { sizeof(struct key_row),
+                              key_job_fields,
+                              { "DELETE FROM task WHERE job = ?1", "DELETE FROM source WHERE job = ?1" } },
+        [OP_DELETE_NODE] = { sizeof(struct key_row),
+                             key_name_fields,
+                             { "DELETE FROM node WHERE name = ?1" } },
+        [OP_DELETE_TOKEN] = { sizeof(struct key_row), key_id_fields, { "DELETE FROM token WHERE id = ?1" } },
+        [OP_PRUNE] = { sizeof(struct prune_row),
+                       prune_fields,
+                       { "DELETE FROM revoked WHERE not_after < ?3", "DELETE FROM token WHERE expires < ?3",
+                         "DELETE FROM job_body WHERE number IN " PRUNED,
+                         "DELETE FROM executor WHERE job IN " PRUNED,
+                         "DELETE FROM event WHERE job IN " PRUNED, "DELETE FROM source WHERE job IN " PRUNED,
+                         "DELETE FROM task WHERE job IN " PRUNED, "DELETE FROM secret WHERE job IN " PRUNED,
+                         "DELETE FROM job WHERE number IN " PRUNED } },
+};

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between C records and SQL: every kind of record has a list of fields in the order of its statement's
+ * parameters or columns, and literal statements. Nothing else in the store knows how a record is copied,
+ * bound or read. */
+#pragma once
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "masterd/store/store.h"
+
+enum field_type {
+        FIELD_END,
+        FIELD_BOOL,
+        FIELD_U8,
+        FIELD_U32,
+        FIELD_I32,
+        FIELD_U64,
+        FIELD_TEXT,  /* const char * */
+        FIELD_BYTES, /* struct store_bytes */
+        FIELD_FIXED, /* size bytes in the record itself */
+        FIELD_PORTS, /* struct executor_record's ports and n_ports */
+};
+
+struct field {
+        enum field_type type;
+        uint16_t offset, size;
+};
+
+/* Bytes needed beside the record for what its fields point to. */
+size_t fields_extra(const struct field *fields, const void *record);
+
+/* Makes the pointers of a record that was copied flat point to copies in extra, which has fields_extra()
+ * bytes. */
+void fields_move(const struct field *fields, void *record, void *extra);
+
+/* Binds the fields to ?1, ?2 ... of the statement, as many as it has. Returns SQLite's code. */
+int fields_bind(const struct field *fields, const void *record, sqlite3_stmt *statement);
+
+/* Fills the record from columns *column ... and moves *column behind them. Texts and bytes point into the
+ * row. -EBADMSG: what is stored does not fit the record. */
+int fields_read(const struct field *fields, void *record, sqlite3_stmt *statement, int *column);
+
+/* What can be done in a batch. */
+enum op_kind {
+        OP_PUT_JOB,
+        OP_PUT_JOB_BODY,
+        OP_LAST_JOB,
+        OP_PUT_EXECUTOR,
+        OP_PUT_EVENT,
+        OP_PUT_NODE,
+        OP_PUT_TOKEN,
+        OP_PUT_REVOKED,
+        OP_PUT_SOURCE,
+        OP_PUT_TASK,
+        OP_PUT_TASK_PROGRESS,
+        OP_PUT_SECRET,
+        OP_SET_META,
+        OP_DELETE_JOB,
+        OP_DELETE_SECRETS,
+        OP_DELETE_TASKS,
+        OP_DELETE_NODE,
+        OP_DELETE_TOKEN,
+        OP_PRUNE,
+        _OP_MAX,
+};
+
+#define OP_STATEMENTS_MAX 11
+
+struct op_definition {
+        size_t size; /* of the record */
+        const struct field *fields;
+        const char *sql[OP_STATEMENTS_MAX]; /* run in this order, each with the same parameters; NULL behind
+                                               the last */
+};
+
+extern const struct op_definition op_definitions[_OP_MAX];
+
+/* As the columns of the loads; body_fields are those of the struct behind job_record's body. */
+extern const struct field job_fields[], body_fields[], executor_fields[], event_fields[], node_fields[],
+        token_fields[], revoked_fields[], source_fields[], task_fields[], secret_fields[];
+
+/* Records that exist inside the store alone. */
+struct body_row {
+        struct job_body_record body;
+        uint32_t number;
+};
+struct meta_row {
+        const char *key;
+        struct store_bytes value;
+};
+struct key_row {
+        uint32_t job;
+        const char *name;
+        uint8_t id[8];
+};
+struct prune_row {
+        uint64_t older_than_real;
+        uint32_t keep_newest;
+        uint64_t now_real;
+};

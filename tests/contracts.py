@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is installed beside the programs, held against each other: D-Bus interfaces, bus policy, activation, polkit actions,
+units, settings.
+
+usage: contracts.py SOURCE BUILD"""
+import configparser
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+source, build = map(pathlib.Path, sys.argv[1:3])
+failures = []
+
+
+def check(good, what):
+    if not good:
+        failures.append(what)
+
+
+def xml(name):
+    return ElementTree.parse(source / "dbus" / name).getroot()
+
+
+def interfaces(name):
+    return [interface.get("name") for interface in xml(name).iter("interface")]
+
+
+def calls_are_allowed(bus_name):
+    """Every interface of the name's XML may be called by everybody, and nothing may that is not there."""
+    policy = xml(f"{bus_name}.conf")
+    allowed = {allow.get("send_interface") for allow in policy.iterfind("policy[@context='default']/allow")
+               if allow.get("send_destination") == bus_name}
+    if (source / f"dbus/{bus_name}.xml").exists():
+        ours = {name for name in allowed if name.startswith("org.primus.")}
+        check(ours == set(interfaces(f"{bus_name}.xml")), f"{bus_name}.conf allows {sorted(ours)}, not the interfaces of {bus_name}.xml")
+    for name in ("Properties", "Introspectable", "Peer"):
+        check(f"org.freedesktop.DBus.{name}" in allowed, f"{bus_name}.conf does not allow org.freedesktop.DBus.{name}")
+    owners = [policy.get("user") for policy in policy.iter("policy") if policy.find("allow[@own]") is not None]
+    check(len(owners) == 1, f"{bus_name}.conf: one user may own the name, not {owners}")
+    return owners
+
+
+def unit(name):
+    parser = configparser.RawConfigParser(strict=False, comment_prefixes="#", delimiters="=")
+    parser.optionxform = str
+    parser.read_string((build / "units" / name).read_text(encoding="utf-8"))
+    return parser
+
+
+for path in sorted((source / "dbus").glob("*.xml")):
+    for member in xml(path.name).iter():
+        if member.tag in ("method", "signal", "property"):
+            check(re.fullmatch(r"[A-Z][A-Za-z0-9]*", member.get("name")), f"{path.name}: member {member.get('name')}")
+master_owner, agent_owner = calls_are_allowed("org.primus.Master1"), calls_are_allowed("org.primus.Agent1")
+
+actions = xml("org.primus.policy")
+for action in actions.iter("action"):
+    owner = action.findtext("annotate[@key='org.freedesktop.policykit.owner']")
+    check(owner == f"unix-user:{master_owner[0]}", f"{action.get('id')}: polkit answers its owner only, which is {owner}")
+named = set(re.findall(r"org\.primus\.manage-[a-z]+", (source / "dbus/org.primus.Master1.xml").read_text(encoding="utf-8")))
+check(named == {action.get("id") for action in actions.iter("action")}, f"org.primus.policy does not have the actions {sorted(named)}")
+
+masterd, agentd = unit("primus-masterd.service"), unit("primus-agentd.service")
+check(masterd.get("Service", "User") == master_owner[0], "masterd runs as another user than may own its name")
+check(agentd.get("Service", "User", fallback="root") == agent_owner[0], "agentd runs as another user than may own its name")
+check(agentd.get("Service", "RuntimeDirectoryPreserve") == "yes", "/run/primus must outlive the agent")
+activation = configparser.RawConfigParser(comment_prefixes="#")
+activation.read(source / "dbus/org.primus.Master1.service")
+check(activation.get("D-BUS Service", "SystemdService") == masterd.get("Install", "Alias"), "the bus activates what enabling does not name")
+users = (source / "units/primus.sysusers.conf").read_text(encoding="utf-8")
+check(re.search(rf"^u {master_owner[0]} ", users, re.M), f"sysusers makes no user {master_owner[0]}")
+
+
+def settings_are_complete(daemon):
+    """The keys in the daemon's table, in its commented settings and in its man page are the same."""
+    table = source / f"{daemon}/conf.c"
+    if not table.exists():
+        return
+    known = set(re.findall(r'\{\s*(?:CONF_\w+\()?"([A-Z][A-Za-z]+)",\s*"([A-Z][A-Za-z0-9]+)",', table.read_text(encoding="utf-8")))
+    section, shown = None, set()
+    for line in (source / f"units/{daemon}.conf").read_text(encoding="utf-8").splitlines():
+        if match := re.fullmatch(r"\[(\w+)\]", line):
+            section = match[1]
+        elif match := re.match(r"#([A-Z]\w+)=", line):
+            shown.add((section, match[1]))
+        else:
+            check(not line or line.startswith("# "), f"units/{daemon}.conf: {line!r} is neither a comment nor a commented setting")
+    check(known, f"no table of keys was found in {table.name}")
+    check(shown == known, f"units/{daemon}.conf and {daemon}/conf.c differ in {sorted(shown ^ known)}")
+    page = source / f"docs/man/primus-{daemon}.conf.5.scd"
+    described = set(re.findall(r"^\*([A-Z]\w+)=\*", page.read_text(encoding="utf-8"), re.M))
+    check(described == {key for _, key in known}, f"{page.name} and {daemon}/conf.c differ in {sorted(described ^ {key for _, key in known})}")
+
+
+settings_are_complete("masterd")
+settings_are_complete("agentd")
+
+if shutil.which("systemd-analyze"):
+    with tempfile.TemporaryDirectory() as directory:
+        for path in [*(build / "units").glob("*.service"), *(source / "units").glob("*.slice")]:
+            text = re.sub(r"^ExecStart=.*", "ExecStart=/bin/true", path.read_text(encoding="utf-8"), flags=re.M)
+            (pathlib.Path(directory) / path.name).write_text(text, encoding="utf-8")
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", *sorted(map(str, pathlib.Path(directory).iterdir()))],
+                              capture_output=True, text=True)
+        ours = [line for line in done.stderr.splitlines() if "primus" in line]
+        check(not ours, "systemd-analyze verify: " + "\n".join(ours))
+
+for failure in failures:
+    print(f"contracts: {failure}", file=sys.stderr)
+sys.exit(bool(failures))
