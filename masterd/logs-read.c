@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readers of logs: each call is asked of the agent, read from what is kept, or waits, and is answered exactly once. The agent has
- * everything and comes first; a caller with a cursor of the kept part stays there, since the agent does not know that offset. */
+ * everything and comes first, except for the end of a log alone, which is what is kept; a caller with a cursor of the kept part stays
+ * there, since the agent does not know that offset. */
 #include <string.h>
 #include <utlist.h>
 
@@ -25,7 +26,8 @@ struct log_call {
         struct executor_id id;
         char node[65];
         struct log_cursor cursor;
-        uint64_t tail, deadline_boot;
+        uint64_t tail; /* of the kept part, tried first; 0: all */
+        uint64_t deadline_boot;
         bool waited;
         sd_bus_slot *slot;
         sd_event_source *timer;
@@ -131,6 +133,11 @@ static void on_kept(struct log_task *t, void *userdata) {
         bool ended = attempt_ended(c);
         size_t size = t->size;
 
+        if (c->tail > 0 && size == 0) {
+                c->tail = 0; /* nothing is kept yet: from the start, then */
+                step(c);
+                return;
+        }
         if (t->result < 0) {
                 if (t->result != -ENOENT)
                         log_full(LOG_WARNING, t->result, &(struct log_fields){ .job = c->id.job, .role = c->id.role },
@@ -163,14 +170,6 @@ static void on_kept(struct log_task *t, void *userdata) {
 static void read_kept(struct log_call *c) {
         struct log_task *t;
 
-        if (c->cursor.offset == LOG_OFFSET_UNKNOWN) {
-                /* Nobody can say where in the kept part that cursor is. */
-                if (attempt_ended(c))
-                        answer(c, NULL, 0, true);
-                else
-                        nothing(c);
-                return;
-        }
         t = log_task_new(LOG_TASK_READ, &c->id);
         if (!t) {
                 (void) sd_bus_reply_method_errno(c->message, -ENOMEM, NULL);
@@ -178,7 +177,7 @@ static void read_kept(struct log_call *c) {
                 return;
         }
         t->offset = c->cursor.offset;
-        t->tail = c->cursor.kind == LOG_CURSOR_START ? c->tail : 0;
+        t->tail = c->tail;
         t->done = on_kept;
         t->userdata = c;
         log_worker_push(c->logs->worker, t);
@@ -214,11 +213,8 @@ static int on_agent(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
                 r = link_read_bytes(reply, LOG_CURSOR_AGENT_MAX, &cursor, &cursor_size);
         if (r > 0)
                 r = sd_bus_message_read_basic(reply, 'b', &end);
-        if (r > 0) {
-                if (c->cursor.kind == LOG_CURSOR_START && c->tail > 0)
-                        c->cursor.offset = LOG_OFFSET_UNKNOWN;
+        if (r > 0)
                 r = log_cursor_advance(&c->cursor, size, cursor, cursor_size);
-        }
         if (r < 0)
                 log_full(LOG_WARNING, r, &(struct log_fields){ .job = c->id.job, .node = c->node },
                          "Unusable answer about a log from %s", c->node);
@@ -244,9 +240,7 @@ static int ask_agent(struct log_call *c) {
                 r = sd_bus_message_append_array(m, 'y', c->cursor.agent, c->cursor.size);
         if (r >= 0)
                 r = sd_bus_message_append(m, "ut", LINK_CHUNK_MAX, wait);
-        if (r >= 0 && c->tail > 0 && c->cursor.kind == LOG_CURSOR_START)
-                r = sd_bus_message_append(m, "a{sv}", 1, "tail", "t", c->tail);
-        else if (r >= 0)
+        if (r >= 0)
                 r = link_append_extra_empty(m);
         if (r >= 0)
                 r = sd_bus_call_async(bus, &c->slot, m, on_agent, c, wait + ANSWER_USEC);
@@ -255,7 +249,7 @@ static int ask_agent(struct log_call *c) {
 }
 
 static void step(struct log_call *c) {
-        if (c->cursor.kind != LOG_CURSOR_KEPT && ask_agent(c) >= 0)
+        if (c->cursor.kind != LOG_CURSOR_KEPT && c->tail == 0 && ask_agent(c) >= 0)
                 return;
         read_kept(c);
 }
@@ -279,6 +273,7 @@ static bool room_for(struct logs *l, sd_bus_message *message) {
 
 int logs_read(struct manager *m, const struct job *j, struct node *node, const struct executor_id *id, const void *cursor, size_t cursor_size,
               uint64_t wait_usec, uint64_t tail, sd_bus_message *call) {
+        const char *owner;
         struct log_call *c;
 
         if (!room_for(m->logs, call))
@@ -297,9 +292,14 @@ int logs_read(struct manager *m, const struct job *j, struct node *node, const s
         c->message = sd_bus_message_ref(call);
         c->id = *id;
         c->id.job_uid = j->uid;
-        c->tail = tail;
+        if (c->cursor.kind == LOG_CURSOR_START && tail != UINT64_MAX)
+                c->tail = MIN(tail, (uint64_t) LOG_KEPT_MAX);
         c->deadline_boot = now_boot() + MIN(wait_usec, WAIT_MAX);
-        if (node)
+        /* An earlier attempt was perhaps elsewhere. */
+        owner = logs_owner(m->logs, id);
+        if (owner)
+                snprintf(c->node, sizeof(c->node), "%s", owner);
+        else if (node)
                 snprintf(c->node, sizeof(c->node), "%s", node->name);
         DL_APPEND(m->logs->calls, c);
         step(c);

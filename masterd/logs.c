@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
 #include "masterd/logs-parts.h"
@@ -48,6 +49,12 @@ static struct followed *followed_find(struct logs *l, const struct executor_id *
         key_of(id, key);
         HASH_FIND_STR(l->followed, key, f);
         return f;
+}
+
+const char *logs_owner(struct logs *l, const struct executor_id *id) {
+        const struct followed *f = followed_find(l, id);
+
+        return f ? f->node : NULL;
 }
 
 static struct followed *follow(struct logs *l, const struct executor_id *id, const char *node) {
