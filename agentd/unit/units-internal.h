@@ -83,6 +83,8 @@ struct units {
         struct executor *executors; /* by unit name */
         struct job *jobs;           /* by uid */
         unsigned discovering;       /* property calls of the listing under way */
+        uint32_t *slices; /* job numbers, see job_note_slice() */
+        size_t n_slices;
         bool listing, list_again;
         bool ready;
 };
@@ -115,5 +117,9 @@ void job_leave(struct executor *e);
 /* Asks for the slice before the unit that follows in the same queue. */
 int job_make_slice(struct job *j);
 void job_free(struct job *j);
+/* At the first listing: remembers a unit's name where it is a job's slice; afterwards stops those without a unit, which agentd
+ * would have stopped had it not been restarted. */
+int job_note_slice(struct units *u, const char *name);
+void jobs_stop_empty_slices(struct units *u);
 /* Removes a tree in the thread; takes path. */
 void remove_later(struct units *u, char *path);

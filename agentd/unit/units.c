@@ -606,6 +606,7 @@ void units_free(struct units *u) {
         }
         HASH_ITER(hh, u->jobs, j, next_job)
                 job_free(j);
+        free(u->slices);
         exits_free(u->exits);
         sd_bus_unref(u->bus);
         sd_event_unref(u->event);
