@@ -13,8 +13,25 @@
 #define CHECK_BYTES_MAX                                                                                      \
         (64 << 20) /* a larger database is not read through at start: it would be slow to serve */
 
+/* What the system said when input or output failed. sqlite3_system_errno() is whatever errno was when the
+ * statement had been rolled back; the files themselves remember, first of all the log, to which everything is
+ * written. */
+static int system_error(sqlite3 *db) {
+        sqlite3_file *log = NULL;
+        int e = 0;
+
+        if (!db)
+                return 0;
+        if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK && log &&
+            log->pMethods)
+                (void)log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &e);
+        if (e == 0)
+                (void)sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &e);
+        return e > 0 ? e : sqlite3_system_errno(db);
+}
+
 int sqlite_error(sqlite3 *db, int code) {
-        int e = db ? sqlite3_system_errno(db) : 0;
+        int e = system_error(db);
 
         switch (code & 0xff) {
         case SQLITE_NOMEM:
