@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stored bundles. Invariants: a file under its final name is complete, durable and has the content its name says; the bytes counted for a
- * user are those of the files and of the full size of each upload, so that uploads side by side cannot exceed the limit together. */
+/* Stored bundles. Invariants: a file under its final name is complete, durable and has the content its name
+ * says; the bytes counted for a user are those of the files and of the full size of each upload, so that
+ * uploads side by side cannot exceed the limit together. */
 #include "masterd/bundle-files.h"
 
 #include <dirent.h>
@@ -16,9 +17,10 @@
 #include "lib/base/parse.h"
 
 #define SHA256_BYTES 32u
-#define IDLE_USEC (600 * USEC_PER_SEC)      /* an upload that nobody goes on with is dropped */
-#define IDLE_FULL_USEC (60 * USEC_PER_SEC)  /* ... and so early when its place is needed */
-#define YOUNG_USEC (600 * USEC_PER_SEC)     /* uploaded, but perhaps not submitted yet: never removed for room */
+#define IDLE_USEC (600 * USEC_PER_SEC)     /* an upload that nobody goes on with is dropped */
+#define IDLE_FULL_USEC (60 * USEC_PER_SEC) /* ... and so early when its place is needed */
+#define YOUNG_USEC (600 * USEC_PER_SEC) /* uploaded, but perhaps not submitted yet: never removed for room   \
+                                         */
 
 struct upload {
         char sha256[65];
@@ -57,14 +59,15 @@ static void part_name(const char *sha256, char name[static 72]) {
         snprintf(name, 72, "%.64s.part", sha256);
 }
 
-/* ---- users ------------------------------------------------------------------------------------------------------ */
+/* ---- users
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void upload_free(struct bundle_files *f, struct user *u, struct upload *p) {
         HASH_DEL(u->uploads, p);
         f->n_uploads--;
         if (p->hash)
                 gnutls_hash_deinit(p->hash, NULL);
-        (void) close_fd(p->fd);
+        (void)close_fd(p->fd);
         free(p);
 }
 
@@ -72,7 +75,7 @@ static void upload_drop(struct bundle_files *f, struct user *u, struct upload *p
         char name[72];
 
         part_name(p->sha256, name);
-        (void) unlinkat(u->dir_fd, name, 0);
+        (void)unlinkat(u->dir_fd, name, 0);
         u->bytes -= p->size;
         upload_free(f, u, p);
 }
@@ -80,10 +83,10 @@ static void upload_drop(struct bundle_files *f, struct user *u, struct upload *p
 static void user_free(struct bundle_files *f, struct user *u) {
         struct upload *p, *next;
 
-        HASH_ITER(hh, u->uploads, p, next)
+        HASH_ITER (hh, u->uploads, p, next)
                 upload_free(f, u, p);
         HASH_DEL(f->users, u);
-        (void) close_fd(u->dir_fd);
+        (void)close_fd(u->dir_fd);
         free(u);
 }
 
@@ -96,7 +99,7 @@ static DIR *open_list(int dir_fd) {
                 return NULL;
         d = fdopendir(fd);
         if (!d)
-                (void) close(fd);
+                (void)close(fd);
         return d;
 }
 
@@ -111,9 +114,10 @@ static int user_count(struct user *u) {
                 if (entry->d_name[0] == '.')
                         continue;
                 if (!bundle_name_valid(entry->d_name))
-                        (void) unlinkat(u->dir_fd, entry->d_name, 0); /* a part; the hash of what it has is lost */
+                        (void)unlinkat(u->dir_fd, entry->d_name,
+                                       0); /* a part; the hash of what it has is lost */
                 else if (fstatat(u->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-                        u->bytes += (uint64_t) st.st_size;
+                        u->bytes += (uint64_t)st.st_size;
                         u->n_files++;
                 }
         }
@@ -138,7 +142,7 @@ static int user_add(struct bundle_files *f, uint32_t uid, struct user **ret) {
         if (r >= 0)
                 r = user_count(u);
         if (r < 0) {
-                (void) close_fd(u->dir_fd);
+                (void)close_fd(u->dir_fd);
                 free(u);
                 return r;
         }
@@ -162,16 +166,30 @@ static struct upload *upload_find(struct user *u, const char *sha256) {
         return p;
 }
 
-/* ---- making room ------------------------------------------------------------------------------------------------ */
+/* ---- making room
+ * ------------------------------------------------------------------------------------------------ */
 
 static uint64_t mtime_of(const struct stat *st) {
-        return (uint64_t) st->st_mtim.tv_sec * USEC_PER_SEC + (uint64_t) st->st_mtim.tv_nsec / 1000;
+        return (uint64_t)st->st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec / 1000;
 }
 
-/* Removes the unused file that was used least recently, where it is older than age. 1: there was one. */
-static int remove_oldest(struct bundle_files *f, struct user *u, uint64_t now_real, uint64_t age_usec) {
-        char name[65] = "";
-        uint64_t oldest = UINT64_MAX, bytes = 0;
+struct stored {
+        char sha256[65];
+        uint64_t mtime, bytes;
+};
+
+static int compare_age(const void *a, const void *b) {
+        const struct stored *x = a, *y = b;
+
+        return x->mtime < y->mtime ? -1 : x->mtime > y->mtime;
+}
+
+/* Removes unused files that are older than age, least recently used first, until what the user has is within
+ * bytes and n_files. */
+static int remove_unused(struct bundle_files *f, struct user *u, uint64_t now_real, uint64_t age_usec,
+                         uint64_t bytes, uint32_t n_files) {
+        _cleanup_free_ struct stored *list = NULL;
+        size_t n = 0, allocated = 0;
         struct dirent *entry;
         DIR *d = open_list(u->dir_fd);
 
@@ -180,22 +198,34 @@ static int remove_oldest(struct bundle_files *f, struct user *u, uint64_t now_re
         while ((entry = readdir(d))) {
                 struct stat st;
 
-                if (!bundle_name_valid(entry->d_name) || fstatat(u->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-                    mtime_of(&st) >= oldest || usec_sub(now_real, mtime_of(&st)) <= age_usec ||
-                    f->in_use(u->uid, entry->d_name, f->userdata))
+                if (!bundle_name_valid(entry->d_name) ||
+                    fstatat(u->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+                    usec_sub(now_real, mtime_of(&st)) <= age_usec || upload_find(u, entry->d_name))
                         continue;
-                memcpy(name, entry->d_name, sizeof(name));
-                oldest = mtime_of(&st);
-                bytes = (uint64_t) st.st_size;
+                if (n == allocated) {
+                        struct stored *bigger =
+                                reallocarray(list, allocated ? allocated * 2 : 64, sizeof(*list));
+                        if (!bigger)
+                                break; /* the rest another time */
+                        list = bigger;
+                        allocated = allocated ? allocated * 2 : 64;
+                }
+                memcpy(list[n].sha256, entry->d_name, sizeof(list[n].sha256));
+                list[n].mtime = mtime_of(&st);
+                list[n].bytes = (uint64_t)st.st_size;
+                n++;
         }
         closedir(d);
-        if (!name[0])
-                return 0;
-        if (unlinkat(u->dir_fd, name, 0) < 0)
-                return -errno;
-        u->bytes -= MIN(bytes, u->bytes);
-        u->n_files--;
-        return 1;
+        if (n > 0)
+                qsort(list, n, sizeof(*list), compare_age);
+        for (size_t i = 0; i < n && (u->bytes > bytes || u->n_files > n_files); i++) {
+                if (f->in_use(u->uid, list[i].sha256, f->userdata) ||
+                    unlinkat(u->dir_fd, list[i].sha256, 0) < 0)
+                        continue;
+                u->bytes -= MIN(list[i].bytes, u->bytes);
+                u->n_files--;
+        }
+        return 0;
 }
 
 /* Drops the uploads of u (NULL: of everybody) that were not heard of for so long. */
@@ -203,10 +233,10 @@ static void drop_idle(struct bundle_files *f, struct user *only, uint64_t now_re
         struct user *u, *u_next;
         struct upload *p, *next;
 
-        HASH_ITER(hh, f->users, u, u_next) {
+        HASH_ITER (hh, f->users, u, u_next) {
                 if (only && u != only)
                         continue;
-                HASH_ITER(hh, u->uploads, p, next)
+                HASH_ITER (hh, u->uploads, p, next)
                         if (!p->finishing && usec_sub(now_real, p->heard_real) > idle_usec)
                                 upload_drop(f, u, p);
         }
@@ -217,15 +247,18 @@ static bool make_room(struct bundle_files *f, struct user *u, uint64_t size, uin
                 return false;
         if (u->bytes + size > f->limits.per_user_max)
                 drop_idle(f, u, now_real, IDLE_FULL_USEC);
-        while (u->bytes + size > f->limits.per_user_max || u->n_files >= BUNDLE_FILES_PER_USER_MAX)
-                if (remove_oldest(f, u, now_real, YOUNG_USEC) <= 0)
-                        return false;
-        return true;
+        if (u->bytes + size <= f->limits.per_user_max && u->n_files < BUNDLE_FILES_PER_USER_MAX)
+                return true;
+        (void)remove_unused(f, u, now_real, YOUNG_USEC, f->limits.per_user_max - size,
+                            BUNDLE_FILES_PER_USER_MAX - 1);
+        return u->bytes + size <= f->limits.per_user_max && u->n_files < BUNDLE_FILES_PER_USER_MAX;
 }
 
-/* ---- uploads ---------------------------------------------------------------------------------------------------- */
+/* ---- uploads
+ * ---------------------------------------------------------------------------------------------------- */
 
-static int upload_new(struct bundle_files *f, struct user *u, const char *sha256, uint64_t size, uint64_t now_real, struct upload **ret) {
+static int upload_new(struct bundle_files *f, struct user *u, const char *sha256, uint64_t size,
+                      uint64_t now_real, struct upload **ret) {
         struct upload *p;
         char name[72];
         int r;
@@ -249,7 +282,7 @@ static int upload_new(struct bundle_files *f, struct user *u, const char *sha256
         if (r >= 0 && gnutls_hash_init(&p->hash, GNUTLS_DIG_SHA256) < 0)
                 r = -ENOMEM;
         if (r < 0) {
-                (void) close_fd(p->fd);
+                (void)close_fd(p->fd);
                 free(p);
                 return r;
         }
@@ -271,8 +304,8 @@ static bool content_matches(struct upload *p) {
         return memcmp(text, p->sha256, 64) == 0;
 }
 
-static int append(struct bundle_files *f, struct user *u, struct upload *p, const void *chunk, size_t n, uint64_t now_real,
-                  uint64_t *ret_next, struct bundle_finish *ret_finish) {
+static int append(struct bundle_files *f, struct user *u, struct upload *p, const void *chunk, size_t n,
+                  uint64_t now_real, uint64_t *ret_next, struct bundle_finish *ret_finish) {
         int r;
 
         p->heard_real = now_real;
@@ -299,8 +332,9 @@ static int append(struct bundle_files *f, struct user *u, struct upload *p, cons
         return BUNDLE_RECEIVED;
 }
 
-int bundle_files_put(struct bundle_files *f, uint32_t uid, const char *sha256, uint64_t size, uint64_t offset, const void *chunk, size_t n,
-                     uint64_t now_real, uint64_t *ret_next, struct bundle_finish *ret_finish) {
+int bundle_files_put(struct bundle_files *f, uint32_t uid, const char *sha256, uint64_t size, uint64_t offset,
+                     const void *chunk, size_t n, uint64_t now_real, uint64_t *ret_next,
+                     struct bundle_finish *ret_finish) {
         struct user *u = user_find(f, uid);
         struct upload *p;
         struct stat st;
@@ -318,9 +352,9 @@ int bundle_files_put(struct bundle_files *f, uint32_t uid, const char *sha256, u
                         return r;
         }
         if (fstatat(u->dir_fd, sha256, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-                if ((uint64_t) st.st_size != size)
+                if ((uint64_t)st.st_size != size)
                         return BUNDLE_E_SIZE;
-                (void) bundle_files_have(f, uid, sha256, now_real);
+                (void)bundle_files_have(f, uid, sha256, now_real);
                 *ret_next = size;
                 return BUNDLE_OK;
         }
@@ -343,7 +377,8 @@ int bundle_files_put(struct bundle_files *f, uint32_t uid, const char *sha256, u
 }
 
 int bundle_finish(const struct bundle_finish *finish) {
-        if (fsync(finish->fd) < 0 || renameat(finish->dir_fd, finish->from, finish->dir_fd, finish->to) < 0 || fsync(finish->dir_fd) < 0)
+        if (fsync(finish->fd) < 0 || renameat(finish->dir_fd, finish->from, finish->dir_fd, finish->to) < 0 ||
+            fsync(finish->dir_fd) < 0)
                 return -errno;
         return 0;
 }
@@ -356,7 +391,7 @@ void bundle_files_finished(struct bundle_files *f, uint32_t uid, const char *sha
                 return;
         if (result < 0) {
                 /* The rename may have happened without its being durable. */
-                (void) unlinkat(u->dir_fd, sha256, 0);
+                (void)unlinkat(u->dir_fd, sha256, 0);
                 upload_drop(f, u, p);
                 return;
         }
@@ -364,12 +399,14 @@ void bundle_files_finished(struct bundle_files *f, uint32_t uid, const char *sha
         upload_free(f, u, p); /* its bytes stay counted, as the file's */
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------ */
+/* ---- files
+ * ------------------------------------------------------------------------------------------------------ */
 
 bool bundle_files_have(struct bundle_files *f, uint32_t uid, const char *sha256, uint64_t now_real) {
         struct user *u = user_find(f, uid);
         struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-                                     { .tv_sec = (time_t) (now_real / USEC_PER_SEC), .tv_nsec = (long) (now_real % USEC_PER_SEC) * 1000 } };
+                                     { .tv_sec = (time_t)(now_real / USEC_PER_SEC),
+                                       .tv_nsec = (long)(now_real % USEC_PER_SEC) * 1000 } };
 
         if (!u || !bundle_name_valid(sha256))
                 return false;
@@ -378,8 +415,8 @@ bool bundle_files_have(struct bundle_files *f, uint32_t uid, const char *sha256,
         return utimensat(u->dir_fd, sha256, times, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int bundle_files_read(struct bundle_files *f, uint32_t uid, const char *sha256, uint64_t offset, void *buf, size_t max, uint64_t *ret_size,
-                      size_t *ret_n) {
+int bundle_files_read(struct bundle_files *f, uint32_t uid, const char *sha256, uint64_t offset, void *buf,
+                      size_t max, uint64_t *ret_size, size_t *ret_n) {
         struct user *u = user_find(f, uid);
         _cleanup_close_ int fd = -EBADF;
         struct stat st;
@@ -390,18 +427,18 @@ int bundle_files_read(struct bundle_files *f, uint32_t uid, const char *sha256, 
         fd = openat(u->dir_fd, sha256, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        if (offset < (uint64_t) st.st_size)
+        if (offset < (uint64_t)st.st_size)
                 while (n < max) {
-                        ssize_t l = pread(fd, (char *) buf + n, max - n, (off_t) (offset + n));
+                        ssize_t l = pread(fd, (char *)buf + n, max - n, (off_t)(offset + n));
                         if (l < 0 && errno == EINTR)
                                 continue;
                         if (l < 0)
                                 return -errno;
                         if (l == 0)
                                 break;
-                        n += (size_t) l;
+                        n += (size_t)l;
                 }
-        *ret_size = (uint64_t) st.st_size;
+        *ret_size = (uint64_t)st.st_size;
         *ret_n = n;
         return 0;
 }
@@ -410,9 +447,8 @@ void bundle_files_sweep(struct bundle_files *f, uint64_t now_real, uint64_t age_
         struct user *u, *next;
 
         drop_idle(f, NULL, now_real, IDLE_USEC);
-        HASH_ITER(hh, f->users, u, next)
-                while (remove_oldest(f, u, now_real, age_usec) > 0)
-                        ;
+        HASH_ITER (hh, f->users, u, next)
+                (void)remove_unused(f, u, now_real, age_usec, 0, 0);
 }
 
 uint64_t bundle_files_stored(struct bundle_files *f, uint32_t uid) {
@@ -421,8 +457,8 @@ uint64_t bundle_files_stored(struct bundle_files *f, uint32_t uid) {
         return u ? u->bytes : 0;
 }
 
-int bundle_files_new(const char *directory, const struct bundle_limits *limits, bundle_in_use in_use, void *userdata,
-                     struct bundle_files **ret) {
+int bundle_files_new(const char *directory, const struct bundle_limits *limits, bundle_in_use in_use,
+                     void *userdata, struct bundle_files **ret) {
         struct bundle_files *f = calloc(1, sizeof(*f));
         struct dirent *entry;
         struct user *u;
@@ -460,8 +496,8 @@ void bundle_files_free(struct bundle_files *f) {
 
         if (!f)
                 return;
-        HASH_ITER(hh, f->users, u, next)
+        HASH_ITER (hh, f->users, u, next)
                 user_free(f, u);
-        (void) close_fd(f->dir_fd);
+        (void)close_fd(f->dir_fd);
         free(f);
 }

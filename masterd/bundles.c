@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uploads and downloads of bundles. Invariant: a caller is told that its upload is complete only when that is on disk; the sync is
- * done by a short-lived thread for each upload (at most BUNDLE_UPLOADS_MAX), since it may take as long as the disk wants. */
+/* Uploads and downloads of bundles. Invariant: a caller is told that its upload is complete only when that is
+ * on disk; the sync is done by a short-lived thread for each upload (at most BUNDLE_UPLOADS_MAX), since it
+ * may take as long as the disk wants. */
 #include "masterd/bundles.h"
 
 #include <pthread.h>
@@ -49,20 +50,21 @@ static bool in_use(uint32_t uid, const char *sha256, void *userdata) {
         struct manager *m = userdata;
         struct job *j, *next;
 
-        HASH_ITER(hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs, j, next)
                 if (j->owner == uid && !job_state_ended(j->state) && strcmp(j->bundle, sha256) == 0)
                         return true;
         return false;
 }
 
-/* ---- the end of an upload --------------------------------------------------------------------------------------- */
+/* ---- the end of an upload
+ * --------------------------------------------------------------------------------------- */
 
 static void *run_finish(void *userdata) {
         struct finish *f = userdata;
 
         f->result = bundle_finish(&f->work);
         atomic_store(&f->done, true);
-        (void) eventfd_write(f->bundles->event_fd, 1);
+        (void)eventfd_write(f->bundles->event_fd, 1);
         return NULL;
 }
 
@@ -75,7 +77,8 @@ static void finish_free(struct finish *f) {
 
 static int disk_error(struct bundles *b, sd_bus_message *call, int error) {
         log_full(LOG_ERR, error, NULL, "Cannot write to %s/bundles", b->manager->conf.state_directory);
-        return sd_bus_reply_method_errorf(call, ERROR_REFUSED, "masterd cannot store the files: %s", strerror(-error));
+        return sd_bus_reply_method_errorf(call, ERROR_REFUSED, "masterd cannot store the files: %s",
+                                          strerror(-error));
 }
 
 static void finish_end(struct finish *f) {
@@ -84,9 +87,9 @@ static void finish_end(struct finish *f) {
         bundle_files_finished(b->files, f->uid, f->work.to, f->result);
         for (unsigned i = 0; i < f->n_waiters; i++)
                 if (f->result < 0)
-                        (void) disk_error(b, f->waiters[i], f->result);
+                        (void)disk_error(b, f->waiters[i], f->result);
                 else
-                        (void) sd_bus_reply_method_return(f->waiters[i], "t", f->size);
+                        (void)sd_bus_reply_method_return(f->waiters[i], "t", f->size);
         finish_free(f);
 }
 
@@ -95,8 +98,8 @@ static int on_finished(sd_event_source *s, int fd, uint32_t revents, void *userd
         struct finish *f, *next;
         eventfd_t n;
 
-        (void) eventfd_read(fd, &n);
-        DL_FOREACH_SAFE(b->finishing, f, next)
+        (void)eventfd_read(fd, &n);
+        DL_FOREACH_SAFE (b->finishing, f, next)
                 if (atomic_load(&f->done)) {
                         pthread_join(f->thread, NULL);
                         finish_end(f);
@@ -104,7 +107,8 @@ static int on_finished(sd_event_source *s, int fd, uint32_t revents, void *userd
         return 0;
 }
 
-static int finish_start(struct bundles *b, uint32_t uid, uint64_t size, const struct bundle_finish *work, sd_bus_message *call) {
+static int finish_start(struct bundles *b, uint32_t uid, uint64_t size, const struct bundle_finish *work,
+                        sd_bus_message *call) {
         struct finish *f = calloc(1, sizeof(*f));
         sigset_t all, old;
         int r;
@@ -134,15 +138,17 @@ static int finish_start(struct bundles *b, uint32_t uid, uint64_t size, const st
 static int finish_wait(struct bundles *b, uint32_t uid, const char *sha256, sd_bus_message *call) {
         struct finish *f;
 
-        DL_FOREACH(b->finishing, f)
+        DL_FOREACH (b->finishing, f)
                 if (f->uid == uid && strcmp(f->work.to, sha256) == 0 && f->n_waiters < WAITERS_MAX) {
                         f->waiters[f->n_waiters++] = sd_bus_message_ref(call);
                         return 1;
                 }
-        return sd_bus_reply_method_errorf(call, ERROR_BUSY, "these files are just being stored: ask again in a moment");
+        return sd_bus_reply_method_errorf(call, ERROR_BUSY,
+                                          "these files are just being stored: ask again in a moment");
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------ */
+/* ---- calls
+ * ------------------------------------------------------------------------------------------------------ */
 
 bool bundles_have(struct manager *m, uint32_t uid, const char *sha256) {
         return bundle_files_have(m->bundles->files, uid, sha256, now_real());
@@ -156,25 +162,31 @@ static int refuse(struct bundles *b, uint32_t uid, uint64_t size, int outcome, s
         switch (outcome) {
         case BUNDLE_E_SIZE:
                 return sd_bus_reply_method_errorf(call, ERROR_BAD_BUNDLE,
-                                                  "size, offset and chunk do not fit together (or not with an earlier call for the same files)");
+                                                  "size, offset and chunk do not fit together (or not with "
+                                                  "an earlier call for the same files)");
         case BUNDLE_E_LARGE:
                 return sd_bus_reply_method_errorf(call, ERROR_REFUSED,
-                                                  "the files are %s packed, this site takes at most %s (BundleMax= in masterd.conf); put large ones "
+                                                  "the files are %s packed, this site takes at most %s "
+                                                  "(BundleMax= in masterd.conf); put large ones "
                                                   "on a file system that the hosts share",
                                                   what, format_size(conf->bundle_max, limit, sizeof(limit)));
         case BUNDLE_E_QUOTA:
-                return sd_bus_reply_method_errorf(call, ERROR_REFUSED,
-                                                  "%s more do not fit: %s of the %s that a user may have stored (BundlesPerUserMax= in masterd.conf) "
-                                                  "are taken by files of jobs that have not ended or were just uploaded",
-                                                  what, format_size(bundle_files_stored(b->files, uid), stored, sizeof(stored)),
-                                                  format_size(conf->bundles_per_user_max, limit, sizeof(limit)));
+                return sd_bus_reply_method_errorf(
+                        call, ERROR_REFUSED,
+                        "%s more do not fit: %s of the %s that a user may have stored (BundlesPerUserMax= in "
+                        "masterd.conf) "
+                        "are taken by files of jobs that have not ended or were just uploaded",
+                        what, format_size(bundle_files_stored(b->files, uid), stored, sizeof(stored)),
+                        format_size(conf->bundles_per_user_max, limit, sizeof(limit)));
         case BUNDLE_E_UPLOADS:
-                return sd_bus_reply_method_errorf(call, ERROR_BUSY,
-                                                  "too many uploads at a time (%u, %u of one user): try again when some have ended",
-                                                  BUNDLE_UPLOADS_MAX, BUNDLE_UPLOADS_PER_USER_MAX);
+                return sd_bus_reply_method_errorf(
+                        call, ERROR_BUSY,
+                        "too many uploads at a time (%u, %u of one user): try again when some have ended",
+                        BUNDLE_UPLOADS_MAX, BUNDLE_UPLOADS_PER_USER_MAX);
         case BUNDLE_E_CONTENT:
                 return sd_bus_reply_method_errorf(call, ERROR_BAD_BUNDLE,
-                                                  "the bytes received do not have the SHA-256 they were announced with; they were dropped");
+                                                  "the bytes received do not have the SHA-256 they were "
+                                                  "announced with; they were dropped");
         default:
                 return -EINVAL;
         }
@@ -195,9 +207,11 @@ int bundles_put(struct manager *m, uint32_t uid, sd_bus_message *call) {
         if (r < 0)
                 return r;
         if (!bundle_name_valid(sha256))
-                return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS, "sha256: 64 lower-case hex digits are expected");
+                return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS,
+                                                  "sha256: 64 lower-case hex digits are expected");
         if (n > BUNDLE_CHUNK_MAX)
-                return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS, "chunk: at most %u bytes are taken in one call",
+                return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS,
+                                                  "chunk: at most %u bytes are taken in one call",
                                                   BUNDLE_CHUNK_MAX);
         r = bundle_files_put(b->files, uid, sha256, size, offset, chunk, n, now_real(), &next, &finish);
         if (r == -ENOMEM)
@@ -216,7 +230,8 @@ int bundles_put(struct manager *m, uint32_t uid, sd_bus_message *call) {
 /* A job that has not ended, of that user and with those files, has an executor on the node. */
 static bool node_uses(const struct node *node, uint32_t uid, const char *sha256) {
         for (const struct executor *e = node->executors; e; e = e->node_next)
-                if (e->job->owner == uid && !job_state_ended(e->job->state) && strcmp(e->job->bundle, sha256) == 0)
+                if (e->job->owner == uid && !job_state_ended(e->job->state) &&
+                    strcmp(e->job->bundle, sha256) == 0)
                         return true;
         return false;
 }
@@ -235,11 +250,14 @@ int bundles_serve(struct manager *m, struct node *node, sd_bus_message *call) {
         if (r < 0)
                 return r;
         if (!bundle_name_valid(sha256) || !node_uses(node, uid, sha256))
-                return sd_bus_reply_method_errorf(call, LINK_ERROR_NOT_FOUND, "no job of user %u with an executor on %s has such files", uid,
-                                                  node->name);
-        r = bundle_files_read(b->files, uid, sha256, offset, b->buf, MIN((size_t) max, sizeof(b->buf)), &size, &n);
+                return sd_bus_reply_method_errorf(call, LINK_ERROR_NOT_FOUND,
+                                                  "no job of user %u with an executor on %s has such files",
+                                                  uid, node->name);
+        r = bundle_files_read(b->files, uid, sha256, offset, b->buf, MIN((size_t)max, sizeof(b->buf)), &size,
+                              &n);
         if (r < 0)
-                return sd_bus_reply_method_errorf(call, LINK_ERROR_NOT_FOUND, "masterd cannot read the files: %s", strerror(-r));
+                return sd_bus_reply_method_errorf(call, LINK_ERROR_NOT_FOUND,
+                                                  "masterd cannot read the files: %s", strerror(-r));
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_append_basic(reply, 't', &size);
@@ -253,14 +271,15 @@ int bundles_serve(struct manager *m, struct node *node, sd_bus_message *call) {
         return r < 0 ? r : 1;
 }
 
-/* ---- the module ------------------------------------------------------------------------------------------------- */
+/* ---- the module
+ * ------------------------------------------------------------------------------------------------- */
 
 static int on_sweep(sd_event_source *s, uint64_t usec, void *userdata) {
         struct bundles *b = userdata;
 
         bundle_files_sweep(b->files, now_real(), AGE_USEC);
         if (sd_event_source_set_time_relative(s, SWEEP_USEC) >= 0)
-                (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+                (void)sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
         return 0;
 }
 
@@ -284,7 +303,8 @@ int bundles_new(struct manager *m, struct bundles **ret) {
                 r = sd_event_add_io(m->event, &b->finished, b->event_fd, EPOLLIN, on_finished, b);
         /* The first one only when the jobs are loaded. */
         if (r >= 0)
-                r = sd_event_add_time_relative(m->event, &b->sweep, CLOCK_BOOTTIME, SWEEP_USEC, USEC_PER_SEC, on_sweep, b);
+                r = sd_event_add_time_relative(m->event, &b->sweep, CLOCK_BOOTTIME, SWEEP_USEC, USEC_PER_SEC,
+                                               on_sweep, b);
         if (r < 0) {
                 bundles_free(b);
                 return r;
@@ -298,13 +318,13 @@ void bundles_free(struct bundles *b) {
 
         if (!b)
                 return;
-        DL_FOREACH_SAFE(b->finishing, f, next) {
+        DL_FOREACH_SAFE (b->finishing, f, next) {
                 pthread_join(f->thread, NULL);
                 finish_free(f);
         }
         sd_event_source_disable_unref(b->sweep);
         sd_event_source_disable_unref(b->finished);
         bundle_files_free(b->files);
-        (void) close_fd(b->event_fd);
+        (void)close_fd(b->event_fd);
         free(b);
 }

@@ -15,7 +15,7 @@ static int read_offset(const char *p, size_t n, uint64_t *ret) {
         if (n == 0 || n >= sizeof(text))
                 return -EINVAL;
         for (size_t i = 0; i < n; i++)
-                if (!isdigit((unsigned char) p[i]))
+                if (!isdigit((unsigned char)p[i]))
                         return -EINVAL;
         memcpy(text, p, n);
         text[n] = 0;
@@ -45,10 +45,10 @@ int log_cursor_parse(const void *bytes, size_t size, struct log_cursor *ret) {
         colon = memchr(p + 6, ':', size - 6);
         if (!colon)
                 return -EINVAL;
-        r = read_offset(p + 6, (size_t) (colon - p) - 6, &c.offset);
+        r = read_offset(p + 6, (size_t)(colon - p) - 6, &c.offset);
         if (r < 0)
                 return r;
-        c.size = size - (size_t) (colon + 1 - p);
+        c.size = size - (size_t)(colon + 1 - p);
         if (c.size > sizeof(c.agent))
                 return -EINVAL;
         memcpy(c.agent, colon + 1, c.size);
@@ -62,8 +62,8 @@ size_t log_cursor_format(const struct log_cursor *c, char buf[static LOG_CURSOR_
         if (c->kind == LOG_CURSOR_START)
                 return 0;
         if (c->kind == LOG_CURSOR_KEPT)
-                return (size_t) snprintf(buf, LOG_CURSOR_MAX, "kept:%llu", (unsigned long long) c->offset);
-        n = (size_t) snprintf(buf, LOG_CURSOR_MAX, "agent:%llu:", (unsigned long long) c->offset);
+                return (size_t)snprintf(buf, LOG_CURSOR_MAX, "kept:%llu", (unsigned long long)c->offset);
+        n = (size_t)snprintf(buf, LOG_CURSOR_MAX, "agent:%llu:", (unsigned long long)c->offset);
         memcpy(buf + n, c->agent, c->size);
         return n + c->size;
 }
