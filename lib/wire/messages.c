@@ -90,7 +90,7 @@ static int read_line(sd_bus_message *m, size_t max, const char **ret) {
 }
 
 int link_read_text(sd_bus_message *m, size_t max, char **ret) {
-        const char *s;
+        const char *s = NULL;
         int r = read_line(m, max, &s);
         if (r <= 0)
                 return r;
@@ -102,7 +102,7 @@ int link_read_text(sd_bus_message *m, size_t max, char **ret) {
 }
 
 int link_read_text_into(sd_bus_message *m, char *buf, size_t size) {
-        const char *s;
+        const char *s = NULL;
         int r = read_line(m, size - 1, &s);
         if (r <= 0)
                 return r;
@@ -154,8 +154,7 @@ int link_read_bool(sd_bus_message *m, bool *ret) {
         return 1;
 }
 
-/* ---- identity
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- identity -------------------------------------------------------------------------------- */
 
 int executor_id_append(sd_bus_message *m, const struct executor_id *id) {
         if (!role_name_valid(id->role) || id->attempt == 0 || sd_id128_is_null(id->job_uid))
@@ -196,8 +195,7 @@ bool executor_id_equal(const struct executor_id *a, const struct executor_id *b)
                a->attempt == b->attempt && strcmp(a->role, b->role) == 0;
 }
 
-/* ---- string tables
- * -------------------------------------------------------------------------------------------------- */
+/* ---- string tables --------------------------------------------------------------------------- */
 
 static const char *const unit_state_table[_UNIT_STATE_MAX] = {
         [UNIT_STARTING] = "starting",
