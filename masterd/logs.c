@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
 #include "masterd/logs-parts.h"
