@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that have ended. Invariant: an active job is never evicted; memory for ended ones is bounded by count and executors. */
+/* Jobs that have ended. Invariant: an active job is never evicted; memory for ended ones is bounded by count
+ * and executors. */
 #include "masterd/history.h"
 
 #include <utlist.h>
@@ -10,7 +11,8 @@
 #include "masterd/recover.h"
 
 static void evict(struct manager *m) {
-        while (m->ended && (m->n_ended > HISTORY_JOBS || (m->n_ended_executors > HISTORY_EXECUTORS && m->n_ended > 1))) {
+        while (m->ended &&
+               (m->n_ended > HISTORY_JOBS || (m->n_ended_executors > HISTORY_EXECUTORS && m->n_ended > 1))) {
                 struct job *j = m->ended;
                 DL_DELETE2(m->ended, j, ended_prev, ended_next);
                 m->n_ended--;
@@ -26,7 +28,6 @@ static void keep(struct manager *m, struct job *j) {
         m->n_ended_executors += j->n_executors;
 }
 
-
 /* Not at once: whoever handles the end still looks at the job. */
 static void run_evict(struct manager *m, void *data) {
         free(data);
@@ -37,7 +38,7 @@ void history_job_ended(struct manager *m, struct job *j) {
         m->n_active--;
         keep(m, j);
         api_job_removed(m, j);
-        (void) manager_effect(m, run_evict, NULL);
+        (void)manager_effect(m, run_evict, NULL);
 }
 
 struct request {

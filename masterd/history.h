@@ -12,6 +12,7 @@ struct manager;
 
 void history_job_ended(struct manager *m, struct job *j);
 
-/* Calls back with the job (NULL: there is none of that number, or error < 0), at once when it is in memory. */
+/* Calls back with the job (NULL: there is none of that number, or error < 0), at once when it is in memory.
+ */
 typedef void (*history_handler)(struct job *j, int error, void *userdata);
 int history_get(struct manager *m, uint32_t number, history_handler handler, void *userdata);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between jobs and the scheduler: which executors are waiting for a node, in which groups, and what was found for them. The decisions
- * themselves are sched/'s, which knows no jobs. */
+/* Between jobs and the scheduler: which executors are waiting for a node, in which groups, and what was found
+ * for them. The decisions themselves are sched/'s, which knows no jobs. */
 #pragma once
 
 #include "masterd/job/job.h"
@@ -30,4 +30,5 @@ int placement_restore(struct manager *m, struct executor *e);
 /* A port that was granted is in use on the host: not again for a while. */
 void placement_port_taken(struct manager *m, struct executor *e);
 /* What a node has left. */
-void placement_free_of(const struct manager *m, const struct node *node, uint64_t *ret_cpu_milli, uint64_t *ret_memory, uint32_t *ret_gpus);
+void placement_free_of(const struct manager *m, const struct node *node, uint64_t *ret_cpu_milli,
+                       uint64_t *ret_memory, uint32_t *ret_gpus);

@@ -21,5 +21,5 @@ void record_node(struct manager *m, const struct node *node);
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body);
 void record_executor(struct manager *m, const struct executor *e);
 /* An event of the job: stored, logged, and counted. role NULL: of the job itself. */
-void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e, const char *format, ...)
-        _printf_(5, 6);
+void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e,
+                  const char *format, ...) _printf_(5, 6);

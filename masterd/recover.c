@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After a restart. Invariants: what the agent reports wins over what we remember about its units; what we remember wins over the agent
- * about what should be: a unit of an attempt that is over for us is stopped. */
+/* After a restart. Invariants: what the agent reports wins over what we remember about its units; what we
+ * remember wins over the agent about what should be: a unit of an attempt that is over for us is stopped. */
 #include "masterd/recover.h"
 
 #include <string.h>
@@ -17,13 +17,14 @@
 #include "masterd/placement.h"
 #include "masterd/record.h"
 
-/* ---- from the store ------------------------------------------------------------------------------------------------- */
+/* ---- from the store
+ * ------------------------------------------------------------------------------------------------- */
 
 static int load_gpus(struct node *node, const struct store_bytes *names) {
         const char *p = names->data, *end = p + names->size;
 
-        for (; p && p < end; p = (const char *) memchr(p, '\n', (size_t) (end - p)) + 1) {
-                const char *stop = memchr(p, '\n', (size_t) (end - p));
+        for (; p && p < end; p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1) {
+                const char *stop = memchr(p, '\n', (size_t)(end - p));
                 struct gpu_info *bigger;
                 if (!stop)
                         return -EUCLEAN;
@@ -31,7 +32,8 @@ static int load_gpus(struct node *node, const struct store_bytes *names) {
                 if (!bigger)
                         return -ENOMEM;
                 node->inventory.gpus = bigger;
-                bigger[node->inventory.n_gpus++] = (struct gpu_info){ .uuid = strndup(p, (size_t) (stop - p)), .model = strdup(""),
+                bigger[node->inventory.n_gpus++] = (struct gpu_info){ .uuid = strndup(p, (size_t)(stop - p)),
+                                                                      .model = strdup(""),
                                                                       .nodes = strdup("") };
         }
         return 0;
@@ -49,10 +51,11 @@ static int load_node(void *userdata, const struct node_record *r) {
         if (sd_id128_from_string(r->boot_id, &node->boot_id) < 0)
                 node->boot_id = SD_ID128_NULL;
         /* One that was well has the LOST time to come back; see liveness_start(). */
-        node->state = r->state == NODE_JOINING || r->state == NODE_LOST || r->state >= _NODE_STATE_MAX ? (enum node_state) (r->state % _NODE_STATE_MAX)
-                                                                                                      : NODE_SUSPECT;
+        node->state = r->state == NODE_JOINING || r->state == NODE_LOST || r->state >= _NODE_STATE_MAX
+                              ? (enum node_state)(r->state % _NODE_STATE_MAX)
+                              : NODE_SUSPECT;
         if (*r->address)
-                (void) addr_parse(r->address, 0, &node->address);
+                (void)addr_parse(r->address, 0, &node->address);
         node->inventory.cpus = r->cpus;
         node->inventory.memory = r->memory;
         node->last_seen_real = r->seen_real;
@@ -101,7 +104,8 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
                 return -EUCLEAN;
         k = spec_load(r->body->config.data, r->body->config.size, &spec, &d);
         if (k < 0)
-                return log_full(LOG_ERR, k, &(struct log_fields){ .job = r->number }, "The stored configuration of job %u cannot be read", r->number);
+                return log_full(LOG_ERR, k, &(struct log_fields){ .job = r->number },
+                                "The stored configuration of job %u cannot be read", r->number);
         k = job_new(r->number, r->uid, r->owner, spec, &j);
         if (k < 0)
                 return k;
@@ -118,7 +122,7 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         if (k < 0)
                 return k;
         snprintf(j->bundle, sizeof(j->bundle), "%s", r->body->bundle);
-        j->state = r->state < _JOB_STATE_MAX ? (enum job_state) r->state : JOB_FAILED;
+        j->state = r->state < _JOB_STATE_MAX ? (enum job_state)r->state : JOB_FAILED;
         j->attempt = r->attempt;
         j->submitted_real = r->submitted_real;
         j->started_real = r->started_real;
@@ -129,7 +133,7 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         if (*r->first_error && text_set(&j->first_error, "%s", r->first_error) < 0)
                 return -ENOMEM;
         memcpy(&data, r->state_data.data ? r->state_data.data : "", MIN(r->state_data.size, sizeof(data)));
-        j->verdict = (enum job_event) data.verdict;
+        j->verdict = (enum job_event)data.verdict;
         j->order_step = data.order_step;
         j->attempt_real = data.attempt_real;
         k = feeding_new(j);
@@ -153,7 +157,8 @@ static int load_job(void *userdata, const struct job_record *r) {
 
 int recover_executor(struct manager *m, struct job *j, const struct executor_record *r) {
         struct executor *e = job_executor(j, r->role, r->index);
-        enum executor_state state = r->state < _EXECUTOR_STATE_MAX ? (enum executor_state) r->state : EXECUTOR_LOST;
+        enum executor_state state =
+                r->state < _EXECUTOR_STATE_MAX ? (enum executor_state)r->state : EXECUTOR_LOST;
 
         if (!e)
                 return 0;
@@ -161,8 +166,10 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
                 e->restarts++;
                 j->roles[e->role].restarts++;
                 /* The failure of the attempt before is history by now. */
-                if (e->state == EXECUTOR_FAILED && e->ended_real >= j->attempt_real && e->history.n_failures < FAILOVER_REMEMBERED)
-                        e->history.failures[e->history.n_failures++] = usec_sub(now_boot(), usec_sub(now_real(), e->ended_real));
+                if (e->state == EXECUTOR_FAILED && e->ended_real >= j->attempt_real &&
+                    e->history.n_failures < FAILOVER_REMEMBERED)
+                        e->history.failures[e->history.n_failures++] =
+                                usec_sub(now_boot(), usec_sub(now_real(), e->ended_real));
         }
         e->attempt = r->attempt;
         e->node = nodes_get(&m->nodes, r->node);
@@ -227,7 +234,8 @@ static int load_source(void *userdata, const struct source_record *r) {
         if (!j || !j->data || r->source >= j->spec->n_inputs)
                 return 0;
         j->data->sources[r->source].scanned = r->scanned;
-        if (r->cursor.size > 0 && !(j->data->sources[r->source].cursor = strndup(r->cursor.data, r->cursor.size)))
+        if (r->cursor.size > 0 &&
+            !(j->data->sources[r->source].cursor = strndup(r->cursor.data, r->cursor.size)))
                 return -ENOMEM;
         return 0;
 }
@@ -245,7 +253,7 @@ static int load_task(void *userdata, const struct task_record *r) {
                 return -ENOMEM;
         k = task_add(&j->data->table, r->source, path, r->size, r->mtime_nsec, r->inode, &t);
         if (k >= 0)
-                task_restore(&j->data->table, t, (enum task_place) r->state, r->acked, r->attempts);
+                task_restore(&j->data->table, t, (enum task_place)r->state, r->acked, r->attempts);
         return k;
 }
 
@@ -290,13 +298,14 @@ int recover_load(struct manager *m) {
                 r = store_load_tasks(m->store, load_task, m);
         if (r < 0)
                 return r;
-        HASH_ITER(hh, m->jobs, j, next)
-                (void) resume_job(m, j);
+        HASH_ITER (hh, m->jobs, j, next)
+                (void)resume_job(m, j);
         manager_touch(m);
         return 0;
 }
 
-/* ---- against what an agent reports ------------------------------------------------------------------------------------ */
+/* ---- against what an agent reports
+ * ------------------------------------------------------------------------------------ */
 
 /* GPUs are held by position; the agent may list them in another order than last time. */
 static void remap_gpus(struct node *node, const struct inventory *old, const struct inventory *new) {
@@ -305,7 +314,7 @@ static void remap_gpus(struct node *node, const struct inventory *old, const str
         DL_FOREACH2(node->executors, e, node_next) {
                 uint64_t mask = 0;
                 for (size_t i = 0; i < old->n_gpus && i < 64; i++)
-                        for (size_t k = 0; (e->gpus & (UINT64_C(1) << i)) && k < new->n_gpus && k < 64; k++)
+                        for (size_t k = 0; (e->gpus & (UINT64_C(1) << i)) && k < new->n_gpus &&k < 64; k++)
                                 if (strcmp(old->gpus[i].uuid, new->gpus[k].uuid) == 0)
                                         mask |= UINT64_C(1) << k;
                 e->gpus = mask;
@@ -325,8 +334,8 @@ static int take_inventory(struct node *node, const struct inventory *new) {
                 return -ENOMEM;
         }
         for (size_t i = 0; i < new->n_gpus; i++, copy.n_gpus++)
-                copy.gpus[i] = (struct gpu_info){ strdup(new->gpus[i].uuid), strdup(new->gpus[i].model), new->gpus[i].memory,
-                                                  strdup(new->gpus[i].nodes) };
+                copy.gpus[i] = (struct gpu_info){ strdup(new->gpus[i].uuid), strdup(new->gpus[i].model),
+                                                  new->gpus[i].memory, strdup(new->gpus[i].nodes) };
         remap_gpus(node, &node->inventory, &copy);
         inventory_done(&node->inventory);
         node->inventory = copy;
@@ -346,27 +355,28 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
                 j = NULL;
         if (j && strcmp(u->id.role, SCAN_ROLE) == 0) {
                 if (!feeding_scan_known(j, node, &u->id))
-                        (void) orders_stop_stale_later(m, node, &u->id);
+                        (void)orders_stop_stale_later(m, node, &u->id);
                 return;
         }
         e = j ? job_executor(j, u->id.role, u->id.index) : NULL;
         if (!e || e->attempt != u->id.attempt || !executor_state_holds(e->state) || e->node != node) {
                 log_full(LOG_NOTICE, 0, &(struct log_fields){ .job = u->id.job, .node = node->name },
-                         "%s still runs job %u %s/%u attempt %u, which is over: stopping it", node->name, u->id.job, u->id.role, u->id.index,
-                         u->id.attempt);
-                (void) orders_stop_stale_later(m, node, &u->id);
+                         "%s still runs job %u %s/%u attempt %u, which is over: stopping it", node->name,
+                         u->id.job, u->id.role, u->id.index, u->id.attempt);
+                (void)orders_stop_stale_later(m, node, &u->id);
                 return;
         }
         e->confirmed = true;
         if (e->state == EXECUTOR_STOPPING)
-                (void) orders_stop_later(m, e);
+                (void)orders_stop_later(m, e);
         else if (u->state == UNIT_STARTING)
-                (void) orders_start_later(m, e); /* idempotent; its answer tells when it runs */
+                (void)orders_start_later(m, e); /* idempotent; its answer tells when it runs */
         else
                 lifecycle_found_running(m, e, u->invocation, u->started_real);
 }
 
-int recover_registered(struct manager *m, struct node *node, struct link *link, const struct registration *g) {
+int recover_registered(struct manager *m, struct node *node, struct link *link,
+                       const struct registration *g) {
         bool rebooted = !sd_id128_equal(node->boot_id, g->boot_id);
         enum node_state was = node->state;
         struct executor *e, *next;
@@ -390,7 +400,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link, 
                 if (e->state == EXECUTOR_PLACED || e->state == EXECUTOR_STARTING) {
                         /* Never begun there: also true after a reboot. */
                         e->confirmed = true;
-                        (void) orders_start_later(m, e);
+                        (void)orders_start_later(m, e);
                 } else
                         lifecycle_vanished(m, e);
         }
@@ -401,12 +411,13 @@ int recover_registered(struct manager *m, struct node *node, struct link *link, 
         if (r < 0)
                 return r;
         api_node_changed(m, node);
-        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s registered (%s, %u CPUs, %zu units, %zu endings%s)",
-                 node->name, was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units, g->n_exits,
-                 rebooted ? ", new boot" : "");
+        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
+                 "Node %s registered (%s, %u CPUs, %zu units, %zu endings%s)", node->name,
+                 was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
+                 g->n_exits, rebooted ? ", new boot" : "");
         /* What waited for this node's word may go on. */
         DL_FOREACH2(node->executors, e, node_next)
-                feeding_run(m, e->job);
+        feeding_run(m, e->job);
         manager_schedule(m);
         return 0;
 }

@@ -37,15 +37,21 @@ static int refuse_load(struct manager *m, const struct submission *s, sd_bus_err
         struct job *j, *next;
 
         if (store_full(m->store))
-                return sd_bus_error_set(error, ERROR_BUSY, "The master's store is slow or its disk is full; try again in a moment");
+                return sd_bus_error_set(
+                        error, ERROR_BUSY,
+                        "The master's store is slow or its disk is full; try again in a moment");
         if (m->n_active >= m->conf.jobs_max)
-                return sd_bus_error_setf(error, ERROR_REFUSED, "%u jobs are active, which is the most this cluster takes (JobsMax=)", m->n_active);
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "%u jobs are active, which is the most this cluster takes (JobsMax=)", m->n_active);
         if (s->owner == 0)
                 return 0;
-        HASH_ITER(hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs, j, next)
                 own += j->owner == s->owner && !job_state_ended(j->state);
         if (own >= m->conf.jobs_per_user_max)
-                return sd_bus_error_setf(error, ERROR_REFUSED, "You have %u active jobs, which is the most a user may have (JobsPerUserMax=)", own);
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "You have %u active jobs, which is the most a user may have (JobsPerUserMax=)", own);
         return 0;
 }
 
@@ -55,14 +61,16 @@ static int refuse_root(struct manager *m, const struct submission *s, sd_bus_err
 
         if (s->owner != 0)
                 return 0;
-        HASH_ITER(hh, m->nodes.by_name, node, next)
+        HASH_ITER (hh, m->nodes.by_name, node, next)
                 if (node->inventory.allow_root)
                         return 0;
-        return sd_bus_error_set(error, ERROR_REFUSED, "Jobs of root are refused by every host; submit as an ordinary user "
-                                                      "(or set AllowRoot=yes in agentd.conf of the hosts that may run them)");
+        return sd_bus_error_set(error, ERROR_REFUSED,
+                                "Jobs of root are refused by every host; submit as an ordinary user "
+                                "(or set AllowRoot=yes in agentd.conf of the hosts that may run them)");
 }
 
-static int parse(const struct submission *s, struct job_spec **ret, char **ret_warnings, sd_bus_error *error) {
+static int parse(const struct submission *s, struct job_spec **ret, char **ret_warnings,
+                 sd_bus_error *error) {
         _cleanup_(diagnostics_done) struct diagnostics d = {};
         _cleanup_free_ char *warnings = NULL;
         size_t size;
@@ -72,7 +80,8 @@ static int parse(const struct submission *s, struct job_spec **ret, char **ret_w
         if (r < 0) {
                 const struct diagnostic *first = diagnostics_first_error(&d);
                 _cleanup_free_ char *text = first ? diagnostic_format(first) : NULL;
-                return sd_bus_error_set(error, ERROR_BAD_CONFIG, text ? text : "1:1: the configuration cannot be read");
+                return sd_bus_error_set(error, ERROR_BAD_CONFIG,
+                                        text ? text : "1:1: the configuration cannot be read");
         }
         f = open_memstream(&warnings, &size);
         for (size_t i = 0; f && i < d.n; i++) {
@@ -90,11 +99,14 @@ static int parse(const struct submission *s, struct job_spec **ret, char **ret_w
 
 static void put_secrets(struct manager *m, const struct job *j) {
         for (size_t i = 0; i < j->n_secrets; i++)
-                store_put_secret(m->store, &(struct secret_record){ .job = j->number, .name = j->secrets[i].name,
-                                                                    .data = { j->secrets[i].data, j->secrets[i].size } });
+                store_put_secret(m->store, &(struct secret_record){
+                                                   .job = j->number,
+                                                   .name = j->secrets[i].name,
+                                                   .data = { j->secrets[i].data, j->secrets[i].size } });
 }
 
-int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings, sd_bus_error *error) {
+int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+               sd_bus_error *error) {
         _cleanup_free_ char *warnings = NULL;
         struct job_spec *spec = NULL;
         struct job *j = NULL;
@@ -110,11 +122,15 @@ int submit_job(struct manager *m, struct submission *s, struct job **ret, char *
         if (r < 0)
                 return r;
         if (spec->n_files > 0 && !s->bundle[0])
-                r = sd_bus_error_set(error, ERROR_REFUSED, "The configuration names files[], but none were uploaded; submit with primusctl");
+                r = sd_bus_error_set(
+                        error, ERROR_REFUSED,
+                        "The configuration names files[], but none were uploaded; submit with primusctl");
         else if (s->bundle[0] && !bundles_have(m, s->owner, s->bundle))
-                r = sd_bus_error_set(error, ERROR_REFUSED, "The files of this job have not been uploaded completely");
+                r = sd_bus_error_set(error, ERROR_REFUSED,
+                                     "The files of this job have not been uploaded completely");
         else if (spec_role(spec, SCAN_ROLE))
-                r = sd_bus_error_setf(error, ERROR_BAD_CONFIG, "1:1: role: the name %s is reserved", SCAN_ROLE);
+                r = sd_bus_error_setf(error, ERROR_BAD_CONFIG, "1:1: role: the name %s is reserved",
+                                      SCAN_ROLE);
         else
                 r = sd_id128_randomize(&uid);
         if (r < 0) {
@@ -147,13 +163,14 @@ int submit_job(struct manager *m, struct submission *s, struct job **ret, char *
         s->n_secrets = 0;
         memcpy(j->bundle, s->bundle, sizeof(j->bundle));
         j->submitted_real = j->attempt_real = now_real();
-        (void) job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
+        (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
         m->n_active++;
 
         record_job(m, j, warnings, true);
         put_secrets(m, j);
-        record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executors in %zu roles", j->owner, j->n_executors, j->spec->n_roles);
+        record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executors in %zu roles", j->owner,
+                     j->n_executors, j->spec->n_roles);
         placement_enqueue(m, j);
         *ret = j;
         *ret_warnings = TAKE_PTR(warnings);

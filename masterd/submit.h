@@ -17,9 +17,9 @@ struct submission {
         uint32_t owner;
         const char *config; /* borrowed */
         size_t config_size;
-        char *name;         /* NULL: the configuration's */
-        char *cwd;          /* NULL: the configuration's, else the job's own directory */
-        char **env;         /* NULL-ended NAME=VALUE, or NULL */
+        char *name; /* NULL: the configuration's */
+        char *cwd;  /* NULL: the configuration's, else the job's own directory */
+        char **env; /* NULL-ended NAME=VALUE, or NULL */
         char bundle[65];
         struct job_secret *secrets;
         size_t n_secrets;
@@ -27,6 +27,8 @@ struct submission {
 
 void submission_done(struct submission *s);
 
-/* Makes the job and puts it into the open batch and the queue; takes over env and secrets of the submission. On refusal sets the D-Bus error
- * (BadConfig, Refused, Busy) and returns its negative errno. *ret_warnings: lines ended by \n, allocated. */
-int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings, sd_bus_error *error);
+/* Makes the job and puts it into the open batch and the queue; takes over env and secrets of the submission.
+ * On refusal sets the D-Bus error (BadConfig, Refused, Busy) and returns its negative errno. *ret_warnings:
+ * lines ended by \n, allocated. */
+int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+               sd_bus_error *error);

@@ -20,7 +20,8 @@ int read_file_at(int dir_fd, const char *path, size_t max, char **ret, size_t *r
         for (;;) {
                 ssize_t l;
 
-                /* One byte more than allowed is read, so that "too large" is seen also where st_size lies (/proc). */
+                /* One byte more than allowed is read, so that "too large" is seen also where st_size lies
+                 * (/proc). */
                 if (n + 1 >= allocated) {
                         char *bigger;
                         allocated = allocated ? allocated * 2 : 4096;
@@ -36,7 +37,7 @@ int read_file_at(int dir_fd, const char *path, size_t max, char **ret, size_t *r
                         return -errno;
                 if (l == 0)
                         break;
-                n += (size_t) l;
+                n += (size_t)l;
                 if (n > max)
                         return -EFBIG;
         }
@@ -58,7 +59,7 @@ int write_all(int fd, const void *data, size_t size) {
                 ssize_t l = write(fd, p, size);
                 if (l < 0 && errno == EAGAIN) {
                         struct pollfd pfd = { .fd = fd, .events = POLLOUT };
-                        (void) poll(&pfd, 1, -1);
+                        (void)poll(&pfd, 1, -1);
                         continue;
                 }
                 if (l < 0 && errno == EINTR)
@@ -66,7 +67,7 @@ int write_all(int fd, const void *data, size_t size) {
                 if (l < 0)
                         return -errno;
                 p += l;
-                size -= (size_t) l;
+                size -= (size_t)l;
         }
         return 0;
 }
@@ -89,7 +90,7 @@ int write_file_atomic(const char *path, const void *data, size_t size, mode_t mo
         if (r >= 0 && rename(temporary, path) < 0)
                 r = -errno;
         if (r < 0)
-                (void) unlink(temporary);
+                (void)unlink(temporary);
         else if (durable) {
                 /* The rename itself is durable only once the directory is. */
                 char *slash = strrchr(temporary, '/');
@@ -120,7 +121,8 @@ int make_directories(const char *path, mode_t mode) {
         return 0;
 }
 
-/* How deep remove_below() goes before it moves what lies deeper up to the top: bounds descriptors and stack. */
+/* How deep remove_below() goes before it moves what lies deeper up to the top: bounds descriptors and stack.
+ */
 #define REMOVE_DEPTH_MAX 64
 
 struct removal {
@@ -146,7 +148,7 @@ static void remove_below(struct removal *t, int fd, unsigned depth) {
         while ((entry = readdir(dir)))
                 if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
                         remove_entry(t, dirfd(dir), entry->d_name, depth);
-        (void) closedir(dir);
+        (void)closedir(dir);
 }
 
 static void remove_entry(struct removal *t, int dir_fd, const char *name, unsigned depth) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection to the system bus, the objects' names, the signals. Invariant: a signal leaves only when what it tells is on disk. */
+/* The connection to the system bus, the objects' names, the signals. Invariant: a signal leaves only when
+ * what it tells is on disk. */
 #include "masterd/api/api.h"
 
 #include <stdio.h>
@@ -23,8 +24,8 @@ int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work
         return caller_identify(m->callers, call, work, m, error);
 }
 
-int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action, caller_handler work,
-                        sd_bus_error *error) {
+int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
+                        caller_handler work, sd_bus_error *error) {
         return authorize(m->callers, call, owner, action, work, m, error);
 }
 
@@ -41,7 +42,8 @@ struct job *api_job_of(struct manager *m, sd_bus_message *call) {
         return job_by_path(m, sd_bus_message_get_path(call));
 }
 
-int api_find_job(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret, sd_bus_error *error) {
+int api_find_job(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret,
+                 sd_bus_error *error) {
         struct job *j = job_by_path(userdata, path);
 
         if (!j)
@@ -50,7 +52,8 @@ int api_find_job(sd_bus *bus, const char *path, const char *interface, void *use
         return 1;
 }
 
-int api_find_node(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret, sd_bus_error *error) {
+int api_find_node(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret,
+                  sd_bus_error *error) {
         struct manager *m = userdata;
         _cleanup_free_ char *name = NULL;
         struct node *node;
@@ -73,7 +76,7 @@ static int enumerate_jobs(sd_bus *bus, const char *prefix, void *userdata, char 
 
         if (!list)
                 return -ENOMEM;
-        HASH_ITER(hh, m->jobs, j, next) {
+        HASH_ITER (hh, m->jobs, j, next) {
                 if (n == count)
                         break;
                 list[n] = strdup(api_job_path(j->number, path));
@@ -84,7 +87,8 @@ static int enumerate_jobs(sd_bus *bus, const char *prefix, void *userdata, char 
         return 0;
 }
 
-static int enumerate_nodes(sd_bus *bus, const char *prefix, void *userdata, char ***ret, sd_bus_error *error) {
+static int enumerate_nodes(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
+                           sd_bus_error *error) {
         struct manager *m = userdata;
         char **list = calloc(m->nodes.n + 1, sizeof(*list));
         struct node *node, *next;
@@ -92,7 +96,7 @@ static int enumerate_nodes(sd_bus *bus, const char *prefix, void *userdata, char
 
         if (!list)
                 return -ENOMEM;
-        HASH_ITER(hh, m->nodes.by_name, node, next)
+        HASH_ITER (hh, m->nodes.by_name, node, next)
                 if (sd_bus_path_encode(API_NODE_PREFIX, node->name, list + n) >= 0)
                         n++;
         *ret = list;
@@ -112,16 +116,19 @@ int api_connect(struct manager *m) {
         if (r >= 0)
                 r = sd_bus_attach_event(m->bus, m->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
-                r = sd_bus_match_signal_async(m->bus, NULL, NULL, "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local", "Disconnected",
-                                              on_disconnected, NULL, m);
+                r = sd_bus_match_signal_async(m->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
+                                              "org.freedesktop.DBus.Local", "Disconnected", on_disconnected,
+                                              NULL, m);
         if (r >= 0)
                 r = callers_new(m->bus, &m->callers);
         if (r >= 0)
                 r = sd_bus_add_object_vtable(m->bus, NULL, API_PATH, API_MANAGER, api_manager_vtable, m);
         if (r >= 0)
-                r = sd_bus_add_fallback_vtable(m->bus, NULL, API_JOB_PREFIX, API_JOB, api_job_vtable, api_find_job, m);
+                r = sd_bus_add_fallback_vtable(m->bus, NULL, API_JOB_PREFIX, API_JOB, api_job_vtable,
+                                               api_find_job, m);
         if (r >= 0)
-                r = sd_bus_add_fallback_vtable(m->bus, NULL, API_NODE_PREFIX, API_NODE, api_node_vtable, api_find_node, m);
+                r = sd_bus_add_fallback_vtable(m->bus, NULL, API_NODE_PREFIX, API_NODE, api_node_vtable,
+                                               api_find_node, m);
         if (r >= 0)
                 r = sd_bus_add_node_enumerator(m->bus, NULL, API_JOB_PREFIX, enumerate_jobs, m);
         if (r >= 0)
@@ -136,7 +143,8 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
 
         if (!failure && sd_bus_message_read_basic(reply, 'u', &result) >= 0 && (result == 1 || result == 4))
                 return 0;
-        log_error("Cannot own org.primus.Master1 on the system bus: %s", failure && failure->message ? failure->message : "somebody else owns it");
+        log_error("Cannot own org.primus.Master1 on the system bus: %s",
+                  failure && failure->message ? failure->message : "somebody else owns it");
         return sd_event_exit(m->event, 1);
 }
 
@@ -147,12 +155,15 @@ int api_publish(struct manager *m) {
 void api_disconnect(struct manager *m) {
         callers_free(m->callers);
         m->callers = NULL;
-        /* Not flush: that would wait. What is queued for a bus that does not read is lost with us, and asked for again. */
+        /* Not flush: that would wait. What is queued for a bus that does not read is lost with us, and asked
+         * for again. */
         sd_bus_close(m->bus);
         m->bus = sd_bus_unref(m->bus);
 }
 
-/* ---- signals --------------------------------------------------------------------------------------------------------- */
+/* ---- signals
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 struct change {
         uint32_t job;
@@ -173,7 +184,8 @@ static void run_job_changed(struct manager *m, void *data) {
         char path[64];
 
         if (manager_job(m, c->job))
-                (void) sd_bus_emit_properties_changed(m->bus, api_job_path(c->job, path), API_JOB, "State", NULL);
+                (void)sd_bus_emit_properties_changed(m->bus, api_job_path(c->job, path), API_JOB, "State",
+                                                     NULL);
         free(c);
 }
 
@@ -183,14 +195,15 @@ void api_job_changed(struct manager *m, struct job *j) {
         if (!c)
                 return;
         c->job = j->number;
-        (void) manager_effect(m, run_job_changed, c);
+        (void)manager_effect(m, run_job_changed, c);
 }
 
 static void run_job_removed(struct manager *m, void *data) {
         struct change *c = data;
         char path[64];
 
-        (void) sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobRemoved", "uos", c->job, api_job_path(c->job, path), c->state);
+        (void)sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobRemoved", "uos", c->job,
+                                 api_job_path(c->job, path), c->state);
         free(c);
 }
 
@@ -201,15 +214,15 @@ void api_job_removed(struct manager *m, struct job *j) {
                 return;
         c->job = j->number;
         snprintf(c->state, sizeof(c->state), "%s", job_state_to_string(j->state));
-        (void) manager_effect(m, run_job_removed, c);
+        (void)manager_effect(m, run_job_removed, c);
 }
 
 static void run_executor_changed(struct manager *m, void *data) {
         struct change *c = data;
         char path[64];
 
-        (void) sd_bus_emit_signal(m->bus, api_job_path(c->job, path), API_JOB, "ExecutorChanged", "suuss", c->role, c->index, c->attempt, c->state,
-                                  c->name);
+        (void)sd_bus_emit_signal(m->bus, api_job_path(c->job, path), API_JOB, "ExecutorChanged", "suuss",
+                                 c->role, c->index, c->attempt, c->state, c->name);
         free(c);
 }
 
@@ -223,7 +236,7 @@ void api_executor_changed(struct manager *m, struct executor *e) {
         c->attempt = e->attempt;
         snprintf(c->role, sizeof(c->role), "%s", executor_role(e)->name);
         snprintf(c->state, sizeof(c->state), "%s", executor_state_to_string(e->state));
-        (void) manager_effect(m, run_executor_changed, c);
+        (void)manager_effect(m, run_executor_changed, c);
 }
 
 static void run_node_changed(struct manager *m, void *data) {
@@ -231,7 +244,7 @@ static void run_node_changed(struct manager *m, void *data) {
         struct change *c = data;
 
         if (nodes_get(&m->nodes, c->name) && sd_bus_path_encode(API_NODE_PREFIX, c->name, &path) >= 0)
-                (void) sd_bus_emit_properties_changed(m->bus, path, API_NODE, "State", NULL);
+                (void)sd_bus_emit_properties_changed(m->bus, path, API_NODE, "State", NULL);
         free(c);
 }
 
@@ -239,5 +252,5 @@ void api_node_changed(struct manager *m, struct node *node) {
         struct change *c = change_new(node->name);
 
         if (c)
-                (void) manager_effect(m, run_node_changed, c);
+                (void)manager_effect(m, run_node_changed, c);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* org.primus.Master1.Job. What a job is and where it stands may be seen by all; everything in it is its owner's. */
+/* org.primus.Master1.Job. What a job is and where it stands may be seen by all; everything in it is its
+ * owner's. */
 #include <string.h>
 #include <utlist.h>
 
@@ -21,11 +22,14 @@ static struct job *job_or_error(struct manager *m, sd_bus_message *call, sd_bus_
         struct job *j = api_job_of(m, call);
 
         if (!j)
-                (void) sd_bus_error_set(error, ERROR_NO_SUCH_JOB, "The job is not in memory any more; ask for it again by GetJob");
+                (void)sd_bus_error_set(error, ERROR_NO_SUCH_JOB,
+                                       "The job is not in memory any more; ask for it again by GetJob");
         return j;
 }
 
-/* ---- GetStatus --------------------------------------------------------------------------------------------------------- */
+/* ---- GetStatus
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static int append_roles(sd_bus_message *reply, const struct job *j) {
         int r = sd_bus_message_open_container(reply, 'e', "sv");
@@ -39,9 +43,11 @@ static int append_roles(sd_bus_message *reply, const struct job *j) {
         for (size_t i = 0; r >= 0 && i < j->spec->n_roles; i++) {
                 const struct role *role = j->roles + i;
                 const uint32_t *n = role->n_state;
-                r = sd_bus_message_append(reply, "(suuuuuuu)", role->spec->name, role->spec->num, n[EXECUTOR_RUNNING],
-                                          n[EXECUTOR_PENDING] + n[EXECUTOR_PLACED] + n[EXECUTOR_STARTING], n[EXECUTOR_SUCCEEDED],
-                                          n[EXECUTOR_FAILED], n[EXECUTOR_KILLED] + n[EXECUTOR_STOPPING], n[EXECUTOR_LOST]);
+                r = sd_bus_message_append(reply, "(suuuuuuu)", role->spec->name, role->spec->num,
+                                          n[EXECUTOR_RUNNING],
+                                          n[EXECUTOR_PENDING] + n[EXECUTOR_PLACED] + n[EXECUTOR_STARTING],
+                                          n[EXECUTOR_SUCCEEDED], n[EXECUTOR_FAILED],
+                                          n[EXECUTOR_KILLED] + n[EXECUTOR_STOPPING], n[EXECUTOR_LOST]);
         }
         for (int i = 0; r >= 0 && i < 3; i++)
                 r = sd_bus_message_close_container(reply);
@@ -63,9 +69,11 @@ static int append_data(sd_bus_message *reply, const struct job *j) {
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'v', "a{sv}");
         if (r >= 0)
-                r = sd_bus_message_append(reply, "a{sv}", 8, "tasks", "t", (uint64_t) d->table.n, "done", "t", d->table.n_place[TASK_FINISHED],
-                                          "failed", "t", d->table.n_place[TASK_GAVE_UP], "leased", "t", d->table.n_place[TASK_LEASED], "bytes", "t",
-                                          d->table.bytes, "read", "t", d->table.read, "acked", "t", d->table.acked, "scanned", "b", (int) scanned);
+                r = sd_bus_message_append(
+                        reply, "a{sv}", 8, "tasks", "t", (uint64_t)d->table.n, "done", "t",
+                        d->table.n_place[TASK_FINISHED], "failed", "t", d->table.n_place[TASK_GAVE_UP],
+                        "leased", "t", d->table.n_place[TASK_LEASED], "bytes", "t", d->table.bytes, "read",
+                        "t", d->table.read, "acked", "t", d->table.acked, "scanned", "b", (int)scanned);
         for (int i = 0; r >= 0 && i < 2; i++)
                 r = sd_bus_message_close_container(reply);
         return r;
@@ -82,8 +90,8 @@ static int get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}", "reason", "s", j->reason ? j->reason : "", "firstError", "s",
-                                          j->first_error ? j->first_error : "");
+                r = sd_bus_message_append(reply, "{sv}{sv}", "reason", "s", j->reason ? j->reason : "",
+                                          "firstError", "s", j->first_error ? j->first_error : "");
         if (r >= 0)
                 r = append_roles(reply, j);
         if (r >= 0)
@@ -120,7 +128,8 @@ static int get_config(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
         return r;
 }
 
-/* ---- ListExecutors ----------------------------------------------------------------------------------------------------- */
+/* ---- ListExecutors
+ * ----------------------------------------------------------------------------------------------------- */
 
 static int append_executor(sd_bus_message *reply, const struct executor_record *r, uint32_t restarts) {
         char unit[UNIT_NAME_MAX] = "";
@@ -129,12 +138,15 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
         if (r->attempt > 0)
                 executor_unit_name(r->job, r->role, r->index, r->attempt, unit);
         if (k >= 0)
-                k = sd_bus_message_append(reply, "suusssutt", r->role, r->index, r->attempt, executor_state_to_string((enum executor_state) r->state),
-                                          r->node ? r->node : "", unit, r->rank, r->started_real, r->ended_real);
+                k = sd_bus_message_append(reply, "suusssutt", r->role, r->index, r->attempt,
+                                          executor_state_to_string((enum executor_state)r->state),
+                                          r->node ? r->node : "", unit, r->rank, r->started_real,
+                                          r->ended_real);
         if (k >= 0)
                 k = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (k >= 0)
-                k = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "result", "s", r->result ? r->result : "", "status", "i", r->status, "reason", "s",
+                k = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "result", "s",
+                                          r->result ? r->result : "", "status", "i", r->status, "reason", "s",
                                           r->reason ? r->reason : "", "restarts", "u", restarts);
         if (k >= 0 && r->memory_peak != UINT64_MAX)
                 k = sd_bus_message_append(reply, "{sv}", "memoryPeak", "t", r->memory_peak);
@@ -149,7 +161,7 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
                 if (k >= 0)
                         k = sd_bus_message_open_container(reply, 'a', "u");
                 for (uint32_t i = 0; k >= 0 && i < r->n_ports; i++)
-                        k = sd_bus_message_append(reply, "u", (uint32_t) r->ports[i]);
+                        k = sd_bus_message_append(reply, "u", (uint32_t)r->ports[i]);
                 for (int i = 0; k >= 0 && i < 3; i++)
                         k = sd_bus_message_close_container(reply);
         }
@@ -160,10 +172,21 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
 
 static int append_executor_now(sd_bus_message *reply, const struct executor *e) {
         struct executor_record r = {
-                .job = e->job->number, .role = executor_role(e)->name, .index = e->index, .attempt = e->attempt, .state = (uint8_t) e->state,
-                .node = e->node ? e->node->name : "", .rank = (uint32_t) (e - e->job->executors), .started_real = e->started_real,
-                .ended_real = e->ended_real, .result = e->result, .status = e->status, .reason = e->reason, .memory_peak = e->memory_peak,
-                .cpu_usec = e->cpu_usec, .n_ports = (uint32_t) MIN(e->n_ports, (size_t) STORE_PORTS_MAX),
+                .job = e->job->number,
+                .role = executor_role(e)->name,
+                .index = e->index,
+                .attempt = e->attempt,
+                .state = (uint8_t)e->state,
+                .node = e->node ? e->node->name : "",
+                .rank = (uint32_t)(e - e->job->executors),
+                .started_real = e->started_real,
+                .ended_real = e->ended_real,
+                .result = e->result,
+                .status = e->status,
+                .reason = e->reason,
+                .memory_peak = e->memory_peak,
+                .cpu_usec = e->cpu_usec,
+                .n_ports = (uint32_t)MIN(e->n_ports, (size_t)STORE_PORTS_MAX),
         };
 
         memcpy(r.ports, e->ports, r.n_ports * sizeof(r.ports[0]));
@@ -183,9 +206,9 @@ static void on_executors(void *userdata, int error, const struct executor_record
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         if (r >= 0)
-                (void) sd_bus_send(NULL, reply, NULL);
+                (void)sd_bus_send(NULL, reply, NULL);
         else
-                (void) sd_bus_reply_method_errno(call, r, NULL);
+                (void)sd_bus_reply_method_errno(call, r, NULL);
         sd_bus_message_unref(reply);
         sd_bus_message_unref(call);
 }
@@ -202,7 +225,8 @@ static int list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd
         if (r < 0)
                 return r;
         if (all) {
-                r = store_query_executors(m->store, j->number, true, 0, on_executors, sd_bus_message_ref(call));
+                r = store_query_executors(m->store, j->number, true, 0, on_executors,
+                                          sd_bus_message_ref(call));
                 if (r < 0)
                         sd_bus_message_unref(call);
                 return r;
@@ -220,7 +244,8 @@ static int list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd
         return r;
 }
 
-/* ---- ListEvents, ReadLog, Kill ----------------------------------------------------------------------------------------- */
+/* ---- ListEvents, ReadLog, Kill
+ * ----------------------------------------------------------------------------------------- */
 
 static void on_events(void *userdata, int error, const struct event_record *list, size_t n) {
         sd_bus_message *call = userdata, *reply = NULL;
@@ -231,13 +256,14 @@ static void on_events(void *userdata, int error, const struct event_record *list
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "(ttssus)");
         for (size_t i = 0; r >= 0 && i < n; i++)
-                r = sd_bus_message_append(reply, "(ttssus)", list[i].seq, list[i].time_real, list[i].kind, list[i].role, list[i].index, list[i].text);
+                r = sd_bus_message_append(reply, "(ttssus)", list[i].seq, list[i].time_real, list[i].kind,
+                                          list[i].role, list[i].index, list[i].text);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         if (r >= 0)
-                (void) sd_bus_send(NULL, reply, NULL);
+                (void)sd_bus_send(NULL, reply, NULL);
         else
-                (void) sd_bus_reply_method_errno(call, r, NULL);
+                (void)sd_bus_reply_method_errno(call, r, NULL);
         sd_bus_message_unref(reply);
         sd_bus_message_unref(call);
 }
@@ -252,7 +278,8 @@ static int list_events(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 return -ENOENT;
         r = sd_bus_message_read_basic(call, 't', &after);
         if (r >= 0)
-                r = store_query_events(m->store, j->number, after, EVENTS_MAX, on_events, sd_bus_message_ref(call));
+                r = store_query_events(m->store, j->number, after, EVENTS_MAX, on_events,
+                                       sd_bus_message_ref(call));
         if (r < 0)
                 sd_bus_message_unref(call);
         return r;
@@ -267,7 +294,8 @@ static int read_log_options(sd_bus_message *call, uint64_t *tail, sd_bus_error *
                 if (r < 0)
                         return r;
                 if (strcmp(key, "tail") != 0)
-                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "ReadLog has no option '%.64s'", key);
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "ReadLog has no option '%.64s'", key);
                 r = sd_bus_message_read(call, "v", "t", tail);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(call);
@@ -300,11 +328,14 @@ static int read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 return r;
         e = job_executor(j, role, index);
         if (!e)
-                return sd_bus_error_setf(error, "org.primus.Error.NotFound", "Job %u has no executor %.33s/%u", j->number, role, index);
+                return sd_bus_error_setf(error, "org.primus.Error.NotFound",
+                                         "Job %u has no executor %.33s/%u", j->number, role, index);
         if (attempt == 0)
                 attempt = e->attempt;
         if (attempt == 0 || attempt > e->attempt || !e->node)
-                return sd_bus_error_setf(error, "org.primus.Error.NotFound", attempt == 0 ? "%s/%u has not been started yet" : "%s/%u has no such attempt",
+                return sd_bus_error_setf(error, "org.primus.Error.NotFound",
+                                         attempt == 0 ? "%s/%u has not been started yet"
+                                                      : "%s/%u has no such attempt",
                                          role, index);
         id = executor_id_of(e);
         id.attempt = attempt;
@@ -334,10 +365,10 @@ static int kill_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
         return manager_reply_later(m, reply);
 }
 
-#define ENTRY(name, work)                                                                                                                  \
-        static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                                                       \
-                struct job *j = userdata;                                                                                                  \
-                return api_with_permission(j->manager, call, j->owner, ACTION_MANAGE_JOBS, work, error);                                   \
+#define ENTRY(name, work)                                                                                    \
+        static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                         \
+                struct job *j = userdata;                                                                    \
+                return api_with_permission(j->manager, call, j->owner, ACTION_MANAGE_JOBS, work, error);     \
         }
 ENTRY(on_get_status, get_status)
 ENTRY(on_get_config, get_config)
@@ -346,25 +377,27 @@ ENTRY(on_list_events, list_events)
 ENTRY(on_read_log, read_log)
 ENTRY(on_kill, kill_job)
 
-/* ---- properties --------------------------------------------------------------------------------------------------------- */
+/* ---- properties
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
-static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply, void *userdata,
-                   sd_bus_error *error) {
+static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property,
+                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct job *j = userdata;
         char text[SD_ID128_STRING_MAX];
 
         return sd_bus_message_append(reply, "s", sd_id128_to_string(j->uid, text));
 }
 
-static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply, void *userdata,
-                     sd_bus_error *error) {
+static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct job *j = userdata;
 
         return sd_bus_message_append(reply, "s", job_state_to_string(j->state));
 }
 
-static int get_exit_status(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply, void *userdata,
-                           sd_bus_error *error) {
+static int get_exit_status(sd_bus *bus, const char *path, const char *interface, const char *property,
+                           sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct job *j = userdata;
 
         return sd_bus_message_append(reply, "u", job_state_exit_status(j->state));
@@ -378,18 +411,27 @@ const sd_bus_vtable api_job_vtable[] = {
         SD_BUS_PROPERTY("Owner", "u", NULL, offsetof(struct job, owner), SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("State", "s", get_state, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Attempt", "u", NULL, offsetof(struct job, attempt), 0),
-        SD_BUS_PROPERTY("SubmittedAt", "t", NULL, offsetof(struct job, submitted_real), SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("SubmittedAt", "t", NULL, offsetof(struct job, submitted_real),
+                        SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("StartedAt", "t", NULL, offsetof(struct job, started_real), 0),
         SD_BUS_PROPERTY("EndedAt", "t", NULL, offsetof(struct job, ended_real), 0),
         SD_BUS_PROPERTY("ExitStatus", "u", get_exit_status, 0, 0),
-        SD_BUS_METHOD_WITH_ARGS("GetStatus", SD_BUS_NO_ARGS, SD_BUS_RESULT("a{sv}", status), on_get_status, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("GetConfig", SD_BUS_NO_ARGS, SD_BUS_RESULT("ay", config), on_get_config, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("ListExecutors", SD_BUS_ARGS("b", all_attempts), SD_BUS_RESULT("a(suusssutta{sv})", executors), on_list_executors,
+        SD_BUS_METHOD_WITH_ARGS("GetStatus", SD_BUS_NO_ARGS, SD_BUS_RESULT("a{sv}", status), on_get_status,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("ListEvents", SD_BUS_ARGS("t", after), SD_BUS_RESULT("a(ttssus)", events), on_list_events, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("ReadLog", SD_BUS_ARGS("s", role, "u", index, "u", attempt, "ay", cursor, "t", wait, "a{sv}", options),
-                                SD_BUS_RESULT("ay", data, "ay", next, "b", end), on_read_log, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("Kill", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_kill, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_SIGNAL_WITH_ARGS("ExecutorChanged", SD_BUS_ARGS("s", role, "u", index, "u", attempt, "s", state, "s", node), 0),
+        SD_BUS_METHOD_WITH_ARGS("GetConfig", SD_BUS_NO_ARGS, SD_BUS_RESULT("ay", config), on_get_config,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListExecutors", SD_BUS_ARGS("b", all_attempts),
+                                SD_BUS_RESULT("a(suusssutta{sv})", executors), on_list_executors,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListEvents", SD_BUS_ARGS("t", after), SD_BUS_RESULT("a(ttssus)", events),
+                                on_list_events, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS(
+                "ReadLog",
+                SD_BUS_ARGS("s", role, "u", index, "u", attempt, "ay", cursor, "t", wait, "a{sv}", options),
+                SD_BUS_RESULT("ay", data, "ay", next, "b", end), on_read_log, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Kill", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_kill,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_SIGNAL_WITH_ARGS("ExecutorChanged",
+                                SD_BUS_ARGS("s", role, "u", index, "u", attempt, "s", state, "s", node), 0),
         SD_BUS_VTABLE_END,
 };

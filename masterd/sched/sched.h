@@ -141,8 +141,8 @@ struct sched_no_fit {
         uint32_t fits;    /* how many of it would fit beside the shapes before it */
         uint32_t nodes;   /* usable and allowed for it */
         uint32_t scarce;  /* the one SCHED_... bit of which most nodes have too little for one more */
-        uint32_t lacking; /* all such bits, of any node: what the gang waits for */
-        bool never;       /* one of it would not fit even on an empty node that is here now */
+        uint32_t lacking; /* all such bits, of any node: what the gang waits for; 0 with never */
+        bool never;       /* the shape would not fit even if the nodes that are here were empty */
 };
 
 /* Chooses nodes, GPUs and ports for every executor of the gang and holds them; or holds nothing:
@@ -152,6 +152,9 @@ struct sched_no_fit {
  * tried in several orders. */
 int sched_place(struct sched *s, const struct sched_gang *g, struct sched_placement *ret,
                 struct sched_no_fit *ret_why);
+
+/* The SCHED_... bits of what the gang takes at all (for the queue). */
+uint32_t sched_gang_uses(const struct sched_gang *g);
 
 /* "3 of 8 fit, short of memory on most of 12 nodes": one line for people, without the role's name. Returns
  * buf. */
