@@ -54,7 +54,7 @@ def test_corpus(cluster, bad):
     report = cluster.exec("n1", "sh", "-c", SUBMIT_ALL, "sh", "/shared/bad", scratch, user="ml", timeout=300)
 
     expected = {name: expected_error(name) for name in NAMES}
-    expected["large-100mb"] = "at most 4194304"
+    expected["large-100mb"] = "larger than 4 MiB"
     expected["large-deep"] = "nested too deeply"
     expected["large-values"] = "too many values"
     wrong, seen = [], set()
