@@ -12,6 +12,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/hostlist.h"
 #include "lib/base/parse.h"
+#include "masterd/spec/text.h"
 #include "masterd/spec/value.h"
 
 #define GROUPS_MAX 4u
