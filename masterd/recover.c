@@ -119,7 +119,7 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
 
         if (!r->body)
                 return -EUCLEAN;
-        k = spec_parse(r->body->config.data, r->body->config.size, &spec, &d);
+        k = spec_load(r->body->config.data, r->body->config.size, &spec, &d);
         if (k < 0)
                 return log_full(LOG_ERR, k, &(struct log_fields){ .job = r->number },
                                 "The stored configuration of job %u cannot be read", r->number);
