@@ -54,7 +54,8 @@ static const struct conf_key keys[] = {
         { "Master", "KeepSec", conf_parse_duration, offsetof(struct conf, keep_usec), false },
         { "Master", "KeepJobs", conf_parse_u32, offsetof(struct conf, keep_jobs), false },
         { "Master", "BundleMax", conf_parse_size, offsetof(struct conf, bundle_max), false },
-        { "Master", "BundlesPerUserMax", conf_parse_size, offsetof(struct conf, bundles_per_user_max), false },
+        { "Master", "BundlesPerUserMax", conf_parse_size, offsetof(struct conf, bundles_per_user_max),
+          false },
         { "Master", "StateDirectory", conf_parse_string, offsetof(struct conf, state_directory), false },
         {},
 };
@@ -84,9 +85,10 @@ int conf_read(struct conf *c) {
         if (r < 0)
                 return r;
         /* The order of these matters to every timer: heartbeat < suspect < lost. */
-        if (c->heartbeat_usec < 50 * USEC_PER_MSEC || c->suspect_usec < 2 * c->heartbeat_usec || c->lost_usec <= c->suspect_usec ||
-            c->lost_usec == USEC_INFINITY) {
-                log_warning("masterd.conf: HeartbeatSec (at least 50ms), SuspectSec (at least twice that) and LostSec (more than "
+        if (c->heartbeat_usec < 50 * USEC_PER_MSEC || c->suspect_usec < 2 * c->heartbeat_usec ||
+            c->lost_usec <= c->suspect_usec || c->lost_usec == USEC_INFINITY) {
+                log_warning("masterd.conf: HeartbeatSec (at least 50ms), SuspectSec (at least twice that) "
+                            "and LostSec (more than "
                             "that) do not fit together; using 1s, 3s and 60s");
                 c->heartbeat_usec = USEC_PER_SEC;
                 c->suspect_usec = 3 * USEC_PER_SEC;

@@ -14,12 +14,12 @@ struct conf {
         struct addr listen[LISTEN_MAX];
         size_t n_listen;
         uint64_t heartbeat_usec, suspect_usec, lost_usec, spread_usec;
-        uint64_t certificate_usec;    /* lifetime of a node's certificate */
-        uint32_t jobs_max;            /* active ones at a time */
+        uint64_t certificate_usec; /* lifetime of a node's certificate */
+        uint32_t jobs_max;         /* active ones at a time */
         uint32_t jobs_per_user_max;
-        uint64_t keep_usec;           /* how long ended jobs stay in the store */
-        uint32_t keep_jobs;           /* so many of the newest stay in any case */
-        uint64_t bundle_max;          /* bytes of one upload */
+        uint64_t keep_usec;            /* how long ended jobs stay in the store */
+        uint32_t keep_jobs;            /* so many of the newest stay in any case */
+        uint64_t bundle_max;           /* bytes of one upload */
         uint64_t bundles_per_user_max; /* bytes a user may have stored */
         char *state_directory;
 };

@@ -49,28 +49,37 @@ void feeding_free(struct job *j) {
 
 static void put_source(struct manager *m, struct job *j, uint32_t source) {
         const struct source *s = j->data->sources + source;
-        struct source_record record = { .job = j->number, .source = source, .scanned = s->scanned,
-                                        .cursor = { s->cursor, s->cursor ? strlen(s->cursor) : 0 }, .tasks = j->data->table.n };
+        struct source_record record = { .job = j->number,
+                                        .source = source,
+                                        .scanned = s->scanned,
+                                        .cursor = { s->cursor, s->cursor ? strlen(s->cursor) : 0 },
+                                        .tasks = j->data->table.n };
 
         store_put_source(m->store, &record);
         manager_touch(m);
 }
 
 static void put_progress(struct manager *m, struct job *j, const struct task *t) {
-        struct task_progress_record record = { .job = j->number, .task = t->id, .state = (uint8_t) t->place, .acked = t->acked,
-                                               .attempts = t->attempts, .error = t->error };
+        struct task_progress_record record = { .job = j->number,
+                                               .task = t->id,
+                                               .state = (uint8_t)t->place,
+                                               .acked = t->acked,
+                                               .attempts = t->attempts,
+                                               .error = t->error };
 
         store_put_task_progress(m->store, &record);
         manager_touch(m);
 }
 
-/* ---- scanning ------------------------------------------------------------------------------------------------------ */
+/* ---- scanning
+ * ------------------------------------------------------------------------------------------------------ */
 
 static struct node *scan_node(struct job *j) {
         /* Where the trainers see the data, the scan sees it. */
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors + i;
-                if (executor_role(e)->input_policy == INPUT_STREAMING && executor_state_holds(e->state) && e->node->state == NODE_READY)
+                if (executor_role(e)->input_policy == INPUT_STREAMING && executor_state_holds(e->state) &&
+                    e->node->state == NODE_READY)
                         return e->node;
         }
         return NULL;
@@ -84,9 +93,10 @@ static void start_scan(struct manager *m, struct job *j, uint32_t source) {
         s->node = scan_node(j);
         if (!s->node)
                 return;
-        /* Unique also across restarts of masterd, which does not store attempts of scans: a unit's name is never used twice. */
-        s->attempt = s->attempt ? s->attempt + 1 : (uint32_t) ((m->term & 0xffffff) << 8 | 1);
-        (void) orders_scan_later(m, j, s->node, source, s->attempt, s->cursor);
+        /* Unique also across restarts of masterd, which does not store attempts of scans: a unit's name is
+         * never used twice. */
+        s->attempt = s->attempt ? s->attempt + 1 : (uint32_t)((m->term & 0xffffff) << 8 | 1);
+        (void)orders_scan_later(m, j, s->node, source, s->attempt, s->cursor);
 }
 
 void feeding_start(struct manager *m, struct job *j) {
@@ -97,10 +107,14 @@ void feeding_start(struct manager *m, struct job *j) {
 void feeding_stop(struct manager *m, struct job *j) {
         for (uint32_t i = 0; j->data && i < j->spec->n_inputs; i++) {
                 struct source *s = j->data->sources + i;
-                struct executor_id id = { .job_uid = j->uid, .job = j->number, .role = SCAN_ROLE, .index = i, .attempt = s->attempt };
+                struct executor_id id = { .job_uid = j->uid,
+                                          .job = j->number,
+                                          .role = SCAN_ROLE,
+                                          .index = i,
+                                          .attempt = s->attempt };
                 s->retry = sd_event_source_disable_unref(s->retry);
                 if (s->node)
-                        (void) orders_stop_stale_later(m, s->node, &id);
+                        (void)orders_stop_stale_later(m, s->node, &id);
                 s->node = NULL;
         }
 }
@@ -129,13 +143,15 @@ static void scan_failed(struct manager *m, struct job *j, uint32_t source, const
         if (s->scanned || job_state_ended(j->state) || j->state == JOB_STOPPING)
                 return;
         if (final || ++s->failures >= SCAN_ATTEMPTS) {
-                snprintf(reason, sizeof(reason), "cannot list the data source '%s' (%s): %s", j->spec->inputs[source].name,
-                         j->spec->inputs[source].path_pattern, why);
+                snprintf(reason, sizeof(reason), "cannot list the data source '%s' (%s): %s",
+                         j->spec->inputs[source].name, j->spec->inputs[source].path_pattern, why);
                 lifecycle_stop_job(m, j, JOB_EVENT_FAILED, reason);
                 return;
         }
-        record_event(m, j, "scan-failed", NULL, "listing the data source '%s' failed, trying again: %s", j->spec->inputs[source].name, why);
-        (void) sd_event_add_time_relative(m->event, &s->retry, CLOCK_BOOTTIME, s->failures * USEC_PER_SEC, 0, on_scan_retry, j);
+        record_event(m, j, "scan-failed", NULL, "listing the data source '%s' failed, trying again: %s",
+                     j->spec->inputs[source].name, why);
+        (void)sd_event_add_time_relative(m->event, &s->retry, CLOCK_BOOTTIME, s->failures * USEC_PER_SEC, 0,
+                                         on_scan_retry, j);
 }
 
 static struct source *scan_of(struct job *j, struct node *node, const struct executor_id *id) {
@@ -156,17 +172,19 @@ bool feeding_scan_exited(struct manager *m, struct job *j, const struct exit_rep
 
         if (strcmp(report->id.role, SCAN_ROLE) != 0)
                 return false;
-        if (j->data && report->id.index < j->spec->n_inputs && j->data->sources[report->id.index].attempt == report->id.attempt &&
+        if (j->data && report->id.index < j->spec->n_inputs &&
+            j->data->sources[report->id.index].attempt == report->id.attempt &&
             j->data->sources[report->id.index].node) {
-                snprintf(why, sizeof(why), "the listing ended early (%s, status %d)%s%s", report->result, report->status,
-                         report->detail && *report->detail ? ": " : "", report->detail ? report->detail : "");
+                snprintf(why, sizeof(why), "the listing ended early (%s, status %d)%s%s", report->result,
+                         report->status, report->detail && *report->detail ? ": " : "",
+                         report->detail ? report->detail : "");
                 scan_failed(m, j, report->id.index, why, false);
         }
         return true;
 }
 
-void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id, const struct scan_entry *list, size_t n,
-                     bool last, const char *error) {
+void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id,
+                     const struct scan_entry *list, size_t n, bool last, const char *error) {
         struct job *j = manager_job(m, id->job);
         struct source *s = scan_of(j, node, id);
 
@@ -179,14 +197,20 @@ void feeding_scanned(struct manager *m, struct node *node, const struct executor
                 if (r < 0) {
                         char reason[128];
                         if (r == -E2BIG)
-                                snprintf(reason, sizeof(reason), "more than %u files; use larger ones, or several jobs", TASKS_MAX);
+                                snprintf(reason, sizeof(reason),
+                                         "more than %u files; use larger ones, or several jobs", TASKS_MAX);
                         else
                                 snprintf(reason, sizeof(reason), "the master is out of memory");
                         scan_failed(m, j, id->index, reason, true);
                         return;
                 }
-                struct task_record record = { .job = j->number, .task = t->id, .source = t->source, .path = { t->path, strlen(t->path) },
-                                              .size = t->size, .mtime_nsec = t->mtime_nsec, .inode = t->inode,
+                struct task_record record = { .job = j->number,
+                                              .task = t->id,
+                                              .source = t->source,
+                                              .path = { t->path, strlen(t->path) },
+                                              .size = t->size,
+                                              .mtime_nsec = t->mtime_nsec,
+                                              .inode = t->inode,
                                               .state = TASK_PENDING };
                 store_put_task(m->store, &record);
         }
@@ -204,14 +228,17 @@ void feeding_scanned(struct manager *m, struct node *node, const struct executor
         if (last) {
                 s->scanned = true;
                 s->node = NULL;
-                record_event(m, j, "scanned", NULL, "data source '%s': %llu tasks in all so far, %llu bytes", j->spec->inputs[id->index].name,
-                             (unsigned long long) j->data->table.n, (unsigned long long) j->data->table.bytes);
+                record_event(m, j, "scanned", NULL, "data source '%s': %llu tasks in all so far, %llu bytes",
+                             j->spec->inputs[id->index].name, (unsigned long long)j->data->table.n,
+                             (unsigned long long)j->data->table.bytes);
         }
         put_source(m, j, id->index);
         feeding_run(m, j);
 }
 
-/* ---- leases ---------------------------------------------------------------------------------------------------------- */
+/* ---- leases
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static struct executor *feed_executor(struct manager *m, struct node *node, const struct executor_id *id) {
         struct job *j = manager_job(m, id->job);
@@ -252,7 +279,8 @@ static void check_finished(struct manager *m, struct job *j) {
                 return;
         d->finished = true;
         record_event(m, j, "data-done", NULL, "all data is through: %llu tasks done, %llu failed",
-                     (unsigned long long) d->table.n_place[TASK_FINISHED], (unsigned long long) d->table.n_place[TASK_GAVE_UP]);
+                     (unsigned long long)d->table.n_place[TASK_FINISHED],
+                     (unsigned long long)d->table.n_place[TASK_GAVE_UP]);
 }
 
 /* More than stopPolicy.taskFailedPercent of the tasks have failed. */
@@ -262,19 +290,20 @@ static bool too_many_failed(struct manager *m, struct job *j) {
         const char *example = "";
 
         if (t->n_place[TASK_GAVE_UP] == 0 || !all_scanned(j) ||
-            t->n_place[TASK_GAVE_UP] * 100 < (uint64_t) j->spec->task_failed_percent * t->n)
+            t->n_place[TASK_GAVE_UP] * 100000 < (uint64_t)j->spec->task_failed_milli * t->n)
                 return false;
         for (size_t i = 0; i < t->n && !*example; i++)
                 if (t->tasks[i]->place == TASK_GAVE_UP && t->tasks[i]->error)
                         example = t->tasks[i]->error;
-        snprintf(reason, sizeof(reason), "%llu of %llu data tasks failed (stopPolicy.taskFailedPercent); one of them: %s",
-                 (unsigned long long) t->n_place[TASK_GAVE_UP], (unsigned long long) t->n, example);
+        snprintf(reason, sizeof(reason),
+                 "%llu of %llu data tasks failed (stopPolicy.taskFailedPercent); one of them: %s",
+                 (unsigned long long)t->n_place[TASK_GAVE_UP], (unsigned long long)t->n, example);
         lifecycle_stop_job(m, j, JOB_EVENT_FAILED, reason);
         return true;
 }
 
-void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id, const struct task_progress *list, size_t n,
-                      uint32_t credits) {
+void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id,
+                      const struct task_progress *list, size_t n, uint32_t credits) {
         struct executor *e = feed_executor(m, node, id);
         struct job *j;
 
@@ -298,7 +327,8 @@ void feeding_reported(struct manager *m, struct node *node, const struct executo
                         durable = true;
                 } else if (list[i].state == TASK_FAILED) {
                         bool over = task_fail(&j->data->table, t, &e->leases, list[i].error);
-                        record_event(m, j, over ? "task-gave-up" : "task-failed", e, "%s: %s", t->path, list[i].error ? list[i].error : "");
+                        record_event(m, j, over ? "task-gave-up" : "task-failed", e, "%s: %s", t->path,
+                                     list[i].error ? list[i].error : "");
                         durable = true;
                 }
                 if (durable)
@@ -325,7 +355,8 @@ void feeding_gone(struct manager *m, struct executor *e) {
 static bool leases_unknown(const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors + i;
-                if (executor_role(e)->input_policy == INPUT_STREAMING && executor_state_holds(e->state) && !e->confirmed)
+                if (executor_role(e)->input_policy == INPUT_STREAMING && executor_state_holds(e->state) &&
+                    !e->confirmed)
                         return true;
         }
         return false;
@@ -347,8 +378,11 @@ static int send_grant(struct executor *e, struct task *const *tasks, size_t n, b
         if (r >= 0)
                 r = sd_bus_message_open_container(message, 'a', "(taytttt)");
         for (size_t i = 0; r >= 0 && i < n; i++)
-                r = task_grant_append(message, &(struct task_grant){ .task = tasks[i]->id, .path = tasks[i]->path, .offset = tasks[i]->acked,
-                                                                     .size = tasks[i]->size, .mtime_nsec = tasks[i]->mtime_nsec,
+                r = task_grant_append(message, &(struct task_grant){ .task = tasks[i]->id,
+                                                                     .path = tasks[i]->path,
+                                                                     .offset = tasks[i]->acked,
+                                                                     .size = tasks[i]->size,
+                                                                     .mtime_nsec = tasks[i]->mtime_nsec,
                                                                      .inode = tasks[i]->inode });
         if (r >= 0)
                 r = sd_bus_message_close_container(message);
@@ -362,16 +396,17 @@ static int send_grant(struct executor *e, struct task *const *tasks, size_t n, b
         return r;
 }
 
-/* End of file may be promised when nothing is left that could still come back from a holder before it is read: a task that was read to
- * its end is only waiting for its acknowledgement, which for most modes comes with the trainer's exit. */
+/* End of file may be promised when nothing is left that could still come back from a holder before it is
+ * read: a task that was read to its end is only waiting for its acknowledgement, which for most modes comes
+ * with the trainer's exit. */
 static bool nothing_left(const struct job *j) {
         if (!all_scanned(j) || j->data->table.n_place[TASK_PENDING] > 0)
                 return false;
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct task *t;
                 DL_FOREACH2(j->executors[i].leases, t, lease_next)
-                        if (t->read < t->size)
-                                return false;
+                if (t->read < t->size)
+                        return false;
         }
         return true;
 }

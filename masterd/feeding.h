@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data of a job: scanning its sources, leasing tasks to executors, following them. Leases are soft: only what is done, given up or
- * acknowledged is on disk. After a restart of masterd nothing is granted for a job until each of its executors that may hold tasks has
- * reported them or has ended, so no task is granted twice while a lease lives. */
+/* Data of a job: scanning its sources, leasing tasks to executors, following them. Leases are soft: only what
+ * is done, given up or acknowledged is on disk. After a restart of masterd nothing is granted for a job until
+ * each of its executors that may hold tasks has reported them or has ended, so no task is granted twice while
+ * a lease lives. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,9 +20,9 @@ struct node;
 
 struct source {
         bool scanned;
-        char *cursor;         /* path of the last file listed, or NULL */
-        struct node *node;    /* where it is being scanned; NULL: nowhere */
-        uint32_t attempt;     /* of its unit */
+        char *cursor;      /* path of the last file listed, or NULL */
+        struct node *node; /* where it is being scanned; NULL: nowhere */
+        uint32_t attempt;  /* of its unit */
         uint32_t failures;
         sd_event_source *retry;
 };
@@ -44,10 +45,10 @@ void feeding_restart(struct manager *m, struct job *j);
 void feeding_stop(struct manager *m, struct job *j);
 
 void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id, uint32_t credits);
-void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id, const struct task_progress *list, size_t n,
-                      uint32_t credits);
-void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id, const struct scan_entry *list, size_t n,
-                     bool last, const char *error);
+void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id,
+                      const struct task_progress *list, size_t n, uint32_t credits);
+void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id,
+                     const struct scan_entry *list, size_t n, bool last, const char *error);
 /* True when the exit was that of a scan. */
 bool feeding_scan_exited(struct manager *m, struct job *j, const struct exit_report *report);
 /* The executor holds nothing any more: its tasks go back. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who the cluster is and who belongs to it. Invariants: a token's secret is never stored, only its hash; a certificate is handed
- * out only when the node's record and the token's spent use are on disk. */
+/* Who the cluster is and who belongs to it. Invariants: a token's secret is never stored, only its hash; a
+ * certificate is handed out only when the node's record and the token's spent use are on disk. */
 #include "masterd/identity.h"
 
 #include <string.h>
@@ -132,7 +132,7 @@ static int on_renew(sd_event_source *s, uint64_t usec, void *userdata) {
 
         if (r < 0)
                 log_warning_errno(r, "Cannot renew the master's certificate, trying again in an hour");
-        (void) sd_event_source_set_time_relative(s, r < 0 ? 3600 * USEC_PER_SEC : OWN_LIFETIME / 2);
+        (void)sd_event_source_set_time_relative(s, r < 0 ? 3600 * USEC_PER_SEC : OWN_LIFETIME / 2);
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
@@ -151,7 +151,8 @@ int identity_load(struct manager *m) {
                 return log_error_errno(r, "Cannot load the cluster's identity from the store");
         r = issue_own(m);
         if (r >= 0)
-                r = sd_event_add_time_relative(m->event, &m->renew_timer, CLOCK_BOOTTIME, OWN_LIFETIME / 2, USEC_PER_SEC, on_renew, m);
+                r = sd_event_add_time_relative(m->event, &m->renew_timer, CLOCK_BOOTTIME, OWN_LIFETIME / 2,
+                                               USEC_PER_SEC, on_renew, m);
         if (r < 0)
                 return log_error_errno(r, "Cannot issue the master's own certificate");
         manager_touch(m);
@@ -168,9 +169,9 @@ void identity_done(struct manager *m) {
         struct token *t, *t_next;
         struct revoked *r, *r_next;
 
-        HASH_ITER(hh, m->tokens, t, t_next)
+        HASH_ITER (hh, m->tokens, t, t_next)
                 token_free(m, t);
-        HASH_ITER(hh, m->revoked, r, r_next) {
+        HASH_ITER (hh, m->revoked, r, r_next) {
                 HASH_DEL(m->revoked, r);
                 free(r);
         }
@@ -179,7 +180,9 @@ void identity_done(struct manager *m) {
 }
 
 static void put_token(struct manager *m, const struct token *t) {
-        struct token_record record = { .uses_left = t->uses_left, .expires_real = t->expires_real, .from = t->from,
+        struct token_record record = { .uses_left = t->uses_left,
+                                       .expires_real = t->expires_real,
+                                       .from = t->from,
                                        .creator = t->creator };
 
         memcpy(record.id, t->id, sizeof(record.id));
@@ -194,14 +197,14 @@ static void forget_token(struct manager *m, struct token *t) {
         manager_touch(m);
 }
 
-int identity_token_new(struct manager *m, uint32_t uses, uint64_t lifetime_usec, const char *from, uint32_t creator,
-                       char ret_text[static TOKEN_TEXT_MAX]) {
+int identity_token_new(struct manager *m, uint32_t uses, uint64_t lifetime_usec, const char *from,
+                       uint32_t creator, char ret_text[static TOKEN_TEXT_MAX]) {
         struct join_token text;
         uint8_t fingerprint[32];
         struct token *t, *next;
         int r;
 
-        HASH_ITER(hh, m->tokens, t, next)
+        HASH_ITER (hh, m->tokens, t, next)
                 if (t->expires_real < now_real())
                         forget_token(m, t);
         if (HASH_COUNT(m->tokens) >= TOKENS_MAX)
@@ -287,7 +290,8 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
         if (!why) {
                 node = nodes_get(&m->nodes, q->name);
                 if (node && node->link)
-                        why = "a node of this name is connected; remove it first (primusctl node remove NAME)";
+                        why = "a node of this name is connected; remove it first (primusctl node remove "
+                              "NAME)";
         }
         if (why) {
                 log_warning("Refused to let %s (%s) join: %s", q->name, from, why);
@@ -295,7 +299,8 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
                 return;
         }
         g = calloc(1, sizeof(*g));
-        r = g ? authority_issue_node(&m->ca, q->csr_pem, q->csr_size, q->name, now_real(), m->conf.certificate_usec, &g->certificate)
+        r = g ? authority_issue_node(&m->ca, q->csr_pem, q->csr_size, q->name, now_real(),
+                                     m->conf.certificate_usec, &g->certificate)
               : -ENOMEM;
         if (r >= 0)
                 r = nodes_add(&m->nodes, q->name, &node);
@@ -304,13 +309,15 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
                         certificate_done(&g->certificate);
                 free(g);
                 log_warning_errno(r, "Cannot issue a certificate for %s (%s)", q->name, from);
-                join_answer(pending, r == -EBADMSG ? "the certificate request is not valid" : "the master cannot issue a certificate now",
+                join_answer(pending,
+                            r == -EBADMSG ? "the certificate request is not valid"
+                                          : "the master cannot issue a certificate now",
                             NULL, NULL);
                 return;
         }
         /* A name that joins again gets a new certificate; the old one must not open doors any more. */
         if (node->serial[0])
-                (void) identity_revoke(m, node);
+                (void)identity_revoke(m, node);
         snprintf(node->serial, sizeof(node->serial), "%s", g->certificate.serial_hex);
         record_node(m, node);
         if (t->uses_left != UINT32_MAX)
@@ -321,7 +328,7 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
                 put_token(m, t);
         log_notice("Node %s joined from %s", node->name, from);
         g->pending = pending;
-        (void) manager_effect(m, grant_join, g);
+        (void)manager_effect(m, grant_join, g);
 }
 
 const char *identity_check(const char *name, const char *serial_hex, void *userdata) {
@@ -334,19 +341,24 @@ const char *identity_check(const char *name, const char *serial_hex, void *userd
         return nodes_get(&m->nodes, name) ? NULL : "no node of this name belongs to the cluster";
 }
 
-int identity_renew(struct manager *m, struct node *node, const char *csr, size_t size, struct certificate *ret) {
-        int r = authority_issue_node(&m->ca, csr, size, node->name, now_real(), m->conf.certificate_usec, ret);
+int identity_renew(struct manager *m, struct node *node, const char *csr, size_t size,
+                   struct certificate *ret) {
+        int r = authority_issue_node(&m->ca, csr, size, node->name, now_real(), m->conf.certificate_usec,
+                                     ret);
 
         if (r < 0)
                 return r;
-        /* The old certificate runs out by itself; both are good until the agent has put the new one in place. */
+        /* The old certificate runs out by itself; both are good until the agent has put the new one in place.
+         */
         snprintf(node->serial, sizeof(node->serial), "%s", ret->serial_hex);
         record_node(m, node);
         return 0;
 }
 
 int identity_revoke(struct manager *m, struct node *node) {
-        struct revoked_record record = { .serial = node->serial, .node = node->name, .revoked_real = now_real(),
+        struct revoked_record record = { .serial = node->serial,
+                                         .node = node->name,
+                                         .revoked_real = now_real(),
                                          .not_after_real = usec_add(now_real(), m->conf.certificate_usec) };
         int r = add_revoked(m, node->serial);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who the cluster is and who belongs to it: cluster id, term, certificate authority, join tokens, revoked certificates. */
+/* Who the cluster is and who belongs to it: cluster id, term, certificate authority, join tokens, revoked
+ * certificates. */
 #pragma once
 
 #include <stdint.h>
@@ -29,14 +30,14 @@ struct revoked {
         UT_hash_handle hh;
 };
 
-/* Loads or creates the cluster id, CA, tokens and revocations; raises the term (in the open batch). Issues masterd's own
- * certificate and keeps it fresh. */
+/* Loads or creates the cluster id, CA, tokens and revocations; raises the term (in the open batch). Issues
+ * masterd's own certificate and keeps it fresh. */
 int identity_load(struct manager *m);
 void identity_done(struct manager *m);
 
 /* A new token, recorded in the open batch. from: CIDR or "". -ENOBUFS: too many tokens. */
-int identity_token_new(struct manager *m, uint32_t uses, uint64_t lifetime_usec, const char *from, uint32_t creator,
-                       char ret_text[static TOKEN_TEXT_MAX]);
+int identity_token_new(struct manager *m, uint32_t uses, uint64_t lifetime_usec, const char *from,
+                       uint32_t creator, char ret_text[static TOKEN_TEXT_MAX]);
 
 /* struct listener_handlers: decides about a join. */
 void identity_join(struct join_pending *pending, const struct join_request *request, void *userdata);
@@ -44,6 +45,7 @@ void identity_join(struct join_pending *pending, const struct join_request *requ
 const char *identity_check(const char *name, const char *serial_hex, void *userdata);
 
 /* Signs a renewal for a node that proved its name on its link. */
-int identity_renew(struct manager *m, struct node *node, const char *csr, size_t size, struct certificate *ret);
+int identity_renew(struct manager *m, struct node *node, const char *csr, size_t size,
+                   struct certificate *ret);
 /* Revokes the node's certificate, in the open batch. */
 int identity_revoke(struct manager *m, struct node *node);

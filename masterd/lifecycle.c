@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to jobs and executors. Invariants: an ending is handled once per attempt; a stop that somebody asked for is neither
- * failure nor success; resources are released exactly when an executor leaves the states that hold them. */
+/* What happens to jobs and executors. Invariants: an ending is handled once per attempt; a stop that somebody
+ * asked for is neither failure nor success; resources are released exactly when an executor leaves the states
+ * that hold them. */
 #include "masterd/lifecycle.h"
 
 #include <string.h>
@@ -33,10 +34,12 @@ static void job_changed(struct manager *m, struct job *j) {
 
 static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text);
 
-/* ---- ends of jobs --------------------------------------------------------------------------------------------- */
+/* ---- ends of jobs
+ * --------------------------------------------------------------------------------------------- */
 
 static void drop_nodes(struct manager *m, struct job *j) {
-        /* Each node once: the executors of a job on one node follow no order, so compare with the earlier ones' nodes. */
+        /* Each node once: the executors of a job on one node follow no order, so compare with the earlier
+         * ones' nodes. */
         struct node *told[64];
         size_t n = 0;
 
@@ -49,7 +52,7 @@ static void drop_nodes(struct manager *m, struct job *j) {
                         continue;
                 if (n < ELEMENTSOF(told))
                         told[n++] = node;
-                (void) orders_drop_job_later(m, node, j);
+                (void)orders_drop_job_later(m, node, j);
         }
 }
 
@@ -59,21 +62,24 @@ static void finish_job(struct manager *m, struct job *j) {
         if (job_transition(j, j->verdict) < 0)
                 return;
         if (j->state == JOB_QUEUED) {
-                /* Another attempt of the job: everything from the start, but the data that is done stays done. */
+                /* Another attempt of the job: everything from the start, but the data that is done stays
+                 * done. */
                 j->attempt++;
+                j->attempt_real = now_real();
                 j->order_step = 0;
                 for (uint32_t i = 0; i < j->n_executors; i++) {
                         struct executor *e = j->executors + i;
                         struct role *r = j->roles + e->role;
                         if (e->state != EXECUTOR_PENDING)
-                                (void) executor_again(e);
+                                (void)executor_again(e);
                         e->gone = false;
                         r->n_succeeded = r->n_failed = 0;
                         e->history = (struct failover_history){};
                         e->stop_ordered = false;
                 }
                 feeding_restart(m, j);
-                record_event(m, j, "attempt", NULL, "attempt %u of %u begins", j->attempt, j->spec->max_app_attempts);
+                record_event(m, j, "attempt", NULL, "attempt %u of %u begins", j->attempt,
+                             j->spec->max_app_attempts);
                 placement_enqueue(m, j);
                 job_changed(m, j);
                 return;
@@ -84,7 +90,9 @@ static void finish_job(struct manager *m, struct job *j) {
         placement_dequeue(m, j);
         store_delete_secrets(m->store, j->number);
         record_event(m, j, "job-ended", NULL, "%s after %s%s%s", job_state_to_string(j->state),
-                     format_duration(usec_sub(j->ended_real, j->started_real ? j->started_real : j->submitted_real), took, sizeof(took)),
+                     format_duration(
+                             usec_sub(j->ended_real, j->started_real ? j->started_real : j->submitted_real),
+                             took, sizeof(took)),
                      j->reason ? ": " : "", j->reason ? j->reason : "");
         drop_nodes(m, j);
         job_changed(m, j);
@@ -94,7 +102,7 @@ static void finish_job(struct manager *m, struct job *j) {
 static void stop_executor(struct manager *m, struct executor *e, const char *why) {
         if (e->state == EXECUTOR_PENDING) {
                 e->restart_timer = sd_event_source_disable_unref(e->restart_timer);
-                (void) executor_transition(e, EXECUTOR_EVENT_KILLED);
+                (void)executor_transition(e, EXECUTOR_EVENT_KILLED);
                 executor_set_gone(e);
                 if (e->attempt > 0)
                         api_executor_changed(m, e); /* no attempt to record: the last one is on disk */
@@ -107,13 +115,15 @@ static void stop_executor(struct manager *m, struct executor *e, const char *why
         e->stop_ordered = true;
         e->stop_why = why;
         executor_changed(m, e);
-        (void) orders_stop_later(m, e);
+        (void)orders_stop_later(m, e);
 }
 
 void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason) {
         static const char *const why[_JOB_EVENT_MAX] = {
-                [JOB_EVENT_SUCCEEDED] = "the job has succeeded", [JOB_EVENT_FAILED] = "the job has failed",
-                [JOB_EVENT_KILLED] = "the job was killed", [JOB_EVENT_REQUEUE] = "this attempt of the job has failed",
+                [JOB_EVENT_SUCCEEDED] = "the job has succeeded",
+                [JOB_EVENT_FAILED] = "the job has failed",
+                [JOB_EVENT_KILLED] = "the job was killed",
+                [JOB_EVENT_REQUEUE] = "this attempt of the job has failed",
         };
 
         if (job_state_ended(j->state))
@@ -121,7 +131,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         if (j->state == JOB_STOPPING) {
                 if (verdict == JOB_EVENT_KILLED && j->verdict == JOB_EVENT_REQUEUE) {
                         j->verdict = verdict;
-                        (void) text_set(&j->reason, "%s", reason);
+                        (void)text_set(&j->reason, "%s", reason);
                         job_changed(m, j);
                 }
                 return;
@@ -129,7 +139,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         if (job_transition(j, JOB_EVENT_STOP) < 0)
                 return;
         j->verdict = verdict;
-        (void) text_set(&j->reason, "%s", reason);
+        (void)text_set(&j->reason, "%s", reason);
         placement_dequeue(m, j);
         for (uint32_t i = 0; i < j->n_executors; i++)
                 stop_executor(m, j->executors + i, why[verdict]);
@@ -147,7 +157,8 @@ void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason
         bool again = j->attempt < j->spec->max_app_attempts;
 
         if (again && j->state != JOB_STOPPING && !job_state_ended(j->state))
-                record_event(m, j, "attempt-failed", NULL, "attempt %u of %u failed: %s", j->attempt, j->spec->max_app_attempts, reason);
+                record_event(m, j, "attempt-failed", NULL, "attempt %u of %u failed: %s", j->attempt,
+                             j->spec->max_app_attempts, reason);
         lifecycle_stop_job(m, j, again ? JOB_EVENT_REQUEUE : JOB_EVENT_FAILED, reason);
 }
 
@@ -155,12 +166,14 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
         struct job *j = userdata;
         char limit[FORMAT_DURATION_MAX], reason[128];
 
-        snprintf(reason, sizeof(reason), "ran longer than its time limit (%s)", format_duration(j->spec->time_limit_usec, limit, sizeof(limit)));
+        snprintf(reason, sizeof(reason), "ran longer than its time limit (%s)",
+                 format_duration(j->spec->time_limit_usec, limit, sizeof(limit)));
         lifecycle_stop_job(j->manager, j, JOB_EVENT_FAILED, reason);
         return 0;
 }
 
-/* ---- verdicts --------------------------------------------------------------------------------------------------- */
+/* ---- verdicts
+ * --------------------------------------------------------------------------------------------------- */
 
 void lifecycle_review(struct manager *m, struct job *j) {
         struct role_count counts[SPEC_ROLES_MAX];
@@ -173,8 +186,9 @@ void lifecycle_review(struct manager *m, struct job *j) {
         if (j->state != JOB_STARTING && j->state != JOB_RUNNING)
                 return;
         for (size_t i = 0; i < j->spec->n_roles; i++)
-                counts[i] = (struct role_count){ j->spec->roles[i].name, j->spec->roles[i].num, j->spec->roles[i].success_percent,
-                                                 j->roles[i].n_succeeded, j->roles[i].n_failed };
+                counts[i] = (struct role_count){ j->spec->roles[i].name, j->spec->roles[i].num,
+                                                 j->spec->roles[i].success_percent, j->roles[i].n_succeeded,
+                                                 j->roles[i].n_failed };
         switch (verdict_of(counts, j->spec->n_roles, text)) {
         case VERDICT_SUCCEEDED:
                 lifecycle_stop_job(m, j, JOB_EVENT_SUCCEEDED, text);
@@ -188,7 +202,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
         if (j->state == JOB_STARTING && job_all_up(j)) {
                 if (job_transition(j, JOB_EVENT_UP) < 0)
                         return;
-                (void) text_set(&j->reason, NULL);
+                (void)text_set(&j->reason, NULL);
                 record_event(m, j, "running", NULL, "%u executors run", job_running(j));
                 job_changed(m, j);
         }
@@ -196,9 +210,11 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 placement_enqueue(m, j); /* the next role's turn may have come */
 }
 
-/* ---- starts ------------------------------------------------------------------------------------------------------ */
+/* ---- starts
+ * ------------------------------------------------------------------------------------------------------ */
 
-void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation, uint64_t started_real) {
+void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
+                             uint64_t started_real) {
         e->confirmed = true;
         if (e->state != EXECUTOR_PLACED && e->state != EXECUTOR_STARTING && e->state != EXECUTOR_STOPPING)
                 return;
@@ -221,12 +237,13 @@ static void release(struct manager *m, struct executor *e) {
 
 /* Back to PENDING under a new attempt number, for no fault of the executor. */
 static void bounce(struct manager *m, struct executor *e, const char *why) {
-        record_event(m, e->job, "executor-moved", e, "not started on %s: %s; placing it again", e->node->name, why);
+        record_event(m, e->job, "executor-moved", e, "not started on %s: %s; placing it again", e->node->name,
+                     why);
         release(m, e);
         /* The attempt itself is recorded as over: it never ran. */
         if (executor_transition(e, EXECUTOR_EVENT_KILLED) < 0)
                 return;
-        (void) text_set(&e->reason, "%s", why);
+        (void)text_set(&e->reason, "%s", why);
         e->ended_real = now_real();
         executor_changed(m, e);
         if (executor_again(e) < 0)
@@ -244,10 +261,12 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
         }
         if (!executor_state_holds(e->state))
                 return;
-        /* Its record tells the rest; a link that broke, or an order older than the agent's registration, is settled by the next
-         * registration. */
-        if (strcmp(result->error, LINK_ERROR_ALREADY_RAN) == 0 || strcmp(result->error, LINK_ERROR_STALE) == 0 ||
-            strncmp(result->error, "org.freedesktop.DBus.Error.", 27) == 0 || strncmp(result->error, "System.Error.", 13) == 0) {
+        /* Its record tells the rest; a link that broke, or an order older than the agent's registration, is
+         * settled by the next registration. */
+        if (strcmp(result->error, LINK_ERROR_ALREADY_RAN) == 0 ||
+            strcmp(result->error, LINK_ERROR_STALE) == 0 ||
+            strncmp(result->error, "org.freedesktop.DBus.Error.", 27) == 0 ||
+            strncmp(result->error, "System.Error.", 13) == 0) {
                 e->confirmed = strcmp(result->error, LINK_ERROR_ALREADY_RAN) == 0;
                 return;
         }
@@ -258,15 +277,18 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
         }
         if (strcmp(result->error, LINK_ERROR_REFUSED) == 0 && e->state != EXECUTOR_STOPPING) {
                 char reason[OUTCOME_TEXT_MAX];
-                snprintf(reason, sizeof(reason), "%s refuses %s/%u: %s", e->node->name, executor_role(e)->name, e->index, result->message);
+                snprintf(reason, sizeof(reason), "%s refuses %s/%u: %s", e->node->name,
+                         executor_role(e)->name, e->index, result->message);
                 ended(m, e, EXECUTOR_EVENT_KILLED, result->message);
                 lifecycle_stop_job(m, e->job, JOB_EVENT_FAILED, reason);
                 return;
         }
-        ended(m, e, e->state == EXECUTOR_STOPPING ? EXECUTOR_EVENT_KILLED : EXECUTOR_EVENT_FAILED, result->message);
+        ended(m, e, e->state == EXECUTOR_STOPPING ? EXECUTOR_EVENT_KILLED : EXECUTOR_EVENT_FAILED,
+              result->message);
 }
 
-/* ---- ends of executors --------------------------------------------------------------------------------------------- */
+/* ---- ends of executors
+ * --------------------------------------------------------------------------------------------- */
 
 static int on_restart(sd_event_source *s, uint64_t usec, void *userdata) {
         struct executor *e = userdata;
@@ -285,24 +307,30 @@ static void restart(struct manager *m, struct executor *e, uint64_t delay_usec) 
                 placement_enqueue(m, e->job);
                 return;
         }
-        record_event(m, e->job, "executor-waits", e, "starts again in %s", format_duration(delay_usec, delay, sizeof(delay)));
-        if (sd_event_add_time_relative(m->event, &e->restart_timer, CLOCK_BOOTTIME, delay_usec, 1, on_restart, e) < 0)
+        record_event(m, e->job, "executor-waits", e, "starts again in %s",
+                     format_duration(delay_usec, delay, sizeof(delay)));
+        if (sd_event_add_time_relative(m->event, &e->restart_timer, CLOCK_BOOTTIME, delay_usec, 1, on_restart,
+                                       e) < 0)
                 placement_enqueue(m, e->job); /* rather early than never */
 }
 
 static void decide(struct manager *m, struct executor *e, enum executor_event event) {
         const struct role_spec *spec = executor_role(e);
         struct failover_policy policy = {
-                .restart = (enum restart_type) spec->failover.restart_type, .max_failures = spec->failover.max_failure_times,
-                .exhausted = (enum failure_policy) spec->failover.max_failure_policy,
-                .window_usec = e->job->spec->failure_window_usec, .backoff_initial_usec = e->job->spec->backoff.initial_usec,
+                .restart = (enum restart_type)spec->failover.restart_type,
+                .max_failures = spec->failover.max_failure_times,
+                .exhausted = (enum failure_policy)spec->failover.max_failure_policy,
+                .window_usec = e->job->spec->failure_window_usec,
+                .backoff_initial_usec = e->job->spec->backoff.initial_usec,
                 .backoff_max_usec = e->job->spec->backoff.max_usec,
         };
         char reason[OUTCOME_TEXT_MAX + 64];
         uint64_t delay = 0;
-        enum failover_action action = failover_decide(&policy, &e->history, event, e->started_boot, now_boot(), &delay);
+        enum failover_action action =
+                failover_decide(&policy, &e->history, event, e->started_boot, now_boot(), &delay);
 
-        snprintf(reason, sizeof(reason), "%s/%u on %s: %s", spec->name, e->index, e->node ? e->node->name : "?", e->reason ? e->reason : "");
+        snprintf(reason, sizeof(reason), "%s/%u on %s: %s", spec->name, e->index,
+                 e->node ? e->node->name : "?", e->reason ? e->reason : "");
         switch (action) {
         case FAILOVER_RESTART:
                 restart(m, e, delay);
@@ -324,10 +352,26 @@ static void decide(struct manager *m, struct executor *e, enum executor_event ev
         }
 }
 
+void lifecycle_redecide(struct manager *m, struct executor *e) {
+        static const enum executor_event events[_EXECUTOR_STATE_MAX] = {
+                [EXECUTOR_SUCCEEDED] = EXECUTOR_EVENT_SUCCEEDED,
+                [EXECUTOR_FAILED] = EXECUTOR_EVENT_FAILED,
+                [EXECUTOR_KILLED] = EXECUTOR_EVENT_KILLED,
+                [EXECUTOR_LOST] = EXECUTOR_EVENT_LOST,
+        };
+
+        if (e->job->state == JOB_STOPPING)
+                executor_set_gone(e);
+        else
+                decide(m, e, events[e->state]);
+}
+
 static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text) {
         static const char *const kinds[_EXECUTOR_EVENT_MAX] = {
-                [EXECUTOR_EVENT_SUCCEEDED] = "executor-succeeded", [EXECUTOR_EVENT_FAILED] = "executor-failed",
-                [EXECUTOR_EVENT_KILLED] = "executor-stopped", [EXECUTOR_EVENT_LOST] = "executor-lost",
+                [EXECUTOR_EVENT_SUCCEEDED] = "executor-succeeded",
+                [EXECUTOR_EVENT_FAILED] = "executor-failed",
+                [EXECUTOR_EVENT_KILLED] = "executor-stopped",
+                [EXECUTOR_EVENT_LOST] = "executor-lost",
         };
         struct job *j = e->job;
 
@@ -336,9 +380,10 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
                 return;
         e->ordered = false;
         e->ended_real = e->ended_real ? e->ended_real : now_real();
-        (void) text_set(&e->reason, "%s", text);
+        (void)text_set(&e->reason, "%s", text);
         executor_changed(m, e);
-        record_event(m, j, kinds[event], e, "attempt %u on %s: %s", e->attempt, e->node ? e->node->name : "?", text);
+        record_event(m, j, kinds[event], e, "attempt %u on %s: %s", e->attempt, e->node ? e->node->name : "?",
+                     text);
         if (event == EXECUTOR_EVENT_FAILED)
                 logs_note_failure(m, e);
         if (j->state == JOB_STOPPING)
@@ -356,7 +401,7 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         char text[OUTCOME_TEXT_MAX];
 
         /* In any case the agent may forget it when this turn is on disk. */
-        (void) orders_committed_later(m, node, &report->id);
+        (void)orders_committed_later(m, node, &report->id);
         if (!j || !sd_id128_equal(j->uid, report->id.job_uid))
                 return;
         if (feeding_scan_exited(m, j, report))
@@ -364,8 +409,12 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         e = job_executor(j, report->id.role, report->id.index);
         if (!e || e->attempt != report->id.attempt || !executor_state_holds(e->state) || e->node != node)
                 return;
-        event = outcome_of(report, executor_role(e)->memory, executor_role(e)->time_limit_usec == UINT64_MAX ? 0 : executor_role(e)->time_limit_usec, text);
-        if (e->stop_ordered && event == EXECUTOR_EVENT_SUCCEEDED && j->state == JOB_STOPPING && j->verdict == JOB_EVENT_KILLED)
+        event = outcome_of(
+                report, executor_role(e)->memory,
+                executor_role(e)->time_limit_usec == UINT64_MAX ? 0 : executor_role(e)->time_limit_usec,
+                text);
+        if (e->stop_ordered && event == EXECUTOR_EVENT_SUCCEEDED && j->state == JOB_STOPPING &&
+            j->verdict == JOB_EVENT_KILLED)
                 event = EXECUTOR_EVENT_KILLED;
         if (event == EXECUTOR_EVENT_LOST && e->stop_ordered)
                 event = EXECUTOR_EVENT_KILLED;
@@ -387,14 +436,16 @@ void lifecycle_vanished(struct manager *m, struct executor *e) {
         if (e->state == EXECUTOR_STOPPING)
                 ended(m, e, EXECUTOR_EVENT_KILLED, "stopped, without a record");
         else
-                ended(m, e, EXECUTOR_EVENT_LOST, "neither the unit nor a record of it is on the host (rebooted?)");
+                ended(m, e, EXECUTOR_EVENT_LOST,
+                      "neither the unit nor a record of it is on the host (rebooted?)");
 }
 
 void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared) {
         char text[128];
 
         if (e->job->spec->on_partition == SPEC_PARTITION_WAIT && !declared && e->job->state != JOB_STOPPING) {
-                record_event(m, e->job, "waits-for-host", e, "%s is lost; waiting for it (onPartition: wait)", e->node->name);
+                record_event(m, e->job, "waits-for-host", e, "%s is lost; waiting for it (onPartition: wait)",
+                             e->node->name);
                 return;
         }
         snprintf(text, sizeof(text), declared ? "%s was declared dead" : "%s is lost", e->node->name);
@@ -406,6 +457,7 @@ void lifecycle_arm_limit(struct manager *m, struct job *j) {
 
         if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->started_real == 0)
                 return;
-        (void) sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME, usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC,
-                                          on_limit, j);
+        (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,
+                                         usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC, on_limit,
+                                         j);
 }

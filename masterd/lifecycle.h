@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to jobs and executors: answers of agents, ends, failover, verdicts, stops. Every function here changes memory and the
- * open batch together. */
+/* What happens to jobs and executors: answers of agents, ends, failover, verdicts, stops. Every function here
+ * changes memory and the open batch together. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ struct node;
 struct exit_report;
 
 struct start_result {
-        const char *error;   /* D-Bus error name, or NULL: it runs */
+        const char *error; /* D-Bus error name, or NULL: it runs */
         const char *message;
         sd_id128_t invocation;
         uint64_t started_real;
@@ -22,19 +22,24 @@ struct start_result {
 
 void lifecycle_start_answered(struct manager *m, struct executor *e, const struct start_result *result);
 /* A unit that the agent reported as running. */
-void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation, uint64_t started_real);
+void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
+                             uint64_t started_real);
 void lifecycle_exited(struct manager *m, struct node *node, const struct exit_report *report);
-/* Neither a unit nor a record of it is on its node (or the node booted anew): LOST, or KILLED when it was being stopped. */
+/* Neither a unit nor a record of it is on its node (or the node booted anew): LOST, or KILLED when it was
+ * being stopped. */
 void lifecycle_vanished(struct manager *m, struct executor *e);
 /* Its node is LOST; declared: a person vouches that it is dead. */
 void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared);
 
-/* Stops the job; it ends as verdict (JOB_EVENT_SUCCEEDED, _FAILED, _KILLED, or _REQUEUE for another attempt). No effect when it has
- * ended or a stop is under way, except that a kill overrides a requeue. */
-void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason) __attribute__((nonnull));
+/* Stops the job; it ends as verdict (JOB_EVENT_SUCCEEDED, _FAILED, _KILLED, or _REQUEUE for another attempt).
+ * No effect when it has ended or a stop is under way, except that a kill overrides a requeue. */
+void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason)
+        __attribute__((nonnull));
 /* An attempt of the job failed: another one while maxAppAttempts allows, else the job fails. */
 void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason);
 
+/* Decides anew about an executor that was loaded as ended: what followed had no record of its own yet. */
+void lifecycle_redecide(struct manager *m, struct executor *e);
 /* Timers of a job that was loaded. */
 void lifecycle_arm_limit(struct manager *m, struct job *j);
 /* Moves the job on where its executors allow it: RUNNING, a verdict, the end. */

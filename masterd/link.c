@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connections of agents. Invariants: a node's name is its certificate's; a new connection of a node evicts the old one;
- * nothing is believed from a link before Hello, and no order goes out before Register is reconciled and on disk. */
+/* The connections of agents. Invariants: a node's name is its certificate's; a new connection of a node
+ * evicts the old one; nothing is believed from a link before Hello, and no order goes out before Register is
+ * reconciled and on disk. */
 #include "masterd/link.h"
 
 #include <string.h>
@@ -15,10 +16,11 @@
 #include "masterd/liveness.h"
 #include "masterd/logs.h"
 #include "masterd/manager.h"
-#include "masterd/recover.h"
 #include "masterd/record.h"
+#include "masterd/recover.h"
 
-/* One message an agent may send us at a time can be a registration with LINK_UNITS_MAX units; what waits to be sent is small. */
+/* One message an agent may send us at a time can be a registration with LINK_UNITS_MAX units; what waits to
+ * be sent is small. */
 #define QUEUE_MAX (64u << 20)
 
 static struct link *link_of(struct manager *m, struct peer *p) {
@@ -110,8 +112,10 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return r;
         if (major != LINK_MAJOR || minor > LINK_MINOR + 1 || minor + 1 < LINK_MINOR)
                 return sd_bus_reply_method_errorf(m, LINK_ERROR_VERSION,
-                                                  "This master (%s) speaks link version %u.%u, the agent (%.64s) %u.%u: upgrade the older one",
-                                                  PRIMUS_VERSION, LINK_MAJOR, LINK_MINOR, build, major, minor);
+                                                  "This master (%s) speaks link version %u.%u, the agent "
+                                                  "(%.64s) %u.%u: upgrade the older one",
+                                                  PRIMUS_VERSION, LINK_MAJOR, LINK_MINOR, build, major,
+                                                  minor);
         if (l->node)
                 return refuse(m, LINK_ERROR_REFUSED, "Hello was said already");
         node = nodes_get(&manager->nodes, peer_name(l->peer));
@@ -137,11 +141,15 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
-                r = welcome_append(reply, &(struct welcome){
-                                                  .major = LINK_MAJOR, .minor = LINK_MINOR, .build = (char *) PRIMUS_VERSION,
-                                                  .cluster = manager->cluster, .term = manager->term, .epoch = node->epoch,
-                                                  .heartbeat_usec = manager->conf.heartbeat_usec,
-                                                  .lost_usec = manager->conf.lost_usec, .spread_usec = manager->conf.spread_usec });
+                r = welcome_append(reply, &(struct welcome){ .major = LINK_MAJOR,
+                                                             .minor = LINK_MINOR,
+                                                             .build = (char *)PRIMUS_VERSION,
+                                                             .cluster = manager->cluster,
+                                                             .term = manager->term,
+                                                             .epoch = node->epoch,
+                                                             .heartbeat_usec = manager->conf.heartbeat_usec,
+                                                             .lost_usec = manager->conf.lost_usec,
+                                                             .spread_usec = manager->conf.spread_usec });
         if (r >= 0)
                 r = link_append_extra_empty(reply);
         if (r < 0) {
@@ -183,7 +191,8 @@ static int on_heartbeat(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         if (r < 0 || !node_of(l) || l->bulk)
                 return 1;
         liveness_heard(l->manager, l->node);
-        r = sd_bus_message_new_method_call(sd_bus_message_get_bus(m), &ack, NULL, LINK_PATH, LINK_INTERFACE, "HeartbeatAck");
+        r = sd_bus_message_new_method_call(sd_bus_message_get_bus(m), &ack, NULL, LINK_PATH, LINK_INTERFACE,
+                                           "HeartbeatAck");
         if (r >= 0)
                 r = sd_bus_message_set_expect_reply(ack, false);
         if (r >= 0)
@@ -191,7 +200,7 @@ static int on_heartbeat(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         if (r >= 0)
                 r = link_append_extra_empty(ack);
         if (r >= 0)
-                (void) sd_bus_send(NULL, ack, NULL);
+                (void)sd_bus_send(NULL, ack, NULL);
         sd_bus_message_unref(ack);
         return 1;
 }
@@ -329,7 +338,8 @@ static int on_renew(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (r < 0)
                 return r;
         if (!node_of(l) || size > 8192)
-                return refuse(m, LINK_ERROR_REFUSED, "a renewal is asked for after Hello, with at most 8 KiB");
+                return refuse(m, LINK_ERROR_REFUSED,
+                              "a renewal is asked for after Hello, with at most 8 KiB");
         r = identity_renew(l->manager, l->node, csr, size, &fresh);
         if (r < 0)
                 return refuse(m, LINK_ERROR_REFUSED, "the certificate request is not valid");
@@ -350,18 +360,21 @@ static int on_renew(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Hello", "qqsasa{sv}", "(qqsayttttt)a{sv}", on_hello, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD("Register", "s(sssuta(ssts)qqbb(yayq))a((ayusuu)saytb)a((ayusuu)ayssibbttttttts)a{sv}", "", on_register,
-                      SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Register", "s(sssuta(ssts)qqbb(yayq))a((ayusuu)saytb)a((ayusuu)ayssibbttttttts)a{sv}",
+                      "", on_register, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Renew", "aya{sv}", "aya{sv}", on_renew, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD("Heartbeat", "ta{sv}", "", on_heartbeat, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Heartbeat", "ta{sv}", "", on_heartbeat,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Exited", "((ayusuu)ayssibbttttttts)a{sv}", "", on_exited,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
-        SD_BUS_METHOD("FeedOpen", "(ayusuu)ua{sv}", "", on_feed_open, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("FeedOpen", "(ayusuu)ua{sv}", "", on_feed_open,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("FeedReport", "(ayusuu)a(tttys)ua{sv}", "", on_feed_report,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("ScanBatch", "(ayusuu)a(ayttt)bsa{sv}", "", on_scan_batch,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
-        SD_BUS_METHOD("Tail", "(ayusuu)taya{sv}", "", on_tail, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Tail", "(ayusuu)taya{sv}", "", on_tail,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("GetBundle", "ustua{sv}", "taya{sv}", on_get_bundle, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };
@@ -390,25 +403,31 @@ static void on_ended(struct peer *p, const struct peer_end *end, void *userdata)
 
         if (l) {
                 if (l->node && l->node->link == l)
-                        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = l->node->name }, "Lost the connection to %s: %s",
-                                 l->node->name, end->why);
+                        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = l->node->name },
+                                 "Lost the connection to %s: %s", l->node->name, end->why);
                 detach(l);
                 HASH_DEL(m->links, l);
                 free(l->build);
                 free(l);
         } else
-                log_warning("Refused a connection%s%s: %s", peer_name(p) ? " of " : "", peer_name(p) ? peer_name(p) : "", end->why);
+                log_warning("Refused a connection%s%s: %s", peer_name(p) ? " of " : "",
+                            peer_name(p) ? peer_name(p) : "", end->why);
         peer_free(p);
 }
 
 int link_listen(struct manager *m) {
         static const struct listener_handlers handlers = {
-                .link_ready = on_ready, .link_ended = on_ended, .check = identity_check, .join = identity_join,
+                .link_ready = on_ready,
+                .link_ended = on_ended,
+                .check = identity_check,
+                .join = identity_join,
         };
-        int r = listener_new(m->event, m->conf.listen, m->conf.n_listen, m->credentials, &handlers, m, &m->listener);
+        int r = listener_new(m->event, m->conf.listen, m->conf.n_listen, m->credentials, &handlers, m,
+                             &m->listener);
 
         if (r < 0)
-                return log_error_errno(r, "Cannot listen for agents on port %u (Listen= in masterd.conf)", m->conf.listen[0].port);
+                return log_error_errno(r, "Cannot listen for agents on port %u (Listen= in masterd.conf)",
+                                       m->conf.listen[0].port);
         return 0;
 }
 
@@ -417,7 +436,7 @@ void link_close_all(struct manager *m) {
 
         listener_free(m->listener);
         m->listener = NULL;
-        HASH_ITER(hh, m->links, l, next) {
+        HASH_ITER (hh, m->links, l, next) {
                 detach(l);
                 HASH_DEL(m->links, l);
                 peer_free(l->peer);

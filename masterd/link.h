@@ -13,11 +13,11 @@ struct node;
 struct link {
         struct manager *manager;
         struct peer *peer;
-        struct node *node;   /* after Hello */
-        bool bulk;           /* second connection, for files and logs */
-        bool registered;     /* main: the reconciliation is done, orders may go out */
+        struct node *node; /* after Hello */
+        bool bulk;         /* second connection, for files and logs */
+        bool registered;   /* main: the reconciliation is done, orders may go out */
         char *build;
-        UT_hash_handle hh;   /* by peer */
+        UT_hash_handle hh; /* by peer */
 };
 
 int link_listen(struct manager *m);

@@ -19,8 +19,9 @@ static void change(struct manager *m, struct node *node, enum node_event event) 
 
         if (next < 0 || next == node->state)
                 return;
-        log_full(next == NODE_LOST || next == NODE_SUSPECT ? LOG_WARNING : LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
-                 "Node %s is %s (was %s)", node->name, node_state_to_string(next), node_state_to_string(node->state));
+        log_full(next == NODE_LOST || next == NODE_SUSPECT ? LOG_WARNING : LOG_NOTICE, 0,
+                 &(struct log_fields){ .node = node->name }, "Node %s is %s (was %s)", node->name,
+                 node_state_to_string(next), node_state_to_string(node->state));
         node->state = next;
         record_node(m, node);
         placement_node_changed(m, node);
@@ -32,11 +33,11 @@ static void arm(struct manager *m) {
         uint64_t when;
 
         if (!nodes_next_deadline(&m->nodes, m->conf.suspect_usec, m->conf.lost_usec, &when)) {
-                (void) sd_event_source_set_enabled(m->live_timer, SD_EVENT_OFF);
+                (void)sd_event_source_set_enabled(m->live_timer, SD_EVENT_OFF);
                 return;
         }
-        (void) sd_event_source_set_time(m->live_timer, when);
-        (void) sd_event_source_set_enabled(m->live_timer, SD_EVENT_ONESHOT);
+        (void)sd_event_source_set_time(m->live_timer, when);
+        (void)sd_event_source_set_enabled(m->live_timer, SD_EVENT_ONESHOT);
 }
 
 void liveness_lost(struct manager *m, struct node *node, bool declared) {
@@ -46,7 +47,7 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         change(m, node, NODE_EVENT_EXPIRED);
         link_drop(node, "the node is LOST");
         DL_FOREACH_SAFE2(node->executors, e, next, node_next)
-                lifecycle_node_lost(m, e, declared);
+        lifecycle_node_lost(m, e, declared);
 }
 
 static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -54,7 +55,8 @@ static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
         struct node *node;
         uint64_t when, now = now_boot();
 
-        while ((node = nodes_next_deadline(&m->nodes, m->conf.suspect_usec, m->conf.lost_usec, &when)) && when <= now)
+        while ((node = nodes_next_deadline(&m->nodes, m->conf.suspect_usec, m->conf.lost_usec, &when)) &&
+               when <= now)
                 if (node->state == NODE_SUSPECT)
                         liveness_lost(m, node, false);
                 else
@@ -75,14 +77,17 @@ void liveness_heard(struct manager *m, struct node *node) {
 
 int liveness_start(struct manager *m) {
         struct node *node, *next;
-        int r = sd_event_add_time(m->event, &m->live_timer, CLOCK_BOOTTIME, USEC_INFINITY, 50 * USEC_PER_MSEC, on_deadline, m);
+        int r = sd_event_add_time(m->event, &m->live_timer, CLOCK_BOOTTIME, USEC_INFINITY, 50 * USEC_PER_MSEC,
+                                  on_deadline, m);
 
         if (r < 0)
                 return r;
-        /* Nodes that were there before we came up have the usual time from now, and the spread in which they dial. */
-        HASH_ITER(hh, m->nodes.by_name, node, next)
+        /* Nodes that were there before we came up have the usual time from now, and the spread in which they
+         * dial. */
+        HASH_ITER (hh, m->nodes.by_name, node, next)
                 if (node->state == NODE_SUSPECT)
-                        nodes_heard(&m->nodes, node, usec_add(m->ready_boot, m->conf.spread_usec), node->last_seen_real);
+                        nodes_heard(&m->nodes, node, usec_add(m->ready_boot, m->conf.spread_usec),
+                                    node->last_seen_real);
         arm(m);
         return 0;
 }

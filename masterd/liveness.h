@@ -2,11 +2,14 @@
 /* Who has been silent for too long: SUSPECT, then LOST, and what that means for the node's executors. */
 #pragma once
 
+#include <stdbool.h>
+
 struct manager;
 struct node;
 
 int liveness_start(struct manager *m);
 /* A heartbeat of the node. */
 void liveness_heard(struct manager *m, struct node *node);
-/* The node is LOST: by silence, or because a person says so (then also executors under onPartition=wait are). */
+/* The node is LOST: by silence, or because a person says so (then also executors under onPartition=wait are).
+ */
 void liveness_lost(struct manager *m, struct node *node, bool declared);

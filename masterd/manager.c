@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The turn of masterd's loop: scheduling, commit, effects. Invariant: no effect runs before what it stands on is on disk. */
+/* The turn of masterd's loop: scheduling, commit, effects. Invariant: no effect runs before what it stands on
+ * is on disk. */
 #include "masterd/manager.h"
 
 #include <sys/random.h>
@@ -52,9 +53,10 @@ static void on_durable(void *userdata, int error) {
 
         if (error < 0) {
                 /* Memory is ahead of the disk: begin again from what is stored. */
-                log_full(LOG_CRIT, error, NULL, "The store in %s failed; exiting to start again from what is on disk",
+                log_full(LOG_CRIT, error, NULL,
+                         "The store in %s failed; exiting to start again from what is on disk",
                          m->conf.state_directory);
-                (void) sd_event_exit(m->event, 1);
+                (void)sd_event_exit(m->event, 1);
         } else
                 for (struct effect *e = batch->effects; e; e = e->next) {
                         e->run(m, e->data);
@@ -69,7 +71,7 @@ static int on_turn(sd_event_source *s, void *userdata) {
         struct batch *batch;
         int r;
 
-        (void) sd_event_source_set_enabled(s, SD_EVENT_OFF);
+        (void)sd_event_source_set_enabled(s, SD_EVENT_OFF);
         if (m->schedule_wanted && m->serving) {
                 m->schedule_wanted = false;
                 placement_run(m);
@@ -93,7 +95,7 @@ static int on_turn(sd_event_source *s, void *userdata) {
 
 static void want_turn(struct manager *m) {
         if (m->turn)
-                (void) sd_event_source_set_enabled(m->turn, SD_EVENT_ONESHOT);
+                (void)sd_event_source_set_enabled(m->turn, SD_EVENT_ONESHOT);
 }
 
 void manager_touch(struct manager *m) {
@@ -112,7 +114,7 @@ int manager_effect(struct manager *m, effect_fn run, void *data) {
         if (!e) {
                 free(data);
                 /* An effect that is dropped would leave memory and the world apart. */
-                (void) sd_event_exit(m->event, log_oom());
+                (void)sd_event_exit(m->event, log_oom());
                 return -ENOMEM;
         }
         *e = (struct effect){ run, data, NULL };
@@ -129,7 +131,7 @@ struct reply {
 static void send_reply(struct manager *m, void *data) {
         struct reply *r = data;
 
-        (void) sd_bus_send(NULL, r->message, NULL); /* a caller that is gone is no fault of ours */
+        (void)sd_bus_send(NULL, r->message, NULL); /* a caller that is gone is no fault of ours */
         sd_bus_message_unref(r->message);
         free(r);
 }
@@ -150,14 +152,14 @@ static int on_prune(sd_event_source *s, uint64_t usec, void *userdata) {
 
         store_prune(m->store, usec_sub(now_real(), m->conf.keep_usec), m->conf.keep_jobs, now_real());
         manager_touch(m);
-        (void) sd_event_source_set_time_relative(s, PRUNE_USEC);
+        (void)sd_event_source_set_time_relative(s, PRUNE_USEC);
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
         struct manager *m = userdata;
 
-        log_info("Received SIG%s, exiting; executors go on", sigabbrev_np((int) si->ssi_signo));
+        log_info("Received SIG%s, exiting; executors go on", sigabbrev_np((int)si->ssi_signo));
         return sd_event_exit(m->event, 0);
 }
 
@@ -168,7 +170,8 @@ int manager_new(struct manager **ret) {
         if (!m)
                 return -ENOMEM;
         m->effects_end = &m->effects;
-        /* The turn has the priority of everybody else: it runs behind what was pending before it, and is never starved. */
+        /* The turn has the priority of everybody else: it runs behind what was pending before it, and is
+         * never starved. */
         r = conf_read(&m->conf);
         if (r >= 0)
                 r = sd_event_default(&m->event);
@@ -202,13 +205,14 @@ static void serve(struct manager *m, void *data) {
         if (r >= 0)
                 r = liveness_start(m);
         if (r < 0) {
-                (void) sd_event_exit(m->event, r);
+                (void)sd_event_exit(m->event, r);
                 return;
         }
         manager_schedule(m);
         log_info("Serving cluster " SD_ID128_FORMAT_STR " on port %u, term %llu, %u active jobs, %u nodes",
-                 SD_ID128_FORMAT_VAL(m->cluster), listener_port(m->listener), (unsigned long long) m->term, m->n_active, m->nodes.n);
-        (void) sd_notifyf(false, "READY=1\nSTATUS=%u nodes, %u active jobs", m->nodes.n, m->n_active);
+                 SD_ID128_FORMAT_VAL(m->cluster), listener_port(m->listener), (unsigned long long)m->term,
+                 m->n_active, m->nodes.n);
+        (void)sd_notifyf(false, "READY=1\nSTATUS=%u nodes, %u active jobs", m->nodes.n, m->n_active);
 }
 
 int manager_start(struct manager *m) {
@@ -241,7 +245,8 @@ int manager_start(struct manager *m) {
         r = api_connect(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot connect to the system bus");
-        r = sd_event_add_time_relative(m->event, &m->prune_timer, CLOCK_BOOTTIME, PRUNE_USEC, USEC_PER_SEC, on_prune, m);
+        r = sd_event_add_time_relative(m->event, &m->prune_timer, CLOCK_BOOTTIME, PRUNE_USEC, USEC_PER_SEC,
+                                       on_prune, m);
         if (r < 0)
                 return r;
         return manager_effect(m, serve, NULL);
@@ -255,7 +260,7 @@ void manager_free(struct manager *m) {
         store_close(m->store);
         api_disconnect(m);
         link_close_all(m);
-        HASH_ITER(hh, m->jobs, j, next) {
+        HASH_ITER (hh, m->jobs, j, next) {
                 HASH_DEL(m->jobs, j);
                 recover_job_free(j);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All state of masterd, and the rule by which it changes: record, then act. A handler changes memory, puts records into the
- * store's open batch, and registers effects; when the turn of the loop ends, scheduling runs once, the batch is committed, and the
- * effects run when it is on disk. */
+/* All state of masterd, and the rule by which it changes: record, then act. A handler changes memory, puts
+ * records into the store's open batch, and registers effects; when the turn of the loop ends, scheduling runs
+ * once, the batch is committed, and the effects run when it is on disk. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,25 +38,25 @@ struct manager {
         struct certificate ca;
         struct tls_credentials *credentials;
         struct listener *listener;
-        struct token *tokens;     /* by id */
-        struct revoked *revoked;  /* by serial */
-        struct link *links;       /* by peer */
+        struct token *tokens;    /* by id */
+        struct revoked *revoked; /* by serial */
+        struct link *links;      /* by peer */
         sd_event_source *renew_timer;
 
         struct nodes nodes;
         sd_event_source *live_timer;
-        uint64_t ready_boot;      /* when this master began to serve: LOST timers of nodes not heard yet start here */
+        uint64_t ready_boot; /* when this master began to serve: LOST timers of nodes not heard yet start here
+                              */
 
-        struct job *jobs;         /* by number; active ones and the latest ended */
+        struct job *jobs; /* by number; active ones and the latest ended */
         uint32_t n_active;
-        struct job *queue;        /* jobs with executors to be placed, in order */
-        struct job *ended;        /* oldest first */
+        struct job *ended; /* oldest first */
         uint32_t n_ended, n_ended_executors;
         struct placement *placement;
         struct logs *logs;
         struct bundles *bundles;
 
-        sd_event_source *turn;    /* runs at the end of a turn that asked for it */
+        sd_event_source *turn; /* runs at the end of a turn that asked for it */
         sd_event_source *prune_timer;
         struct effect *effects, **effects_end; /* of the open batch */
         bool schedule_wanted, batch_open;

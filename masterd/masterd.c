@@ -9,7 +9,8 @@
 
 static int help(const char *name) {
         printf("%s [OPTIONS...]\n\n"
-               "Schedules jobs onto the hosts of the cluster. Started by systemd as primus-masterd.service.\n\n"
+               "Schedules jobs onto the hosts of the cluster. Started by systemd as "
+               "primus-masterd.service.\n\n"
                "  -h --help     show this help\n"
                "     --version  show the version\n\n"
                "See primus-masterd(8) and primus-masterd.conf(5).\n",
@@ -27,7 +28,7 @@ static int run(void) {
         sigaddset(&mask, SIGINT);
         if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
                 return -errno;
-        (void) signal(SIGPIPE, SIG_IGN);
+        (void)signal(SIGPIPE, SIG_IGN);
 
         r = manager_new(&m);
         if (r < 0)
@@ -40,8 +41,12 @@ static int run(void) {
 }
 
 int main(int argc, char *argv[]) {
-        enum { ARG_VERSION = 0x100 };
-        static const struct option options[] = { { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, ARG_VERSION }, {} };
+        enum {
+                ARG_VERSION = 0x100
+        };
+        static const struct option options[] = { { "help", no_argument, NULL, 'h' },
+                                                 { "version", no_argument, NULL, ARG_VERSION },
+                                                 {} };
         int c;
 
         while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)

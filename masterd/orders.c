@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders to agents. Invariant: an order carries the term and the node's epoch, and describes what is on disk; sending it twice is
- * harmless, since the agent answers for what it has. */
+/* Orders to agents. Invariant: an order carries the term and the node's epoch, and describes what is on disk;
+ * sending it twice is harmless, since the agent answers for what it has. */
 #include "masterd/orders.h"
 
 #include <string.h>
@@ -18,7 +18,9 @@
 #define STOP_TIMEOUT (600 * USEC_PER_SEC)
 
 struct executor_id executor_id_of(const struct executor *e) {
-        struct executor_id id = { .job_uid = e->job->uid, .job = e->job->number, .index = e->index, .attempt = e->attempt };
+        struct executor_id id = {
+                .job_uid = e->job->uid, .job = e->job->number, .index = e->index, .attempt = e->attempt
+        };
 
         snprintf(id.role, sizeof(id.role), "%s", executor_role(e)->name);
         return id;
@@ -33,7 +35,8 @@ struct order {
         char after[];
 };
 
-static struct order *order_new(struct manager *m, const struct node *node, const struct executor_id *id, const char *after) {
+static struct order *order_new(struct manager *m, const struct node *node, const struct executor_id *id,
+                               const char *after) {
         struct order *o = calloc(1, sizeof(*o) + (after ? strlen(after) : 0) + 1);
 
         if (!o)
@@ -69,7 +72,8 @@ static int new_order(struct manager *m, struct node *node, const char *method, s
         return r;
 }
 
-/* ---- Start ------------------------------------------------------------------------------------------------------ */
+/* ---- Start
+ * ------------------------------------------------------------------------------------------------------ */
 
 static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct order *o = userdata;
@@ -89,7 +93,8 @@ static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error
         } else {
                 const void *id;
                 size_t size;
-                if (sd_bus_message_read_array(reply, 'y', &id, &size) >= 0 && size == sizeof(result.invocation) &&
+                if (sd_bus_message_read_array(reply, 'y', &id, &size) >= 0 &&
+                    size == sizeof(result.invocation) &&
                     sd_bus_message_read_basic(reply, 't', &result.started_real) >= 0)
                         memcpy(&result.invocation, id, size);
         }
@@ -98,8 +103,8 @@ static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error
         return 0;
 }
 
-static int rendezvous_of(struct job *j, struct rendezvous_member **ret_members, struct rendezvous_role **ret_roles,
-                         struct rendezvous_job *ret) {
+static int rendezvous_of(struct job *j, struct rendezvous_member **ret_members,
+                         struct rendezvous_role **ret_roles, struct rendezvous_job *ret) {
         struct rendezvous_member *members = calloc(j->n_executors, sizeof(*members));
         struct rendezvous_role *roles = calloc(j->spec->n_roles, sizeof(*roles));
         static _Thread_local char uid[SD_ID128_STRING_MAX];
@@ -110,17 +115,27 @@ static int rendezvous_of(struct job *j, struct rendezvous_member **ret_members, 
                 return -ENOMEM;
         }
         for (size_t i = 0; i < j->spec->n_roles; i++)
-                roles[i] = (struct rendezvous_role){ j->spec->roles[i].name, role_category_to_string(j->spec->roles[i].category),
+                roles[i] = (struct rendezvous_role){ j->spec->roles[i].name,
+                                                     role_category_to_string(j->spec->roles[i].category),
                                                      j->spec->roles[i].num };
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors + i;
                 /* An executor that has ended keeps its place in the rank order. */
                 bool placed = e->node && e->attempt > 0 && e->state != EXECUTOR_PENDING;
-                members[i] = (struct rendezvous_member){ e->role, e->index, placed ? e->node->name : NULL,
-                                                         e->node ? &e->node->address : NULL, e->ports, e->n_ports };
+                members[i] = (struct rendezvous_member){ e->role,
+                                                         e->index,
+                                                         placed ? e->node->name : NULL,
+                                                         e->node ? &e->node->address : NULL,
+                                                         e->ports,
+                                                         e->n_ports };
         }
-        *ret = (struct rendezvous_job){ .name = j->name, .uid = sd_id128_to_string(j->uid, uid), .submitted_real = j->submitted_real,
-                                        .roles = roles, .n_roles = j->spec->n_roles, .members = members, .n_members = j->n_executors };
+        *ret = (struct rendezvous_job){ .name = j->name,
+                                        .uid = sd_id128_to_string(j->uid, uid),
+                                        .submitted_real = j->submitted_real,
+                                        .roles = roles,
+                                        .n_roles = j->spec->n_roles,
+                                        .members = members,
+                                        .n_members = j->n_executors };
         *ret_members = members;
         *ret_roles = roles;
         return 0;
@@ -133,7 +148,8 @@ static void strv_free(char **list) {
 }
 DEFINE_CLEANUP(char **, strv_free)
 
-/* Submitter's variables, then the job's, the role's, and the rendezvous: a later one wins. Borrowed strings, allocated array. */
+/* Submitter's variables, then the job's, the role's, and the rendezvous: a later one wins. Borrowed strings,
+ * allocated array. */
 static int environment_of(const struct executor *e, char **rendezvous, char ***ret) {
         char **layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, rendezvous };
         size_t n = 0, k = 0;
@@ -210,19 +226,22 @@ static int send_start(struct manager *m, struct executor *e) {
         if (r >= 0)
                 r = rendezvous_new(&rj, &rendezvous);
         if (r >= 0)
-                r = rendezvous_environment(rendezvous, (size_t) (e - e->job->executors), &rendezvous_env);
+                r = rendezvous_environment(rendezvous, (size_t)(e - e->job->executors), &rendezvous_env);
         rendezvous_free(rendezvous);
         if (r >= 0)
                 r = environment_of(e, rendezvous_env, &env);
         if (r >= 0)
                 r = gpu_names(e->node, job_gpus_on(e), &gpus);
         if (r >= 0)
-                r = gpu_names(e->node, js->gpu_visibility == GPU_VISIBILITY_EXECUTOR ? e->gpus : job_gpus_on(e), &visible);
+                r = gpu_names(e->node,
+                              js->gpu_visibility == GPU_VISIBILITY_EXECUTOR ? e->gpus : job_gpus_on(e),
+                              &visible);
         if (r < 0)
                 return r;
 
         snprintf(identity_text[0], sizeof(identity_text[0]), "PRIMUS_JOB=%u", e->job->number);
-        snprintf(identity_text[1], sizeof(identity_text[1]), "PRIMUS_JOB_UID=%s", sd_id128_to_string(e->job->uid, uid));
+        snprintf(identity_text[1], sizeof(identity_text[1]), "PRIMUS_JOB_UID=%s",
+                 sd_id128_to_string(e->job->uid, uid));
         snprintf(identity_text[2], sizeof(identity_text[2]), "PRIMUS_ROLE=%s", spec->name);
         snprintf(identity_text[3], sizeof(identity_text[3]), "PRIMUS_INDEX=%u", e->index);
         snprintf(identity_text[4], sizeof(identity_text[4]), "PRIMUS_ATTEMPT=%u", e->attempt);
@@ -230,7 +249,8 @@ static int send_start(struct manager *m, struct executor *e) {
         for (size_t i = 0; i < 6; i++)
                 identity[i] = identity_text[i];
         for (size_t i = 0; i < e->job->n_secrets && i < ELEMENTSOF(secrets); i++)
-                secrets[i] = (struct secret){ e->job->secrets[i].name, e->job->secrets[i].data, e->job->secrets[i].size };
+                secrets[i] = (struct secret){ e->job->secrets[i].name, e->job->secrets[i].data,
+                                              e->job->secrets[i].size };
 
         struct start_order order = {
                 .id = executor_id_of(e),
@@ -242,7 +262,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 .identity = identity,
                 .secrets = secrets,
                 .n_secrets = MIN(e->job->n_secrets, ELEMENTSOF(secrets)),
-                .cpu_usec_per_sec = (uint64_t) spec->cpu_milli * 1000,
+                .cpu_usec_per_sec = (uint64_t)spec->cpu_milli * 1000,
                 .memory_max = spec->memory,
                 .job_memory_max = slice_memory(e),
                 .gpus = gpus,
@@ -251,10 +271,10 @@ static int send_start(struct manager *m, struct executor *e) {
                 .n_ports = e->n_ports,
                 .runtime_max_usec = spec->time_limit_usec == UINT64_MAX ? 0 : spec->time_limit_usec,
                 .grace_usec = js->stop_grace_usec,
-                .on_partition = (enum on_partition) js->on_partition,
-                .ack = (enum ack_mode) js->input_ack,
-                .pipe_size = (uint32_t) js->pipe_size,
-                .output = js->output ? js->output : (char *) "",
+                .on_partition = (enum on_partition)js->on_partition,
+                .ack = (enum ack_mode)js->input_ack,
+                .pipe_size = (uint32_t)js->pipe_size,
+                .output = js->output ? js->output : (char *)"",
                 .new_privileges = js->new_privileges,
         };
         memcpy(order.bundle, e->job->bundle, sizeof(order.bundle));
@@ -268,7 +288,8 @@ static int send_start(struct manager *m, struct executor *e) {
         if (r >= 0 && !o)
                 r = -ENOMEM;
         if (r >= 0)
-                r = sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_started, o, START_TIMEOUT);
+                r = sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_started, o,
+                                      START_TIMEOUT);
         sd_bus_message_unref(message);
         if (r < 0) {
                 free(o);
@@ -290,13 +311,15 @@ static void run_start(struct manager *m, void *data) {
         if (r == -ENOTCONN)
                 return; /* sent again when the node registers */
         if (r < 0) {
-                log_full(LOG_ERR, r, &(struct log_fields){ .job = e->job->number }, "Cannot order job %u %s/%u on %s", e->job->number,
-                         executor_role(e)->name, e->index, e->node->name);
-                lifecycle_start_answered(m, e, &(struct start_result){ .error = LINK_ERROR_START, .message = strerror(-r) });
+                log_full(LOG_ERR, r, &(struct log_fields){ .job = e->job->number },
+                         "Cannot order job %u %s/%u on %s", e->job->number, executor_role(e)->name, e->index,
+                         e->node->name);
+                lifecycle_start_answered(
+                        m, e, &(struct start_result){ .error = LINK_ERROR_START, .message = strerror(-r) });
                 return;
         }
         if (e->state == EXECUTOR_PLACED)
-                (void) executor_transition(e, EXECUTOR_EVENT_ORDERED);
+                (void)executor_transition(e, EXECUTOR_EVENT_ORDERED);
 }
 
 int orders_start_later(struct manager *m, struct executor *e) {
@@ -306,7 +329,8 @@ int orders_start_later(struct manager *m, struct executor *e) {
         return o ? manager_effect(m, run_start, o) : -ENOMEM;
 }
 
-/* ---- Stop ------------------------------------------------------------------------------------------------------- */
+/* ---- Stop
+ * ------------------------------------------------------------------------------------------------------- */
 
 static int on_stopped(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const sd_bus_error *failure = sd_bus_message_get_error(reply);
@@ -314,14 +338,15 @@ static int on_stopped(sd_bus_message *reply, void *userdata, sd_bus_error *error
         struct executor *e;
 
         /* The agent knows nothing of it: neither a unit nor a record. Then there is nothing to wait for. */
-        if (failure && strcmp(failure->name, LINK_ERROR_UNKNOWN) == 0 && (e = order_executor(o->manager, o)) &&
-            e->state == EXECUTOR_STOPPING)
+        if (failure && strcmp(failure->name, LINK_ERROR_UNKNOWN) == 0 &&
+            (e = order_executor(o->manager, o)) && e->state == EXECUTOR_STOPPING)
                 lifecycle_vanished(o->manager, e);
         free(o);
         return 0;
 }
 
-static int send_stop(struct manager *m, struct node *node, const struct executor_id *id, uint64_t grace_usec, const char *why) {
+static int send_stop(struct manager *m, struct node *node, const struct executor_id *id, uint64_t grace_usec,
+                     const char *why) {
         sd_bus_message *message = NULL;
         struct order *o = NULL;
         int r;
@@ -335,7 +360,9 @@ static int send_stop(struct manager *m, struct node *node, const struct executor
                 r = link_append_extra_empty(message);
         if (r >= 0) {
                 o = order_new(m, node, id, NULL);
-                r = o ? sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_stopped, o, STOP_TIMEOUT) : -ENOMEM;
+                r = o ? sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_stopped, o,
+                                          STOP_TIMEOUT)
+                      : -ENOMEM;
         }
         sd_bus_message_unref(message);
         if (r < 0)
@@ -348,7 +375,8 @@ static void run_stop(struct manager *m, void *data) {
         struct executor *e = order_executor(m, o);
 
         if (e && e->state == EXECUTOR_STOPPING)
-                (void) send_stop(m, e->node, &o->id, e->job->spec->stop_grace_usec, e->stop_why ? e->stop_why : "the job ends");
+                (void)send_stop(m, e->node, &o->id, e->job->spec->stop_grace_usec,
+                                e->stop_why ? e->stop_why : "the job ends");
         free(o);
 }
 
@@ -364,7 +392,7 @@ static void run_stop_stale(struct manager *m, void *data) {
         struct node *node = nodes_get(&m->nodes, o->node);
 
         if (node)
-                (void) send_stop(m, node, &o->id, 0, "superseded: this attempt is over for the master");
+                (void)send_stop(m, node, &o->id, 0, "superseded: this attempt is over for the master");
         free(o);
 }
 
@@ -374,7 +402,8 @@ int orders_stop_stale_later(struct manager *m, const struct node *node, const st
         return o ? manager_effect(m, run_stop_stale, o) : -ENOMEM;
 }
 
-/* ---- one-way ---------------------------------------------------------------------------------------------------- */
+/* ---- one-way
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void run_committed(struct manager *m, void *data) {
         struct order *o = data;
@@ -384,7 +413,8 @@ static void run_committed(struct manager *m, void *data) {
         int r = -ENOTCONN;
 
         if (bus)
-                r = sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, "ExitCommitted");
+                r = sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE,
+                                                   "ExitCommitted");
         if (r >= 0)
                 r = sd_bus_message_set_expect_reply(message, false);
         if (r >= 0)
@@ -392,7 +422,7 @@ static void run_committed(struct manager *m, void *data) {
         if (r >= 0)
                 r = link_append_extra_empty(message);
         if (r >= 0)
-                (void) sd_bus_send(bus, message, NULL);
+                (void)sd_bus_send(bus, message, NULL);
         sd_bus_message_unref(message);
         free(o);
 }
@@ -423,7 +453,7 @@ static void run_drop_job(struct manager *m, void *data) {
         if (r >= 0)
                 r = link_append_extra_empty(message);
         if (r >= 0)
-                (void) sd_bus_send(bus, message, NULL);
+                (void)sd_bus_send(bus, message, NULL);
         sd_bus_message_unref(message);
         free(o);
 }
@@ -435,17 +465,21 @@ int orders_drop_job_later(struct manager *m, const struct node *node, const stru
         return o ? manager_effect(m, run_drop_job, o) : -ENOMEM;
 }
 
-/* ---- scan ------------------------------------------------------------------------------------------------------- */
+/* ---- scan
+ * ------------------------------------------------------------------------------------------------------- */
 
 static int on_scan_started(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const sd_bus_error *failure = sd_bus_message_get_error(reply);
         struct order *o = userdata;
         struct job *j = manager_job(o->manager, o->id.job);
 
-        /* A scan that cannot start ends like one that failed. A broken link is settled when the node is back or LOST. */
+        /* A scan that cannot start ends like one that failed. A broken link is settled when the node is back
+         * or LOST. */
         if (failure && j && strncmp(failure->name, "org.primus.Error.", 17) == 0) {
-                struct exit_report report = { .id = o->id, .result = "not started", .detail = (char *) failure->message };
-                (void) feeding_scan_exited(o->manager, j, &report);
+                struct exit_report report = { .id = o->id,
+                                              .result = "not started",
+                                              .detail = (char *)failure->message };
+                (void)feeding_scan_exited(o->manager, j, &report);
         }
         free(o);
         return 0;
@@ -467,27 +501,37 @@ static void run_scan(struct manager *m, void *data) {
                 return;
         }
         input = j->spec->inputs + o->id.index;
-        argv[n++] = (char *) "--source";
+        argv[n++] = (char *)"--source";
         argv[n++] = input->name;
-        argv[n++] = (char *) "--path";
+        argv[n++] = (char *)"--path";
         argv[n++] = input->path_pattern;
-        argv[n++] = (char *) "--name";
+        argv[n++] = (char *)"--name";
         argv[n++] = input->name_pattern;
         if (*o->after) {
-                argv[n++] = (char *) "--after";
+                argv[n++] = (char *)"--after";
                 argv[n++] = o->after;
         }
         snprintf(identity_text[0], sizeof(identity_text[0]), "PRIMUS_JOB=%u", j->number);
-        snprintf(identity_text[1], sizeof(identity_text[1]), "PRIMUS_JOB_UID=%s", sd_id128_to_string(j->uid, uid));
+        snprintf(identity_text[1], sizeof(identity_text[1]), "PRIMUS_JOB_UID=%s",
+                 sd_id128_to_string(j->uid, uid));
         snprintf(identity_text[2], sizeof(identity_text[2]), "PRIMUS_ROLE=%s", SCAN_ROLE);
         snprintf(identity_text[3], sizeof(identity_text[3]), "PRIMUS_INDEX=%u", o->id.index);
         snprintf(identity_text[4], sizeof(identity_text[4]), "PRIMUS_ATTEMPT=%u", o->id.attempt);
         snprintf(identity_text[5], sizeof(identity_text[5]), "PRIMUS_NODE=%s", node->name);
         for (size_t i = 0; i < ELEMENTSOF(identity_text); i++)
                 identity[i] = identity_text[i];
-        struct start_order order = { .id = o->id, .kind = ORDER_SCAN, .uid = j->owner, .argv = argv, .cwd = (char *) "/", .env = none,
-                                     .identity = identity, .gpus = none, .visible_gpus = none, .grace_usec = USEC_PER_SEC,
-                                     .on_partition = ON_PARTITION_REPLACE, .output = (char *) "" };
+        struct start_order order = { .id = o->id,
+                                     .kind = ORDER_SCAN,
+                                     .uid = j->owner,
+                                     .argv = argv,
+                                     .cwd = (char *)"/",
+                                     .env = none,
+                                     .identity = identity,
+                                     .gpus = none,
+                                     .visible_gpus = none,
+                                     .grace_usec = USEC_PER_SEC,
+                                     .on_partition = ON_PARTITION_REPLACE,
+                                     .output = (char *)"" };
 
         r = new_order(m, node, "Start", &message);
         if (r >= 0)
@@ -495,14 +539,18 @@ static void run_scan(struct manager *m, void *data) {
         if (r >= 0)
                 r = link_append_extra_empty(message);
         if (r >= 0)
-                r = sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_scan_started, o, START_TIMEOUT);
+                r = sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_scan_started, o,
+                                      START_TIMEOUT);
         sd_bus_message_unref(message);
         if (r < 0)
                 free(o);
 }
 
-int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source, uint32_t attempt, const char *after) {
-        struct executor_id id = { .job_uid = j->uid, .job = j->number, .role = SCAN_ROLE, .index = source, .attempt = attempt };
+int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source, uint32_t attempt,
+                      const char *after) {
+        struct executor_id id = {
+                .job_uid = j->uid, .job = j->number, .role = SCAN_ROLE, .index = source, .attempt = attempt
+        };
         struct order *o = order_new(m, node, &id, after);
 
         return o ? manager_effect(m, run_scan, o) : -ENOMEM;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders to agents. Everything here sends at once and is therefore called from effects only (or repeats what is on disk). */
+/* Orders to agents. Everything here sends at once and is therefore called from effects only (or repeats what
+ * is on disk). */
 #pragma once
 
 #include <stdint.h>
@@ -14,8 +15,8 @@ struct executor;
 /* The id of the executor's current attempt. */
 struct executor_id executor_id_of(const struct executor *e);
 
-/* As effects: start what was placed, stop what is to stop, tell the agent that an exit is on disk, that a job is over. Where the node is not
- * connected nothing is sent; its registration brings it up again. */
+/* As effects: start what was placed, stop what is to stop, tell the agent that an exit is on disk, that a job
+ * is over. Where the node is not connected nothing is sent; its registration brings it up again. */
 int orders_start_later(struct manager *m, struct executor *e);
 int orders_stop_later(struct manager *m, struct executor *e);
 int orders_committed_later(struct manager *m, const struct node *node, const struct executor_id *id);
@@ -23,4 +24,5 @@ int orders_drop_job_later(struct manager *m, const struct node *node, const stru
 /* Stops a unit that is none of ours any more (a stale attempt). */
 int orders_stop_stale_later(struct manager *m, const struct node *node, const struct executor_id *id);
 /* A message of a scan. */
-int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source, uint32_t attempt, const char *after);
+int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source, uint32_t attempt,
+                      const char *after);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory → records. Invariant: a record holds everything that recover.c needs to build the same memory again. */
+/* Memory → records. Invariant: a record holds everything that recover.c needs to build the same memory again.
+ */
 #include "masterd/record.h"
 
 #include <stdarg.h>
@@ -11,24 +12,35 @@
 void record_node(struct manager *m, const struct node *node) {
         char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX];
         struct node_record record = {
-                .name = node->name, .serial = node->serial, .epoch = node->epoch, .boot_id = sd_id128_to_string(node->boot_id, boot),
-                .state = (uint8_t) node->state, .address = node->address.family ? addr_format(&node->address, address) : "",
-                .cpus = node->inventory.cpus, .memory = node->inventory.memory, .seen_real = node->last_seen_real,
+                .name = node->name,
+                .serial = node->serial,
+                .epoch = node->epoch,
+                .boot_id = sd_id128_to_string(node->boot_id, boot),
+                .state = (uint8_t)node->state,
+                .address = node->address.family ? addr_format(&node->address, address) : "",
+                .cpus = node->inventory.cpus,
+                .memory = node->inventory.memory,
+                .seen_real = node->last_seen_real,
         };
 
+        /* The GPUs by name, so that what executors hold can be told before the agent registers again. */
+        _cleanup_free_ char *gpus = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&gpus, &size);
+
+        for (size_t i = 0; f && i < node->inventory.n_gpus; i++)
+                fprintf(f, "%s\n", node->inventory.gpus[i].uuid);
+        if (f && fclose(f) == 0)
+                record.inventory = (struct store_bytes){ gpus, size };
         store_put_node(m->store, &record);
         manager_touch(m);
 }
 
-/* What the machine of a job needs beyond the columns. */
-struct job_state_data {
-        uint8_t version, verdict;
-        uint16_t reserved;
-        uint32_t order_step;
-};
-
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
-        struct job_state_data data = { .version = 1, .verdict = (uint8_t) j->verdict, .order_step = j->order_step };
+        struct job_state_data data = { .version = 1,
+                                       .verdict = (uint8_t)j->verdict,
+                                       .order_step = j->order_step,
+                                       .attempt_real = j->attempt_real };
         struct job_body_record b = {
                 .config = { j->config, j->config ? strlen(j->config) : 0 },
                 .cwd = { j->cwd, strlen(j->cwd) },
@@ -36,10 +48,20 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                 .bundle = j->bundle,
         };
         struct job_record record = {
-                .number = j->number, .uid = j->uid, .owner = j->owner, .name = j->name, .state = (uint8_t) j->state,
-                .attempt = j->attempt, .submitted_real = j->submitted_real, .started_real = j->started_real,
-                .ended_real = j->ended_real, .reason = j->reason, .first_error = j->first_error,
-                .exit_status = job_state_exit_status(j->state), .state_data = { &data, sizeof(data) }, .body = body ? &b : NULL,
+                .number = j->number,
+                .uid = j->uid,
+                .owner = j->owner,
+                .name = j->name,
+                .state = (uint8_t)j->state,
+                .attempt = j->attempt,
+                .submitted_real = j->submitted_real,
+                .started_real = j->started_real,
+                .ended_real = j->ended_real,
+                .reason = j->reason,
+                .first_error = j->first_error,
+                .exit_status = job_state_exit_status(j->state),
+                .state_data = { &data, sizeof(data) },
+                .body = body ? &b : NULL,
         };
         _cleanup_free_ char *env = NULL;
 
@@ -49,7 +71,8 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                         size += strlen(*p) + 1;
                 env = malloc(size + 1);
                 if (!env)
-                        record.number = 0; /* cannot be: refused below by the store as invalid, the batch fails as a whole */
+                        record.number = 0; /* cannot be: refused below by the store as invalid, the batch
+                                              fails as a whole */
                 else
                         for (char **p = j->env; *p; p++) {
                                 memcpy(env + n, *p, strlen(*p) + 1);
@@ -64,12 +87,27 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
 void record_executor(struct manager *m, const struct executor *e) {
         const struct inventory *inventory = e->node ? &e->node->inventory : NULL;
         struct executor_record record = {
-                .job = e->job->number, .role = executor_role(e)->name, .index = e->index, .attempt = e->attempt,
-                .state = (uint8_t) e->state, .node = e->node ? e->node->name : "", .rank = (uint32_t) (e - e->job->executors),
-                .n_ports = (uint32_t) MIN(e->n_ports, (size_t) STORE_PORTS_MAX), .invocation = e->invocation, .term = m->term,
-                .epoch = e->node ? e->node->epoch : 0, .started_real = e->started_real, .ended_real = e->ended_real,
-                .result = e->result, .status = e->status, .stop_requested = e->stop_ordered, .memory_peak = e->memory_peak,
-                .cpu_usec = e->cpu_usec, .io_read = UINT64_MAX, .io_write = UINT64_MAX, .reason = e->reason,
+                .job = e->job->number,
+                .role = executor_role(e)->name,
+                .index = e->index,
+                .attempt = e->attempt,
+                .state = (uint8_t)e->state,
+                .node = e->node ? e->node->name : "",
+                .rank = (uint32_t)(e - e->job->executors),
+                .n_ports = (uint32_t)MIN(e->n_ports, (size_t)STORE_PORTS_MAX),
+                .invocation = e->invocation,
+                .term = m->term,
+                .epoch = e->node ? e->node->epoch : 0,
+                .started_real = e->started_real,
+                .ended_real = e->ended_real,
+                .result = e->result,
+                .status = e->status,
+                .stop_requested = e->stop_ordered,
+                .memory_peak = e->memory_peak,
+                .cpu_usec = e->cpu_usec,
+                .io_read = UINT64_MAX,
+                .io_write = UINT64_MAX,
+                .reason = e->reason,
         };
         char gpus[2048] = "";
         size_t l = 0;
@@ -77,16 +115,23 @@ void record_executor(struct manager *m, const struct executor *e) {
         memcpy(record.ports, e->ports, record.n_ports * sizeof(record.ports[0]));
         for (size_t i = 0; inventory && i < inventory->n_gpus && i < 64; i++)
                 if (e->gpus & (UINT64_C(1) << i) && l + strlen(inventory->gpus[i].uuid) + 2 < sizeof(gpus))
-                        l += (size_t) snprintf(gpus + l, sizeof(gpus) - l, "%s%s", l ? " " : "", inventory->gpus[i].uuid);
+                        l += (size_t)snprintf(gpus + l, sizeof(gpus) - l, "%s%s", l ? " " : "",
+                                              inventory->gpus[i].uuid);
         record.gpus = gpus;
         store_put_executor(m->store, &record);
         manager_touch(m);
 }
 
-void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e, const char *format, ...) {
+void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e,
+                  const char *format, ...) {
         char text[1024];
-        struct event_record record = { .job = j->number, .seq = ++j->event_seq, .time_real = now_real(), .kind = kind,
-                                       .role = e ? executor_role(e)->name : "", .index = e ? e->index : 0, .text = text };
+        struct event_record record = { .job = j->number,
+                                       .seq = ++j->event_seq,
+                                       .time_real = now_real(),
+                                       .kind = kind,
+                                       .role = e ? executor_role(e)->name : "",
+                                       .index = e ? e->index : 0,
+                                       .text = text };
         va_list ap;
 
         va_start(ap, format);
@@ -95,8 +140,12 @@ void record_event(struct manager *m, struct job *j, const char *kind, const stru
         store_put_event(m->store, &record);
         manager_touch(m);
         if (e)
-                log_full(LOG_INFO, 0, &(struct log_fields){ .job = j->number, .role = record.role, .node = e->node ? e->node->name : NULL },
+                log_full(LOG_INFO, 0,
+                         &(struct log_fields){ .job = j->number,
+                                               .role = record.role,
+                                               .node = e->node ? e->node->name : NULL },
                          "Job %u %s/%u: %s", j->number, record.role, e->index, text);
         else
-                log_full(LOG_INFO, 0, &(struct log_fields){ .job = j->number }, "Job %u: %s", j->number, text);
+                log_full(LOG_INFO, 0, &(struct log_fields){ .job = j->number }, "Job %u: %s", j->number,
+                         text);
 }

@@ -2,13 +2,24 @@
 /* What is in memory, as records of the store's open batch. */
 #pragma once
 
+#include <stdint.h>
+
 #include "lib/base/cleanup.h"
 #include "masterd/manager.h"
+
+/* What the machine of a job needs beyond the store's columns, as kept in job_record.state_data. */
+struct job_state_data {
+        uint8_t version; /* 1 */
+        uint8_t verdict;
+        uint16_t reserved;
+        uint32_t order_step;
+        uint64_t attempt_real;
+};
 
 void record_node(struct manager *m, const struct node *node);
 /* body: also the configuration and what came with it (once, at submission). */
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body);
 void record_executor(struct manager *m, const struct executor *e);
 /* An event of the job: stored, logged, and counted. role NULL: of the job itself. */
-void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e, const char *format, ...)
-        _printf_(5, 6);
+void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e,
+                  const char *format, ...) _printf_(5, 6);

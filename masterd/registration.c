@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a registration. Invariant: arrays grow with what was really read, not with what the sender claims. */
+/* Reading a registration. Invariant: arrays grow with what was really read, not with what the sender claims.
+ */
 #include "masterd/registration.h"
 
 #include <stdlib.h>

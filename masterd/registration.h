@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an agent says when it registers, read from the message whole and within bounds before anything is believed. */
+/* What an agent says when it registers, read from the message whole and within bounds before anything is
+ * believed. */
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network addresses as typed values: family, bytes, port. Text is "192.0.2.1:7747" or "[2001:db8::1]:7747". */
+/* Network addresses as typed values: family, bytes, port. Text is "192.0.2.1:7747" or "[2001:db8::1]:7747".
+ */
 #pragma once
 
 #include <netinet/in.h>
@@ -8,15 +9,15 @@
 #include <sys/socket.h>
 
 struct addr {
-        int family; /* AF_INET, AF_INET6, or AF_UNSPEC: none */
+        int family;        /* AF_INET, AF_INET6, or AF_UNSPEC: none */
         uint8_t bytes[16]; /* network order; the first 4 for AF_INET */
         uint16_t port;     /* host order; 0: none */
 };
 
 #define ADDR_TEXT_MAX 64
 
-/* Accepts "ADDR", "ADDR:PORT", "[V6]", "[V6]:PORT", a bare V6; numeric only (no names). default_port where none is
- * given. 0 or -EINVAL. */
+/* Accepts "ADDR", "ADDR:PORT", "[V6]", "[V6]:PORT", a bare V6; numeric only (no names). default_port where
+ * none is given. 0 or -EINVAL. */
 int addr_parse(const char *s, uint16_t default_port, struct addr *ret);
 
 /* "host" and port of "HOST[:PORT]" with a name or an address; *ret_host is allocated. 0, -EINVAL, -ENOMEM. */

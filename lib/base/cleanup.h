@@ -20,14 +20,15 @@
         }
 
 static inline void free_p(void *p) {
-        free(*(void **) p);
+        free(*(void **)p);
 }
 
-/* Closes fd if it is one, keeps errno, and returns -EBADF, so that "fd = close_fd(fd)" leaves no stale number. */
+/* Closes fd if it is one, keeps errno, and returns -EBADF, so that "fd = close_fd(fd)" leaves no stale
+ * number. */
 static inline int close_fd(int fd) {
         if (fd >= 0) {
                 int saved = errno;
-                (void) close(fd);
+                (void)close(fd);
                 errno = saved;
         }
         return -EBADF;
@@ -60,15 +61,14 @@ static inline void fclose_p(FILE **f) {
         })
 
 #define ELEMENTSOF(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b)                                                                                            \
+/* Names of their own in every use, so that they nest without shadowing each other. */
+#define CONCAT_(a, b) a##b
+#define CONCAT(a, b) CONCAT_(a, b)
+#define CHOOSE_(op, a, b, x, y)                                                                              \
         ({                                                                                                   \
-                __typeof__(a) _a = (a);                                                                      \
-                __typeof__(b) _b = (b);                                                                      \
-                _a < _b ? _a : _b;                                                                           \
+                __typeof__(a) x = (a);                                                                       \
+                __typeof__(b) y = (b);                                                                       \
+                x op y ? x : y;                                                                              \
         })
-#define MAX(a, b)                                                                                            \
-        ({                                                                                                   \
-                __typeof__(a) _a = (a);                                                                      \
-                __typeof__(b) _b = (b);                                                                      \
-                _a > _b ? _a : _b;                                                                           \
-        })
+#define MIN(a, b) CHOOSE_(<, a, b, CONCAT(_x, __COUNTER__), CONCAT(_y, __COUNTER__))
+#define MAX(a, b) CHOOSE_(>, a, b, CONCAT(_x, __COUNTER__), CONCAT(_y, __COUNTER__))

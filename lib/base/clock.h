@@ -12,7 +12,7 @@
 static inline uint64_t clock_usec(clockid_t clock) {
         struct timespec ts;
         clock_gettime(clock, &ts);
-        return (uint64_t) ts.tv_sec * USEC_PER_SEC + (uint64_t) ts.tv_nsec / 1000;
+        return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / 1000;
 }
 
 static inline uint64_t now_boot(void) {

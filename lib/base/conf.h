@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration files of the daemons: an ini file plus drop-ins (NAME.d/<name>.conf, in /usr/lib, /run and /etc, by file
- * name, a later one of the same name masking an earlier), read through a table of keys. */
+/* Configuration files of the daemons: an ini file plus drop-ins (NAME.d/<name>.conf, in /usr/lib, /run and
+ * /etc, by file name, a later one of the same name masking an earlier), read through a table of keys. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Parses one value into target. Returns 0, or a negative errno with *ret_why (static text) saying what was expected. */
+/* Parses one value into target. Returns 0, or a negative errno with *ret_why (static text) saying what was
+ * expected. */
 typedef int (*conf_parser)(const char *value, void *target, const char **ret_why);
 
 struct conf_key {
         const char *section;
         const char *name;
         conf_parser parse;
-        size_t offset;     /* of the target in the struct that conf_load() is given */
-        bool security;     /* a bad value stops the daemon instead of leaving the default */
+        size_t offset; /* of the target in the struct that conf_load() is given */
+        bool security; /* a bad value stops the daemon instead of leaving the default */
 };
 
 /* The usual targets. Strings are strdup()ed over the old value, which is freed. */
@@ -25,7 +26,8 @@ int conf_parse_size(const char *value, void *target, const char **ret_why);     
 int conf_parse_u32(const char *value, void *target, const char **ret_why);      /* uint32_t */
 int conf_parse_port(const char *value, void *target, const char **ret_why);     /* uint16_t, 1..65535 */
 
-/* Reads PRIMUS_SYSCONFDIR/NAME and its drop-ins into target by the table (ended by a NULL name). A missing file is no
- * error. Unknown keys and bad values are logged as warnings with file and line and leave the default; a bad value of
- * a security key is logged as an error and makes the call return -EINVAL. root, for tests, is put before every path. */
+/* Reads PRIMUS_SYSCONFDIR/NAME and its drop-ins into target by the table (ended by a NULL name). A missing
+ * file is no error. Unknown keys and bad values are logged as warnings with file and line and leave the
+ * default; a bad value of a security key is logged as an error and makes the call return -EINVAL. root, for
+ * tests, is put before every path. */
 int conf_load(const char *root, const char *name, const struct conf_key *keys, void *target);

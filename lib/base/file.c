@@ -2,8 +2,8 @@
 /* Whole-file input and output. Invariant: a reader sees the old content or the new, never a part. */
 #include "lib/base/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,7 +20,8 @@ int read_file_at(int dir_fd, const char *path, size_t max, char **ret, size_t *r
         for (;;) {
                 ssize_t l;
 
-                /* One byte more than allowed is read, so that "too large" is seen also where st_size lies (/proc). */
+                /* One byte more than allowed is read, so that "too large" is seen also where st_size lies
+                 * (/proc). */
                 if (n + 1 >= allocated) {
                         char *bigger;
                         allocated = allocated ? allocated * 2 : 4096;
@@ -36,7 +37,7 @@ int read_file_at(int dir_fd, const char *path, size_t max, char **ret, size_t *r
                         return -errno;
                 if (l == 0)
                         break;
-                n += (size_t) l;
+                n += (size_t)l;
                 if (n > max)
                         return -EFBIG;
         }
@@ -58,7 +59,7 @@ int write_all(int fd, const void *data, size_t size) {
                 ssize_t l = write(fd, p, size);
                 if (l < 0 && errno == EAGAIN) {
                         struct pollfd pfd = { .fd = fd, .events = POLLOUT };
-                        (void) poll(&pfd, 1, -1);
+                        (void)poll(&pfd, 1, -1);
                         continue;
                 }
                 if (l < 0 && errno == EINTR)
@@ -66,7 +67,7 @@ int write_all(int fd, const void *data, size_t size) {
                 if (l < 0)
                         return -errno;
                 p += l;
-                size -= (size_t) l;
+                size -= (size_t)l;
         }
         return 0;
 }
@@ -89,7 +90,7 @@ int write_file_atomic(const char *path, const void *data, size_t size, mode_t mo
         if (r >= 0 && rename(temporary, path) < 0)
                 r = -errno;
         if (r < 0)
-                (void) unlink(temporary);
+                (void)unlink(temporary);
         else if (durable) {
                 /* The rename itself is durable only once the directory is. */
                 char *slash = strrchr(temporary, '/');
@@ -120,29 +121,94 @@ int make_directories(const char *path, mode_t mode) {
         return 0;
 }
 
-int remove_tree(const char *path) {
-        char *paths[] = { (char *) path, NULL };
-        FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
-        FTSENT *entry;
-        int r = 0;
+/* How deep remove_below() goes before it moves what lies deeper up to the top: bounds descriptors and stack.
+ */
+#define REMOVE_DEPTH_MAX 64
 
-        if (!fts)
-                return -errno;
-        while ((entry = fts_read(fts))) {
-                switch (entry->fts_info) {
-                case FTS_D:
-                        continue; /* removed when left, FTS_DP */
-                case FTS_NS:
-                case FTS_DNR:
-                case FTS_ERR:
-                        if (entry->fts_errno != ENOENT && r == 0)
-                                r = -entry->fts_errno;
-                        continue;
-                default:
-                        if (remove(entry->fts_accpath) < 0 && errno != ENOENT && r == 0)
-                                r = -errno;
-                }
+struct removal {
+        int top;        /* directory that deeper ones are moved to */
+        dev_t device;   /* other file systems are left alone */
+        unsigned moved; /* names given so far */
+        bool again;     /* the top got new entries */
+        int error;      /* the first one */
+};
+
+static void remove_entry(struct removal *t, int dir_fd, const char *name, unsigned depth);
+
+/* Empties a directory; takes the descriptor. */
+static void remove_below(struct removal *t, int fd, unsigned depth) {
+        DIR *dir = fdopendir(fd);
+        struct dirent *entry;
+
+        if (!dir) {
+                close_fd(fd);
+                t->error = t->error ?: -ENOMEM;
+                return;
         }
-        (void) fts_close(fts);
-        return r;
+        while ((entry = readdir(dir)))
+                if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+                        remove_entry(t, dirfd(dir), entry->d_name, depth);
+        (void)closedir(dir);
+}
+
+static void remove_entry(struct removal *t, int dir_fd, const char *name, unsigned depth) {
+        char moved[32];
+        struct stat st;
+        int fd;
+
+        if (unlinkat(dir_fd, name, 0) >= 0 || errno == ENOENT)
+                return;
+        if (errno != EISDIR && errno != EPERM) {
+                t->error = t->error ?: -errno;
+                return;
+        }
+        if (depth >= REMOVE_DEPTH_MAX) {
+                snprintf(moved, sizeof(moved), ".deep-%u", t->moved++);
+                if (renameat(dir_fd, name, t->top, moved) < 0)
+                        t->error = t->error ?: -errno;
+                else
+                        t->again = true;
+                return;
+        }
+        fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0) {
+                t->error = t->error ?: -errno;
+                close_fd(fd);
+                return;
+        }
+        if (st.st_dev != t->device) {
+                t->error = t->error ?: -EXDEV;
+                close_fd(fd);
+                return;
+        }
+        remove_below(t, fd, depth + 1);
+        if (unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+                t->error = t->error ?: -errno;
+}
+
+int remove_tree(const char *path) {
+        struct removal t = { .top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) };
+        struct stat st;
+
+        if (t.top < 0) {
+                if (errno == ENOENT || ((errno == ENOTDIR || errno == ELOOP) && unlink(path) >= 0))
+                        return 0;
+                return -errno;
+        }
+        if (fstat(t.top, &st) < 0)
+                t.error = -errno;
+        t.device = st.st_dev;
+        do {
+                /* A descriptor of its own: readdir() moves the offset that duplicates share. */
+                int fd = openat(t.top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                t.again = false;
+                if (fd < 0)
+                        t.error = t.error ?: -errno;
+                else
+                        remove_below(&t, fd, 0);
+        } while (t.again && t.error == 0);
+        close_fd(t.top);
+        if (t.error == 0 && rmdir(path) < 0 && errno != ENOENT)
+                t.error = -errno;
+        return t.error;
 }

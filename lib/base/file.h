@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Reads a file of at most max bytes into *ret (NUL behind the last byte, not counted in *ret_size); caller frees.
- * -EFBIG when it is larger. ret_size may be NULL. */
+/* Reads a file of at most max bytes into *ret (NUL behind the last byte, not counted in *ret_size); caller
+ * frees. -EFBIG when it is larger. ret_size may be NULL. */
 int read_file(const char *path, size_t max, char **ret, size_t *ret_size);
 
 /* The same relative to a directory (dir_fd may be AT_FDCWD). */
@@ -22,5 +22,6 @@ int write_all(int fd, const void *data, size_t size);
 /* Makes path and its missing parents with mode. */
 int make_directories(const char *path, mode_t mode);
 
-/* Removes a directory tree; never follows links. -ENOENT counts as success. */
+/* Removes a directory tree; never follows links and never leaves the file system, also while somebody changes
+ * the tree at the same time (so root may remove what a user owns). -ENOENT counts as success. */
 int remove_tree(const char *path);

@@ -43,9 +43,9 @@ void log_open(const char *program) {
                 return;
         for (size_t i = 0; i < ELEMENTSOF(level_names); i++)
                 if (strcmp(e, level_names[i]) == 0)
-                        log_state.level = (int) i;
+                        log_state.level = (int)i;
         if (parse_u64(e, 0, LOG_DEBUG, &n) >= 0)
-                log_state.level = (int) n;
+                log_state.level = (int)n;
 }
 
 void log_set_level(int level) {
@@ -94,7 +94,7 @@ int log_full(int level, int error, const struct log_fields *fields, const char *
                 if (fields && fields->unit)
                         FIELD(unit, "PRIMUS_UNIT=%s", fields->unit);
 #undef FIELD
-                (void) sd_journal_sendv(iov, n);
+                (void)sd_journal_sendv(iov, n);
         }
         errno = saved;
         return error;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logging for the daemons: one event is one line that reads without the code, with fields beside it. Under
- * systemd it goes to journald through sd-journal, otherwise to standard error. Libraries log at LOG_DEBUG only. */
+ * systemd it goes to journald through sd-journal, otherwise to standard error. Libraries log at LOG_DEBUG
+ * only. */
 #pragma once
 
 #include <stdbool.h>

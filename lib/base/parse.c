@@ -14,7 +14,7 @@ int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret) {
         char *end;
         unsigned long long v;
 
-        if (!s || !isdigit((unsigned char) *s)) /* strtoull takes signs and blanks; we do not */
+        if (!s || !isdigit((unsigned char)*s)) /* strtoull takes signs and blanks; we do not */
                 return -EINVAL;
         errno = 0;
         v = strtoull(s, &end, 10);
@@ -32,12 +32,13 @@ int parse_u32(const char *s, uint32_t min, uint32_t max, uint32_t *ret) {
 
         if (r < 0)
                 return r;
-        *ret = (uint32_t) v;
+        *ret = (uint32_t)v;
         return 0;
 }
 
 int parse_bool(const char *s, bool *ret) {
-        static const char *const yes[] = { "1", "yes", "true", "on" }, *const no[] = { "0", "no", "false", "off" };
+        static const char *const yes[] = { "1", "yes", "true", "on" }, *const no[] = { "0", "no", "false",
+                                                                                       "off" };
 
         if (!s)
                 return -EINVAL;
@@ -54,14 +55,14 @@ static int parse_decimal(const char *s, const char **end, double *ret) {
         const char *p = s;
         double v = 0, scale = 1;
 
-        if (!isdigit((unsigned char) *p))
+        if (!isdigit((unsigned char)*p))
                 return -EINVAL;
-        for (; isdigit((unsigned char) *p); p++)
+        for (; isdigit((unsigned char)*p); p++)
                 v = v * 10 + (*p - '0');
         if (*p == '.') {
-                if (!isdigit((unsigned char) *++p))
+                if (!isdigit((unsigned char)*++p))
                         return -EINVAL;
-                for (; isdigit((unsigned char) *p); p++)
+                for (; isdigit((unsigned char)*p); p++)
                         v += (*p - '0') * (scale /= 10);
         }
         *end = p;
@@ -83,7 +84,7 @@ int parse_size(const char *s, uint64_t *ret) {
         while (*p == ' ')
                 p++;
         if (*p) {
-                f = strchr(suffixes, toupper((unsigned char) *p));
+                f = strchr(suffixes, toupper((unsigned char)*p));
                 if (!f)
                         return -EINVAL;
                 for (ptrdiff_t i = f - suffixes; i > 0; i--)
@@ -96,7 +97,7 @@ int parse_size(const char *s, uint64_t *ret) {
         }
         if (v >= 18446744073709551615.0)
                 return -ERANGE;
-        *ret = (uint64_t) llround(v);
+        *ret = (uint64_t)llround(v);
         return 0;
 }
 
@@ -117,14 +118,14 @@ static int parse_clock_duration(const char *s, uint64_t *ret) {
         if (fields < 2 || rest[n])
                 return -EINVAL;
         for (const char *p = s; *p; p++)
-                if (!isdigit((unsigned char) *p) && *p != ':' && *p != '-')
+                if (!isdigit((unsigned char)*p) && *p != ':' && *p != '-')
                         return -EINVAL;
         if (days > 100000 || a > 1000000 || b > 1000000 || c > 1000000)
                 return -ERANGE;
         if (fields == 3 || has_days)
-                *ret = (((uint64_t) days * 24 + a) * 60 + b) * 60 * USEC_PER_SEC + c * USEC_PER_SEC;
+                *ret = (((uint64_t)days * 24 + a) * 60 + b) * 60 * USEC_PER_SEC + c * USEC_PER_SEC;
         else
-                *ret = ((uint64_t) a * 60 + b) * USEC_PER_SEC;
+                *ret = ((uint64_t)a * 60 + b) * USEC_PER_SEC;
         return 0;
 }
 
@@ -133,13 +134,27 @@ int parse_duration(const char *s, uint64_t *ret_usec) {
                 const char *suffix;
                 uint64_t usec;
         } units[] = {
-                { "seconds", USEC_PER_SEC },      { "second", USEC_PER_SEC },       { "sec", USEC_PER_SEC },
-                { "s", USEC_PER_SEC },            { "minutes", 60 * USEC_PER_SEC }, { "minute", 60 * USEC_PER_SEC },
-                { "min", 60 * USEC_PER_SEC },     { "msec", USEC_PER_MSEC },        { "ms", USEC_PER_MSEC },
-                { "m", 60 * USEC_PER_SEC },       { "hours", 3600 * USEC_PER_SEC }, { "hour", 3600 * USEC_PER_SEC },
-                { "hr", 3600 * USEC_PER_SEC },    { "h", 3600 * USEC_PER_SEC },     { "days", 86400 * USEC_PER_SEC },
-                { "day", 86400 * USEC_PER_SEC },  { "d", 86400 * USEC_PER_SEC },    { "weeks", 604800 * USEC_PER_SEC },
-                { "week", 604800 * USEC_PER_SEC }, { "w", 604800 * USEC_PER_SEC },  { "usec", 1 },
+                { "seconds", USEC_PER_SEC },
+                { "second", USEC_PER_SEC },
+                { "sec", USEC_PER_SEC },
+                { "s", USEC_PER_SEC },
+                { "minutes", 60 * USEC_PER_SEC },
+                { "minute", 60 * USEC_PER_SEC },
+                { "min", 60 * USEC_PER_SEC },
+                { "msec", USEC_PER_MSEC },
+                { "ms", USEC_PER_MSEC },
+                { "m", 60 * USEC_PER_SEC },
+                { "hours", 3600 * USEC_PER_SEC },
+                { "hour", 3600 * USEC_PER_SEC },
+                { "hr", 3600 * USEC_PER_SEC },
+                { "h", 3600 * USEC_PER_SEC },
+                { "days", 86400 * USEC_PER_SEC },
+                { "day", 86400 * USEC_PER_SEC },
+                { "d", 86400 * USEC_PER_SEC },
+                { "weeks", 604800 * USEC_PER_SEC },
+                { "week", 604800 * USEC_PER_SEC },
+                { "w", 604800 * USEC_PER_SEC },
+                { "usec", 1 },
                 { "us", 1 },
         };
         double total = 0;
@@ -169,18 +184,18 @@ int parse_duration(const char *s, uint64_t *ret_usec) {
                 }
                 for (i = 0; i < ELEMENTSOF(units); i++)
                         if (strncmp(p, units[i].suffix, strlen(units[i].suffix)) == 0 &&
-                            !isalpha((unsigned char) p[strlen(units[i].suffix)]))
+                            !isalpha((unsigned char)p[strlen(units[i].suffix)]))
                                 break;
                 if (i == ELEMENTSOF(units))
                         return -EINVAL;
-                total += v * (double) units[i].usec;
+                total += v * (double)units[i].usec;
                 p += strlen(units[i].suffix);
                 while (*p == ' ')
                         p++;
         }
         if (total >= 9e18)
                 return -ERANGE;
-        *ret_usec = (uint64_t) llround(total);
+        *ret_usec = (uint64_t)llround(total);
         return 0;
 }
 
@@ -188,8 +203,9 @@ char *format_duration(uint64_t usec, char *buf, size_t size) {
         static const struct {
                 const char *suffix;
                 uint64_t usec;
-        } units[] = { { "d", 86400 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC }, { "min", 60 * USEC_PER_SEC },
-                      { "s", USEC_PER_SEC },         { "ms", USEC_PER_MSEC },      { "us", 1 } };
+        } units[] = { { "d", 86400 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC },
+                      { "min", 60 * USEC_PER_SEC },  { "s", USEC_PER_SEC },
+                      { "ms", USEC_PER_MSEC },       { "us", 1 } };
 
         if (usec == USEC_INFINITY) {
                 snprintf(buf, size, "infinity");
@@ -211,7 +227,8 @@ char *format_duration(uint64_t usec, char *buf, size_t size) {
                         else
                                 snprintf(buf, size, "%" PRIu64 "s", n);
                 } else if (m > 0 && units[i].usec > USEC_PER_SEC)
-                        snprintf(buf, size, "%" PRIu64 "%s %" PRIu64 "%s", n, units[i].suffix, m, units[i + 1].suffix);
+                        snprintf(buf, size, "%" PRIu64 "%s %" PRIu64 "%s", n, units[i].suffix, m,
+                                 units[i + 1].suffix);
                 else
                         snprintf(buf, size, "%" PRIu64 "%s", n, units[i].suffix);
                 return buf;
@@ -221,7 +238,7 @@ char *format_duration(uint64_t usec, char *buf, size_t size) {
 
 char *format_size(uint64_t bytes, char *buf, size_t size) {
         static const char suffixes[] = "BKMGTPE";
-        double v = (double) bytes;
+        double v = (double)bytes;
         size_t i = 0;
 
         while (v >= 1024 && i + 2 < sizeof(suffixes)) {
@@ -231,12 +248,12 @@ char *format_size(uint64_t bytes, char *buf, size_t size) {
         if (i == 0)
                 snprintf(buf, size, "%" PRIu64, bytes);
         else
-                snprintf(buf, size, v < 10 && v != (double) (uint64_t) v ? "%.1f%c" : "%.0f%c", v, suffixes[i]);
+                snprintf(buf, size, v < 10 && v != (double)(uint64_t)v ? "%.1f%c" : "%.0f%c", v, suffixes[i]);
         return buf;
 }
 
 char *format_time(uint64_t real_usec, char *buf, size_t size) {
-        time_t t = (time_t) (real_usec / USEC_PER_SEC);
+        time_t t = (time_t)(real_usec / USEC_PER_SEC);
         struct tm tm;
 
         *buf = 0;
@@ -251,7 +268,7 @@ bool node_name_valid(const char *s) {
         if (n < 1 || n > 64 || s[0] == '-' || s[0] == '.' || s[n - 1] == '-' || s[n - 1] == '.')
                 return false;
         for (size_t i = 0; i < n; i++)
-                if (!((s[i] >= 'a' && s[i] <= 'z') || isdigit((unsigned char) s[i]) || s[i] == '-' ||
+                if (!((s[i] >= 'a' && s[i] <= 'z') || isdigit((unsigned char)s[i]) || s[i] == '-' ||
                       (s[i] == '.' && s[i - 1] != '.')))
                         return false;
         return true;
@@ -260,11 +277,11 @@ bool node_name_valid(const char *s) {
 static bool identifier_valid(const char *s, size_t max) {
         size_t n = s ? strlen(s) : 0;
 
-        if (n < 1 || n > max || isdigit((unsigned char) s[0]))
+        if (n < 1 || n > max || isdigit((unsigned char)s[0]))
                 return false;
         for (size_t i = 0; i < n; i++)
                 if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') ||
-                      isdigit((unsigned char) s[i]) || s[i] == '_'))
+                      isdigit((unsigned char)s[i]) || s[i] == '_'))
                         return false;
         return true;
 }
@@ -280,7 +297,11 @@ bool env_name_valid(const char *s) {
 /* Length of the well-formed sequence at p (RFC 3629: no overlong forms, no surrogates, <= U+10FFFF), or 0. */
 static size_t utf8_sequence(const unsigned char *p, size_t n) {
         static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-        size_t l = p[0] < 0x80 ? 1 : (p[0] & 0xe0) == 0xc0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : (p[0] & 0xf8) == 0xf0 ? 4 : 0;
+        size_t l = p[0] < 0x80             ? 1
+                   : (p[0] & 0xe0) == 0xc0 ? 2
+                   : (p[0] & 0xf0) == 0xe0 ? 3
+                   : (p[0] & 0xf8) == 0xf0 ? 4
+                                           : 0;
         uint32_t c;
 
         if (l == 0 || l > n || p[0] == 0)
@@ -309,7 +330,7 @@ char *utf8_clean(const char *s, size_t n, char *buf, size_t size) {
         size_t o = 0;
 
         for (size_t i = 0, l; i < n; i += l ? l : 1) {
-                l = utf8_sequence((const unsigned char *) s + i, n - i);
+                l = utf8_sequence((const unsigned char *)s + i, n - i);
                 if (o + (l ? l : 1) >= size)
                         break;
                 if (l)
@@ -323,7 +344,7 @@ char *utf8_clean(const char *s, size_t n, char *buf, size_t size) {
 }
 
 size_t edit_distance(const char *a, const char *b) {
-        size_t la = MIN(strlen(a), (size_t) 64), lb = MIN(strlen(b), (size_t) 64), row[65];
+        size_t la = MIN(strlen(a), (size_t)64), lb = MIN(strlen(b), (size_t)64), row[65];
 
         for (size_t j = 0; j <= lb; j++)
                 row[j] = j;

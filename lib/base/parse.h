@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing of what people type: numbers, sizes, durations, booleans, names. Every function returns 0, or -EINVAL
- * for text that is not of the form, or -ERANGE for a value outside the bounds; outputs are written on success only. */
+/* Parsing of what people type: numbers, sizes, durations, booleans, names. Every function returns 0, or
+ * -EINVAL for text that is not of the form, or -ERANGE for a value outside the bounds; outputs are written on
+ * success only. */
 #pragma once
 
 #include <stdbool.h>

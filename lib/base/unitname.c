@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-char *executor_unit_name(uint32_t job, const char *role, uint32_t index, uint32_t attempt, char buf[static UNIT_NAME_MAX]) {
+char *executor_unit_name(uint32_t job, const char *role, uint32_t index, uint32_t attempt,
+                         char buf[static UNIT_NAME_MAX]) {
         snprintf(buf, UNIT_NAME_MAX, "primus-%u-%s-%u.%u.service", job, role, index, attempt);
         return buf;
 }

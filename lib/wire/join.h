@@ -33,15 +33,21 @@ struct join_request {
 struct join_pending; /* a join that waits for its answer */
 
 struct listener_handlers {
-        peer_ready_handler link_ready;  /* a verified node's connection; peer_name() says which */
+        /* A verified node's connection; peer_name() says which. >= 0: the peer is the caller's from now on, link_ended
+         * follows some day; < 0: it is refused and link_ended is not called. */
+        peer_ready_handler link_ready;
         peer_ended_handler link_ended;
+        /* Somebody was not let in; for the log. name is the certificate's, where one was verified, else NULL. NULL: none. */
+        void (*refused)(const struct addr *from, const char *name, const char *why, void *userdata);
         const char *(*check)(const char *name, const char *serial_hex, void *userdata);
-        /* Decides about a join, at once or later: answers by join_answer(). */
+        /* Decides about a join, at once or later: answers by join_answer(), exactly once, also when the asker or the
+         * listener is gone by then. The request lives until this returns. NULL: nobody can join here. */
         void (*join)(struct join_pending *pending, const struct join_request *request, void *userdata);
 };
 
-/* Listens on every address of the list (both families for "*:PORT"). At most 256 unauthenticated connections and 500
+/* Listens on every address of the list, which has 0.0.0.0 and :: for "*:PORT"; port 0 is one free port for all. At most 256 unauthenticated connections and 500
  * handshakes a second; one that takes longer than 10 s or sends more than 64 KiB before it is known is dropped. */
+/* Beyond that newcomers wait in the kernel's backlog, and the oldest silent stranger makes way. */
 int listener_new(sd_event *event, const struct addr *addresses, size_t n, struct tls_credentials *credentials,
                  const struct listener_handlers *handlers, void *userdata, struct listener **ret);
 void listener_free(struct listener *l);

@@ -2,8 +2,6 @@
 /* The life of a connection: connecting, handshake, acceptance, pumping, draining, ended. The server says with
  * one byte inside TLS that it accepts; only then is the client ready, so that a refusal always comes before.
  * Invariant: ended is called once, from the loop, after sd-bus has failed every pending call. */
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -14,6 +12,7 @@
 #include "lib/wire/messages.h"
 #include "lib/wire/peer-internal.h"
 #include "lib/wire/ring.h"
+#include "lib/wire/tcp.h"
 
 #define ACCEPTED_BYTE 'P'
 #define IN_RING_MAX ((size_t)256 << 10)
@@ -25,10 +24,6 @@
 #define LINGER_BYTES ((size_t)64 << 10)
 #define DRAIN_USEC (5 * USEC_PER_SEC)
 #define STALL_CHECK_USEC (250 * USEC_PER_MSEC)
-#define TCP_IDLE_SEC 10
-#define TCP_INTERVAL_SEC 5
-#define TCP_PROBES 3
-#define TCP_GIVE_UP_MSEC 20000u
 #define RECORD_MAX ((size_t)16 << 10)
 
 enum peer_state {
@@ -60,7 +55,7 @@ struct peer {
         struct ring in, out; /* from, to the network */
         struct frame_watch frames;
         size_t lingered;
-        bool end_of_input;
+        bool socket_readable, pair_readable; /* there may be something to read */
 
         struct addr address;
         struct peer_end end;
@@ -171,7 +166,7 @@ static void step_lingering(struct peer *p) {
 static size_t receive_some(struct peer *p) {
         uint8_t *buf;
         size_t space;
-        if (p->state != PEER_RUNNING || p->end_of_input)
+        if (p->state != PEER_RUNNING || (!p->socket_readable && !tls_pending(p->tls)))
                 return 0;
         if (ring_space(&p->in, &buf, &space) < 0) {
                 fail(p, -ENOMEM, "out of memory");
@@ -184,6 +179,8 @@ static size_t receive_some(struct peer *p) {
                 fail(p, p->tls->end.error, p->tls->end.why);
                 return 0;
         }
+        if (n == 0 || (p->tls->drained && !tls_pending(p->tls)))
+                p->socket_readable = false;
         int r = p->options.server ? frame_watch_feed(&p->frames, buf, (size_t)n) : 0;
         if (r < 0) {
                 fail(p, r, r == -EMSGSIZE ? "a message is larger than allowed" : "it does not speak D-Bus");
@@ -210,7 +207,7 @@ static size_t give_bus(struct peer *p) {
 static size_t take_from_bus(struct peer *p) {
         uint8_t *buf;
         size_t space;
-        if (p->state != PEER_RUNNING)
+        if (p->state != PEER_RUNNING || !p->pair_readable)
                 return 0;
         if (ring_space(&p->out, &buf, &space) < 0) {
                 fail(p, -ENOMEM, "out of memory");
@@ -219,6 +216,7 @@ static size_t take_from_bus(struct peer *p) {
         if (space == 0)
                 return 0;
         ssize_t n = recv(p->pair_fd, buf, space, MSG_DONTWAIT);
+        p->pair_readable = n == (ssize_t)space;
         if (n <= 0)
                 return 0;
         ring_fill(&p->out, (size_t)n);
@@ -265,8 +263,10 @@ static void update_events(struct peer *p) {
                                                 (ring_size(&p->in) > 0 ? EPOLLOUT : 0u));
 }
 
-/* One wake-up of either side: runs both, until nothing moves or others have waited long enough. */
-static void pump(struct peer *p) {
+/* One wake-up of either side runs both, until nothing moves or others have waited long enough. */
+static void pump(struct peer *p, bool socket_readable, bool pair_readable) {
+        p->socket_readable |= socket_readable;
+        p->pair_readable |= pair_readable;
         size_t total = 0, moved;
         do {
                 moved = receive_some(p) + give_bus(p) + take_from_bus(p) + send_some(p);
@@ -290,12 +290,12 @@ static void pump_in(struct peer *p) {
 static int on_stall_check(sd_event_source *s, uint64_t usec, void *userdata) {
         struct peer *p = userdata;
         p->timer = source_gone(p->timer);
-        pump(p);
+        pump(p, false, true);
         return 0;
 }
 
 static int on_again(sd_event_source *s, void *userdata) {
-        pump(userdata);
+        pump(userdata, false, false);
         return 0;
 }
 
@@ -304,7 +304,7 @@ static int on_pair(sd_event_source *s, int fd, uint32_t revents, void *userdata)
         if (p->state == PEER_DRAINING)
                 pump_in(p);
         else
-                pump(p);
+                pump(p, false, revents & ~(uint32_t)EPOLLOUT);
         return 0;
 }
 
@@ -385,22 +385,6 @@ static int start_running(struct peer *p) {
 /* ---- becoming known
  * -------------------------------------------------------------------------------------------------------- */
 
-static void set_socket_options(struct peer *p) {
-        static const struct {
-                int level, name, value;
-        } table[] = {
-                { IPPROTO_TCP, TCP_NODELAY, 1 },
-                { SOL_SOCKET, SO_KEEPALIVE, 1 },
-                { IPPROTO_TCP, TCP_KEEPIDLE, TCP_IDLE_SEC },
-                { IPPROTO_TCP, TCP_KEEPINTVL, TCP_INTERVAL_SEC },
-                { IPPROTO_TCP, TCP_KEEPCNT, TCP_PROBES },
-                { IPPROTO_TCP, TCP_USER_TIMEOUT, TCP_GIVE_UP_MSEC },
-        };
-        for (size_t i = 0; i < ELEMENTSOF(table); i++)
-                (void)setsockopt(p->fd, table[i].level, table[i].name, &table[i].value,
-                                 sizeof table[i].value);
-}
-
 static void learn_address(struct peer *p) {
         struct sockaddr_storage ss;
         socklen_t size = sizeof ss;
@@ -451,7 +435,7 @@ static void step_handshake(struct peer *p) {
         if (n <= 0)
                 fail(p, -ECONNRESET, n < 0 ? p->tls->end.why : "connection lost");
         else
-                pump(p);
+                pump(p, true, true);
 }
 
 static void step_accepting(struct peer *p) {
@@ -464,7 +448,7 @@ static void step_accepting(struct peer *p) {
         else if (b != ACCEPTED_BYTE)
                 fail(p, -EPROTO, "it does not speak " TLS_LINK);
         else if (start_running(p) == 0)
-                pump(p);
+                pump(p, true, true);
 }
 
 static int on_socket(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
@@ -479,7 +463,7 @@ static int on_socket(sd_event_source *s, int fd, uint32_t revents, void *userdat
                 step_accepting(p);
                 break;
         case PEER_RUNNING:
-                pump(p);
+                pump(p, revents & ~(uint32_t)EPOLLOUT, false);
                 break;
         case PEER_LINGERING:
                 step_lingering(p);
@@ -509,7 +493,7 @@ static int peer_start(struct peer *p, struct tls_credentials *credentials, enum 
         if ((r = tls_new(credentials, side, p->fd, &expect, &p->tls)) < 0)
                 return r;
         p->tls->receive_max = receive_max;
-        set_socket_options(p);
+        tcp_set_options(p->fd);
         if ((r = sd_event_add_io(p->event, &p->socket_source, p->fd, p->options.server ? EPOLLIN : EPOLLOUT,
                                  on_socket, p)) < 0 ||
             (r = sd_event_add_defer(p->event, &p->again, on_again, p)) < 0 ||
@@ -600,6 +584,7 @@ void peer_close(struct peer *p, const char *why) {
                  * any more. */
                 uint8_t buf[4096];
                 size_t moved = 0;
+                p->pair_readable = true;
                 for (size_t n = 1; n > 0 && moved < PUMP_BUDGET && p->state == PEER_RUNNING; moved += n)
                         n = take_from_bus(p) + send_some(p);
                 while (recv(p->bus_fd, buf, sizeof buf, MSG_DONTWAIT) > 0)

@@ -18,8 +18,8 @@ struct tls_credentials;
 
 enum peer_role { PEER_MASTER, PEER_NODE };
 
-/* Loads ca.crt, the own certificate and key (PEM files); crl_path may be NULL. Refreshable: call again for new files.
- * -ENOENT, -EKEYREJECTED (they do not fit together), -EACCES ... */
+/* Loads ca.crt, the own certificate and key (PEM files). Refreshable: call again for new files; connections keep the old
+ * ones alive. -ENOENT, -EKEYREJECTED (not PEM, or they do not fit together), -EACCES ... */
 int tls_credentials_load(const char *ca_path, const char *cert_path, const char *key_path, struct tls_credentials **ret);
 void tls_credentials_free(struct tls_credentials *c);
 /* From memory, for masterd, whose CA lives in the store. PEM texts. */
@@ -32,8 +32,10 @@ struct peer_end {
 };
 
 /* ready: the handshake is done and peer_name()/peer_bus() may be used; install vtables here. Return < 0 to refuse (the
- * peer is closed and ended is called). ended: called exactly once, from the loop, never from within peer_new or
- * peer_free; the owner frees the peer there or later. */
+ * peer is closed and ended is called); do not free the peer in it. ended: called exactly once, from the loop, never from
+ * within peer_new or peer_free, after every message that came before the end was handled and every pending call has failed;
+ * the owner frees the peer there or later. A client is ready only once the server has accepted it, so a refusal by the
+ * server means that ready was never called. */
 typedef int (*peer_ready_handler)(struct peer *p, void *userdata);
 typedef void (*peer_ended_handler)(struct peer *p, const struct peer_end *end, void *userdata);
 
@@ -41,8 +43,9 @@ struct peer_options {
         bool server;
         const char *expect_name;   /* client: the name the other side's certificate must carry; NULL: any */
         enum peer_role expect_role;
-        uint64_t handshake_usec;   /* limit for the whole handshake */
-        uint64_t queue_max;        /* bytes that may wait for the network before the peer is dropped as stalled */
+        uint64_t handshake_usec;   /* limit for connecting and the whole handshake; 0: 10 s */
+        uint64_t queue_max;        /* bytes that may wait for the network before the peer is dropped as stalled (-ENOBUFS);
+                                    * 0: 8 MiB. A single larger message still passes. */
         /* Refuses a certificate by its serial, after the chain was verified; NULL: none revoked. Returns NULL to accept
          * or a static text that says why not. */
         const char *(*check)(const char *name, const char *serial_hex, void *userdata);
@@ -59,4 +62,6 @@ const char *peer_serial(const struct peer *p);
 enum peer_role peer_role(const struct peer *p);
 void peer_address(const struct peer *p, struct addr *ret);
 uint64_t peer_queued(const struct peer *p);     /* bytes waiting for the network */
-void peer_close(struct peer *p, const char *why); /* asynchronous: ended follows with that text */
+/* Asynchronous: ended follows with that text (copied) and -ECONNABORTED. What the bus has already handed to the socket goes
+ * out first; what has come and is not dispatched yet is discarded. */
+void peer_close(struct peer *p, const char *why);

@@ -23,8 +23,14 @@
         "+COMP-NULL"
 #define HANDSHAKE_MESSAGE_MAX (32u << 10)
 #define PEM_MAX (64u << 10)
+#define READ_AHEAD ((size_t)64 << 10)
 
 DEFINE_CLEANUP(gnutls_x509_crt_t, gnutls_x509_crt_deinit)
+/* The certificates in it stay the caller's. */
+static void trust_list_free(gnutls_x509_trust_list_t l) {
+        gnutls_x509_trust_list_deinit(l, 0);
+}
+DEFINE_CLEANUP(gnutls_x509_trust_list_t, trust_list_free)
 DEFINE_CLEANUP(struct tls *, tls_free)
 DEFINE_CLEANUP(struct tls_credentials *, tls_credentials_free)
 
@@ -275,6 +281,63 @@ static int verify(struct tls *t) {
         return 0;
 }
 
+/* The certificate of the chain with that fingerprint. */
+static int find_ca(struct tls *t, const uint8_t fingerprint[static 32], gnutls_x509_crt_t *ret) {
+        unsigned n = 0;
+        const gnutls_datum_t *list = gnutls_certificate_get_peers(t->session, &n);
+        for (unsigned i = 1; list && i < MIN(n, 8u); i++) {
+                _cleanup_(gnutls_x509_crt_deinit_p) gnutls_x509_crt_t crt = NULL;
+                uint8_t have[32];
+                size_t size = sizeof have;
+                if (gnutls_x509_crt_init(&crt) < 0)
+                        return -ENOMEM;
+                if (gnutls_x509_crt_import(crt, &list[i], GNUTLS_X509_FMT_DER) < 0 ||
+                    gnutls_x509_crt_get_fingerprint(crt, GNUTLS_DIG_SHA256, have, &size) < 0 ||
+                    memcmp(have, fingerprint, sizeof have) != 0)
+                        continue;
+                *ret = TAKE_PTR(crt);
+                return 0;
+        }
+        return -EKEYREJECTED;
+}
+
+int tls_verify_by_fingerprint(struct tls *t, const uint8_t fingerprint[static 32], char **ret_ca_pem) {
+        static const char other_cluster[] = "this is another cluster than the token's";
+        _cleanup_(gnutls_x509_crt_deinit_p) gnutls_x509_crt_t ca = NULL, leaf = NULL;
+        _cleanup_(trust_list_free_p) gnutls_x509_trust_list_t trust = NULL;
+        gnutls_datum_t pem = {};
+        unsigned n = 0, status = 0;
+        int r = find_ca(t, fingerprint, &ca);
+        if (r == -ENOMEM)
+                return fail(t, r, "out of memory");
+        if (r < 0)
+                return refuse(t, GNUTLS_A_UNKNOWN_CA, r, other_cluster);
+        const gnutls_datum_t *list = gnutls_certificate_get_peers(t->session, &n);
+        if (gnutls_x509_crt_init(&leaf) < 0 || gnutls_x509_trust_list_init(&trust, 0) < 0 ||
+            gnutls_x509_trust_list_add_cas(trust, &ca, 1, 0) != 1)
+                return fail(t, -ENOMEM, "out of memory");
+        if (gnutls_x509_crt_import(leaf, &list[0], GNUTLS_X509_FMT_DER) < 0 ||
+            gnutls_x509_trust_list_verify_crt(trust, &leaf, 1, 0, &status, NULL) < 0)
+                return refuse(t, GNUTLS_A_BAD_CERTIFICATE, -EKEYREJECTED, "certificate not readable");
+        for (size_t i = 0; status != 0 && i < ELEMENTSOF(chain_faults); i++)
+                if (status & chain_faults[i].status)
+                        return refuse(t, chain_faults[i].alert, chain_faults[i].error, chain_faults[i].why);
+        if ((r = read_identity(t, leaf)) < 0)
+                return r;
+        if (!purpose_is(leaf, GNUTLS_KP_TLS_WWW_SERVER) || !role_name_matches(PEER_MASTER, t->name))
+                return refuse(t, GNUTLS_A_UNSUPPORTED_CERTIFICATE, -EKEYREJECTED,
+                              "not masterd's certificate");
+        if (gnutls_x509_crt_export2(ca, GNUTLS_X509_FMT_PEM, &pem) < 0)
+                return fail(t, -ENOMEM, "out of memory");
+        char *text = strndup((const char *)pem.data, pem.size);
+        gnutls_free(pem.data);
+        if (!text)
+                return fail(t, -ENOMEM, "out of memory");
+        t->verified = true;
+        *ret_ca_pem = text;
+        return 0;
+}
+
 /* A client verifies before it sends its own certificate. */
 static int verify_in_handshake(gnutls_session_t session) {
         return verify(gnutls_session_get_ptr(session)) < 0 ? GNUTLS_E_CERTIFICATE_ERROR : 0;
@@ -284,21 +347,49 @@ static int verify_in_handshake(gnutls_session_t session) {
  * ------------------------------------------------------------------------------------------------------------
  */
 
-static ssize_t pull(gnutls_transport_ptr_t ptr, void *buf, size_t size) {
-        struct tls *t = ptr;
+/* One read for many records: GnuTLS asks for heads and bodies one by one. */
+static ssize_t read_ahead(struct tls *t) {
+        size_t size = READ_AHEAD;
         if (t->receive_max > 0) {
                 if (t->received >= t->receive_max) {
-                        gnutls_transport_set_errno(t->session, t->io_error = EMSGSIZE);
+                        errno = EMSGSIZE;
                         return -1;
                 }
                 size = MIN(size, (size_t)(t->receive_max - t->received));
         }
-        ssize_t n = recv(t->fd, buf, size, MSG_DONTWAIT);
-        if (n < 0)
-                gnutls_transport_set_errno(t->session, t->io_error = errno);
-        else
-                t->received += (uint64_t)n;
+        if (!t->held && !(t->held = malloc(READ_AHEAD))) {
+                errno = ENOMEM;
+                return -1;
+        }
+        ssize_t n = recv(t->fd, t->held, size, MSG_DONTWAIT);
+        t->held_begin = 0;
+        t->held_end = n > 0 ? (size_t)n : 0;
+        t->received += t->held_end;
+        t->drained = t->held_end < size;
         return n;
+}
+
+static void release_held(struct tls *t) {
+        if (t->held_begin < t->held_end)
+                return;
+        free(t->held);
+        t->held = NULL;
+        t->held_begin = t->held_end = 0;
+}
+
+static ssize_t pull(gnutls_transport_ptr_t ptr, void *buf, size_t size) {
+        struct tls *t = ptr;
+        if (t->held_begin == t->held_end) {
+                ssize_t n = read_ahead(t);
+                if (n < 0)
+                        gnutls_transport_set_errno(t->session, t->io_error = errno);
+                if (n <= 0)
+                        return n;
+        }
+        size_t n = MIN(size, t->held_end - t->held_begin);
+        memcpy(buf, t->held + t->held_begin, n);
+        t->held_begin += n;
+        return (ssize_t)n;
 }
 
 static ssize_t push(gnutls_transport_ptr_t ptr, const giovec_t *iov, int n_iov) {
@@ -378,7 +469,12 @@ void tls_free(struct tls *t) {
         if (t->session)
                 gnutls_deinit(t->session);
         tls_credentials_free(t->credentials);
+        free(t->held);
         free(t);
+}
+
+bool tls_pending(const struct tls *t) {
+        return t->held_begin < t->held_end || gnutls_record_check_pending(t->session) > 0;
 }
 
 bool tls_wants_write(const struct tls *t) {
@@ -390,6 +486,7 @@ int tls_handshake(struct tls *t) {
         do
                 r = gnutls_handshake(t->session);
         while (r == GNUTLS_E_INTERRUPTED || r == GNUTLS_E_WARNING_ALERT_RECEIVED);
+        release_held(t);
         if (r == GNUTLS_E_AGAIN)
                 return 0;
         if (r < 0 && t->alerted)
@@ -411,6 +508,7 @@ ssize_t tls_receive(struct tls *t, void *buf, size_t size) {
         do
                 r = gnutls_record_recv(t->session, buf, size);
         while (r == GNUTLS_E_INTERRUPTED || r == GNUTLS_E_WARNING_ALERT_RECEIVED);
+        release_held(t);
         if (r > 0)
                 return r;
         if (r == GNUTLS_E_AGAIN)

@@ -41,7 +41,10 @@ struct tls {
         bool verified;
         uint64_t received, receive_max; /* bytes off the socket; 0: no limit */
         size_t unsent;                  /* bytes that GnuTLS has taken but not put on the wire */
-        struct peer_end end;            /* why the last step failed */
+        uint8_t *held; /* read ahead: bytes off the socket that GnuTLS has not asked for yet */
+        size_t held_begin, held_end;
+        bool drained;        /* the last read took all there was */
+        struct peer_end end; /* why the last step failed */
         bool alerted;
 };
 
@@ -62,6 +65,15 @@ bool tls_is_join(const struct tls *t);
  */
 ssize_t tls_receive(struct tls *t, void *buf, size_t size);
 ssize_t tls_send(struct tls *t, const void *buf, size_t size);
+
+/* Bytes wait inside the session, where epoll cannot see them: tls_receive() may give some although the socket
+ * is not readable. */
+bool tls_pending(const struct tls *t);
+
+/* For TLS_CLIENT_JOIN, after the handshake: the server must be masterd of the cluster whose CA has that
+ * fingerprint. The CA's certificate comes from the server's own chain; *ret_ca_pem is allocated. Negative:
+ * t->end says why. */
+int tls_verify_by_fingerprint(struct tls *t, const uint8_t fingerprint[static 32], char **ret_ca_pem);
 
 /* Tells the other side that it is refused; nothing more is said. */
 void tls_refuse(struct tls *t);

@@ -41,8 +41,8 @@ static void leave_holder(struct task *task, struct task **leases) {
         task->lease_prev = task->lease_next = NULL;
 }
 
-int task_add(struct task_table *t, uint32_t source, const char *path, uint64_t size, uint64_t mtime_nsec, uint64_t inode,
-             struct task **ret) {
+int task_add(struct task_table *t, uint32_t source, const char *path, uint64_t size, uint64_t mtime_nsec,
+             uint64_t inode, struct task **ret) {
         struct task *task;
 
         if (t->n >= TASKS_MAX)
@@ -158,7 +158,8 @@ bool task_fail(struct task_table *t, struct task *task, struct task **leases, co
         return true;
 }
 
-void task_restore(struct task_table *t, struct task *task, enum task_place place, uint64_t acked, uint32_t attempts) {
+void task_restore(struct task_table *t, struct task *task, enum task_place place, uint64_t acked,
+                  uint32_t attempts) {
         task->attempts = attempts;
         task_progress_update(t, task, acked, acked);
         if (place == TASK_FINISHED || place == TASK_GAVE_UP) {

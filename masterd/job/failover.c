@@ -32,7 +32,8 @@ static void remember(struct failover_history *h, uint64_t now) {
         h->failures[h->n_failures++] = now;
 }
 
-static uint64_t next_delay(const struct failover_policy *p, struct failover_history *h, uint64_t started, uint64_t now) {
+static uint64_t next_delay(const struct failover_policy *p, struct failover_history *h, uint64_t started,
+                           uint64_t now) {
         uint64_t delay = p->backoff_initial_usec;
 
         if (started > 0 && usec_sub(now, started) > p->backoff_max_usec)
@@ -45,7 +46,8 @@ static uint64_t next_delay(const struct failover_policy *p, struct failover_hist
 }
 
 enum failover_action failover_decide(const struct failover_policy *p, struct failover_history *h,
-                                     enum executor_event event, uint64_t started, uint64_t now, uint64_t *ret_delay_usec) {
+                                     enum executor_event event, uint64_t started, uint64_t now,
+                                     uint64_t *ret_delay_usec) {
         switch (event) {
         case EXECUTOR_EVENT_SUCCEEDED:
                 if (p->restart != RESTART_ALWAYS)
@@ -56,8 +58,8 @@ enum failover_action failover_decide(const struct failover_policy *p, struct fai
                 if (p->restart == RESTART_NEVER)
                         return FAILOVER_LEAVE;
                 if (failover_count(p, h, now) >= MAX(p->max_failures, 1u))
-                        return p->exhausted == FAILURE_FAIL_APP     ? FAILOVER_FAIL_APP
-                             : p->exhausted == FAILURE_FAIL_ATTEMPT ? FAILOVER_FAIL_ATTEMPT
+                        return p->exhausted == FAILURE_FAIL_APP       ? FAILOVER_FAIL_APP
+                               : p->exhausted == FAILURE_FAIL_ATTEMPT ? FAILOVER_FAIL_ATTEMPT
                                                                       : FAILOVER_LEAVE;
                 break;
         default: /* killed by somebody on the host, or lost with it: not its fault */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs, roles, executors in memory. Invariant: role.n_state[] always is the count of its executors by state. */
+/* Jobs, roles, executors in memory. Invariant: role.n_state[] always is the count of its executors by state.
+ */
 #include "masterd/job/job.h"
 
 #include <stdarg.h>
@@ -104,8 +105,8 @@ int job_transition(struct job *j, enum job_event event) {
 
         if (next < 0)
                 return log_full(LOG_ERR, -EPROTO, &(struct log_fields){ .job = j->number },
-                                "Job %u: '%s' does not happen in state %s", j->number, job_event_to_string(event),
-                                job_state_to_string(j->state));
+                                "Job %u: '%s' does not happen in state %s", j->number,
+                                job_event_to_string(event), job_state_to_string(j->state));
         j->state = next;
         return 0;
 }
@@ -123,8 +124,9 @@ int executor_transition(struct executor *e, enum executor_event event) {
 
         if (next < 0)
                 return log_full(LOG_ERR, -EPROTO, &(struct log_fields){ .job = e->job->number },
-                                "Job %u %s/%u: '%s' does not happen in state %s", e->job->number, executor_role(e)->name,
-                                e->index, executor_event_to_string(event), executor_state_to_string(e->state));
+                                "Job %u %s/%u: '%s' does not happen in state %s", e->job->number,
+                                executor_role(e)->name, e->index, executor_event_to_string(event),
+                                executor_state_to_string(e->state));
         executor_restore_state(e, next);
         return 0;
 }
@@ -172,7 +174,8 @@ bool job_all_up(const struct job *j) {
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role *r = j->roles + i;
                 uint32_t up = r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed;
-                uint32_t wanted = j->spec->schedule_policy == SCHEDULE_POLICY_GANG ? r->spec->num : r->spec->min_num;
+                uint32_t wanted =
+                        j->spec->schedule_policy == SCHEDULE_POLICY_GANG ? r->spec->num : r->spec->min_num;
                 if (up < wanted)
                         return false;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs, their roles and executors as masterd holds them in memory, and the counts over them. What happens to them is
- * decided elsewhere (lifecycle, placement); here is what they are. */
+/* Jobs, their roles and executors as masterd holds them in memory, and the counts over them. What happens to
+ * them is decided elsewhere (lifecycle, placement); here is what they are. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,25 +23,25 @@ struct job_data;
 /* A (role, index) and its latest attempt. Earlier attempts are in the store. */
 struct executor {
         struct job *job;
-        uint32_t role;     /* index into spec->roles */
+        uint32_t role; /* index into spec->roles */
         uint32_t index;
-        uint32_t attempt;  /* 0: none yet */
+        uint32_t attempt; /* 0: none yet */
         enum executor_state state;
-        bool gone;         /* ended, and no other attempt will follow */
+        bool gone; /* ended, and no other attempt will follow */
 
-        struct node *node; /* of this attempt; stays for display after the end */
+        struct node *node;                      /* of this attempt; stays for display after the end */
         struct executor *node_next, *node_prev; /* list of the node, while it holds resources there */
         uint16_t *ports;
         size_t n_ports;
-        uint64_t gpus;     /* bit per GPU of the node */
+        uint64_t gpus; /* bit per GPU of the node */
         sd_id128_t invocation;
         uint64_t started_real, ended_real, started_boot;
-        bool ordered;      /* the Start call is under way on the current link */
-        bool confirmed;    /* the node's agent has reported this attempt since this master came up */
+        bool ordered;   /* the Start call is under way on the current link */
+        bool confirmed; /* the node's agent has reported this attempt since this master came up */
         bool stop_ordered;
         const char *stop_why; /* static text */
 
-        char *reason;      /* how it ended, one line; or why it waits */
+        char *reason; /* how it ended, one line; or why it waits */
         int32_t status;
         uint64_t memory_peak, cpu_usec;
         char result[32];
@@ -51,11 +51,11 @@ struct executor {
         sd_event_source *restart_timer; /* back-off before the next attempt */
 
         /* data (masterd/feeding.c) */
-        bool feed_open;    /* its feeder is connected and has told its credits */
-        bool feed_last;    /* end of file was promised */
+        bool feed_open; /* its feeder is connected and has told its credits */
+        bool feed_last; /* end of file was promised */
         uint32_t credits;
-        struct task *leases; /* tasks it holds, a list through task.lease_next */
-        uint64_t tail_offset;  /* log bytes that reached the kept tail */
+        struct task *leases;  /* tasks it holds, a list through task.lease_next */
+        uint64_t tail_offset; /* log bytes that reached the kept tail */
 };
 
 struct role {
@@ -73,19 +73,20 @@ struct job {
         uint32_t owner;
         char *name;
         enum job_state state;
-        uint32_t attempt;       /* of the job, from 1 */
+        uint32_t attempt;      /* of the job, from 1 */
+        uint64_t attempt_real; /* when it began; executors that ended before belong to earlier ones */
         struct job_spec *spec;
-        char *config;           /* effective JSON */
-        char *cwd;              /* bytes; "" = the work directory */
-        char **env;             /* submitter's variables, NULL-ended, or NULL */
+        char *config; /* effective JSON */
+        char *cwd;    /* bytes; "" = the work directory */
+        char **env;   /* submitter's variables, NULL-ended, or NULL */
         char bundle[65];
         struct job_secret *secrets;
         size_t n_secrets;
-        struct role *roles;     /* spec->n_roles */
+        struct role *roles;         /* spec->n_roles */
         struct executor *executors; /* all, by rank: roles[i].executors point into it */
         uint32_t n_executors;
         uint64_t submitted_real, started_real, ended_real;
-        char *reason;           /* why it waits or how it ended */
+        char *reason; /* why it waits or how it ended */
         char *first_error;
         uint64_t event_seq;
 
@@ -93,13 +94,11 @@ struct job {
         uint32_t order_step;    /* SCHEDULE_POLICY_ORDER: roles[order] up to here may be placed */
         sd_event_source *limit_timer;
         sd_event_source *grace_timer;
-        struct job_data *data;  /* NULL without input */
+        struct job_data *data; /* NULL without input */
 
-        bool queued;            /* in the placement queue */
-        struct job *queue_next, *queue_prev;
-        uint64_t queued_boot;   /* since when its head has waited */
+        bool queued;                         /* in the placement queue */
         struct job *ended_next, *ended_prev; /* finished jobs kept in memory, oldest first */
-        UT_hash_handle hh;      /* by number */
+        UT_hash_handle hh;                   /* by number */
 };
 
 struct job_secret {
@@ -127,14 +126,16 @@ int executor_transition(struct executor *e, enum executor_event event);
 
 /* Starts a new attempt of an ended executor: PENDING, attempt not yet numbered (placement numbers it). */
 int executor_again(struct executor *e);
-/* Marks an ended executor as not coming back, counting it as success or failure of its role (KILLED: neither). */
+/* Marks an ended executor as not coming back, counting it as success or failure of its role (KILLED:
+ * neither). */
 void executor_set_gone(struct executor *e);
 /* Sets a state that was loaded from the store. */
 void executor_restore_state(struct executor *e, enum executor_state state);
 
 uint32_t job_running(const struct job *j);
-uint32_t job_active(const struct job *j);  /* hold resources */
-bool job_all_up(const struct job *j);      /* every executor that has to run for RUNNING (min_num of each role) is or was */
+uint32_t job_active(const struct job *j); /* hold resources */
+bool job_all_up(const struct job
+                        *j); /* every executor that has to run for RUNNING (min_num of each role) is or was */
 
 /* Replaces a text field. NULL clears. */
 int text_set(char **field, const char *format, ...) _printf_(2, 3);

@@ -31,8 +31,8 @@ enum executor_event outcome_of(const struct exit_report *e, uint64_t memory_limi
 
         describe_status(e, status, sizeof(status));
         if (strcmp(e->result, "no-record") == 0) {
-                snprintf(ret_text, OUTCOME_TEXT_MAX, "vanished without a record%s%s", e->detail && *e->detail ? ": " : "",
-                         e->detail ? e->detail : "");
+                snprintf(ret_text, OUTCOME_TEXT_MAX, "vanished without a record%s%s",
+                         e->detail && *e->detail ? ": " : "", e->detail ? e->detail : "");
                 return EXECUTOR_EVENT_LOST;
         }
         if (strcmp(e->result, "oom-kill") == 0 || (e->oom_kills > 0 && e->oom_kills != UINT64_MAX)) {
@@ -40,12 +40,13 @@ enum executor_event outcome_of(const struct exit_report *e, uint64_t memory_limi
                         snprintf(ret_text, OUTCOME_TEXT_MAX, "out of memory (limit %s)",
                                  format_size(memory_limit, limit, sizeof(limit)));
                 else
-                        snprintf(ret_text, OUTCOME_TEXT_MAX, "out of memory (no limit of its own: the host's)");
+                        snprintf(ret_text, OUTCOME_TEXT_MAX,
+                                 "out of memory (no limit of its own: the host's)");
                 return EXECUTOR_EVENT_FAILED;
         }
         if (e->stop_requested || e->stop_local) {
-                snprintf(ret_text, OUTCOME_TEXT_MAX, "%s, %s", e->stop_requested ? "stopped" : "stopped by somebody on the host",
-                         status);
+                snprintf(ret_text, OUTCOME_TEXT_MAX, "%s, %s",
+                         e->stop_requested ? "stopped" : "stopped by somebody on the host", status);
                 return EXECUTOR_EVENT_KILLED;
         }
         if (strcmp(e->result, "success") == 0 && strcmp(e->code, "exited") == 0 && e->status == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How executors find each other. Invariant: everything is a function of the placement, so that a master that restarts hands
- * out the same values. */
+/* How executors find each other. Invariant: everything is a function of the placement, so that a master that
+ * restarts hands out the same values. */
 #include "masterd/job/rendezvous.h"
 
 #include <inttypes.h>
@@ -200,14 +200,15 @@ static void add(struct environment *e, const char *format, ...) {
         va_end(ap);
 }
 
-static void add_tf_config(struct environment *e, const struct rendezvous *r, const struct rendezvous_member *m) {
+static void add_tf_config(struct environment *e, const struct rendezvous *r,
+                          const struct rendezvous_member *m) {
         _cleanup_(json_decref_p) json_t *config = NULL;
         _cleanup_free_ char *text = NULL;
 
         if (r->world_size <= 1 || e->error < 0)
                 return;
-        config = json_pack("{s:O, s:{s:s, s:I}}", "cluster", r->cluster, "task", "type", r->job->roles[m->role].name,
-                           "index", (json_int_t) m->index);
+        config = json_pack("{s:O, s:{s:s, s:I}}", "cluster", r->cluster, "task", "type",
+                           r->job->roles[m->role].name, "index", (json_int_t)m->index);
         text = config ? json_dumps(config, JSON_COMPACT) : NULL;
         if (!text)
                 e->error = -ENOMEM;
@@ -221,7 +222,7 @@ static void add_ports(struct environment *e, const char *name, const struct rend
 
         text[0] = 0;
         for (size_t i = 0; i < m->n_ports && l < sizeof(text) - 8; i++)
-                l += (size_t) snprintf(text + l, sizeof(text) - l, "%s%u", i ? "," : "", m->ports[i]);
+                l += (size_t)snprintf(text + l, sizeof(text) - l, "%s%u", i ? "," : "", m->ports[i]);
         add(e, "%s=%s", name, text);
 }
 
@@ -249,8 +250,8 @@ int rendezvous_environment(const struct rendezvous *r, size_t i, char ***ret) {
         add_tf_config(&e, r, m);
         add(&e, "MASTER_ADDR=%s", master_address);
         if (master->n_ports > 0) {
-                add(&e, "MASTER_PORT=%u", master->ports[master->n_ports - 1]);
-                add(&e, "PET_MASTER_PORT=%u", master->ports[master->n_ports - 1]);
+                add(&e, "MASTER_PORT=%u", master->ports[0]);
+                add(&e, "PET_MASTER_PORT=%u", master->ports[0]);
         }
         add(&e, "RANK=%u", p->rank);
         add(&e, "WORLD_SIZE=%u", r->world_size);

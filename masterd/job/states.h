@@ -20,11 +20,11 @@ enum job_state {
 };
 
 enum job_event {
-        JOB_EVENT_RECORDED,  /* on disk */
-        JOB_EVENT_PLACED,    /* first executors have nodes */
-        JOB_EVENT_UP,        /* what must run, runs */
-        JOB_EVENT_STOP,      /* a verdict or a kill: executors are being stopped */
-        JOB_EVENT_REQUEUE,   /* this attempt of the job is over, another follows */
+        JOB_EVENT_RECORDED, /* on disk */
+        JOB_EVENT_PLACED,   /* first executors have nodes */
+        JOB_EVENT_UP,       /* what must run, runs */
+        JOB_EVENT_STOP,     /* a verdict or a kill: executors are being stopped */
+        JOB_EVENT_REQUEUE,  /* this attempt of the job is over, another follows */
         JOB_EVENT_SUCCEEDED,
         JOB_EVENT_FAILED,
         JOB_EVENT_KILLED,
@@ -49,13 +49,14 @@ enum executor_event {
         EXECUTOR_EVENT_PLACED,
         EXECUTOR_EVENT_ORDERED, /* the order has left for the agent */
         EXECUTOR_EVENT_STARTED,
-        EXECUTOR_EVENT_BOUNCED, /* the agent could not start it for a reason that is not its fault (port taken, node gone) */
+        EXECUTOR_EVENT_BOUNCED, /* the agent could not start it for a reason that is not its fault (port
+                                   taken, node gone) */
         EXECUTOR_EVENT_STOP,    /* somebody asked */
         EXECUTOR_EVENT_SUCCEEDED,
         EXECUTOR_EVENT_FAILED,
         EXECUTOR_EVENT_KILLED,
         EXECUTOR_EVENT_LOST,
-        EXECUTOR_EVENT_AGAIN,   /* a new attempt of the same executor */
+        EXECUTOR_EVENT_AGAIN, /* a new attempt of the same executor */
         _EXECUTOR_EVENT_MAX,
 };
 

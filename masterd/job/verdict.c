@@ -10,7 +10,7 @@ enum verdict verdict_of(const struct role_count *roles, size_t n, char ret_text[
 
         for (size_t i = 0; i < n; i++) {
                 const struct role_count *r = roles + i;
-                uint32_t needed = (uint32_t) (((uint64_t) r->wanted * r->success_percent + 99) / 100);
+                uint32_t needed = (uint32_t)(((uint64_t)r->wanted * r->success_percent + 99) / 100);
                 bool ended = r->succeeded + r->failed >= r->wanted;
 
                 all_ended = all_ended && ended;
@@ -21,13 +21,15 @@ enum verdict verdict_of(const struct role_count *roles, size_t n, char ret_text[
                         continue;
                 all_reached = false;
                 if (ended) {
-                        snprintf(ret_text, VERDICT_TEXT_MAX, "%u of %u executors of role %s succeeded, %u needed",
-                                 r->succeeded, r->wanted, r->name, needed);
+                        snprintf(ret_text, VERDICT_TEXT_MAX,
+                                 "%u of %u executors of role %s succeeded, %u needed", r->succeeded,
+                                 r->wanted, r->name, needed);
                         return VERDICT_FAILED;
                 }
         }
         if (required ? all_reached : all_ended) {
-                snprintf(ret_text, VERDICT_TEXT_MAX, "%s", required ? "every required role succeeded" : "every executor has ended");
+                snprintf(ret_text, VERDICT_TEXT_MAX, "%s",
+                         required ? "every required role succeeded" : "every executor has ended");
                 return VERDICT_SUCCEEDED;
         }
         return VERDICT_GO_ON;

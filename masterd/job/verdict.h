@@ -13,10 +13,15 @@ struct role_count {
         uint32_t failed;          /* ended otherwise and not coming back */
 };
 
-enum verdict { VERDICT_GO_ON, VERDICT_SUCCEEDED, VERDICT_FAILED };
+enum verdict {
+        VERDICT_GO_ON,
+        VERDICT_SUCCEEDED,
+        VERDICT_FAILED
+};
 
 #define VERDICT_TEXT_MAX 256
 
-/* Succeeded: every required role has ceil(wanted × percent / 100) successes; where all roles are optional, every executor
- * has ended. Failed: all executors of a required role have ended and it is short. The text says why. */
+/* Succeeded: every required role has ceil(wanted × percent / 100) successes; where all roles are optional,
+ * every executor has ended. Failed: all executors of a required role have ended and it is short. The text
+ * says why. */
 enum verdict verdict_of(const struct role_count *roles, size_t n, char ret_text[static VERDICT_TEXT_MAX]);

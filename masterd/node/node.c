@@ -11,13 +11,20 @@
 /* JOINING is 0; nothing goes back to it. */
 static const uint8_t table[_NODE_STATE_MAX][_NODE_EVENT_MAX] = {
         [NODE_JOINING] = { [NODE_EVENT_REGISTERED] = NODE_READY, [NODE_EVENT_EXPIRED] = NODE_LOST },
-        [NODE_READY] = { [NODE_EVENT_REGISTERED] = NODE_READY, [NODE_EVENT_HEARD] = NODE_READY, [NODE_EVENT_SILENT] = NODE_SUSPECT,
+        [NODE_READY] = { [NODE_EVENT_REGISTERED] = NODE_READY,
+                         [NODE_EVENT_HEARD] = NODE_READY,
+                         [NODE_EVENT_SILENT] = NODE_SUSPECT,
                          [NODE_EVENT_EXPIRED] = NODE_LOST },
-        [NODE_DRAINING] = { [NODE_EVENT_REGISTERED] = NODE_DRAINING, [NODE_EVENT_HEARD] = NODE_DRAINING,
-                            [NODE_EVENT_SILENT] = NODE_SUSPECT, [NODE_EVENT_EXPIRED] = NODE_LOST },
-        [NODE_SUSPECT] = { [NODE_EVENT_REGISTERED] = NODE_READY, [NODE_EVENT_HEARD] = NODE_READY, [NODE_EVENT_SILENT] = NODE_SUSPECT,
+        [NODE_DRAINING] = { [NODE_EVENT_REGISTERED] = NODE_DRAINING,
+                            [NODE_EVENT_HEARD] = NODE_DRAINING,
+                            [NODE_EVENT_SILENT] = NODE_SUSPECT,
+                            [NODE_EVENT_EXPIRED] = NODE_LOST },
+        [NODE_SUSPECT] = { [NODE_EVENT_REGISTERED] = NODE_READY,
+                           [NODE_EVENT_HEARD] = NODE_READY,
+                           [NODE_EVENT_SILENT] = NODE_SUSPECT,
                            [NODE_EVENT_EXPIRED] = NODE_LOST },
-        /* A heartbeat alone does not bring a LOST node back: it must register, so that stale units are stopped first. */
+        /* A heartbeat alone does not bring a LOST node back: it must register, so that stale units are
+           stopped first. */
         [NODE_LOST] = { [NODE_EVENT_REGISTERED] = NODE_READY, [NODE_EVENT_EXPIRED] = NODE_LOST },
 };
 
@@ -30,12 +37,12 @@ const char *node_state_to_string(enum node_state s) {
 enum node_state node_state_from_string(const char *s) {
         for (size_t i = 0; s && i < _NODE_STATE_MAX; i++)
                 if (strcmp(s, names[i]) == 0)
-                        return (enum node_state) i;
+                        return (enum node_state)i;
         return _NODE_STATE_INVALID;
 }
 
 enum node_state node_next(enum node_state s, enum node_event e) {
-        return table[s][e] ? (enum node_state) table[s][e] : _NODE_STATE_INVALID;
+        return table[s][e] ? (enum node_state)table[s][e] : _NODE_STATE_INVALID;
 }
 
 struct node *nodes_get(struct nodes *n, const char *name) {
@@ -88,7 +95,7 @@ void nodes_remove(struct nodes *n, struct node *node) {
 void nodes_clear(struct nodes *n) {
         struct node *node, *next;
 
-        HASH_ITER(hh, n->by_name, node, next)
+        HASH_ITER (hh, n->by_name, node, next)
                 nodes_remove(n, node);
 }
 
@@ -100,7 +107,8 @@ void nodes_heard(struct nodes *n, struct node *node, uint64_t now_boot, uint64_t
         node->live = true;
 }
 
-struct node *nodes_next_deadline(struct nodes *n, uint64_t suspect_usec, uint64_t lost_usec, uint64_t *ret_when) {
+struct node *nodes_next_deadline(struct nodes *n, uint64_t suspect_usec, uint64_t lost_usec,
+                                 uint64_t *ret_when) {
         struct node *head = n->live_head, *node;
 
         if (!head)
@@ -108,7 +116,8 @@ struct node *nodes_next_deadline(struct nodes *n, uint64_t suspect_usec, uint64_
         /* Suspects are the oldest, so the walk is over those only, who are few or about to be lost. */
         for (node = head; node && node->state == NODE_SUSPECT; node = node->live_next)
                 ;
-        *ret_when = usec_add(head->last_seen_boot, head->state == NODE_SUSPECT ? lost_usec : MIN(suspect_usec, lost_usec));
+        *ret_when = usec_add(head->last_seen_boot,
+                             head->state == NODE_SUSPECT ? lost_usec : MIN(suspect_usec, lost_usec));
         if (node && usec_add(node->last_seen_boot, suspect_usec) < *ret_when) {
                 *ret_when = usec_add(node->last_seen_boot, suspect_usec);
                 return node;

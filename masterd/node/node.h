@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry of nodes and their liveness: JOINING → READY ⇄ DRAINING, → SUSPECT → LOST → back as READY. Time is an
- * argument; links and executors hang on the node but are somebody else's. */
+/* The registry of nodes and their liveness: JOINING → READY ⇄ DRAINING, → SUSPECT → LOST → back as READY.
+ * Time is an argument; links and executors hang on the node but are somebody else's. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include "lib/wire/messages.h"
 
 enum node_state {
-        NODE_JOINING,  /* has a certificate, has not registered since this master came up */
+        NODE_JOINING, /* has a certificate, has not registered since this master came up */
         NODE_READY,
         NODE_DRAINING, /* takes nothing new; entered by maintenance, which is not built yet */
         NODE_SUSPECT,
@@ -40,20 +40,21 @@ struct executor;
 struct node {
         char *name;
         enum node_state state;
-        uint64_t epoch;           /* rises with each registration; stored */
-        char serial[41];          /* of its certificate */
+        uint64_t epoch;  /* rises with each registration; stored */
+        char serial[41]; /* of its certificate */
         sd_id128_t boot_id;
         struct addr address;
         struct inventory inventory;
-        char *version;            /* the agent's build */
-        uint64_t last_seen_boot;  /* CLOCK_BOOTTIME usec of the last sign of life; 0: none since start */
+        char *version;           /* the agent's build */
+        uint64_t last_seen_boot; /* CLOCK_BOOTTIME usec of the last sign of life; 0: none since start */
         uint64_t last_seen_real;
-        uint32_t slot;            /* in the scheduler's arrays */
+        uint32_t slot; /* in the scheduler's arrays */
         bool in_sched;
-        struct link *link, *bulk; /* NULL: not connected */
+        struct link *link, *bulk;   /* NULL: not connected */
         struct executor *executors; /* that hold resources here */
         uint32_t n_executors;
-        struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, DRAINING, SUSPECT only */
+        struct node *live_prev,
+                *live_next; /* by last sign of life, oldest first; READY, DRAINING, SUSPECT only */
         bool live;
         UT_hash_handle hh;
 };
@@ -77,6 +78,8 @@ void nodes_heard(struct nodes *n, struct node *node, uint64_t now_boot, uint64_t
 /* No longer watched (LOST). */
 void nodes_unwatch(struct nodes *n, struct node *node);
 
-/* The node whose next deadline (suspect or lost) comes first, and when; NULL where none is watched. The order of signs of life
- * is that of the LOST deadlines, and of the SUSPECT ones among those not suspect yet: both are heads of short runs. */
-struct node *nodes_next_deadline(struct nodes *n, uint64_t suspect_usec, uint64_t lost_usec, uint64_t *ret_when);
+/* The node whose next deadline (suspect or lost) comes first, and when; NULL where none is watched. The order
+ * of signs of life is that of the LOST deadlines, and of the SUSPECT ones among those not suspect yet: both
+ * are heads of short runs. */
+struct node *nodes_next_deadline(struct nodes *n, uint64_t suspect_usec, uint64_t lost_usec,
+                                 uint64_t *ret_when);

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,6 +129,19 @@ static size_t skip_value(const struct walk *w, size_t i) {
         return i;
 }
 
+/* The same for a literal with its quotes, which may have escapes. */
+static bool literal_is_called(const char *literal, size_t n, const char *name) {
+        json_t *v;
+        bool same;
+
+        if (n < 2 || !memchr(literal, '\\', n))
+                return n >= 2 && member_is_called(literal + 1, n - 2, name);
+        v = json_loadb(literal, n, JSON_DECODE_ANY, NULL);
+        same = json_is_string(v) && member_is_called(json_string_value(v), json_string_length(v), name);
+        json_decref(v);
+        return same;
+}
+
 /* The wanted places are those whose first depth steps lead to the value at i. Returns what is behind the
  * value. */
 static size_t walk_value(const struct walk *w, size_t i, size_t depth, const size_t *wanted, size_t n) {
@@ -165,8 +179,7 @@ static size_t walk_value(const struct walk *w, size_t i, size_t depth, const siz
                         const struct place_step *s = &p->steps[depth];
                         if (p->n <= depth)
                                 continue;
-                        if (open == '{' ? s->key && member_is_called(w->text + name + 1, name_end - name - 2,
-                                                                     s->key)
+                        if (open == '{' ? s->key && literal_is_called(w->text + name, name_end - name, s->key)
                                         : !s->key && s->index == index) {
                                 w->offsets[wanted[k]] = name;
                                 below[n_below++] = wanted[k];

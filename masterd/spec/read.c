@@ -46,7 +46,7 @@ int reader_report(struct reader *r, enum diagnostic_severity severity, const str
 #define report_error(r, ...) reader_report(r, DIAGNOSTIC_ERROR, &(r)->here, __VA_ARGS__)
 
 void reader_locate(struct reader *r, const char *clean, const char *text, size_t size) {
-        const struct place *places[DIAGNOSTICS_MAX];
+        const struct place *places[DIAGNOSTICS_MAX] = {};
         size_t which[DIAGNOSTICS_MAX], offsets[DIAGNOSTICS_MAX], n = 0;
 
         for (size_t i = 0; i < r->diagnostics->n; i++)
@@ -211,8 +211,7 @@ static int read_duration(struct reader *r, const struct key *k, json_t *v, void 
         if (usec == USEC_INFINITY && k->preset == USEC_INFINITY)
                 *(uint64_t *)target = usec;
         else if (usec < k->min || usec > k->max)
-                return report_error(r, "must be %s to %s, not %s",
-                                    k->min == 1 ? "more than 0" : format_duration(k->min, low, sizeof(low)),
+                return report_error(r, "must be %s to %s, not %s", format_duration(k->min, low, sizeof(low)),
                                     format_duration(k->max, high, sizeof(high)), SHOW(v));
         else
                 *(uint64_t *)target = usec;
@@ -280,7 +279,7 @@ static int check_text(struct reader *r, const struct key *k, json_t *v, size_t m
         else if (n > max)
                 q = report_error(r, "has %zu bytes; at most %zu are accepted", n, max);
         else if (k->type != KEY_MAP && k->valid && !k->valid(json_string_value(v), &why))
-                q = report_error(r, "%s, not %s", why, SHOW(v));
+                q = report_error(r, "%s %s", SHOW(v), why);
         else
                 return 1;
         return q < 0 ? q : 0;
@@ -425,7 +424,7 @@ static int read_map(struct reader *r, const struct key *k, json_t *v, void *targ
                 place_push(&r->here, name, 0);
                 if (k->valid && !k->valid(name, &why)) {
                         r->here.at_key = true;
-                        q = report_error(r, "%s", why);
+                        q = report_error(r, "the name %s", why);
                         r->here.at_key = false;
                 } else if (!json_is_null(item)) {
                         q = check_text(r, k, item, 0, READ_TEXT_MAX);
@@ -547,10 +546,24 @@ static int apply_status(struct reader *r, const struct key *k, json_t *v) {
         return 1;
 }
 
+/* Where in the schema a key of that name is taken; the tables nest less deeply than a place can. */
+static bool find_elsewhere(const struct schema *s, const char *name, struct place *at) {
+        for (size_t i = 0; i < s->n; i++) {
+                const struct key *k = &s->keys[i];
+                place_push(at, k->name, 0);
+                if (k->status == STATUS_LIVE && strcmp(k->name, name) == 0)
+                        return true;
+                if (k->status == STATUS_LIVE && k->message && find_elsewhere(k->message, name, at))
+                        return true;
+                at->n--;
+        }
+        return false;
+}
+
 static int report_unknown(struct reader *r, const struct schema *s, const char *name) {
         const char *nearest = NULL;
         size_t best = SIZE_MAX;
-        struct place key = r->here;
+        struct place key = r->here, elsewhere = {};
 
         place_push(&key, name, 0);
         key.at_key = true;
@@ -561,8 +574,14 @@ static int report_unknown(struct reader *r, const struct schema *s, const char *
                         nearest = s->keys[i].name;
                 }
         }
-        if (nearest && best <= MAX(strlen(nearest) / 3, (size_t)1))
+        if (nearest && best <= MAX(strlen(nearest) / 3, strlen(nearest) > 3 ? (size_t)2 : 1))
                 return reader_report(r, DIAGNOSTIC_ERROR, &key, "unknown key; did you mean \"%s\"?", nearest);
+        if (r->root && find_elsewhere(r->root, name, &elsewhere)) {
+                _cleanup_free_ char *path = place_format(&elsewhere);
+                return path ? reader_report(r, DIAGNOSTIC_ERROR, &key,
+                                            "unknown key; it belongs in the job's %s", path)
+                            : -ENOMEM;
+        }
         return reader_report(r, DIAGNOSTIC_ERROR, &key, "unknown key");
 }
 
@@ -592,6 +611,11 @@ static int collect_members(struct reader *r, const struct schema *s, json_t *obj
         return 0;
 }
 
+/* A number that is 0 says nothing that could contradict another key. */
+static bool given_for_group(const struct key *k, const json_t *v) {
+        return k->type == KEY_MESSAGE || !value_is_zero(v);
+}
+
 int read_message(struct reader *r, const struct schema *s, json_t *object, void *message) {
         _cleanup_free_ json_t **given = calloc(s->n ?: 1, sizeof(json_t *)); /* borrowed */
         const char *of_group[GROUPS_MAX] = {};
@@ -607,14 +631,14 @@ int read_message(struct reader *r, const struct schema *s, json_t *object, void 
                 place_push(&r->here, k->name, 0);
                 if (!given[i] || json_is_null(given[i])) {
                         if (k->required)
-                                q = report_error(r, "missing");
-                } else if (k->group > 0 && of_group[k->group])
-                        q = report_error(r, "excludes %s: give one of them", of_group[k->group]);
+                                q = report_error(r, "missing%s%s", k->hint ? ": " : "", k->hint ?: "");
+                } else if (k->group > 0 && of_group[k->group] && given_for_group(k, given[i]))
+                        q = report_error(r, "cannot be given together with %s", of_group[k->group]);
                 else {
                         q = apply_status(r, k, given[i]);
                         r->quiet |= k->status == STATUS_WARN;
                         if (q > 0) {
-                                if (k->group > 0)
+                                if (k->group > 0 && given_for_group(k, given[i]))
                                         of_group[k->group] = k->name;
                                 if (k->choosing)
                                         *(uint32_t *)((char *)message + k->choice_at) = k->choice;

@@ -11,6 +11,8 @@
 /* Where the reader is, and where each entry of the diagnostics it made belongs. */
 struct reader {
         struct diagnostics *diagnostics;
+        const struct schema
+                *root; /* in which the right place of a misplaced key is looked for; may be NULL */
         struct place here;
         struct place places[DIAGNOSTICS_MAX];
         bool placed[DIAGNOSTICS_MAX];

@@ -336,6 +336,7 @@ static const struct key job_keys[] = {
           .preset = UINT64_C(10000000), .group = 1 },
         { "scheduler", KEY_MESSAGE, .offset = 0, .message = &scheduler_schema },
         { "role", KEY_LIST, LIST_AT(job_spec, roles, n_roles), RANGE(1, SPEC_ROLES_MAX), .required = true,
+          .hint = "a job has at least one role, such as {\"roleName\": \"worker\", \"command\": \"...\"}",
           .message = &role_schema, .item_size = sizeof(struct role_spec) },
         { "inputManager", KEY_MESSAGE, .offset = 0, .message = &input_manager_schema,
           .written = job_has_data },

@@ -43,9 +43,9 @@ struct key {
         const char *name;
         enum key_type type;
         enum key_status status;
-        const char *hint;
-        size_t offset; /* of the target in the message's struct, or NO_TARGET */
-        size_t count;  /* offset of the count of a list */
+        const char *hint; /* what to do; of a required key, when it is missing */
+        size_t offset;    /* of the target in the message's struct, or NO_TARGET */
+        size_t count;     /* offset of the count of a list */
 
         uint64_t min, max; /* of the value as written; of the number of elements; of a text: max bytes */
         uint64_t scale;    /* KEY_SCALED */

@@ -36,43 +36,46 @@ static size_t token_begin(const char *text, size_t size, size_t end) {
         return i;
 }
 
-/* jansson's error in the words of a person who wrote the text. */
-static int syntax_message(const char *text, size_t at, const json_error_t *error, char **ret) {
-        size_t before = at;
-        int r;
+/* jansson's errors in the words of a person who wrote the text; by code and, where that is not enough, by how
+ * jansson's own words begin. around: the place is that of the object or array, not of the last member before
+ * the error. */
+static const struct syntax_words {
+        enum json_error_code code;
+        const char *begins, *words;
+        bool around;
+} syntax_words[] = {
+        { json_error_duplicate_key, "", "the key is given twice", false },
+        { json_error_premature_end_of_input, "", "the text ends here, but a bracket is still open", true },
+        { json_error_null_character, "", "\\u0000 is not allowed in text", false },
+        { json_error_null_byte_in_key, "", "\\u0000 is not allowed in text", false },
+        { json_error_numeric_overflow, "", "the number is too large", false },
+        { json_error_invalid_syntax, "'}' expected", "',' or '}' expected", true },
+        { json_error_invalid_syntax, "']' expected", "',' or ']' expected", true },
+};
 
-        while (before > 0 && strchr(" \t\r\n", text[before - 1]))
-                before--;
-        switch (json_error_code(error)) {
-        case json_error_duplicate_key:
-                r = asprintf(ret, "the key is given twice");
-                break;
-        case json_error_premature_end_of_input:
-                r = asprintf(ret, "the text ends here, but a bracket is still open");
-                break;
-        case json_error_null_character:
-        case json_error_null_byte_in_key:
-                r = asprintf(ret, "\\u0000 is not allowed in text");
-                break;
-        case json_error_numeric_overflow:
-                r = asprintf(ret, "the number is too large");
-                break;
-        default:
-                if (before > 0 && text[before - 1] == ',' && (text[at] == '}' || text[at] == ']'))
-                        r = asprintf(ret, "a comma before '%c' is not allowed", text[at]);
-                else
-                        r = asprintf(ret, "%s", error->text);
-                break;
-        }
-        return r < 0 ? -ENOMEM : 0;
+static const struct syntax_words trailing_comma = { .words =
+                                                            "a comma before a closing bracket is not allowed",
+                                                    .around = true };
+
+static const struct syntax_words *find_words(const char *text, size_t at, const json_error_t *error) {
+        while (at > 0 && strchr(" \t\r\n", text[at - 1]) && strchr(" \t\r\n}]", text[at]))
+                at--;
+        if (at > 0 && text[at - 1] == ',' && strspn(text + at, " \t\r\n") == strcspn(text + at, "}]"))
+                return &trailing_comma;
+        for (size_t i = 0; i < ELEMENTSOF(syntax_words); i++)
+                if (syntax_words[i].code == json_error_code(error) &&
+                    strncmp(error->text, syntax_words[i].begins, strlen(syntax_words[i].begins)) == 0)
+                        return &syntax_words[i];
+        return NULL;
 }
 
 static int report_syntax(const char *text, const char *clean, size_t size, const json_error_t *error,
                          struct diagnostics *d) {
-        _cleanup_free_ char *names = NULL, *path = NULL, *message = NULL;
+        _cleanup_free_ char *names = NULL, *path = NULL;
         bool duplicate = json_error_code(error) == json_error_duplicate_key;
         size_t end = error->position > 0 ? (size_t)error->position : 0;
         size_t at = token_begin(clean, size, end);
+        const struct syntax_words *words = find_words(clean, at, error);
         unsigned line, column;
         struct place place;
         int r;
@@ -84,14 +87,14 @@ static int report_syntax(const char *text, const char *clean, size_t size, const
         r = locate_offset(clean, size, duplicate ? end : at, &place, &names);
         if (r < 0)
                 return r;
+        if (words && words->around && place.n > 0)
+                place.n--;
         path = place_format(&place);
         if (!path)
                 return -ENOMEM;
-        r = syntax_message(clean, at, error, &message);
-        if (r < 0)
-                return r;
         text_position(text, at, &line, &column);
-        r = diagnostics_add(d, DIAGNOSTIC_ERROR, line, column, path, "%s", message);
+        r = diagnostics_add(d, DIAGNOSTIC_ERROR, line, column, path, "%s",
+                            words ? words->words : error->text);
         return MIN(r, 0);
 }
 
@@ -137,6 +140,7 @@ int spec_parse(const char *text, size_t size, struct job_spec **ret, struct diag
         if (!s || !reader)
                 return -ENOMEM;
         reader->diagnostics = d;
+        reader->root = &job_schema;
         r = schema_preset(&job_schema, s);
         if (r >= 0)
                 r = read_message(reader, &job_schema, root, s);

@@ -58,8 +58,10 @@ static size_t text_comment(const char *p, size_t n) {
                 end = memchr(p, '\n', n);
                 return end ? (size_t)(end - p) : n;
         }
-        end = memmem(p + 2, n - 2, "*/", 2);
-        return end ? (size_t)(end - p) + 2 : SIZE_MAX;
+        for (size_t i = 3; i < n; i++)
+                if (p[i] == '/' && p[i - 1] == '*')
+                        return i + 1;
+        return SIZE_MAX;
 }
 
 /* Length of the string literal at p (which is its opening quote), SIZE_MAX for one without end in its line.

@@ -28,8 +28,7 @@ bool valid_role_name(const char *s, const char **ret_why) {
 }
 
 bool valid_env_name(const char *s, const char **ret_why) {
-        return rule(env_name_valid(s),
-                    "not a variable's name: must be letters, digits and '_', not beginning with a digit",
+        return rule(env_name_valid(s), "must be letters, digits and '_', not beginning with a digit",
                     ret_why);
 }
 
@@ -49,7 +48,7 @@ bool valid_directory(const char *s, const char **ret_why) {
 bool valid_output(const char *s, const char **ret_why) {
         for (const char *p = strchr(s, '%'); p; p = strchr(p + 2, '%'))
                 if (!p[1] || !strchr("jrian%", p[1]))
-                        return rule(false, "behind '%' must come j, r, i, a, n or %", ret_why);
+                        return rule(false, "must have only j, r, i, a, n or % behind each '%'", ret_why);
         return true;
 }
 
@@ -58,11 +57,13 @@ bool valid_data_path(const char *s, const char **ret_why) {
                     ret_why) &&
                rule(*s == '/', "must be an absolute path, which every host has", ret_why) &&
                rule(!strstr(s, "{{"),
-                    "date patterns such as {{YYYY}} are not built yet; list the directories as inputs",
+                    "must not have date patterns ({{YYYY}}): they are not built yet; list the directories as "
+                    "inputs",
                     ret_why);
 }
 
 bool valid_name_pattern(const char *s, const char **ret_why) {
         return rule(!strchr(s, '/'), "must be a pattern of file names, without '/'", ret_why) &&
-               rule(!strstr(s, "{{"), "date patterns such as {{YYYY}} are not built yet", ret_why);
+               rule(!strstr(s, "{{"), "must not have date patterns ({{YYYY}}): they are not built yet",
+                    ret_why);
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What both readers of the journal need: opening it, an entry as text, and a point in time up to which
+ * everything that was printed is in it.
+ *
+ * Both run in threads of their own. Reading maps files that may have to come from a busy disk, seeking
+ * bisects every journal file of the host, and a page of 256 KiB is thousands of entries: milliseconds to a
+ * second, which agentd's loop (heartbeats, starts) does not have. An sd_journal is used by the thread that
+ * opened it alone. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-journal.h>
+
+/* Bytes that grow. */
+struct log_buffer {
+        char *data;
+        size_t size, allocated;
+};
+int log_buffer_append(struct log_buffer *b, const void *data, size_t size);
+void log_buffer_done(struct log_buffer *b);
+
+/* Opens the host's journal, or (for tests) the one in directory; no limit on the size of fields. */
+int journal_open(const char *directory, sd_journal **ret);
+
+/* Appends the current entry's message and a newline; no newline where journald itself cut the line because it
+ * was too long (the rest follows in the next entry). At most max bytes: what an executor sent to journald's
+ * own socket may be as large as it likes, and is cut. Returns bytes appended (0: the entry has no message),
+ * or negative errno. */
+int journal_append_entry(sd_journal *j, struct log_buffer *b, size_t max);
+
+/* Waits until journald has written all that was printed or logged before the call: what a service printed is
+ * in its stream's buffer until journald gets to it, also after the service has ended. journald's Synchronize
+ * answers when nothing is queued any more. socket NULL: the host's. 0, or negative errno (-ETIMEDOUT). */
+int journal_sync(const char *socket, uint64_t timeout_usec);

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Serving ReadLog. Invariant: a request is on exactly one of three lists: waiting and done are shared under
+ * the lock, active is the thread's. "end" is said only when journald has written everything it had when the
+ * unit was known to have ended, and a look after that found nothing. */
+#include "agentd/log/read.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <utlist.h>
+
+#include "agentd/log/journal.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/wire/messages.h"
+
+#define PAGE_MIN (4u << 10)
+#define IDLE_MAX (5 * USEC_PER_SEC) /* the journal stays open for so long after the last request */
+#define SYNC_MAX (5 * USEC_PER_SEC) /* journald may take so long to write what it has */
+#define SETTLE_MAX                                                                                           \
+        (2 * USEC_PER_SEC) /* without an answer from it: silence for so long is taken for the end */
+
+struct request {
+        struct request *prev, *next;         /* waiting, active or done */
+        struct request *all_prev, *all_next; /* every request, the loop's */
+        uint64_t ticket;
+        bool cancelled; /* shared */
+        char *unit;
+        sd_id128_t invocation;
+        char cursor[LOG_CURSOR_MAX + 1];
+        uint32_t max;
+        uint64_t deadline, ended, settled;
+        bool look; /* something has changed since it was looked at */
+        log_page_handler handler;
+        void *userdata;
+        /* the answer */
+        struct log_buffer data;
+        char *next_cursor;
+        int error;
+        bool end;
+};
+
+struct log_reader {
+        sd_event_source *source;
+        char *directory, *sync_socket;
+        pthread_t thread;
+        bool started;
+        int wake_thread, wake_loop;
+
+        pthread_mutex_t lock; /* of the following */
+        struct request *waiting, *done;
+        char **ended;
+        size_t n_ended;
+        bool stop;
+
+        /* the loop's */
+        uint64_t tickets;
+        struct request *all;
+        size_t n_requests;
+
+        /* the thread's */
+        struct request *active;
+        sd_journal *journal;
+        uint64_t synced, idle_since;
+};
+
+static void request_free(struct request *q) {
+        free(q->unit);
+        free(q->next_cursor);
+        log_buffer_done(&q->data);
+        free(q);
+}
+
+static void notify(int fd) {
+        (void)eventfd_write(fd, 1);
+}
+
+/* ---- the thread
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* Puts the journal before the first entry that the request wants. */
+static int request_seek(sd_journal *j, const struct request *q) {
+        char match[320];
+        int r;
+
+        sd_journal_flush_matches(j);
+        snprintf(match, sizeof(match), "_SYSTEMD_UNIT=%s", q->unit);
+        r = sd_journal_add_match(j, match, 0);
+        if (r < 0)
+                return r;
+        if (!sd_id128_is_null(q->invocation)) {
+                char id[SD_ID128_STRING_MAX];
+
+                snprintf(match, sizeof(match), "_SYSTEMD_INVOCATION_ID=%s",
+                         sd_id128_to_string(q->invocation, id));
+                r = sd_journal_add_match(j, match, 0);
+                if (r < 0)
+                        return r;
+        }
+        if (!q->cursor[0]) {
+                r = sd_journal_seek_head(j);
+                return r < 0 ? r : sd_journal_next(j);
+        }
+        r = sd_journal_seek_cursor(j, q->cursor);
+        if (r < 0)
+                return r;
+        r = sd_journal_next(j);
+        /* Where the cursor's own entry has been vacuumed, what comes next is new already. */
+        if (r > 0 && sd_journal_test_cursor(j, q->cursor) > 0)
+                r = sd_journal_next(j);
+        return r;
+}
+
+/* Reads a page. 1: the journal has more, 0: that is all there is, < 0. */
+static int request_page(sd_journal *j, struct request *q) {
+        int r = request_seek(j, q);
+
+        while (r > 0) {
+                size_t before = q->data.size;
+                char *cursor;
+                int n = journal_append_entry(j, &q->data, q->max);
+
+                /* What a vacuuming journald takes away under our hands is no reason to fail. */
+                if (n < 0 && n != -EBADMSG && n != -EADDRNOTAVAIL)
+                        return n;
+                if (q->data.size > q->max && before > 0) {
+                        q->data.size = before;
+                        return 1;
+                }
+                r = sd_journal_get_cursor(j, &cursor);
+                if (r < 0)
+                        return r;
+                free(q->next_cursor);
+                q->next_cursor = cursor;
+                if (q->data.size >= q->max)
+                        return 1;
+                r = sd_journal_next(j);
+        }
+        return r;
+}
+
+/* Whether everything that the unit has printed is in the journal by now. */
+static bool complete(struct log_reader *l, struct request *q, uint64_t now) {
+        if (q->ended == 0)
+                return false;
+        if (l->synced < q->ended) {
+                if (q->settled > 0)
+                        return now >= q->settled;
+                if (journal_sync(l->sync_socket, SYNC_MAX) < 0) {
+                        q->settled = now + SETTLE_MAX;
+                        return false;
+                }
+                l->synced = now; /* when it was asked, not when it answered */
+                (void)sd_journal_process(l->journal);
+        }
+        return true;
+}
+
+static bool request_look(struct log_reader *l, struct request *q, uint64_t now) {
+        bool known = q->ended > 0 && (l->synced >= q->ended || (q->settled > 0 && now >= q->settled));
+        int r;
+
+        q->look = false;
+        r = request_page(l->journal, q);
+        if (r == 0 && q->data.size == 0 && !known && complete(l, q, now)) {
+                known = true;
+                r = request_page(l->journal, q);
+        }
+        q->end = r == 0 && known;
+        q->error = MIN(r, 0);
+        return r < 0 || q->data.size > 0 || q->end || now >= q->deadline;
+}
+
+/* Takes what the loop has left. False: stop. */
+static bool take_orders(struct log_reader *l) {
+        struct request *q, *next;
+        uint64_t now = now_boot();
+        bool stop;
+
+        pthread_mutex_lock(&l->lock);
+        DL_CONCAT(l->active, l->waiting);
+        l->waiting = NULL;
+        DL_FOREACH_SAFE (l->active, q, next) {
+                for (size_t i = 0; i < l->n_ended; i++)
+                        if (strcmp(l->ended[i], q->unit) == 0) {
+                                q->ended = q->ended ? q->ended : now;
+                                q->look = true;
+                        }
+                if (q->cancelled) {
+                        /* Back to the loop, which forgets it. */
+                        DL_DELETE(l->active, q);
+                        DL_APPEND(l->done, q);
+                        notify(l->wake_loop);
+                }
+        }
+        for (size_t i = 0; i < l->n_ended; i++)
+                free(l->ended[i]);
+        l->n_ended = 0;
+        stop = l->stop;
+        pthread_mutex_unlock(&l->lock);
+        return !stop;
+}
+
+static void answer(struct log_reader *l, struct request *q) {
+        DL_DELETE(l->active, q);
+        pthread_mutex_lock(&l->lock);
+        DL_APPEND(l->done, q);
+        pthread_mutex_unlock(&l->lock);
+        notify(l->wake_loop);
+}
+
+static void look_at_requests(struct log_reader *l) {
+        struct request *q, *next;
+        int r;
+
+        r = l->journal ? 0 : journal_open(l->directory, &l->journal);
+        if (r < 0)
+                l->journal = NULL;
+        else {
+                int changed = sd_journal_process(l->journal);
+
+                if (changed > 0)
+                        DL_FOREACH (l->active, q)
+                                q->look = true;
+        }
+        DL_FOREACH_SAFE (l->active, q, next) {
+                uint64_t now = now_boot();
+
+                if (!l->journal) {
+                        q->error = r;
+                        answer(l, q);
+                } else if (q->look || now >= q->deadline || (q->settled > 0 && now >= q->settled)) {
+                        if (request_look(l, q, now))
+                                answer(l, q);
+                }
+        }
+}
+
+static void wait_for_change(struct log_reader *l) {
+        struct pollfd fds[2] = { { .fd = l->wake_thread, .events = POLLIN }, { .fd = -1, .events = POLLIN } };
+        uint64_t now = now_boot(), until = USEC_INFINITY, timeout;
+        struct request *q;
+        eventfd_t value;
+
+        if (l->active)
+                l->idle_since = now;
+        else if (l->journal && now >= l->idle_since + IDLE_MAX) {
+                sd_journal_close(l->journal);
+                l->journal = NULL;
+        }
+        if (l->journal) {
+                int fd = sd_journal_get_fd(l->journal);
+
+                fds[1].fd = fd >= 0 ? fd : -1;
+                until = l->active ? USEC_INFINITY : l->idle_since + IDLE_MAX;
+                /* A journal on a network file system says nothing of its own accord. */
+                if (l->active && (fd < 0 || sd_journal_reliable_fd(l->journal) == 0))
+                        until = now + USEC_PER_SEC;
+        }
+        DL_FOREACH (l->active, q) {
+                until = MIN(until, q->deadline);
+                if (q->settled > 0)
+                        until = MIN(until, q->settled);
+                if (q->look)
+                        until = now;
+        }
+        timeout = until == USEC_INFINITY ? 0 : (usec_sub(until, now) + 999) / 1000;
+        (void)poll(fds, 2, until == USEC_INFINITY ? -1 : (int)MIN(timeout, UINT64_C(3600000)));
+        if (fds[0].revents)
+                (void)eventfd_read(l->wake_thread, &value);
+        if (until != USEC_INFINITY && fds[1].fd >= 0 && l->journal && sd_journal_reliable_fd(l->journal) == 0)
+                DL_FOREACH (l->active, q)
+                        q->look = true;
+}
+
+static void *reader_thread(void *userdata) {
+        struct log_reader *l = userdata;
+        struct request *q, *next;
+
+        while (take_orders(l)) {
+                if (l->active)
+                        look_at_requests(l);
+                wait_for_change(l);
+        }
+        if (l->journal)
+                sd_journal_close(l->journal);
+        DL_FOREACH_SAFE (l->active, q, next)
+                request_free(q);
+        return NULL;
+}
+
+/* ---- the loop
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+static int on_done(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        struct log_reader *l = userdata;
+        eventfd_t value;
+
+        (void)eventfd_read(fd, &value);
+        for (;;) {
+                struct request *q;
+                struct log_page page;
+
+                pthread_mutex_lock(&l->lock);
+                q = l->done;
+                if (q)
+                        DL_DELETE(l->done, q);
+                pthread_mutex_unlock(&l->lock);
+                if (!q)
+                        return 0;
+                page = (struct log_page){ .error = q->error };
+                if (q->error >= 0)
+                        page = (struct log_page){ .data = q->data.data ? q->data.data : "",
+                                                  .size = q->data.size,
+                                                  .cursor = q->next_cursor ? q->next_cursor : q->cursor,
+                                                  .end = q->end };
+                DL_DELETE2(l->all, q, all_prev, all_next);
+                l->n_requests--;
+                if (!q->cancelled)
+                        q->handler(q->userdata, &page);
+                request_free(q);
+        }
+}
+
+int log_reader_new(sd_event *event, const struct log_reader_options *options, struct log_reader **ret) {
+        struct log_reader *l = calloc(1, sizeof(*l));
+        sigset_t all, old;
+        int r;
+
+        if (!l)
+                return -ENOMEM;
+        pthread_mutex_init(&l->lock, NULL);
+        l->wake_thread = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        l->wake_loop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (l->wake_thread < 0 || l->wake_loop < 0) {
+                r = -errno;
+                goto fail;
+        }
+        r = -ENOMEM;
+        if ((options && options->directory && !(l->directory = strdup(options->directory))) ||
+            (options && options->sync_socket && !(l->sync_socket = strdup(options->sync_socket))))
+                goto fail;
+        r = sd_event_add_io(event, &l->source, l->wake_loop, POLLIN, on_done, l);
+        if (r < 0)
+                goto fail;
+        /* Signals are the main thread's. */
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        r = -pthread_create(&l->thread, NULL, reader_thread, l);
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+        if (r < 0)
+                goto fail;
+        l->started = true;
+        *ret = l;
+        return 0;
+fail:
+        log_reader_free(l);
+        return r;
+}
+
+void log_reader_free(struct log_reader *l) {
+        struct request *q, *next;
+
+        if (!l)
+                return;
+        if (l->started) {
+                pthread_mutex_lock(&l->lock);
+                l->stop = true;
+                pthread_mutex_unlock(&l->lock);
+                notify(l->wake_thread);
+                pthread_join(l->thread, NULL);
+        }
+        DL_FOREACH_SAFE (l->waiting, q, next)
+                request_free(q);
+        DL_FOREACH_SAFE (l->done, q, next)
+                request_free(q);
+        for (size_t i = 0; i < l->n_ended; i++)
+                free(l->ended[i]);
+        free(l->ended);
+        sd_event_source_disable_unref(l->source);
+        (void)close_fd(l->wake_thread);
+        (void)close_fd(l->wake_loop);
+        pthread_mutex_destroy(&l->lock);
+        free(l->directory);
+        free(l->sync_socket);
+        free(l);
+}
+
+int log_read(struct log_reader *l, const struct log_request *q, log_page_handler handler, void *userdata,
+             uint64_t *ret_ticket) {
+        struct request *n;
+
+        if (q->cursor_size > LOG_CURSOR_MAX || memchr(q->cursor_size ? q->cursor : "", 0, q->cursor_size) ||
+            !*q->unit || strlen(q->unit) > 255)
+                return -EINVAL;
+        if (l->n_requests >= LOG_REQUESTS_MAX)
+                return -EBUSY;
+        n = calloc(1, sizeof(*n));
+        if (!n)
+                return -ENOMEM;
+        n->unit = strdup(q->unit);
+        if (!n->unit) {
+                free(n);
+                return -ENOMEM;
+        }
+        n->ticket = ++l->tickets;
+        n->invocation = q->invocation;
+        memcpy(n->cursor, q->cursor_size ? q->cursor : "", q->cursor_size);
+        n->max = q->max < PAGE_MIN ? PAGE_MIN : MIN(q->max, LINK_CHUNK_MAX);
+        n->deadline = usec_add(now_boot(), q->wait_usec);
+        n->ended = q->ended;
+        n->look = true;
+        n->handler = handler;
+        n->userdata = userdata;
+        DL_APPEND2(l->all, n, all_prev, all_next);
+        l->n_requests++;
+        if (ret_ticket)
+                *ret_ticket = n->ticket;
+        pthread_mutex_lock(&l->lock);
+        DL_APPEND(l->waiting, n);
+        pthread_mutex_unlock(&l->lock);
+        notify(l->wake_thread);
+        return 0;
+}
+
+void log_read_cancel(struct log_reader *l, uint64_t ticket) {
+        struct request *q;
+
+        DL_FOREACH2(l->all, q, all_next)
+        if (q->ticket == ticket) {
+                pthread_mutex_lock(&l->lock);
+                q->cancelled = true;
+                pthread_mutex_unlock(&l->lock);
+                notify(l->wake_thread);
+                return;
+        }
+}
+
+void log_reader_ended(struct log_reader *l, const char *unit) {
+        char *name = NULL, **bigger = NULL;
+        struct request *q;
+
+        DL_FOREACH2(l->all, q, all_next)
+        if (strcmp(q->unit, unit) == 0)
+                break;
+        if (!q)
+                return; /* nobody reads it; the next request says itself that it has ended */
+        name = strdup(unit);
+        pthread_mutex_lock(&l->lock);
+        bigger = name ? reallocarray(l->ended, l->n_ended + 1, sizeof(char *)) : NULL;
+        if (bigger) {
+                l->ended = bigger;
+                l->ended[l->n_ended++] = name;
+        }
+        pthread_mutex_unlock(&l->lock);
+        if (!bigger) {
+                free(name); /* the request ends at its deadline, and the next one says it */
+                return;
+        }
+        notify(l->wake_thread);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of start orders. Invariant: an order that passes names a valid executor of an allowed user. */
+#include "agentd/unit/admission.h"
+
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/parse.h"
+
+bool fence_accepts(const struct fence *f, uint64_t term, uint64_t epoch) {
+        return term >= f->term_seen && term == f->term && (epoch == 0 || epoch == f->epoch);
+}
+
+const char *admission_check(const struct start_order *o, const char *node, bool allow_root, char **ret_why) {
+        const char *error = LINK_ERROR_START;
+        int r;
+
+        if (!role_name_valid(o->id.role) || o->id.job == 0 || o->id.attempt == 0)
+                r = asprintf(ret_why, "the order names no valid executor");
+        else if (o->uid == 0 && !allow_root) {
+                error = LINK_ERROR_REFUSED;
+                r = asprintf(ret_why, "host %s does not run jobs of root; submit as an ordinary user, or set AllowRoot=yes "
+                             "in /etc/primus/agentd.conf there", node);
+        } else if (o->uid == UINT32_MAX || o->uid == UINT16_MAX)
+                r = asprintf(ret_why, "uid %u is not a user's", o->uid);
+        else if (o->cwd && *o->cwd && *o->cwd != '/')
+                r = asprintf(ret_why, "the working directory %s is not an absolute path", o->cwd);
+        else
+                return NULL;
+        if (r < 0)
+                *ret_why = NULL;
+        return error;
+}
+
+static bool taken(int family, uint16_t port) {
+        _cleanup_close_ int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_any };
+        struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_ANY) };
+        const int one = 1;
+        int r;
+
+        if (fd < 0)
+                return false; /* no such family here */
+        /* With SO_REUSEADDR connections in TIME_WAIT do not count, a listener does. */
+        (void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+        if (family == AF_INET6) {
+                (void) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+                r = bind(fd, (struct sockaddr *) &v6, sizeof(v6));
+        } else
+                r = bind(fd, (struct sockaddr *) &v4, sizeof(v4));
+        return r < 0 && errno == EADDRINUSE;
+}
+
+uint16_t ports_taken(const uint16_t *ports, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (ports[i] != 0 && (taken(AF_INET, ports[i]) || taken(AF_INET6, ports[i])))
+                        return ports[i];
+        return 0;
+}

@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start order -> transient unit. Invariant: the properties, which every user of the host may read, hold identity and
+ * limits only; nothing that the user gave us but the command line, which /proc shows as well. */
+#include "agentd/unit/builder.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "agentd/unit/private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "lib/base/unitname.h"
+
+#define TRY(expression)                                                                                      \
+        do {                                                                                                 \
+                int _r = (expression);                                                                       \
+                if (_r < 0)                                                                                  \
+                        return _r;                                                                           \
+        } while (0)
+
+/* How long unpacking the job's files may take before systemd gives up the start. */
+#define STAGE_USEC (UINT64_C(3600) * USEC_PER_SEC)
+
+void strings_free(char **strings) {
+        for (char **s = strings; s && *s; s++)
+                free(*s);
+        free(strings);
+}
+DEFINE_CLEANUP(char **, strings_free)
+
+/* ---- identity ------------------------------------------------------------------------------------------------------- */
+
+static const char *const kind_names[_ORDER_KIND_MAX] = {
+        [ORDER_TRAINER] = "trainer",
+        [ORDER_FEED] = "feed",
+        [ORDER_SCAN] = "scan",
+};
+
+/* The variables agentd writes itself; the order's own identity may add others, never replace these. */
+static const char *const identity_names[] = {
+        "PRIMUS_JOB",  "PRIMUS_JOB_UID", "PRIMUS_ROLE",         "PRIMUS_INDEX",      "PRIMUS_ATTEMPT", "PRIMUS_NODE",
+        "PRIMUS_TERM", "PRIMUS_KIND",    "PRIMUS_ON_PARTITION", "PRIMUS_GRACE_USEC", "PRIMUS_OWNER",   "PRIMUS_SOCKET",
+        "PRIMUS_ACK",  "PRIMUS_PIPE_SIZE",
+};
+
+/* What systemd sets for the processes of a unit. An environment file would override it, for primus-exit too. */
+static const char *const reserved_names[] = {
+        "SERVICE_RESULT", "EXIT_CODE",      "EXIT_STATUS", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID",
+        "NOTIFY_SOCKET",  "WATCHDOG_USEC",  "WATCHDOG_PID", "LISTEN_FDS",   "LISTEN_PID",     "LISTEN_FDNAMES",
+};
+
+static bool is_name(const char *entry, const char *name) {
+        size_t l = strlen(name);
+
+        return strncmp(entry, name, l) == 0 && entry[l] == '=';
+}
+
+static bool is_any(const char *entry, const char *const *names, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (is_name(entry, names[i]))
+                        return true;
+        return false;
+}
+
+static bool is_owned(const char *entry, char *const *identity) {
+        if (is_any(entry, identity_names, ELEMENTSOF(identity_names)) ||
+            is_any(entry, reserved_names, ELEMENTSOF(reserved_names)))
+                return true;
+        for (char *const *i = identity; i && *i; i++) {
+                const char *equals = strchr(*i, '=');
+                if (equals && strncmp(entry, *i, (size_t) (equals - *i) + 1) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* Appends to a NULL-ended array that has room. */
+static int push(char **strings, size_t *n, const char *format, ...) _printf_(3, 4);
+static int push(char **strings, size_t *n, const char *format, ...) {
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = vasprintf(&strings[*n], format, ap);
+        va_end(ap);
+        if (r < 0) {
+                strings[*n] = NULL;
+                return -ENOMEM;
+        }
+        (*n)++;
+        return 0;
+}
+
+static size_t count(char *const *strings) {
+        size_t n = 0;
+
+        while (strings && strings[n])
+                n++;
+        return n;
+}
+
+int unit_identity(const struct start_order *o, const struct unit_context *c, char ***ret) {
+        _cleanup_(strings_free_p) char **s =
+                calloc(ELEMENTSOF(identity_names) + count(o->identity) + 1, sizeof(char *));
+        char hex[SD_ID128_STRING_MAX];
+        size_t n = 0;
+
+        if (!s)
+                return -ENOMEM;
+        TRY(push(s, &n, "PRIMUS_JOB=%u", o->id.job));
+        TRY(push(s, &n, "PRIMUS_JOB_UID=%s", sd_id128_to_string(o->id.job_uid, hex)));
+        TRY(push(s, &n, "PRIMUS_ROLE=%s", o->id.role));
+        TRY(push(s, &n, "PRIMUS_INDEX=%u", o->id.index));
+        TRY(push(s, &n, "PRIMUS_ATTEMPT=%u", o->id.attempt));
+        TRY(push(s, &n, "PRIMUS_NODE=%s", c->node));
+        TRY(push(s, &n, "PRIMUS_TERM=%llu", (unsigned long long) c->term));
+        TRY(push(s, &n, "PRIMUS_KIND=%s", kind_names[o->kind]));
+        TRY(push(s, &n, "PRIMUS_ON_PARTITION=%s", on_partition_to_string(o->on_partition)));
+        TRY(push(s, &n, "PRIMUS_GRACE_USEC=%llu", (unsigned long long) o->grace_usec));
+        TRY(push(s, &n, "PRIMUS_OWNER=%u", o->uid));
+        TRY(push(s, &n, "PRIMUS_SOCKET=" FEED_SOCKET));
+        if (o->kind == ORDER_FEED) {
+                TRY(push(s, &n, "PRIMUS_ACK=%s", ack_mode_to_string(o->ack)));
+                TRY(push(s, &n, "PRIMUS_PIPE_SIZE=%u", o->pipe_size));
+        }
+        for (char *const *i = o->identity; i && *i; i++)
+                if (strncmp(*i, "PRIMUS_", 7) == 0 && utf8_valid(*i, strlen(*i)) &&
+                    !is_any(*i, identity_names, ELEMENTSOF(identity_names)))
+                        TRY(push(s, &n, "%s", *i));
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+static const char *find(char *const *environment, const char *name) {
+        for (char *const *e = environment; e && *e; e++)
+                if (is_name(*e, name))
+                        return *e + strlen(name) + 1;
+        return NULL;
+}
+
+int unit_identity_parse(char *const *environment, struct unit_identity *ret) {
+        const char *uid = find(environment, "PRIMUS_JOB_UID"), *role = find(environment, "PRIMUS_ROLE"),
+                   *kind = find(environment, "PRIMUS_KIND"), *partition = find(environment, "PRIMUS_ON_PARTITION");
+        const char *ack = find(environment, "PRIMUS_ACK"), *pipe_size = find(environment, "PRIMUS_PIPE_SIZE");
+        struct unit_identity i = { .kind = _ORDER_KIND_MAX, .on_partition = ON_PARTITION_REPLACE };
+
+        if (!uid || sd_id128_from_string(uid, &i.id.job_uid) < 0 || !role || !role_name_valid(role) ||
+            parse_u32(find(environment, "PRIMUS_JOB"), 1, UINT32_MAX, &i.id.job) < 0 ||
+            parse_u32(find(environment, "PRIMUS_INDEX"), 0, UINT32_MAX, &i.id.index) < 0 ||
+            parse_u32(find(environment, "PRIMUS_ATTEMPT"), 1, UINT32_MAX, &i.id.attempt) < 0 ||
+            parse_u32(find(environment, "PRIMUS_OWNER"), 0, UINT32_MAX, &i.uid) < 0 ||
+            parse_u64(find(environment, "PRIMUS_TERM"), 0, UINT64_MAX, &i.term) < 0 ||
+            parse_u64(find(environment, "PRIMUS_GRACE_USEC"), 0, UINT64_MAX, &i.grace_usec) < 0)
+                return -EBADMSG;
+        strcpy(i.id.role, role);
+        for (int k = 0; k < _ORDER_KIND_MAX; k++)
+                if (kind && strcmp(kind, kind_names[k]) == 0)
+                        i.kind = k;
+        if (i.kind == _ORDER_KIND_MAX)
+                return -EBADMSG;
+        if (partition) {
+                i.on_partition = on_partition_from_string(partition);
+                if (i.on_partition < 0)
+                        return -EBADMSG;
+        }
+        if (ack && (i.ack = ack_mode_from_string(ack)) < 0)
+                return -EBADMSG;
+        if (pipe_size && parse_u32(pipe_size, 0, UINT32_MAX, &i.pipe_size) < 0)
+                return -EBADMSG;
+        *ret = i;
+        return 0;
+}
+
+/* ---- the private environment ---------------------------------------------------------------------------------------- */
+
+static const struct gpu_info *find_gpu(const struct inventory *inventory, const char *uuid, size_t *ret_index) {
+        for (size_t i = 0; inventory && i < inventory->n_gpus; i++)
+                if (strcmp(inventory->gpus[i].uuid, uuid) == 0) {
+                        if (ret_index)
+                                *ret_index = i;
+                        return &inventory->gpus[i];
+                }
+        return NULL;
+}
+
+/* Names of GPUs as CUDA takes them: its own uuid, else the position in PCI order, in which the inventory is. */
+static int visible_gpus(const struct start_order *o, const struct unit_context *c, char *buf, size_t size) {
+        size_t l = 0;
+
+        buf[0] = 0;
+        for (char **g = o->visible_gpus; g && *g; g++) {
+                size_t index;
+                int n;
+
+                if (strncmp(*g, "GPU-", 4) == 0)
+                        n = snprintf(buf + l, size - l, "%s%s", l ? "," : "", *g);
+                else if (find_gpu(c->inventory, *g, &index))
+                        n = snprintf(buf + l, size - l, "%s%zu", l ? "," : "", index);
+                else
+                        continue;
+                if (n < 0 || (size_t) n >= size - l)
+                        return -E2BIG;
+                l += (size_t) n;
+        }
+        return 0;
+}
+
+int unit_environment(const struct start_order *o, const struct unit_context *c, char ***ret) {
+        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + 6, sizeof(char *));
+        char unit[UNIT_NAME_MAX], gpus[LINK_GPUS_MAX * 48];
+        size_t n = 0;
+
+        if (!s)
+                return -ENOMEM;
+        executor_unit_name(o->id.job, o->id.role, o->id.index, o->id.attempt, unit);
+        if (!find(o->env, "TMPDIR"))
+                TRY(push(s, &n, "TMPDIR=%s/tmp", c->work));
+        for (char **e = o->env; e && *e; e++)
+                if (!is_owned(*e, o->identity))
+                        TRY(push(s, &n, "%s", *e));
+        if (o->n_secrets > 0)
+                TRY(push(s, &n, "PRIMUS_SECRETS_DIR=" PRIVATE_DIR "/%s/secrets", unit));
+        if (o->visible_gpus && *o->visible_gpus) {
+                TRY(visible_gpus(o, c, gpus, sizeof(gpus)));
+                TRY(push(s, &n, "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+                TRY(push(s, &n, "CUDA_VISIBLE_DEVICES=%s", gpus));
+        }
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+/* ---- properties ----------------------------------------------------------------------------------------------------- */
+
+static int property_string(sd_bus_message *m, const char *name, const char *value) {
+        return sd_bus_message_append(m, "(sv)", name, "s", value);
+}
+
+static int property_u64(sd_bus_message *m, const char *name, uint64_t value) {
+        return sd_bus_message_append(m, "(sv)", name, "t", value);
+}
+
+static int property_bool(sd_bus_message *m, const char *name, bool value) {
+        return sd_bus_message_append(m, "(sv)", name, "b", (int) value);
+}
+
+static int property_open(sd_bus_message *m, const char *name, const char *signature) {
+        TRY(sd_bus_message_open_container(m, 'r', "sv"));
+        TRY(sd_bus_message_append(m, "s", name));
+        return sd_bus_message_open_container(m, 'v', signature);
+}
+
+static int property_close(sd_bus_message *m) {
+        TRY(sd_bus_message_close_container(m));
+        return sd_bus_message_close_container(m);
+}
+
+/* One command: argv is head followed by tail (either may be NULL). */
+static int property_exec(sd_bus_message *m, const char *name, const char *path, const char *const *head,
+                         char *const *tail, const char *flag) {
+        TRY(property_open(m, name, "a(sasas)"));
+        TRY(sd_bus_message_open_container(m, 'a', "(sasas)"));
+        TRY(sd_bus_message_open_container(m, 'r', "sasas"));
+        TRY(sd_bus_message_append(m, "s", path));
+        TRY(sd_bus_message_open_container(m, 'a', "s"));
+        for (const char *const *a = head; a && *a; a++)
+                TRY(sd_bus_message_append(m, "s", *a));
+        for (char *const *a = tail; a && *a; a++)
+                TRY(sd_bus_message_append(m, "s", *a));
+        TRY(sd_bus_message_close_container(m));
+        TRY(sd_bus_message_append(m, "as", 1, flag));
+        TRY(sd_bus_message_close_container(m));
+        TRY(sd_bus_message_close_container(m));
+        return property_close(m);
+}
+
+#define EXECUTOR_PATH PRIMUS_LIBEXECDIR "/primus-executor"
+#define EXIT_PATH PRIMUS_LIBEXECDIR "/primus-exit"
+
+int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory, char **ret) {
+        _cleanup_free_ char *text = NULL;
+        bool bad = false;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                return -ENOMEM;
+        if (*pattern != '/')
+                fprintf(f, "%s/", directory);
+        for (const char *p = pattern; *p && !bad; p++) {
+                if (*p != '%') {
+                        fputc(*p, f);
+                        continue;
+                }
+                switch (*++p) {
+                case 'j':
+                        fprintf(f, "%u", id->job);
+                        break;
+                case 'r':
+                        fputs(id->role, f);
+                        break;
+                case 'i':
+                        fprintf(f, "%u", id->index);
+                        break;
+                case 'a':
+                        fprintf(f, "%u", id->attempt);
+                        break;
+                case 'n':
+                        fputs(node, f);
+                        break;
+                case '%':
+                        fputc('%', f);
+                        break;
+                default:
+                        bad = true;
+                }
+                p -= *p == 0;
+        }
+        if (fclose(f) != 0)
+                return -ENOMEM;
+        if (bad)
+                return -EINVAL;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+/* Whether the launcher has to stand before the command: systemd opens an output file as root, and finds commands along
+ * its own path. */
+static bool wants_launcher(const struct start_order *o) {
+        if (o->output && *o->output)
+                return true;
+        return o->kind == ORDER_TRAINER && !strchr(o->argv[0], '/') && find(o->env, "PATH");
+}
+
+static int append_start(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
+        const char *head[8] = { NULL };
+        _cleanup_free_ char *output = NULL, *absolute = NULL;
+        const char *path = EXECUTOR_PATH;
+        size_t n = 0;
+
+        if (o->output && *o->output) {
+                int r = output_expand(o->output, &o->id, c->node, c->directory, &output);
+                if (r == -EINVAL && asprintf(ret_why, "the output pattern %s has an unknown letter behind %%; known are %%j %%r %%i %%a %%n", o->output) < 0)
+                        return -ENOMEM;
+                if (r < 0)
+                        return r;
+                if (!utf8_valid(output, strlen(output)))
+                        return asprintf(ret_why, "the output file's name is not valid UTF-8, which systemd cannot take") < 0 ? -ENOMEM : -EINVAL;
+        }
+        if (wants_launcher(o)) {
+                head[n++] = EXECUTOR_PATH;
+                head[n++] = "--launch";
+                if (output) {
+                        head[n++] = "--output";
+                        head[n++] = output;
+                }
+                head[n++] = "--";
+        }
+        if (o->kind == ORDER_FEED) {
+                head[n++] = EXECUTOR_PATH;
+                head[n++] = "--feed";
+                head[n++] = "--";
+        } else if (o->kind == ORDER_SCAN) {
+                head[n++] = EXECUTOR_PATH;
+                head[n++] = "--scan";
+        } else if (n == 0) {
+                path = o->argv[0];
+                if (*path != '/' && strchr(path, '/')) { /* ./train.py */
+                        if (asprintf(&absolute, "%s/%s", c->directory, path) < 0)
+                                return -ENOMEM;
+                        path = absolute;
+                }
+        }
+        return property_exec(m, "ExecStartEx", path, head, o->argv, "no-env-expand");
+}
+
+static int append_commands(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, const char *unit,
+                           char **ret_why) {
+        const char *const stage[] = { EXECUTOR_PATH, "--stage", c->bundle, c->work, NULL };
+        const char *const post[] = { EXIT_PATH, unit, NULL };
+
+        if (c->bundle)
+                TRY(property_exec(m, "ExecStartPreEx", EXECUTOR_PATH, stage, NULL, "no-env-expand"));
+        TRY(append_start(m, o, c, ret_why));
+        return property_exec(m, "ExecStopPostEx", EXIT_PATH, post, NULL, "privileged");
+}
+
+static int append_limits(sd_bus_message *m, const struct start_order *o) {
+        TRY(property_bool(m, "CPUAccounting", true));
+        TRY(property_bool(m, "MemoryAccounting", true));
+        TRY(property_bool(m, "IOAccounting", true));
+        if (o->cpu_usec_per_sec > 0)
+                TRY(property_u64(m, "CPUQuotaPerSecUSec", o->cpu_usec_per_sec));
+        if (o->memory_max > 0) {
+                TRY(property_u64(m, "MemoryMax", o->memory_max));
+                TRY(property_u64(m, "MemorySwapMax", 0));
+        }
+        if (o->tasks_max > 0)
+                TRY(property_u64(m, "TasksMax", o->tasks_max));
+        if (o->runtime_max_usec > 0)
+                TRY(property_u64(m, "RuntimeMaxUSec", o->runtime_max_usec));
+        return 0;
+}
+
+/* Nodes that several GPUs share, and InfiniBand's, which come with them. */
+static const char *const nvidia_nodes[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset" };
+static const char *const common_nodes[] = { "char-infiniband_verbs", "char-infiniband_cm", "/dev/fuse" };
+
+static int append_devices(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
+        bool nvidia = false, amd = false;
+
+        if (!c->inventory || c->inventory->n_gpus == 0) {
+                if (!o->gpus || !*o->gpus)
+                        return 0;
+                return asprintf(ret_why, "host %s has no GPU %s", c->node, *o->gpus) < 0 ? -ENOMEM : -EINVAL;
+        }
+        TRY(property_string(m, "DevicePolicy", "closed"));
+        TRY(property_open(m, "DeviceAllow", "a(ss)"));
+        TRY(sd_bus_message_open_container(m, 'a', "(ss)"));
+        for (size_t i = 0; i < ELEMENTSOF(common_nodes); i++)
+                TRY(sd_bus_message_append(m, "(ss)", common_nodes[i], "rw"));
+        for (char **g = o->gpus; g && *g; g++) {
+                const struct gpu_info *gpu = find_gpu(c->inventory, *g, NULL);
+                _cleanup_free_ char *nodes = NULL;
+                char *save;
+
+                if (!gpu)
+                        return asprintf(ret_why, "host %s has no GPU %s", c->node, *g) < 0 ? -ENOMEM : -EINVAL;
+                nodes = strdup(gpu->nodes);
+                if (!nodes)
+                        return -ENOMEM;
+                for (char *n = strtok_r(nodes, " ", &save); n; n = strtok_r(NULL, " ", &save)) {
+                        TRY(sd_bus_message_append(m, "(ss)", n, "rw"));
+                        nvidia |= strncmp(n, "/dev/nvidia", 11) == 0;
+                        amd |= strncmp(n, "/dev/dri", 8) == 0;
+                }
+        }
+        for (size_t i = 0; nvidia && i < ELEMENTSOF(nvidia_nodes); i++)
+                TRY(sd_bus_message_append(m, "(ss)", nvidia_nodes[i], "rw"));
+        if (amd)
+                TRY(sd_bus_message_append(m, "(ss)", "/dev/kfd", "rw"));
+        TRY(sd_bus_message_close_container(m));
+        TRY(property_close(m));
+        if (nvidia || amd)
+                TRY(property_u64(m, "LimitMEMLOCK", UINT64_MAX)); /* drivers and RDMA pin memory */
+        return 0;
+}
+
+static int append_output(sd_bus_message *m, const struct start_order *o) {
+        char field[64];
+        const struct {
+                const char *name;
+                uint32_t value;
+        } numbers[] = { { "PRIMUS_JOB", o->id.job }, { "PRIMUS_INDEX", o->id.index } };
+
+        TRY(property_string(m, "StandardOutput", "journal"));
+        TRY(property_string(m, "StandardError", "journal"));
+        TRY(property_string(m, "SyslogIdentifier", o->id.role));
+        TRY(property_u64(m, "LogRateLimitIntervalUSec", 0));
+        TRY(property_open(m, "LogExtraFields", "aay"));
+        TRY(sd_bus_message_open_container(m, 'a', "ay"));
+        for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {
+                snprintf(field, sizeof(field), "%s=%u", numbers[i].name, numbers[i].value);
+                TRY(sd_bus_message_append_array(m, 'y', field, strlen(field)));
+        }
+        snprintf(field, sizeof(field), "PRIMUS_ROLE=%s", o->id.role);
+        TRY(sd_bus_message_append_array(m, 'y', field, strlen(field)));
+        TRY(sd_bus_message_close_container(m));
+        return property_close(m);
+}
+
+static int append_environment(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, const char *unit) {
+        _cleanup_(strings_free_p) char **identity = NULL;
+        char path[sizeof(PRIVATE_DIR) + UNIT_NAME_MAX + 8];
+
+        TRY(unit_identity(o, c, &identity));
+        TRY(property_open(m, "Environment", "as"));
+        TRY(sd_bus_message_append_strv(m, identity));
+        TRY(property_close(m));
+        snprintf(path, sizeof(path), PRIVATE_DIR "/%s/env", unit);
+        return sd_bus_message_append(m, "(sv)", "EnvironmentFiles", "a(sb)", 1, path, 0);
+}
+
+static int check(const struct start_order *o, const struct unit_context *c, char **ret_why) {
+        int r = 0;
+
+        if (!o->argv || (o->kind != ORDER_SCAN && (!*o->argv || !**o->argv)))
+                r = asprintf(ret_why, "the command is empty");
+        else if (!utf8_valid(c->directory, strlen(c->directory)))
+                r = asprintf(ret_why, "the working directory's name is not valid UTF-8, which systemd cannot take");
+        for (size_t i = 0; o->argv && o->argv[i] && r == 0; i++)
+                if (!utf8_valid(o->argv[i], strlen(o->argv[i])))
+                        r = asprintf(ret_why, "argument %zu of the command is not valid UTF-8, which systemd cannot take", i);
+        return r < 0 ? -ENOMEM : r > 0 ? -EINVAL : 0;
+}
+
+int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
+        char unit[UNIT_NAME_MAX], slice[UNIT_NAME_MAX], text[160];
+
+        TRY(check(o, c, ret_why));
+        executor_unit_name(o->id.job, o->id.role, o->id.index, o->id.attempt, unit);
+        TRY(sd_bus_message_append(m, "ss", unit, "fail"));
+        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        snprintf(text, sizeof(text), "Primus job %u, %s %u, attempt %u", o->id.job, o->id.role, o->id.index, o->id.attempt);
+        TRY(property_string(m, "Description", text));
+        TRY(property_string(m, "Slice", job_slice_name(o->id.job, slice)));
+        TRY(property_string(m, "Type", "exec"));
+        TRY(property_string(m, "CollectMode", "inactive-or-failed"));
+        TRY(property_string(m, "KillMode", "control-group"));
+        TRY(property_bool(m, "SendSIGKILL", true));
+        TRY(property_string(m, "OOMPolicy", "kill"));
+        /* The limit is also primus-exit's; a shorter grace is kept by a timer of agentd's own. */
+        TRY(property_u64(m, "TimeoutStopUSec", MAX(o->grace_usec, UNIT_STOP_USEC_MIN)));
+        if (c->bundle)
+                TRY(property_u64(m, "TimeoutStartUSec", STAGE_USEC));
+        snprintf(text, sizeof(text), "%u", o->uid);
+        TRY(property_string(m, "User", text));
+        TRY(property_bool(m, "NoNewPrivileges", !o->new_privileges));
+        TRY(property_bool(m, "IgnoreSIGPIPE", false)); /* as in a shell: "producer | head" ends */
+        TRY(property_string(m, "WorkingDirectory", c->directory));
+        TRY(append_environment(m, o, c, unit));
+        TRY(append_limits(m, o));
+        TRY(append_devices(m, o, c, ret_why));
+        TRY(append_output(m, o));
+        TRY(append_commands(m, o, c, unit, ret_why));
+        TRY(sd_bus_message_close_container(m));
+        return sd_bus_message_append(m, "a(sa(sv))", 0);
+}
+
+int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max) {
+        char slice[UNIT_NAME_MAX], text[64];
+
+        TRY(sd_bus_message_append(m, "ss", job_slice_name(job, slice), "fail"));
+        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        snprintf(text, sizeof(text), "Primus job %u", job);
+        TRY(property_string(m, "Description", text));
+        if (memory_max > 0) {
+                TRY(property_u64(m, "MemoryMax", memory_max));
+                TRY(property_u64(m, "MemorySwapMax", 0));
+        }
+        TRY(sd_bus_message_close_container(m));
+        return sd_bus_message_append(m, "a(sa(sv))", 0);
+}
+
+/* ---- why systemd could not run it ----------------------------------------------------------------------------------- */
+
+char *exit_explain(const struct exit_report *e, const char *node, const char *command, const char *directory, uint32_t uid) {
+        char *text = NULL;
+        int r = -1;
+
+        if (strcmp(e->result, "oom-kill") == 0)
+                r = asprintf(&text, "out of memory on host %s: the kernel killed it at its memory limit", node);
+        else if (strcmp(e->result, "timeout") == 0 && !e->stop_requested && !e->stop_local)
+                r = asprintf(&text, "stopped on host %s: the time limit was over", node);
+        else if (strcmp(e->result, "no-record") == 0)
+                r = asprintf(&text, "the unit is gone from host %s and left no exit record", node);
+        else if (strcmp(e->code, "exited") != 0 || e->status < 200 || e->status > 243 || strcmp(e->result, "exit-code") != 0)
+                return strdup("");
+        else
+                /* systemd.exec(5), "Process Exit Codes"; the user's program may return these numbers too, so the
+                 * sentences that are not certain say the number. */
+                switch (e->status) {
+                case 200:
+                        r = asprintf(&text, "directory %s does not exist on host %s or user %u may not enter it",
+                                     directory ?: "(the working directory)", node, uid);
+                        break;
+                case 203:
+                        r = asprintf(&text, "command not found or not executable on host %s: %s", node,
+                                     command ?: "(see the job's configuration)");
+                        break;
+                case 216:
+                        r = asprintf(&text, "systemd could not take on the groups of uid %u on host %s (status 216)", uid, node);
+                        break;
+                case 217:
+                        r = asprintf(&text, "no user with uid %u on host %s", uid, node);
+                        break;
+                case 209:
+                        r = asprintf(&text, "systemd could not set up standard output on host %s (status 209)", node);
+                        break;
+                case 214:
+                case 206:
+                case 205:
+                        r = asprintf(&text, "systemd could not apply a limit of the unit on host %s (status %d)", node, e->status);
+                        break;
+                case 219:
+                        r = asprintf(&text, "systemd could not move the executor into its cgroup on host %s (status 219)", node);
+                        break;
+                default:
+                        r = asprintf(&text, "exit status %d on host %s: systemd could not set the executor up, or its program returned that itself",
+                                     e->status, node);
+                }
+        return r < 0 ? NULL : text;
+}

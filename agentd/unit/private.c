@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The private files of executors. Invariant: nothing that PID 1 or agentd reads as root (env, stop) can be changed by the
+ * job's user: the directory above it is root's. */
+#include "agentd/unit/private.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/file.h"
+#include "lib/base/parse.h"
+
+int environment_format(char *const *env, char **ret, size_t *ret_size, const char **ret_bad) {
+        _cleanup_free_ char *text = NULL;
+        size_t size = 1;
+        char *p;
+
+        for (char *const *e = env; e && *e; e++)
+                size += 2 * strlen(*e) + 4;
+        p = text = malloc(size);
+        if (!text)
+                return -ENOMEM;
+        for (char *const *e = env; e && *e; e++) {
+                const char *equals = strchr(*e, '=');
+                char name[256];
+
+                if (ret_bad)
+                        *ret_bad = *e;
+                if (!equals || (size_t) (equals - *e) >= sizeof(name))
+                        return -EINVAL;
+                memcpy(name, *e, (size_t) (equals - *e));
+                name[equals - *e] = 0;
+                if (!env_name_valid(name) || !utf8_valid(equals + 1, strlen(equals + 1)))
+                        return -EINVAL;
+                p = stpcpy(stpcpy(p, name), "=\"");
+                for (const char *v = equals + 1; *v; v++) {
+                        if (strchr("\"\\`$", *v))
+                                *p++ = '\\';
+                        *p++ = *v;
+                }
+                p = stpcpy(p, "\"\n");
+        }
+        *p = 0;
+        *ret_size = (size_t) (p - text);
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+static int open_private(const char *root, const char *unit) {
+        _cleanup_free_ char *path = NULL;
+        int fd;
+
+        if (asprintf(&path, "%s" PRIVATE_DIR "/%s", root, unit) < 0)
+                return -ENOMEM;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+/* owner UINT32_MAX: stays the caller's. */
+static int write_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode, uint32_t owner) {
+        _cleanup_close_ int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        r = write_all(fd, data, size);
+        if (r < 0)
+                return r;
+        if (fchmod(fd, mode) < 0 || (owner != UINT32_MAX && fchown(fd, owner, (gid_t) -1) < 0))
+                return -errno;
+        return 0;
+}
+
+static bool secret_name_valid(const char *name) {
+        return *name && strlen(name) <= 255 && *name != '.' && !strchr(name, '/');
+}
+
+static int write_secrets(int dir_fd, uint32_t uid, const struct secret *secrets, size_t n) {
+        _cleanup_close_ int fd = -EBADF;
+        int r;
+
+        if (mkdirat(dir_fd, "secrets", 0700) < 0)
+                return -errno;
+        fd = openat(dir_fd, "secrets", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        for (size_t i = 0; i < n; i++) {
+                if (!secret_name_valid(secrets[i].name))
+                        return -EINVAL;
+                r = write_at(fd, secrets[i].name, secrets[i].data, secrets[i].size, 0400, uid);
+                if (r < 0)
+                        return r;
+        }
+        if (fchmod(fd, 0500) < 0 || fchown(fd, uid, (gid_t) -1) < 0)
+                return -errno;
+        return 0;
+}
+
+int private_create(const char *root, const char *unit, uint32_t uid, const char *env, size_t env_size,
+                   const struct secret *secrets, size_t n_secrets) {
+        _cleanup_free_ char *path = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        int r;
+
+        if (asprintf(&path, "%s" PRIVATE_DIR "/%s", root, unit) < 0)
+                return -ENOMEM;
+        if (mkdir(path, 0711) < 0) {
+                if (errno == ENOENT) {
+                        *strrchr(path, '/') = 0;
+                        r = make_directories(path, 0711);
+                        path[strlen(path)] = '/';
+                } else
+                        r = errno == EEXIST ? remove_tree(path) : -errno;
+                if (r < 0)
+                        return r;
+                if (mkdir(path, 0711) < 0)
+                        return -errno;
+        }
+        fd = open_private(root, unit);
+        if (fd < 0)
+                return fd;
+        if (fchmod(fd, 0711) < 0)
+                return -errno;
+        r = write_at(fd, "env", env, env_size, 0600, UINT32_MAX);
+        if (r >= 0 && n_secrets > 0)
+                r = write_secrets(fd, uid, secrets, n_secrets);
+        if (r < 0)
+                (void) remove_tree(path);
+        return r;
+}
+
+int private_mark_stop(const char *root, const char *unit, const char *reason) {
+        _cleanup_close_ int fd = open_private(root, unit);
+        int r;
+
+        if (fd < 0)
+                return fd;
+        r = write_at(fd, "stop", reason, strlen(reason), 0600, UINT32_MAX);
+        return r == -EEXIST ? 0 : r;
+}
+
+bool private_stop_marked(const char *root, const char *unit) {
+        _cleanup_close_ int fd = open_private(root, unit);
+
+        return fd >= 0 && faccessat(fd, "stop", F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
+}
+
+int private_remove(const char *root, const char *unit) {
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s" PRIVATE_DIR "/%s", root, unit) < 0)
+                return -ENOMEM;
+        return remove_tree(path);
+}
+
+char *work_path(const char *root, uint32_t job, sd_id128_t job_uid) {
+        char hex[SD_ID128_STRING_MAX], *path;
+
+        sd_id128_to_string(job_uid, hex);
+        return asprintf(&path, "%s" WORK_DIR "/%u-%.8s", root, job, hex) < 0 ? NULL : path;
+}
+
+int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid) {
+        _cleanup_free_ char *path = work_path(root, job, job_uid), *parent = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        bool made = false;
+        struct stat st;
+        int r;
+
+        if (!path)
+                return -ENOMEM;
+        if (mkdir(path, 0700) >= 0)
+                made = true;
+        else if (errno == ENOENT) {
+                parent = strndup(path, (size_t) (strrchr(path, '/') - path));
+                if (!parent)
+                        return -ENOMEM;
+                r = make_directories(parent, 0711);
+                if (r < 0)
+                        return r;
+                if (mkdir(path, 0700) < 0)
+                        return -errno;
+                made = true;
+        } else if (errno != EEXIST)
+                return -errno;
+
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (made || st.st_uid == 0) { /* root's: agentd died between the steps */
+                /* tmp before the directory is the user's: afterwards a link could stand in its place. */
+                if ((mkdirat(fd, "tmp", 0700) < 0 && errno != EEXIST) ||
+                    fchownat(fd, "tmp", uid, (gid_t) -1, AT_SYMLINK_NOFOLLOW) < 0 || fchmod(fd, 0700) < 0 ||
+                    fchown(fd, uid, (gid_t) -1) < 0)
+                        return -errno;
+                return 0;
+        }
+        return st.st_uid == uid ? 0 : -EPERM;
+}

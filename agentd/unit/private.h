@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of an executor and of a job on this host:
+ *   /run/primus/x/UNIT/            root 0711
+ *       env                        root 0600, read by PID 1 for EnvironmentFile=
+ *       stop                       root 0600, present once a stop was ordered
+ *       secrets/NAME               the job's user, 0500 and 0400
+ *   /var/lib/primus-agent/work/NUMBER-UID8/      the job's user 0700, with tmp/
+ * root, for tests, is put before every path ("" in life). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-id128.h>
+
+#include "lib/wire/messages.h"
+
+#define PRIVATE_DIR "/run/primus/x"
+#define WORK_DIR "/var/lib/primus-agent/work"
+
+/* The text of an environment file that systemd reads back as exactly these NAME=VALUE (NULL-ended): values in double
+ * quotes, escaped. -EINVAL: a name is not one, or a value is not UTF-8 (systemd refuses the whole file then); then
+ * *ret_bad (if not NULL) points to the entry in env. -ENOMEM. */
+int environment_format(char *const *env, char **ret, size_t *ret_size, const char **ret_bad);
+
+/* Makes the private directory; what an earlier try left is replaced. -EINVAL as above, -EEXIST never. */
+int private_create(const char *root, const char *unit, uint32_t uid, const char *env, size_t env_size,
+                   const struct secret *secrets, size_t n_secrets);
+int private_mark_stop(const char *root, const char *unit, const char *reason);
+bool private_stop_marked(const char *root, const char *unit);
+int private_remove(const char *root, const char *unit);
+
+/* The job's work directory, made where it is missing. -EPERM: it belongs to another user. */
+int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid);
+/* Its path, allocated; NULL on ENOMEM. */
+char *work_path(const char *root, uint32_t job, sd_id128_t job_uid);

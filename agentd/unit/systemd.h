@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An asynchronous client of systemd on the system bus. At most SYSTEMD_WINDOW calls are under way (dbus-daemon allows 128
+ * pending replies per connection), the rest waits in order. Three matches in all, whatever the number of units. Nothing
+ * here blocks; when the bus is lost the event loop exits with a failure, so that systemd starts agentd anew. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+#include "lib/base/cleanup.h"
+
+#define SYSTEMD_WINDOW 64u
+
+struct systemd;
+
+struct systemd_handlers {
+        /* Signals will arrive from now on; r < 0: they will not. */
+        void (*ready)(int r, void *userdata);
+        void (*job_removed)(const char *unit, const char *job, const char *result, void *userdata);
+        void (*unit_removed)(const char *unit, void *userdata);
+        /* A daemon-reload is over; signals may have been lost: list again. */
+        void (*reloaded)(void *userdata);
+};
+
+/* reply is an error message where the call failed (sd_bus_message_get_error()). Not called after systemd_free(). */
+typedef void (*systemd_reply_handler)(sd_bus_message *reply, void *userdata);
+
+/* bus is attached to an event loop and stays the caller's. */
+int systemd_new(sd_bus *bus, const struct systemd_handlers *handlers, void *userdata, struct systemd **ret);
+void systemd_free(struct systemd *s);
+DEFINE_CLEANUP(struct systemd *, systemd_free)
+
+/* An empty call of a method of systemd's Manager. */
+int systemd_message(struct systemd *s, const char *member, sd_bus_message **ret);
+/* Queues a call (takes a reference); handler may be NULL. urgent: before those that wait. */
+int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler, void *userdata);
+
+int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler handler, void *userdata);
+int systemd_kill(struct systemd *s, const char *unit, int signal, systemd_reply_handler handler, void *userdata);
+int systemd_list(struct systemd *s, const char *pattern, systemd_reply_handler handler, void *userdata);
+/* Goes into the reply, then reads one row at a time: 1, 0 at the end. Strings live as long as the message. */
+struct systemd_unit {
+        const char *name, *active_state, *sub_state, *path;
+};
+int systemd_list_enter(sd_bus_message *m);
+int systemd_list_next(sd_bus_message *m, struct systemd_unit *ret);
+/* interface is without "org.freedesktop.systemd1.". */
+int systemd_get(struct systemd *s, const char *path, const char *interface, const char *property,
+                systemd_reply_handler handler, void *userdata);
+
+/* For tests and org.primus.Agent1. */
+unsigned systemd_pending(const struct systemd *s);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding the executors again, after a restart of agentd or a daemon-reload: systemd's list, each new unit's Transient and
+ * Environment=, then the exit records. Invariant: only a transient unit whose Environment= carries our identity and
+ * whose name is the one of that identity counts. */
+#include <string.h>
+
+#include "agentd/unit/units-internal.h"
+
+struct discovery {
+        struct units *units;
+        char unit[UNIT_NAME_MAX];
+        enum executor_state state;
+        bool transient, failed;
+        char **environment;
+        unsigned pending;
+};
+
+static void discovery_free(struct discovery *d) {
+        for (char **e = d->environment; e && *e; e++)
+                free(*e);
+        free(d->environment);
+        free(d);
+}
+
+static void finish_listing(struct units *u) {
+        if (u->listing || u->discovering > 0)
+                return;
+        if (u->list_again) {
+                u->list_again = false;
+                if (units_list(u) < 0)
+                        log_oom();
+                return;
+        }
+        (void) exits_scan(u->exits);
+        if (!u->ready) {
+                u->ready = true;
+                if (u->ops.ready)
+                        u->ops.ready(u->userdata);
+        }
+}
+
+static int adopt(struct discovery *d) {
+        struct units *u = d->units;
+        struct unit_identity identity;
+        char name[UNIT_NAME_MAX];
+        struct executor *e;
+        int r;
+
+        if (d->failed || !d->transient)
+                return 0;
+        if (unit_identity_parse(d->environment, &identity) < 0)
+                return 0;
+        executor_unit_name(identity.id.job, identity.id.role, identity.id.index, identity.id.attempt, name);
+        if (strcmp(name, d->unit) != 0)
+                return log_full(LOG_WARNING, 0, &(struct log_fields){ .unit = d->unit },
+                                "Ignoring unit %s: its environment says it is %s", d->unit, name);
+        if (executor_find_unit(u, d->unit))
+                return 0;
+        e = executor_new(u, &identity.id);
+        if (!e)
+                return log_oom();
+        e->kind = identity.kind;
+        e->on_partition = identity.on_partition;
+        e->uid = identity.uid;
+        e->ack = identity.ack;
+        e->pipe_size = identity.pipe_size;
+        e->state = d->state;
+        e->submitted = true;
+        e->stop_requested = private_stop_marked(u->options.root, e->unit);
+        if (e->stop_requested && e->state == EXECUTOR_RUNNING)
+                e->state = EXECUTOR_STOPPING;
+        executor_read_start(e);
+        r = job_enter(u, e, 0);
+        if (r < 0)
+                return log_oom();
+        e->job->sliced = true;
+        return 0;
+}
+
+static void discovered(struct discovery *d) {
+        struct units *u = d->units;
+
+        if (--d->pending > 0)
+                return;
+        (void) adopt(d);
+        discovery_free(d);
+        u->discovering--;
+        finish_listing(u);
+}
+
+static void on_transient(sd_bus_message *reply, void *userdata) {
+        struct discovery *d = userdata;
+        int transient = 0;
+
+        if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "v", "b", &transient) < 0)
+                d->failed = true;
+        d->transient = transient;
+        discovered(d);
+}
+
+static void on_environment(sd_bus_message *reply, void *userdata) {
+        struct discovery *d = userdata;
+
+        if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_enter_container(reply, 'v', "as") < 0 ||
+            sd_bus_message_read_strv(reply, &d->environment) < 0)
+                d->failed = true; /* gone in between */
+        discovered(d);
+}
+
+static int discover(struct units *u, const struct systemd_unit *row, enum executor_state state) {
+        struct discovery *d = calloc(1, sizeof(*d));
+        int r;
+
+        if (!d)
+                return -ENOMEM;
+        *d = (struct discovery){ .units = u, .state = state, .pending = 1 };
+        u->discovering++;
+        snprintf(d->unit, sizeof(d->unit), "%s", row->name);
+        r = systemd_get(u->systemd, row->path, "Unit", "Transient", on_transient, d);
+        if (r >= 0) {
+                d->pending++;
+                r = systemd_get(u->systemd, row->path, "Service", "Environment", on_environment, d);
+        }
+        if (r >= 0)
+                d->pending++;
+        else
+                d->failed = true;
+        discovered(d); /* the reference that this function holds */
+        return r;
+}
+
+static const struct {
+        const char *active_state;
+        enum executor_state state;
+} states[] = {
+        { "active", EXECUTOR_RUNNING },
+        { "reloading", EXECUTOR_RUNNING },
+        { "activating", EXECUTOR_STARTING },
+        { "deactivating", EXECUTOR_STOPPING },
+};
+
+static void on_list(sd_bus_message *reply, void *userdata) {
+        struct units *u = userdata;
+        struct executor *e, *next;
+        struct systemd_unit row;
+        int r = sd_bus_message_is_method_error(reply, NULL) ? -sd_bus_message_get_errno(reply) : systemd_list_enter(reply);
+
+        struct seen {
+                struct executor *executor;
+                UT_hash_handle hh;
+        } *seen = NULL, *s, *s_next;
+
+        while (r >= 0 && (r = systemd_list_next(reply, &row)) > 0) {
+                size_t i = 0;
+
+                while (i < ELEMENTSOF(states) && strcmp(states[i].active_state, row.active_state) != 0)
+                        i++;
+                if (i == ELEMENTSOF(states) || strlen(row.name) >= UNIT_NAME_MAX)
+                        continue;
+                e = executor_find_unit(u, row.name);
+                if (!e) {
+                        if (discover(u, &row, states[i].state) < 0)
+                                log_oom();
+                        continue;
+                }
+                s = malloc(sizeof(*s));
+                if (!s)
+                        break;
+                s->executor = e;
+                HASH_ADD_PTR(seen, executor, s);
+                if (e->state == EXECUTOR_STARTING && e->submitted && states[i].state == EXECUTOR_RUNNING)
+                        executor_event(e, EVENT_STARTED); /* its JobRemoved was lost */
+        }
+        if (r < 0)
+                log_warning_errno(r, "Cannot list the units of this host");
+        else /* what we believe in and systemd does not have */
+                HASH_ITER(hh, u->executors, e, next) {
+                        HASH_FIND_PTR(seen, &e, s);
+                        if (!s && e->submitted && e->state <= EXECUTOR_STOPPING)
+                                executor_verify(e);
+                }
+        HASH_ITER(hh, seen, s, s_next) {
+                HASH_DEL(seen, s);
+                free(s);
+        }
+        u->listing = false;
+        finish_listing(u);
+}
+
+int units_list(struct units *u) {
+        int r;
+
+        if (u->listing) {
+                u->list_again = true;
+                return 0;
+        }
+        u->listing = true;
+        r = systemd_list(u->systemd, "primus-*.service", on_list, u);
+        if (r < 0)
+                u->listing = false;
+        return r;
+}

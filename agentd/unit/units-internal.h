@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What units.c (the executors' life), units-discover.c (finding them again) and units-job.c (slices and work
+ * directories) share. Not for others. */
+#pragma once
+
+#include <uthash.h>
+
+#include "agentd/unit/exits.h"
+#include "agentd/unit/private.h"
+#include "agentd/unit/systemd.h"
+#include "agentd/unit/units.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/unitname.h"
+
+/* How long after its record an ended unit may take to leave before it is reported all the same. */
+#define SETTLE_USEC (200 * USEC_PER_MSEC)
+/* How long a unit that systemd dropped without a record is given before systemd is asked once more. */
+#define VERIFY_USEC (300 * USEC_PER_MSEC)
+/* How long a job's slice outlives its last unit: a restart of an executor would make it again. */
+#define SLICE_LINGER_USEC (2 * USEC_PER_SEC)
+
+struct waiter {
+        start_handler handler;
+        void *userdata;
+        struct waiter *next;
+};
+
+struct job {
+        sd_id128_t uid;
+        uint32_t number;
+        uint64_t memory_max;
+        unsigned n_units;
+        bool sliced;  /* the slice exists or was asked for */
+        bool dropped; /* nothing of it will come back */
+        struct units *units;
+        sd_event_source *linger;
+        UT_hash_handle hh;
+};
+
+struct preparing; /* a start on its way, see units.c */
+
+struct executor {
+        struct units *units;
+        char unit[UNIT_NAME_MAX];
+        struct executor_id id;
+        enum executor_state state;
+        enum order_kind kind;
+        enum on_partition on_partition;
+        uint32_t uid;
+        enum ack_mode ack;
+        uint32_t pipe_size;
+        sd_id128_t invocation;
+        uint64_t started_real;
+        bool submitted;   /* systemd has taken the unit: a stop would find it */
+        bool stop_requested, stop_local;
+        bool watched;     /* we have seen its whole life: no foreign stop job has escaped us */
+        uint64_t stop_grace;
+        char *start_job, *stop_job;
+        char *command, *directory;
+        struct waiter *waiters;
+        struct preparing *preparing;
+        bool has_exit;
+        struct exit_report exit;
+        sd_event_source *timer, *kill_timer;
+        struct job *job; /* counted there */
+        UT_hash_handle hh;
+};
+
+struct units {
+        sd_event *event;
+        sd_bus *bus;
+        struct systemd *systemd;
+        struct exits *exits;
+        struct worker *worker;
+        struct units_options options;
+        struct units_ops ops;
+        void *userdata;
+        struct executor *executors; /* by unit name */
+        struct job *jobs;           /* by uid */
+        unsigned discovering;       /* property calls of the listing under way */
+        bool listing, list_again;
+        bool ready;
+};
+
+/* units.c */
+struct executor *executor_new(struct units *u, const struct executor_id *id);
+struct executor *executor_find_unit(struct units *u, const char *unit);
+/* Feeds the table and does what it says. e may be gone afterwards. */
+void executor_event(struct executor *e, enum executor_event event);
+void executor_verify(struct executor *e);
+void executor_read_start(struct executor *e);
+
+/* units-discover.c */
+int units_list(struct units *u);
+
+/* units-job.c */
+int job_enter(struct units *u, struct executor *e, uint64_t memory_max);
+void job_leave(struct executor *e);
+/* Asks for the slice before the unit that follows in the same queue. */
+int job_make_slice(struct job *j);
+void job_free(struct job *j);
+/* Removes a tree in the thread; takes path. */
+void remove_later(struct units *u, char *path);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs on this host: the slice that their units share and their work directory. Invariant: a slice is stopped after its
+ * last unit (systemd never collects one), a work directory is removed when masterd drops the job. */
+#include <string.h>
+
+#include "agentd/unit/units-internal.h"
+#include "lib/base/file.h"
+
+static void run_remove(void *data) {
+        (void) remove_tree(data);
+}
+
+void remove_later(struct units *u, char *path) {
+        if (path && worker_submit(u->worker, run_remove, free, path) < 0)
+                free(path);
+}
+
+void job_free(struct job *j) {
+        HASH_DEL(j->units->jobs, j);
+        sd_event_source_disable_unref(j->linger);
+        free(j);
+}
+
+static struct job *job_find(struct units *u, sd_id128_t uid) {
+        struct job *j;
+
+        HASH_FIND(hh, u->jobs, &uid, sizeof(uid), j);
+        return j;
+}
+
+static struct job *job_get(struct units *u, sd_id128_t uid, uint32_t number) {
+        struct job *j = job_find(u, uid);
+
+        if (j)
+                return j;
+        j = calloc(1, sizeof(*j));
+        if (!j)
+                return NULL;
+        j->uid = uid;
+        j->number = number;
+        j->units = u;
+        HASH_ADD(hh, u->jobs, uid, sizeof(j->uid), j);
+        return j;
+}
+
+static void stop_slice(struct job *j) {
+        char slice[UNIT_NAME_MAX];
+
+        if (!j->sliced)
+                return;
+        j->sliced = false;
+        (void) systemd_stop(j->units->systemd, job_slice_name(j->number, slice), NULL, NULL);
+}
+
+static int on_linger(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct job *j = userdata;
+
+        if (j->n_units == 0) {
+                stop_slice(j);
+                job_free(j);
+        }
+        return 0;
+}
+
+static void job_idle(struct job *j) {
+        if (j->dropped) {
+                stop_slice(j);
+                remove_later(j->units, work_path(j->units->options.root, j->number, j->uid));
+                job_free(j);
+                return;
+        }
+        if (!j->linger && sd_event_add_time_relative(j->units->event, &j->linger, CLOCK_BOOTTIME, SLICE_LINGER_USEC, 0,
+                                                     on_linger, j) < 0)
+                log_oom();
+        else {
+                (void) sd_event_source_set_time_relative(j->linger, SLICE_LINGER_USEC);
+                (void) sd_event_source_set_enabled(j->linger, SD_EVENT_ONESHOT);
+        }
+}
+
+int job_enter(struct units *u, struct executor *e, uint64_t memory_max) {
+        struct job *j = job_get(u, e->id.job_uid, e->id.job);
+
+        if (!j)
+                return -ENOMEM;
+        if (memory_max > 0)
+                j->memory_max = memory_max;
+        j->n_units++;
+        j->dropped = false;
+        if (j->linger)
+                (void) sd_event_source_set_enabled(j->linger, SD_EVENT_OFF);
+        e->job = j;
+        return 0;
+}
+
+void job_leave(struct executor *e) {
+        struct job *j = TAKE_PTR(e->job);
+
+        if (j && --j->n_units == 0)
+                job_idle(j);
+}
+
+static void on_slice(sd_bus_message *reply, void *userdata) {
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+        /* It may be there from before a restart of agentd. */
+        if (e && !sd_bus_error_has_name(e, "org.freedesktop.systemd1.UnitExists"))
+                log_warning("systemd did not make the slice of a job, whose memory limit is not enforced now: %s", e->message);
+}
+
+int job_make_slice(struct job *j) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        if (j->sliced)
+                return 0;
+        if ((r = systemd_message(j->units->systemd, "StartTransientUnit", &m)) < 0 ||
+            (r = slice_build(m, j->number, j->memory_max)) < 0 ||
+            (r = systemd_call(j->units->systemd, m, false, on_slice, NULL)) < 0)
+                return r;
+        j->sliced = true;
+        return 0;
+}
+
+void units_drop_job(struct units *u, sd_id128_t job_uid, uint32_t number) {
+        struct job *j = job_get(u, job_uid, number);
+
+        if (!j) {
+                log_oom();
+                return;
+        }
+        j->dropped = true;
+        if (j->n_units == 0)
+                job_idle(j);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executors on this host: starting, stopping, how they ended. Everything in here can be found again after a restart
+ * from systemd (units, their Environment=) and /run/primus (exit records, stop marks). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "agentd/unit/builder.h"
+#include "agentd/unit/executor-state.h"
+#include "agentd/worker.h"
+#include "lib/base/cleanup.h"
+#include "lib/wire/messages.h"
+
+struct units;
+
+/* r < 0: the bundle is not there and text says why; else path is its file. */
+typedef void (*bundle_handler)(void *userdata, int r, const char *text, const char *path);
+
+struct units_ops {
+        /* All that is on the host is known. */
+        void (*ready)(void *userdata);
+        /* An executor ended; the report stays until units_committed(). */
+        void (*exited)(const struct exit_report *report, void *userdata);
+        /* A unit is about to be started, has ended. */
+        void (*starting)(const struct start_order *order, void *userdata);
+        void (*ended)(const struct executor_id *id, void *userdata);
+        /* Fetches a bundle and calls handler exactly once, later; < 0: it will not. NULL: bundles are refused. */
+        int (*bundle)(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data, void *userdata);
+};
+
+struct units_options {
+        const char *root; /* "" in life, see private.h */
+        const char *node;
+        const struct inventory *inventory;
+};
+
+/* bus: the system bus, attached. Strings and the inventory stay the caller's. */
+int units_new(sd_bus *bus, struct worker *worker, const struct units_options *options, const struct units_ops *ops,
+              void *userdata, struct units **ret);
+/* After worker_free(). */
+void units_free(struct units *u);
+DEFINE_CLEANUP(struct units *, units_free)
+
+/* How a start went. error NULL: it runs; else a D-Bus error name and message for people. */
+struct start_result {
+        const char *error, *message;
+        sd_id128_t invocation;
+        uint64_t started_real;
+};
+typedef void (*start_handler)(const struct start_result *result, void *userdata);
+
+/* Carries out an order that was admitted (admission.h), calling handler exactly once. Takes the order's contents (zeroed).
+ * An order for an executor that is there already joins its start. */
+void units_start(struct units *u, uint64_t term, struct start_order *order, start_handler handler, void *userdata);
+
+/* -ENOENT: neither a unit nor a record. */
+int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason);
+
+/* Kills, without grace, everything that is to be stopped when the link is lost (onPartition: stop). Returns how many. */
+unsigned units_stop_partitioned(struct units *u);
+
+void units_committed(struct units *u, const struct executor_id *id);
+void units_drop_job(struct units *u, sd_id128_t job_uid, uint32_t job);
+
+/* For the registration: appends a(unit) and a(exit). */
+int units_append(struct units *u, sd_bus_message *m);
+/* What the other parts of agentd may know of an executor that has not ended. */
+struct unit_facts {
+        struct executor_id id;
+        uint32_t uid;
+        enum order_kind kind;
+        enum ack_mode ack;
+        uint32_t pipe_size;
+        enum executor_state state;
+        uint64_t started_real;
+        sd_id128_t invocation;
+};
+/* -ENOENT. */
+int units_find(struct units *u, const char *unit, struct unit_facts *ret);
+typedef int (*units_visitor)(const char *unit, const struct unit_facts *facts, void *userdata);
+int units_visit(struct units *u, units_visitor f, void *userdata);
+size_t units_count(const struct units *u);

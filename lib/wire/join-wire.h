@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes of the join protocol, both sides; numbers big-endian. Not for use outside lib/wire.
+ * request: id[8] secret[16] u16 name length, u16 CSR length, name, CSR
+ * reply:   u8 status, 3 zero bytes, u32 length 1, u32 length 2; granted: certificate, CA; refused: reason,
+ * nothing */
+#pragma once
+
+#include <stdint.h>
+
+#include "lib/wire/messages.h"
+
+#define JOIN_NAME_MAX 64u
+#define JOIN_PEM_MAX (16u << 10)
+#define JOIN_WHY_MAX 512u
+
+struct join_head {
+        uint8_t id[8];
+        uint8_t secret[16];
+        uint16_t name_size;
+        uint16_t csr_size;
+};
+_Static_assert(sizeof(struct join_head) == 28, "the head has no holes");
+
+#define JOIN_REQUEST_MAX (sizeof(struct join_head) + JOIN_NAME_MAX + LINK_CSR_MAX)
+
+enum join_status {
+        JOIN_GRANTED,
+        JOIN_REFUSED
+};
+
+struct join_reply {
+        uint8_t status;
+        uint8_t zero[3];
+        uint32_t size[2];
+};
+_Static_assert(sizeof(struct join_reply) == 12, "the head has no holes");

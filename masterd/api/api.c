@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connection to the system bus, the objects' names, the signals. Invariant: a signal leaves only when
+ * what it tells is on disk. */
+#include "masterd/api/api.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+#include "masterd/api/authorize.h"
+#include "masterd/job/job.h"
+#include "masterd/manager.h"
+
+#define TREE_MAX 1000u /* jobs shown by introspection of the tree */
+
+char *api_job_path(uint32_t number, char buf[static 64]) {
+        snprintf(buf, 64, API_JOB_PREFIX "/%u", number);
+        return buf;
+}
+
+int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work, sd_bus_error *error) {
+        return caller_identify(m->callers, call, work, m, error);
+}
+
+int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
+                        caller_handler work, sd_bus_error *error) {
+        return authorize(m->callers, call, owner, action, work, m, error);
+}
+
+static struct job *job_by_path(struct manager *m, const char *path) {
+        uint32_t number;
+
+        if (strncmp(path, API_JOB_PREFIX "/", strlen(API_JOB_PREFIX) + 1) != 0 ||
+            parse_u32(path + strlen(API_JOB_PREFIX) + 1, 1, UINT32_MAX, &number) < 0)
+                return NULL;
+        return manager_job(m, number);
+}
+
+struct job *api_job_of(struct manager *m, sd_bus_message *call) {
+        return job_by_path(m, sd_bus_message_get_path(call));
+}
+
+int api_find_job(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret,
+                 sd_bus_error *error) {
+        struct job *j = job_by_path(userdata, path);
+
+        if (!j)
+                return 0;
+        *ret = j;
+        return 1;
+}
+
+int api_find_node(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret,
+                  sd_bus_error *error) {
+        struct manager *m = userdata;
+        _cleanup_free_ char *name = NULL;
+        struct node *node;
+        int r = sd_bus_path_decode(path, API_NODE_PREFIX, &name);
+
+        if (r <= 0)
+                return r;
+        node = nodes_get(&m->nodes, name);
+        if (!node)
+                return 0;
+        *ret = m;
+        return 1;
+}
+
+static int enumerate_jobs(sd_bus *bus, const char *prefix, void *userdata, char ***ret, sd_bus_error *error) {
+        struct manager *m = userdata;
+        unsigned count = MIN(HASH_COUNT(m->jobs), TREE_MAX), n = 0;
+        char **list = calloc(count + 1, sizeof(*list)), path[64];
+        struct job *j, *next;
+
+        if (!list)
+                return -ENOMEM;
+        HASH_ITER (hh, m->jobs, j, next) {
+                if (n == count)
+                        break;
+                list[n] = strdup(api_job_path(j->number, path));
+                if (!list[n++])
+                        break; /* a shorter tree */
+        }
+        *ret = list;
+        return 0;
+}
+
+static int enumerate_nodes(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
+                           sd_bus_error *error) {
+        struct manager *m = userdata;
+        char **list = calloc(m->nodes.n + 1, sizeof(*list));
+        struct node *node, *next;
+        size_t n = 0;
+
+        if (!list)
+                return -ENOMEM;
+        HASH_ITER (hh, m->nodes.by_name, node, next)
+                if (sd_bus_path_encode(API_NODE_PREFIX, node->name, list + n) >= 0)
+                        n++;
+        *ret = list;
+        return 0;
+}
+
+static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+
+        log_error("The system bus has gone; exiting to be started again with it");
+        return sd_event_exit(m->event, 1);
+}
+
+int api_connect(struct manager *m) {
+        int r = sd_bus_open_system_with_description(&m->bus, "system");
+
+        if (r >= 0)
+                r = sd_bus_attach_event(m->bus, m->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = sd_bus_match_signal_async(m->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
+                                              "org.freedesktop.DBus.Local", "Disconnected", on_disconnected,
+                                              NULL, m);
+        if (r >= 0)
+                r = callers_new(m->bus, &m->callers);
+        if (r >= 0)
+                r = sd_bus_add_object_vtable(m->bus, NULL, API_PATH, API_MANAGER, api_manager_vtable, m);
+        if (r >= 0)
+                r = sd_bus_add_fallback_vtable(m->bus, NULL, API_JOB_PREFIX, API_JOB, api_job_vtable,
+                                               api_find_job, m);
+        if (r >= 0)
+                r = sd_bus_add_fallback_vtable(m->bus, NULL, API_NODE_PREFIX, API_NODE, api_node_vtable,
+                                               api_find_node, m);
+        if (r >= 0)
+                r = sd_bus_add_node_enumerator(m->bus, NULL, API_JOB_PREFIX, enumerate_jobs, m);
+        if (r >= 0)
+                r = sd_bus_add_node_enumerator(m->bus, NULL, API_NODE_PREFIX, enumerate_nodes, m);
+        return r;
+}
+
+static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        struct manager *m = userdata;
+        uint32_t result;
+
+        if (!failure && sd_bus_message_read_basic(reply, 'u', &result) >= 0 && (result == 1 || result == 4))
+                return 0;
+        log_error("Cannot own org.primus.Master1 on the system bus: %s",
+                  failure && failure->message ? failure->message : "somebody else owns it");
+        return sd_event_exit(m->event, 1);
+}
+
+int api_publish(struct manager *m) {
+        return sd_bus_request_name_async(m->bus, NULL, "org.primus.Master1", 0, on_name, m);
+}
+
+void api_disconnect(struct manager *m) {
+        callers_free(m->callers);
+        m->callers = NULL;
+        /* Not flush: that would wait. What is queued for a bus that does not read is lost with us, and asked
+         * for again. */
+        sd_bus_close(m->bus);
+        m->bus = sd_bus_unref(m->bus);
+}
+
+/* ---- signals
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+struct change {
+        uint32_t job;
+        uint32_t index, attempt;
+        char role[33], state[16], name[65];
+};
+
+static struct change *change_new(const char *name) {
+        struct change *c = calloc(1, sizeof(*c));
+
+        if (c && name)
+                snprintf(c->name, sizeof(c->name), "%s", name);
+        return c;
+}
+
+static void run_job_changed(struct manager *m, void *data) {
+        struct change *c = data;
+        char path[64];
+
+        if (manager_job(m, c->job))
+                (void)sd_bus_emit_properties_changed(m->bus, api_job_path(c->job, path), API_JOB, "State",
+                                                     NULL);
+        free(c);
+}
+
+void api_job_changed(struct manager *m, struct job *j) {
+        struct change *c = change_new(NULL);
+
+        if (!c)
+                return;
+        c->job = j->number;
+        (void)manager_effect(m, run_job_changed, c);
+}
+
+static void run_job_removed(struct manager *m, void *data) {
+        struct change *c = data;
+        char path[64];
+
+        (void)sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobRemoved", "uos", c->job,
+                                 api_job_path(c->job, path), c->state);
+        free(c);
+}
+
+void api_job_removed(struct manager *m, struct job *j) {
+        struct change *c = change_new(NULL);
+
+        if (!c)
+                return;
+        c->job = j->number;
+        snprintf(c->state, sizeof(c->state), "%s", job_state_to_string(j->state));
+        (void)manager_effect(m, run_job_removed, c);
+}
+
+static void run_executor_changed(struct manager *m, void *data) {
+        struct change *c = data;
+        char path[64];
+
+        (void)sd_bus_emit_signal(m->bus, api_job_path(c->job, path), API_JOB, "ExecutorChanged", "suuss",
+                                 c->role, c->index, c->attempt, c->state, c->name);
+        free(c);
+}
+
+void api_executor_changed(struct manager *m, struct executor *e) {
+        struct change *c = change_new(e->node ? e->node->name : "");
+
+        if (!c)
+                return;
+        c->job = e->job->number;
+        c->index = e->index;
+        c->attempt = e->attempt;
+        snprintf(c->role, sizeof(c->role), "%s", executor_role(e)->name);
+        snprintf(c->state, sizeof(c->state), "%s", executor_state_to_string(e->state));
+        (void)manager_effect(m, run_executor_changed, c);
+}
+
+static void run_node_changed(struct manager *m, void *data) {
+        _cleanup_free_ char *path = NULL;
+        struct change *c = data;
+
+        if (nodes_get(&m->nodes, c->name) && sd_bus_path_encode(API_NODE_PREFIX, c->name, &path) >= 0)
+                (void)sd_bus_emit_properties_changed(m->bus, path, API_NODE, "State", NULL);
+        free(c);
+}
+
+void api_node_changed(struct manager *m, struct node *node) {
+        struct change *c = change_new(node->name);
+
+        if (c)
+                (void)manager_effect(m, run_node_changed, c);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may do what: the owner of a thing and root, and beyond them those whom polkit grants the action. */
+#pragma once
+
+#include "masterd/api/caller.h"
+
+#define OWNER_NONE UINT32_MAX /* nobody owns it: root and polkit only */
+
+#define ACTION_MANAGE_JOBS "org.primus.manage-jobs"
+#define ACTION_MANAGE_NODES "org.primus.manage-nodes"
+
+/* Runs the handler (see caller_handler) when m's sender may: at once where that is known, and then returns
+ * what the handler returned; otherwise later, and returns 1. Who may not gets AccessDenied (or
+ * InteractiveAuthorizationRequired) with a sentence that says who may. owner: uid or OWNER_NONE. action must
+ * be a string constant. */
+int authorize(struct callers *c, sd_bus_message *m, uint32_t owner, const char *action,
+              caller_handler handler, void *userdata, sd_bus_error *ret_error);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who calls, on a message bus: the uid behind a sender's unique name, as the bus itself vouches for it. Asked
+ * for once per name and kept until the name goes away. Never blocks. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+#include "lib/base/cleanup.h"
+
+#define CALLERS_MAX 4096u /* names known; behind it the one that has been silent for longest is forgotten */
+#define CALLERS_WAITING_MAX 1024u /* calls that wait for an answer of the bus */
+
+struct callers;
+
+/* Goes on with a call when it is known who made it. The same contract as a handler of an sd-bus vtable:
+ * replies and returns
+ * >= 0, or fails with a negative errno or with *ret_error set, which is then sent as the reply. It may run
+ * long after the call came in: userdata must live as long as the callers (the manager, not a job or a node:
+ * those are looked up again). */
+typedef int (*caller_handler)(sd_bus_message *m, uint32_t uid, void *userdata, sd_bus_error *ret_error);
+
+/* bus must be a message bus and outlive the callers. 0 or negative errno. */
+int callers_new(sd_bus *bus, struct callers **ret);
+
+/* Forgets everybody; calls that wait are not answered. */
+struct callers *callers_free(struct callers *c);
+DEFINE_CLEANUP(struct callers *, callers_free)
+
+/* Runs the handler with the uid of m's sender: at once where it is known, and then returns what the handler
+ * returned; otherwise later, and returns 1. Negative errno with *ret_error set when nobody can be asked. Made
+ * for "return caller_identify(...)" in a method's handler. */
+int caller_identify(struct callers *c, sd_bus_message *m, caller_handler handler, void *userdata,
+                    sd_bus_error *ret_error);
+
+/* The same; destroy (may be NULL) is called with userdata after the handler, or instead of it. */
+int caller_identify_full(struct callers *c, sd_bus_message *m, caller_handler handler, void *userdata,
+                         void (*destroy)(void *userdata), sd_bus_error *ret_error);
+
+/* Sends what a handler returned as the reply, when that is an error. For handlers that run outside a vtable.
+ */
+void caller_answer(sd_bus_message *m, int r, const sd_bus_error *error);
+
+/* The bus that the callers are on, and names known. */
+sd_bus *callers_bus(struct callers *c);
+size_t callers_known(const struct callers *c);

@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* org.primus.Master1.Manager. */
+#include <string.h>
+#include <utlist.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+#include "masterd/api/api.h"
+#include "masterd/api/authorize.h"
+#include "masterd/bundles.h"
+#include "masterd/feeding.h"
+#include "masterd/history.h"
+#include "masterd/identity.h"
+#include "masterd/lifecycle.h"
+#include "masterd/link.h"
+#include "masterd/manager.h"
+#include "masterd/placement.h"
+#include "masterd/record.h"
+#include "masterd/submit.h"
+
+/* ---- Submit
+ * ------------------------------------------------------------------------------------------------------- */
+
+static int read_env(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        size_t n = 0;
+        int r = sd_bus_message_enter_container(m, 'v', "aay");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "ay");
+        while (r >= 0 && sd_bus_message_at_end(m, false) == 0) {
+                const char *text, *equals;
+                char name[256];
+                size_t size;
+                char **bigger;
+                r = sd_bus_message_read_array(m, 'y', (const void **)&text, &size);
+                if (r < 0)
+                        return r;
+                equals = memchr(text ? text : "", '=', size);
+                if (!equals || (size_t)(equals - text) >= sizeof(name) || memchr(text, 0, size))
+                        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                "env: each must be NAME=VALUE without NUL");
+                memcpy(name, text, (size_t)(equals - text));
+                name[equals - text] = 0;
+                if (!env_name_valid(name))
+                        continue; /* shells export functions under odd names; such are left out */
+                if (n >= LINK_ENV_MAX / 2)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "env: more than %u variables", LINK_ENV_MAX / 2);
+                bigger = reallocarray(s->env, n + 2, sizeof(*bigger));
+                if (!bigger)
+                        return -ENOMEM;
+                s->env = bigger;
+                s->env[n] = strndup(text, size);
+                s->env[n + 1] = NULL;
+                if (!s->env[n++])
+                        return -ENOMEM;
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static bool secret_name_valid(const char *s) {
+        size_t n = strlen(s);
+
+        if (n < 1 || n > 255 || s[0] == '.')
+                return false;
+        for (; *s; s++)
+                if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *s))
+                        return false;
+        return true;
+}
+
+static int read_secrets(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        size_t total = 0;
+        int r = sd_bus_message_enter_container(m, 'v', "a(say)");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "(say)");
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', "say")) > 0) {
+                struct job_secret *bigger;
+                const char *name;
+                const void *data;
+                size_t size;
+                r = sd_bus_message_read_basic(m, 's', &name);
+                if (r >= 0)
+                        r = sd_bus_message_read_array(m, 'y', &data, &size);
+                if (r < 0)
+                        return r;
+                total += size;
+                if (!secret_name_valid(name) || s->n_secrets >= SECRETS_MAX || total > SECRET_BYTES_MAX)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "secrets: at most %u with %u bytes together, names of "
+                                                 "letters, digits, '.', '_' and '-'",
+                                                 SECRETS_MAX, SECRET_BYTES_MAX);
+                bigger = reallocarray(s->secrets, s->n_secrets + 1, sizeof(*bigger));
+                if (!bigger)
+                        return -ENOMEM;
+                s->secrets = bigger;
+                bigger[s->n_secrets] = (struct job_secret){ strdup(name), malloc(size + 1), size };
+                if (!bigger[s->n_secrets].name || !bigger[s->n_secrets].data) {
+                        free(bigger[s->n_secrets].name);
+                        free(bigger[s->n_secrets].data);
+                        return -ENOMEM;
+                }
+                if (size > 0)
+                        memcpy(bigger[s->n_secrets].data, data, size);
+                s->n_secrets++;
+                r = sd_bus_message_exit_container(m);
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_cwd(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        const char *bytes;
+        size_t size;
+        int r = sd_bus_message_enter_container(m, 'v', "ay");
+
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 'y', (const void **)&bytes, &size);
+        if (r < 0)
+                return r;
+        if (size < 1 || size > SPEC_PATH_MAX || bytes[0] != '/' || memchr(bytes, 0, size))
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "cwd: an absolute path is expected");
+        s->cwd = strndup(bytes, size);
+        return s->cwd ? sd_bus_message_exit_container(m) : -ENOMEM;
+}
+
+static int read_name(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        const char *name;
+        int r = sd_bus_message_read(m, "v", "s", &name);
+
+        if (r < 0)
+                return r;
+        if (!*name || strlen(name) > SPEC_NAME_MAX)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "name: 1 to %u bytes are expected",
+                                         SPEC_NAME_MAX);
+        s->name = strdup(name);
+        return s->name ? 0 : -ENOMEM;
+}
+
+static int read_bundle(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        const char *sha;
+        int r = sd_bus_message_read(m, "v", "s", &sha);
+
+        if (r < 0)
+                return r;
+        if (strlen(sha) != 64 || strspn(sha, "0123456789abcdef") != 64)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "bundle: a SHA-256 in 64 lower-case hex digits is expected");
+        memcpy(s->bundle, sha, 65);
+        return 0;
+}
+
+static const struct {
+        const char *key;
+        int (*read)(sd_bus_message *m, struct submission *s, sd_bus_error *error);
+} submit_options[] = {
+        { "cwd", read_cwd },       { "env", read_env },   { "secrets", read_secrets },
+        { "bundle", read_bundle }, { "name", read_name },
+};
+
+static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_error *error) {
+        int r = sd_bus_message_read_array(call, 'y', (const void **)&s->config, &s->config_size);
+
+        if (r < 0)
+                return r;
+        if (s->config_size > SPEC_TEXT_MAX)
+                return sd_bus_error_setf(error, "org.primus.Error.BadConfig",
+                                         "1:1: the configuration is larger than %u MiB", SPEC_TEXT_MAX >> 20);
+        r = sd_bus_message_enter_container(call, 'a', "{sv}");
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                const char *key;
+                size_t i;
+                r = sd_bus_message_read_basic(call, 's', &key);
+                if (r < 0)
+                        return r;
+                for (i = 0; i < ELEMENTSOF(submit_options); i++)
+                        if (strcmp(submit_options[i].key, key) == 0)
+                                break;
+                if (i == ELEMENTSOF(submit_options))
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "Submit has no option '%.64s'", key);
+                r = submit_options[i].read(call, s, error);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(call);
+        }
+        return r;
+}
+
+static int emit_new(struct manager *m, struct job *j);
+
+static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct submission s = { .owner = uid };
+        _cleanup_free_ char *warnings = NULL;
+        sd_bus_message *reply = NULL;
+        char path[64], *save = NULL;
+        struct job *j;
+        int r = read_submission(call, &s, error);
+
+        if (r >= 0)
+                r = submit_job(m, &s, &j, &warnings, error);
+        submission_done(&s);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "uo", j->number, api_job_path(j->number, path));
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "s");
+        for (char *line = strtok_r(warnings, "\n", &save); r >= 0 && line; line = strtok_r(NULL, "\n", &save))
+                r = sd_bus_message_append_basic(reply, 's', line);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r; /* the job is there all the same: the caller sees it in the list */
+        }
+        (void)emit_new(m, j);
+        return manager_reply_later(m, reply);
+}
+
+/* ---- lists
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+struct list_filter {
+        bool all, by_uid;
+        uint32_t uid, limit;
+        int state;
+};
+
+static int read_filter(sd_bus_message *call, struct list_filter *f, sd_bus_error *error) {
+        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+
+        f->limit = 1000;
+        f->state = -1;
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                const char *key, *text;
+                int b;
+                r = sd_bus_message_read_basic(call, 's', &key);
+                if (r < 0)
+                        return r;
+                if (strcmp(key, "all") == 0) {
+                        r = sd_bus_message_read(call, "v", "b", &b);
+                        f->all = r >= 0 && b;
+                } else if (strcmp(key, "uid") == 0) {
+                        r = sd_bus_message_read(call, "v", "u", &f->uid);
+                        f->by_uid = true;
+                } else if (strcmp(key, "limit") == 0) {
+                        r = sd_bus_message_read(call, "v", "u", &f->limit);
+                        f->limit = MIN(MAX(f->limit, 1u), 10000u);
+                } else if (strcmp(key, "state") == 0) {
+                        r = sd_bus_message_read(call, "v", "s", &text);
+                        if (r >= 0 && (f->state = job_state_from_string(text)) < 0)
+                                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                         "There is no job state '%.32s'", text);
+                } else
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "ListJobs has no filter '%.64s'", key);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(call);
+        }
+        return r;
+}
+
+static int append_job(sd_bus_message *reply, const struct job_record *r, const struct job *j, bool visible) {
+        uint32_t running = j ? job_running(j) : 0, wanted = j ? j->n_executors : 0;
+        int k = sd_bus_message_open_container(reply, 'r', "ussutttuusa{sv}");
+
+        if (k >= 0)
+                k = sd_bus_message_append(reply, "ussutttuus", r->number, r->name,
+                                          job_state_to_string((enum job_state)r->state), r->owner,
+                                          r->submitted_real, r->started_real, r->ended_real, running, wanted,
+                                          visible && r->reason ? r->reason : "");
+        if (k >= 0)
+                k = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (k >= 0 && j && j->data && j->data->table.n > 0)
+                k = sd_bus_message_append(reply, "{sv}", "progress", "d",
+                                          (double)j->data->table.n_place[TASK_FINISHED] /
+                                                  (double)j->data->table.n);
+        if (k >= 0)
+                k = sd_bus_message_close_container(reply);
+        return k < 0 ? k : sd_bus_message_close_container(reply);
+}
+
+struct list_request {
+        struct manager *manager;
+        sd_bus_message *call;
+        uint32_t uid;
+};
+
+static void on_listed(void *userdata, int error, const struct job_record *jobs, size_t n) {
+        struct list_request *q = userdata;
+        sd_bus_message *reply = NULL;
+        int r = error;
+
+        if (r >= 0)
+                r = sd_bus_message_new_method_return(q->call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "(ussutttuusa{sv})");
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = append_job(reply, jobs + i, manager_job(q->manager, jobs[i].number),
+                               q->uid == 0 || q->uid == jobs[i].owner);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        if (r >= 0)
+                (void)sd_bus_send(NULL, reply, NULL);
+        else
+                (void)sd_bus_reply_method_errno(q->call, r, NULL);
+        sd_bus_message_unref(reply);
+        sd_bus_message_unref(q->call);
+        free(q);
+}
+
+static int list_jobs(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct store_job_filter filter;
+        struct list_filter f = {};
+        struct list_request *q;
+        int r = read_filter(call, &f, error);
+
+        if (r < 0)
+                return r;
+        filter = (struct store_job_filter){
+                .all = f.all, .by_owner = f.by_uid, .owner = f.uid, .state = f.state, .limit = f.limit
+        };
+        q = malloc(sizeof(*q));
+        if (!q)
+                return -ENOMEM;
+        *q = (struct list_request){ m, sd_bus_message_ref(call), uid };
+        r = store_query_jobs(m->store, &filter, on_listed, q);
+        if (r < 0) {
+                sd_bus_message_unref(call);
+                free(q);
+        }
+        return r;
+}
+
+struct get_request {
+        struct manager *manager;
+        sd_bus_message *call;
+        uint32_t number;
+};
+
+static void on_got(struct job *j, int error, void *userdata) {
+        struct get_request *q = userdata;
+        char path[64];
+
+        if (j)
+                (void)sd_bus_reply_method_return(q->call, "o", api_job_path(j->number, path));
+        else if (error < 0)
+                (void)sd_bus_reply_method_errno(q->call, error, NULL);
+        else
+                (void)sd_bus_reply_method_errorf(q->call, ERROR_NO_SUCH_JOB,
+                                                 "There is no job %u (primusctl list -a shows all)",
+                                                 q->number);
+        sd_bus_message_unref(q->call);
+        free(q);
+}
+
+static int get_by_number(struct manager *m, sd_bus_message *call, uint32_t number) {
+        struct get_request *q = malloc(sizeof(*q));
+        int r;
+
+        if (!q)
+                return -ENOMEM;
+        *q = (struct get_request){ m, sd_bus_message_ref(call), number };
+        r = history_get(m, number, on_got, q);
+        if (r < 0) {
+                sd_bus_message_unref(call);
+                free(q);
+        }
+        return r;
+}
+
+static void on_latest(void *userdata, int error, const struct job_record *jobs, size_t n) {
+        struct get_request *q = userdata;
+
+        if (error >= 0 && n > 0)
+                error = get_by_number(q->manager, q->call, jobs[0].number);
+        else if (error >= 0)
+                (void)sd_bus_reply_method_errorf(q->call, ERROR_NO_SUCH_JOB, "You have submitted no job yet");
+        if (error < 0)
+                (void)sd_bus_reply_method_errno(q->call, error, NULL);
+        sd_bus_message_unref(q->call);
+        free(q);
+}
+
+static int get_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct get_request *q;
+        uint32_t number;
+        int r = sd_bus_message_read_basic(call, 'u', &number);
+
+        if (r < 0)
+                return r;
+        if (number != 0)
+                return get_by_number(m, call, number);
+        q = malloc(sizeof(*q));
+        if (!q)
+                return -ENOMEM;
+        *q = (struct get_request){ m, sd_bus_message_ref(call), 0 };
+        r = store_query_jobs(m->store,
+                             &(struct store_job_filter){
+                                     .all = true, .by_owner = true, .owner = uid, .state = -1, .limit = 1 },
+                             on_latest, q);
+        if (r < 0) {
+                sd_bus_message_unref(call);
+                free(q);
+        }
+        return r;
+}
+
+static int append_node(struct manager *m, sd_bus_message *reply, const struct node *node) {
+        const struct inventory *v = &node->inventory;
+        char address[ADDR_TEXT_MAX], boot[SD_ID128_STRING_MAX];
+        uint64_t cpu, memory;
+        uint32_t gpus;
+        int r;
+
+        placement_free_of(m, node, &cpu, &memory, &gpus);
+        r = sd_bus_message_open_container(reply, 'r', "sssddttuuuta{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "sssddttuuut", node->name, node_state_to_string(node->state),
+                                          node->address.family ? addr_format(&node->address, address) : "",
+                                          (double)v->cpus, (double)cpu / 1000, v->memory, memory,
+                                          (uint32_t)v->n_gpus, gpus, node->n_executors, node->last_seen_real);
+        if (r >= 0)
+                r = sd_bus_message_append(
+                        reply, "a{sv}", 5, "kernel", "s", v->kernel ? v->kernel : "", "os", "s",
+                        v->os ? v->os : "", "version", "s", node->version ? node->version : "", "limits", "b",
+                        (int)v->controllers, "boot", "s", sd_id128_to_string(node->boot_id, boot));
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int by_name(struct node *a, struct node *b) {
+        return strverscmp(a->name, b->name);
+}
+
+static int on_list_nodes(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        sd_bus_message *reply = NULL;
+        struct node *node, *next;
+        int r;
+
+        HASH_SORT(m->nodes.by_name, by_name);
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "(sssddttuuuta{sv})");
+        HASH_ITER (hh, m->nodes.by_name, node, next)
+                if (r >= 0)
+                        r = append_node(m, reply, node);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        if (r >= 0)
+                r = sd_bus_send(NULL, reply, NULL);
+        sd_bus_message_unref(reply);
+        return r;
+}
+
+/* ---- cluster
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+static int read_token_options(sd_bus_message *call, uint32_t *uses, uint64_t *expires, const char **from,
+                              sd_bus_error *error) {
+        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                const char *key;
+                r = sd_bus_message_read_basic(call, 's', &key);
+                if (r < 0)
+                        return r;
+                if (strcmp(key, "uses") == 0)
+                        r = sd_bus_message_read(call, "v", "u", uses);
+                else if (strcmp(key, "expires") == 0)
+                        r = sd_bus_message_read(call, "v", "t", expires);
+                else if (strcmp(key, "from") == 0)
+                        r = sd_bus_message_read(call, "v", "s", from);
+                else
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "CreateToken has no option '%.64s'", key);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(call);
+        }
+        return r;
+}
+
+static int create_token(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        uint32_t uses = 1;
+        uint64_t expires = 3600 * USEC_PER_SEC;
+        const char *from = "";
+        char text[TOKEN_TEXT_MAX];
+        struct addr_cidr cidr;
+        sd_bus_message *reply = NULL;
+        int r = read_token_options(call, &uses, &expires, &from, error);
+
+        if (r < 0)
+                return r;
+        if (uses < 1 || uses > TOKEN_USES_MAX || expires < USEC_PER_SEC ||
+            expires > 365 * 86400 * USEC_PER_SEC)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                         "uses: 1 to %u; expires: one second to one year", TOKEN_USES_MAX);
+        if (*from && addr_parse_cidr(from, &cidr) < 0)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                         "from: '%.64s' is no address or block like 192.0.2.0/24", from);
+        r = identity_token_new(m, uses, expires, from, uid, text);
+        if (r == -ENOBUFS)
+                return sd_bus_error_setf(error, ERROR_REFUSED, "There are %u valid tokens already",
+                                         TOKENS_MAX);
+        if (r >= 0)
+                r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "s", text);
+        explicit_bzero(text, sizeof(text));
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r;
+        }
+        /* The token is for its creator's eyes: bus monitors need privileges of their own, but say it all the
+         * same. */
+        (void)sd_bus_message_sensitive(reply);
+        return manager_reply_later(m, reply);
+}
+
+static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        sd_bus_message *reply = NULL;
+        struct executor *e, *next;
+        struct node *node;
+        const char *name;
+        int r = sd_bus_message_read_basic(call, 's', &name);
+
+        if (r < 0)
+                return r;
+        node = nodes_get(&m->nodes, name);
+        if (!node)
+                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE, "There is no node '%.64s'", name);
+        r = identity_revoke(m, node);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r < 0)
+                return r;
+        log_notice("Node %s is removed by uid %u", node->name, uid);
+        link_drop(node, "the node was removed from the cluster");
+        nodes_unwatch(&m->nodes, node);
+        node->state = NODE_LOST;
+        DL_FOREACH_SAFE2(node->executors, e, next, node_next)
+        lifecycle_node_lost(m, e, true);
+        placement_node_removed(m, node);
+        store_delete_node(m->store, node->name);
+        /* Executors that have ended still name it; forget that first. */
+        struct job *j, *j_next;
+        HASH_ITER (hh, m->jobs, j, j_next)
+                for (uint32_t i = 0; i < j->n_executors; i++)
+                        if (j->executors[i].node == node)
+                                j->executors[i].node = NULL;
+        nodes_remove(&m->nodes, node);
+        manager_schedule(m);
+        return manager_reply_later(m, reply);
+}
+
+static int put_bundle(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        return bundles_put(userdata, uid, call);
+}
+
+static int on_submit(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, submit, error);
+}
+
+static int on_list_jobs(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, list_jobs, error);
+}
+
+static int on_get_job(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, get_job, error);
+}
+
+static int on_put_bundle(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, put_bundle, error);
+}
+
+static int on_create_token(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_permission(userdata, call, OWNER_NONE, ACTION_MANAGE_NODES, create_token, error);
+}
+
+static int on_remove_node(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_permission(userdata, call, OWNER_NONE, ACTION_MANAGE_NODES, remove_node, error);
+}
+
+static int get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", PRIMUS_VERSION);
+}
+
+static int get_cluster(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        char text[SD_ID128_STRING_MAX];
+
+        return sd_bus_message_append(reply, "s", sd_id128_to_string(m->cluster, text));
+}
+
+static int get_nodes(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+
+        return sd_bus_message_append(reply, "u", m->nodes.n);
+}
+
+static int emit_new(struct manager *m, struct job *j) {
+        char path[64];
+
+        return sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobNew", "uo", j->number,
+                                  api_job_path(j->number, path));
+}
+
+const sd_bus_vtable api_manager_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_METHOD_WITH_ARGS("Submit", SD_BUS_ARGS("ay", config, "a{sv}", options),
+                                SD_BUS_RESULT("u", number, "o", job, "as", warnings), on_submit,
+                                SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
+        SD_BUS_METHOD_WITH_ARGS("ListJobs", SD_BUS_ARGS("a{sv}", filter),
+                                SD_BUS_RESULT("a(ussutttuusa{sv})", jobs), on_list_jobs,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetJob", SD_BUS_ARGS("u", number), SD_BUS_RESULT("o", job), on_get_job,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListNodes", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(sssddttuuuta{sv})", nodes),
+                                on_list_nodes, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("PutBundle", SD_BUS_ARGS("s", sha256, "t", size, "t", offset, "ay", chunk),
+                                SD_BUS_RESULT("t", next), on_put_bundle, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("CreateToken", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("s", token),
+                                on_create_token, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
+        SD_BUS_METHOD_WITH_ARGS("RemoveNode", SD_BUS_ARGS("s", name), SD_BUS_NO_RESULT, on_remove_node,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_SIGNAL_WITH_ARGS("JobNew", SD_BUS_ARGS("u", number, "o", job), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("JobRemoved", SD_BUS_ARGS("u", number, "o", job, "s", state), 0),
+        SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("ClusterId", "s", get_cluster, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Term", "t", NULL, offsetof(struct manager, term), SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("NumJobs", "u", NULL, offsetof(struct manager, n_active), 0),
+        SD_BUS_PROPERTY("NumNodes", "u", get_nodes, 0, 0),
+        SD_BUS_VTABLE_END,
+};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* org.primus.Master1.Node. */
+#include "lib/base/log.h"
+#include "masterd/api/api.h"
+#include "masterd/api/authorize.h"
+#include "masterd/liveness.h"
+#include "masterd/manager.h"
+
+/* The userdata of a node's object is the manager: the node is looked up by path, since a call may wait for
+ * polkit meanwhile. */
+static struct node *node_at(struct manager *m, const char *path) {
+        _cleanup_free_ char *name = NULL;
+
+        return sd_bus_path_decode(path, API_NODE_PREFIX, &name) > 0 ? nodes_get(&m->nodes, name) : NULL;
+}
+
+static int declare_dead(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct node *node = node_at(m, sd_bus_message_get_path(call));
+        sd_bus_message *reply = NULL;
+        int r;
+
+        if (!node)
+                return sd_bus_error_set(error, ERROR_NO_SUCH_NODE, "The node is not there any more");
+        if (node->state != NODE_SUSPECT && node->state != NODE_LOST)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Node %s is %s: only one that is SUSPECT or LOST can be declared dead", node->name,
+                        node_state_to_string(node->state));
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r < 0)
+                return r;
+        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
+                 "Node %s is declared dead by uid %u", node->name, uid);
+        liveness_lost(m, node, true);
+        manager_schedule(m);
+        return manager_reply_later(m, reply);
+}
+
+static int on_declare_dead(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_permission(userdata, call, OWNER_NONE, ACTION_MANAGE_NODES, declare_dead, error);
+}
+
+static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct node *node = node_at(userdata, path);
+
+        return node ? sd_bus_message_append(reply, "s", node_state_to_string(node->state)) : -ENOENT;
+}
+
+static int get_address(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct node *node = node_at(userdata, path);
+        char text[ADDR_TEXT_MAX];
+
+        if (!node)
+                return -ENOENT;
+        return sd_bus_message_append(reply, "s",
+                                     node->address.family ? addr_format(&node->address, text) : "");
+}
+
+static int get_name(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct node *node = node_at(userdata, path);
+
+        return node ? sd_bus_message_append(reply, "s", node->name) : -ENOENT;
+}
+
+static int get_epoch(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct node *node = node_at(userdata, path);
+
+        return node ? sd_bus_message_append(reply, "t", node->epoch) : -ENOENT;
+}
+
+static int get_boot(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct node *node = node_at(userdata, path);
+        char text[SD_ID128_STRING_MAX];
+
+        return node ? sd_bus_message_append(reply, "s", sd_id128_to_string(node->boot_id, text)) : -ENOENT;
+}
+
+const sd_bus_vtable api_node_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Name", "s", get_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("State", "s", get_state, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Address", "s", get_address, 0, 0),
+        SD_BUS_PROPERTY("Epoch", "t", get_epoch, 0, 0),
+        SD_BUS_PROPERTY("BootId", "s", get_boot, 0, 0),
+        SD_BUS_METHOD("DeclareDead", "", "", on_declare_dead, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_VTABLE_END,
+};

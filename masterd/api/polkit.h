@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks polkit, over D-Bus, whether the sender of a call may do something. Answers are not kept: an
+ * administrator's change counts from the next call on. Never blocks. */
+#pragma once
+
+#include <systemd/sd-bus.h>
+
+#define POLKIT_PENDING_MAX 256u /* questions under way in all */
+#define POLKIT_PENDING_PER_SENDER_MAX 8u
+
+enum polkit_answer {
+        POLKIT_NO,
+        POLKIT_YES,
+        POLKIT_CHALLENGE, /* it would, after a password, which the caller did not allow to be asked for */
+        POLKIT_ABSENT,    /* polkit is not there or did not answer */
+};
+
+/* Gets the answer. Returns as a handler of a vtable does; an error is sent as the reply to m. */
+typedef int (*polkit_handler)(sd_bus_message *m, enum polkit_answer answer, void *userdata,
+                              sd_bus_error *ret_error);
+
+struct polkit;
+int polkit_new(sd_bus *bus, struct polkit **ret);
+struct polkit *polkit_free(struct polkit *p);
+
+/* Asks about m's sender and an action. A password may be asked for only if the caller's message allows it.
+ * Returns 1 when the handler will be called, or a negative errno with *ret_error set: then destroy (may be
+ * NULL) has been called. Otherwise destroy is called with userdata after the handler, or instead of it when p
+ * is freed before. */
+int polkit_check(struct polkit *p, sd_bus_message *m, const char *action, polkit_handler handler,
+                 void *userdata, void (*destroy)(void *userdata), sd_bus_error *ret_error);

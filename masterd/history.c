@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs that have ended. Invariant: an active job is never evicted; memory for ended ones is bounded by count
+ * and executors. */
+#include "masterd/history.h"
+
+#include <utlist.h>
+
+#include "lib/base/log.h"
+#include "masterd/api/api.h"
+#include "masterd/manager.h"
+#include "masterd/recover.h"
+
+static void evict(struct manager *m) {
+        while (m->ended &&
+               (m->n_ended > HISTORY_JOBS || (m->n_ended_executors > HISTORY_EXECUTORS && m->n_ended > 1))) {
+                struct job *j = m->ended;
+                DL_DELETE2(m->ended, j, ended_prev, ended_next);
+                m->n_ended--;
+                m->n_ended_executors -= j->n_executors;
+                HASH_DEL(m->jobs, j);
+                recover_job_free(j);
+        }
+}
+
+static void keep(struct manager *m, struct job *j) {
+        DL_APPEND2(m->ended, j, ended_prev, ended_next);
+        m->n_ended++;
+        m->n_ended_executors += j->n_executors;
+}
+
+/* Not at once: whoever handles the end still looks at the job. */
+static void run_evict(struct manager *m, void *data) {
+        free(data);
+        evict(m);
+}
+
+void history_job_ended(struct manager *m, struct job *j) {
+        m->n_active--;
+        keep(m, j);
+        api_job_removed(m, j);
+        (void)manager_effect(m, run_evict, NULL);
+}
+
+struct request {
+        struct manager *manager;
+        struct job *job;
+        uint32_t number;
+        history_handler handler;
+        void *userdata;
+};
+
+static void on_executors(void *userdata, int error, const struct executor_record *list, size_t n) {
+        struct request *q = userdata;
+        struct manager *m = q->manager;
+        struct job *j = q->job, *known = manager_job(m, q->number);
+
+        if (known) { /* two asked at the same time */
+                recover_job_free(j);
+                j = known;
+        } else {
+                for (size_t i = 0; error >= 0 && i < n; i++)
+                        error = recover_executor(m, j, list + i);
+                if (error < 0) {
+                        recover_job_free(j);
+                        j = NULL;
+                } else {
+                        for (uint32_t i = 0; i < j->n_executors; i++)
+                                if (executor_state_ended(j->executors[i].state))
+                                        executor_set_gone(j->executors + i);
+                        HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
+                        keep(m, j);
+                }
+        }
+        q->handler(j, error, q->userdata);
+        if (!known)
+                evict(m);
+        free(q);
+}
+
+static void on_job(void *userdata, int error, const struct job_record *jobs, size_t n) {
+        struct request *q = userdata;
+        struct job *j = manager_job(q->manager, q->number);
+
+        if (j || error < 0 || n == 0) {
+                q->handler(j, error, q->userdata);
+                free(q);
+                return;
+        }
+        error = recover_job(q->manager, jobs, &q->job);
+        if (error >= 0)
+                error = store_query_executors(q->manager->store, q->number, true, 0, on_executors, q);
+        if (error < 0) {
+                recover_job_free(q->job);
+                q->handler(NULL, error, q->userdata);
+                free(q);
+        }
+}
+
+int history_get(struct manager *m, uint32_t number, history_handler handler, void *userdata) {
+        struct job *j = manager_job(m, number);
+        struct request *q;
+        int r;
+
+        if (j) {
+                handler(j, 0, userdata);
+                return 0;
+        }
+        q = calloc(1, sizeof(*q));
+        if (!q)
+                return -ENOMEM;
+        *q = (struct request){ m, NULL, number, handler, userdata };
+        r = store_query_job(m->store, number, on_job, q);
+        if (r < 0)
+                free(q);
+        return r;
+}

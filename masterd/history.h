@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs that have ended: the latest stay in memory, older ones come back from the store when somebody asks. */
+#pragma once
+
+#include "masterd/job/job.h"
+
+struct manager;
+
+/* What is kept in memory: so many jobs with so many executors together. */
+#define HISTORY_JOBS 200u
+#define HISTORY_EXECUTORS 2000u
+
+void history_job_ended(struct manager *m, struct job *j);
+
+/* Calls back with the job (NULL: there is none of that number, or error < 0), at once when it is in memory.
+ */
+typedef void (*history_handler)(struct job *j, int error, void *userdata);
+int history_get(struct manager *m, uint32_t number, history_handler handler, void *userdata);

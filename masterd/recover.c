@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* After a restart. Invariants: what the agent reports wins over what we remember about its units; what we
+ * remember wins over the agent about what should be: a unit of an attempt that is over for us is stopped. */
+#include "masterd/recover.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "masterd/api/api.h"
+#include "masterd/feeding.h"
+#include "masterd/lifecycle.h"
+#include "masterd/link.h"
+#include "masterd/manager.h"
+#include "masterd/orders.h"
+#include "masterd/placement.h"
+#include "masterd/record.h"
+
+/* ---- from the store
+ * ------------------------------------------------------------------------------------------------- */
+
+static int load_gpus(struct node *node, const struct store_bytes *names) {
+        const char *p = names->data, *end = p + names->size;
+
+        for (; p && p < end; p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1) {
+                const char *stop = memchr(p, '\n', (size_t)(end - p));
+                struct gpu_info *bigger;
+                if (!stop)
+                        return -EUCLEAN;
+                bigger = reallocarray(node->inventory.gpus, node->inventory.n_gpus + 1, sizeof(*bigger));
+                if (!bigger)
+                        return -ENOMEM;
+                node->inventory.gpus = bigger;
+                bigger[node->inventory.n_gpus++] = (struct gpu_info){ .uuid = strndup(p, (size_t)(stop - p)),
+                                                                      .model = strdup(""),
+                                                                      .nodes = strdup("") };
+        }
+        return 0;
+}
+
+static int load_node(void *userdata, const struct node_record *r) {
+        struct manager *m = userdata;
+        struct node *node;
+        int k = nodes_add(&m->nodes, r->name, &node);
+
+        if (k < 0)
+                return k;
+        snprintf(node->serial, sizeof(node->serial), "%s", r->serial);
+        node->epoch = r->epoch;
+        if (sd_id128_from_string(r->boot_id, &node->boot_id) < 0)
+                node->boot_id = SD_ID128_NULL;
+        /* One that was well has the LOST time to come back; see liveness_start(). */
+        node->state = r->state == NODE_JOINING || r->state == NODE_LOST || r->state >= _NODE_STATE_MAX
+                              ? (enum node_state)(r->state % _NODE_STATE_MAX)
+                              : NODE_SUSPECT;
+        if (*r->address)
+                (void)addr_parse(r->address, 0, &node->address);
+        node->inventory.cpus = r->cpus;
+        node->inventory.memory = r->memory;
+        node->last_seen_real = r->seen_real;
+        k = load_gpus(node, &r->inventory);
+        if (k >= 0)
+                k = placement_node_changed(m, node);
+        return k;
+}
+
+static int load_env(struct job *j, const struct store_bytes *env) {
+        const char *p = env->data;
+        size_t n = 0, k = 0;
+
+        if (env->size == 0)
+                return 0;
+        for (size_t i = 0; i < env->size; i++)
+                n += p[i] == 0;
+        j->env = calloc(n + 1, sizeof(*j->env));
+        if (!j->env)
+                return -ENOMEM;
+        for (size_t i = 0; i < env->size && k < n; i += strlen(p + i) + 1)
+                if (!(j->env[k++] = strdup(p + i)))
+                        return -ENOMEM;
+        return 0;
+}
+
+void recover_job_free(struct job *j) {
+        if (!j)
+                return;
+        feeding_free(j);
+        job_free(j);
+}
+
+static void recover_job_free_p(struct job **j) {
+        recover_job_free(*j);
+}
+
+int recover_job(struct manager *m, const struct job_record *r, struct job **ret) {
+        _cleanup_(recover_job_free_p) struct job *j = NULL;
+        _cleanup_(diagnostics_done) struct diagnostics d = {};
+        struct job_state_data data = {};
+        struct job_spec *spec;
+        int k;
+
+        if (!r->body)
+                return -EUCLEAN;
+        k = spec_parse(r->body->config.data, r->body->config.size, &spec, &d);
+        if (k < 0)
+                return log_full(LOG_ERR, k, &(struct log_fields){ .job = r->number },
+                                "The stored configuration of job %u cannot be read", r->number);
+        k = job_new(r->number, r->uid, r->owner, spec, &j);
+        if (k < 0)
+                return k;
+        j->manager = m;
+        k = text_set(&j->name, "%s", r->name);
+        if (k < 0)
+                return k;
+        free(j->cwd);
+        j->cwd = strndup(r->body->cwd.data ? r->body->cwd.data : "", r->body->cwd.size);
+        j->config = strndup(r->body->config.data, r->body->config.size);
+        if (!j->cwd || !j->config)
+                return -ENOMEM;
+        k = load_env(j, &r->body->env);
+        if (k < 0)
+                return k;
+        snprintf(j->bundle, sizeof(j->bundle), "%s", r->body->bundle);
+        j->state = r->state < _JOB_STATE_MAX ? (enum job_state)r->state : JOB_FAILED;
+        j->attempt = r->attempt;
+        j->submitted_real = r->submitted_real;
+        j->started_real = r->started_real;
+        j->ended_real = r->ended_real;
+        j->event_seq = r->last_event;
+        if (*r->reason && text_set(&j->reason, "%s", r->reason) < 0)
+                return -ENOMEM;
+        if (*r->first_error && text_set(&j->first_error, "%s", r->first_error) < 0)
+                return -ENOMEM;
+        memcpy(&data, r->state_data.data ? r->state_data.data : "", MIN(r->state_data.size, sizeof(data)));
+        j->verdict = (enum job_event)data.verdict;
+        j->order_step = data.order_step;
+        j->attempt_real = data.attempt_real;
+        k = feeding_new(j);
+        if (k < 0)
+                return k;
+        *ret = TAKE_PTR(j);
+        return 0;
+}
+
+static int load_job(void *userdata, const struct job_record *r) {
+        struct manager *m = userdata;
+        struct job *j;
+        int k = recover_job(m, r, &j);
+
+        if (k < 0)
+                return k;
+        HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
+        m->n_active++;
+        return 0;
+}
+
+int recover_executor(struct manager *m, struct job *j, const struct executor_record *r) {
+        struct executor *e = job_executor(j, r->role, r->index);
+        enum executor_state state =
+                r->state < _EXECUTOR_STATE_MAX ? (enum executor_state)r->state : EXECUTOR_LOST;
+
+        if (!e)
+                return 0;
+        if (e->attempt > 0) {
+                e->restarts++;
+                j->roles[e->role].restarts++;
+                /* The failure of the attempt before is history by now. */
+                if (e->state == EXECUTOR_FAILED && e->ended_real >= j->attempt_real &&
+                    e->history.n_failures < FAILOVER_REMEMBERED)
+                        e->history.failures[e->history.n_failures++] =
+                                usec_sub(now_boot(), usec_sub(now_real(), e->ended_real));
+        }
+        e->attempt = r->attempt;
+        e->node = nodes_get(&m->nodes, r->node);
+        executor_restore_state(e, state);
+        e->invocation = r->invocation;
+        e->started_real = r->started_real;
+        e->started_boot = r->started_real ? usec_sub(now_boot(), usec_sub(now_real(), r->started_real)) : 0;
+        e->ended_real = r->ended_real;
+        e->status = r->status;
+        e->stop_ordered = r->stop_requested;
+        e->memory_peak = r->memory_peak;
+        e->cpu_usec = r->cpu_usec;
+        snprintf(e->result, sizeof(e->result), "%s", r->result);
+        if (text_set(&e->reason, *r->reason ? "%s" : NULL, r->reason) < 0)
+                return -ENOMEM;
+        free(e->ports);
+        e->ports = NULL;
+        e->n_ports = 0;
+        if (r->n_ports > 0) {
+                e->ports = calloc(r->n_ports, sizeof(*e->ports));
+                if (!e->ports)
+                        return -ENOMEM;
+                memcpy(e->ports, r->ports, r->n_ports * sizeof(*e->ports));
+                e->n_ports = r->n_ports;
+        }
+        e->gpus = 0;
+        for (size_t i = 0; e->node && i < e->node->inventory.n_gpus && i < 64; i++)
+                if (strstr(r->gpus, e->node->inventory.gpus[i].uuid))
+                        e->gpus |= UINT64_C(1) << i;
+        return 0;
+}
+
+static int load_executor(void *userdata, const struct executor_record *r) {
+        struct manager *m = userdata;
+        struct job *j = manager_job(m, r->job);
+
+        return j ? recover_executor(m, j, r) : 0;
+}
+
+static int load_secret(void *userdata, const struct secret_record *r) {
+        struct job *j = manager_job(userdata, r->job);
+        struct job_secret *bigger, *s;
+
+        if (!j)
+                return 0;
+        bigger = reallocarray(j->secrets, j->n_secrets + 1, sizeof(*bigger));
+        if (!bigger)
+                return -ENOMEM;
+        j->secrets = bigger;
+        s = bigger + j->n_secrets;
+        *s = (struct job_secret){ strdup(r->name), malloc(r->data.size + 1), r->data.size };
+        if (!s->name || !s->data)
+                return -ENOMEM;
+        memcpy(s->data, r->data.data, r->data.size);
+        j->n_secrets++;
+        return 0;
+}
+
+static int load_source(void *userdata, const struct source_record *r) {
+        struct job *j = manager_job(userdata, r->job);
+
+        if (!j || !j->data || r->source >= j->spec->n_inputs)
+                return 0;
+        j->data->sources[r->source].scanned = r->scanned;
+        if (r->cursor.size > 0 &&
+            !(j->data->sources[r->source].cursor = strndup(r->cursor.data, r->cursor.size)))
+                return -ENOMEM;
+        return 0;
+}
+
+static int load_task(void *userdata, const struct task_record *r) {
+        struct job *j = manager_job(userdata, r->job);
+        _cleanup_free_ char *path = NULL;
+        struct task *t;
+        int k;
+
+        if (!j || !j->data)
+                return 0;
+        path = strndup(r->path.data, r->path.size);
+        if (!path)
+                return -ENOMEM;
+        k = task_add(&j->data->table, r->source, path, r->size, r->mtime_nsec, r->inode, &t);
+        if (k >= 0)
+                task_restore(&j->data->table, t, (enum task_place)r->state, r->acked, r->attempts);
+        return k;
+}
+
+/* What follows from the loaded states. */
+static int resume_job(struct manager *m, struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                struct executor *e = j->executors + i;
+                int r;
+                if (executor_state_holds(e->state)) {
+                        r = e->node ? placement_restore(m, e) : -ENOENT;
+                        if (r < 0) { /* its node was removed meanwhile */
+                                executor_restore_state(e, EXECUTOR_LOST);
+                                lifecycle_redecide(m, e);
+                        }
+                } else if (executor_state_ended(e->state)) {
+                        if (e->ended_real < j->attempt_real)
+                                executor_restore_state(e, EXECUTOR_PENDING);
+                        else
+                                lifecycle_redecide(m, e);
+                }
+        }
+        lifecycle_arm_limit(m, j);
+        if (j->state != JOB_STOPPING)
+                placement_enqueue(m, j);
+        lifecycle_review(m, j);
+        return 0;
+}
+
+int recover_load(struct manager *m) {
+        struct job *j, *next;
+        int r = store_load_nodes(m->store, load_node, m);
+
+        if (r >= 0)
+                r = store_load_jobs(m->store, true, load_job, m);
+        if (r >= 0)
+                r = store_load_executors(m->store, load_executor, m);
+        if (r >= 0)
+                r = store_load_secrets(m->store, load_secret, m);
+        if (r >= 0)
+                r = store_load_sources(m->store, load_source, m);
+        if (r >= 0)
+                r = store_load_tasks(m->store, load_task, m);
+        if (r < 0)
+                return r;
+        HASH_ITER (hh, m->jobs, j, next)
+                (void)resume_job(m, j);
+        manager_touch(m);
+        return 0;
+}
+
+/* ---- against what an agent reports
+ * ------------------------------------------------------------------------------------ */
+
+/* GPUs are held by position; the agent may list them in another order than last time. */
+static void remap_gpus(struct node *node, const struct inventory *old, const struct inventory *new) {
+        struct executor *e;
+
+        DL_FOREACH2(node->executors, e, node_next) {
+                uint64_t mask = 0;
+                for (size_t i = 0; i < old->n_gpus && i < 64; i++)
+                        for (size_t k = 0; (e->gpus & (UINT64_C(1) << i)) && k < new->n_gpus &&k < 64; k++)
+                                if (strcmp(old->gpus[i].uuid, new->gpus[k].uuid) == 0)
+                                        mask |= UINT64_C(1) << k;
+                e->gpus = mask;
+        }
+}
+
+static int take_inventory(struct node *node, const struct inventory *new) {
+        struct inventory copy = *new;
+
+        copy.hostname = strdup(new->hostname);
+        copy.kernel = strdup(new->kernel);
+        copy.os = strdup(new->os);
+        copy.gpus = calloc(new->n_gpus + 1, sizeof(*copy.gpus));
+        copy.n_gpus = 0;
+        if (!copy.hostname || !copy.kernel || !copy.os || !copy.gpus) {
+                inventory_done(&copy);
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < new->n_gpus; i++, copy.n_gpus++)
+                copy.gpus[i] = (struct gpu_info){ strdup(new->gpus[i].uuid), strdup(new->gpus[i].model),
+                                                  new->gpus[i].memory, strdup(new->gpus[i].nodes) };
+        remap_gpus(node, &node->inventory, &copy);
+        inventory_done(&node->inventory);
+        node->inventory = copy;
+        if (copy.address.family != AF_UNSPEC)
+                node->address = copy.address;
+        else if (node->link)
+                peer_address(node->link->peer, &node->address);
+        node->address.port = 0;
+        return 0;
+}
+
+static void unit_reported(struct manager *m, struct node *node, const struct unit_report *u) {
+        struct job *j = manager_job(m, u->id.job);
+        struct executor *e;
+
+        if (j && !sd_id128_equal(j->uid, u->id.job_uid))
+                j = NULL;
+        if (j && strcmp(u->id.role, SCAN_ROLE) == 0) {
+                if (!feeding_scan_known(j, node, &u->id))
+                        (void)orders_stop_stale_later(m, node, &u->id);
+                return;
+        }
+        e = j ? job_executor(j, u->id.role, u->id.index) : NULL;
+        if (!e || e->attempt != u->id.attempt || !executor_state_holds(e->state) || e->node != node) {
+                log_full(LOG_NOTICE, 0, &(struct log_fields){ .job = u->id.job, .node = node->name },
+                         "%s still runs job %u %s/%u attempt %u, which is over: stopping it", node->name,
+                         u->id.job, u->id.role, u->id.index, u->id.attempt);
+                (void)orders_stop_stale_later(m, node, &u->id);
+                return;
+        }
+        e->confirmed = true;
+        if (e->state == EXECUTOR_STOPPING)
+                (void)orders_stop_later(m, e);
+        else if (u->state == UNIT_STARTING)
+                (void)orders_start_later(m, e); /* idempotent; its answer tells when it runs */
+        else
+                lifecycle_found_running(m, e, u->invocation, u->started_real);
+}
+
+int recover_registered(struct manager *m, struct node *node, struct link *link,
+                       const struct registration *g) {
+        bool rebooted = !sd_id128_equal(node->boot_id, g->boot_id);
+        enum node_state was = node->state;
+        struct executor *e, *next;
+        int r = take_inventory(node, &g->inventory);
+
+        if (r < 0)
+                return r;
+        node->boot_id = g->boot_id;
+        link->registered = true;
+        DL_FOREACH2(node->executors, e, node_next) {
+                e->confirmed = false;
+                e->ordered = false;
+        }
+        for (size_t i = 0; i < g->n_exits; i++)
+                lifecycle_exited(m, node, g->exits + i);
+        for (size_t i = 0; i < g->n_units; i++)
+                unit_reported(m, node, g->units + i);
+        DL_FOREACH_SAFE2(node->executors, e, next, node_next) {
+                if (e->confirmed)
+                        continue;
+                if (e->state == EXECUTOR_PLACED || e->state == EXECUTOR_STARTING) {
+                        /* Never begun there: also true after a reboot. */
+                        e->confirmed = true;
+                        (void)orders_start_later(m, e);
+                } else
+                        lifecycle_vanished(m, e);
+        }
+        node->state = NODE_READY;
+        nodes_heard(&m->nodes, node, now_boot(), now_real());
+        record_node(m, node);
+        r = placement_node_changed(m, node);
+        if (r < 0)
+                return r;
+        api_node_changed(m, node);
+        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
+                 "Node %s registered (%s, %u CPUs, %zu units, %zu endings%s)", node->name,
+                 was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
+                 g->n_exits, rebooted ? ", new boot" : "");
+        /* What waited for this node's word may go on. */
+        DL_FOREACH2(node->executors, e, node_next)
+        feeding_run(m, e->job);
+        manager_schedule(m);
+        return 0;
+}

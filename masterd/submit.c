@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a submission to a job. Invariant: what was refused leaves nothing behind. */
+#include "masterd/submit.h"
+
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "masterd/bundles.h"
+#include "masterd/feeding.h"
+#include "masterd/manager.h"
+#include "masterd/placement.h"
+#include "masterd/record.h"
+#include "masterd/recover.h"
+
+#define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
+#define ERROR_REFUSED "org.primus.Error.Refused"
+#define ERROR_BUSY "org.primus.Error.Busy"
+
+void submission_done(struct submission *s) {
+        for (char **p = s->env; p && *p; p++)
+                free(*p);
+        for (size_t i = 0; i < s->n_secrets; i++) {
+                free(s->secrets[i].name);
+                explicit_bzero(s->secrets[i].data, s->secrets[i].size);
+                free(s->secrets[i].data);
+        }
+        free(s->secrets);
+        free(s->env);
+        free(s->name);
+        free(s->cwd);
+        *s = (struct submission){};
+}
+
+static int refuse_load(struct manager *m, const struct submission *s, sd_bus_error *error) {
+        uint32_t own = 0;
+        struct job *j, *next;
+
+        if (store_full(m->store))
+                return sd_bus_error_set(
+                        error, ERROR_BUSY,
+                        "The master's store is slow or its disk is full; try again in a moment");
+        if (m->n_active >= m->conf.jobs_max)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "%u jobs are active, which is the most this cluster takes (JobsMax=)", m->n_active);
+        if (s->owner == 0)
+                return 0;
+        HASH_ITER (hh, m->jobs, j, next)
+                own += j->owner == s->owner && !job_state_ended(j->state);
+        if (own >= m->conf.jobs_per_user_max)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "You have %u active jobs, which is the most a user may have (JobsPerUserMax=)", own);
+        return 0;
+}
+
+/* Root's jobs only where some host takes them; better said now than by every host later. */
+static int refuse_root(struct manager *m, const struct submission *s, sd_bus_error *error) {
+        struct node *node, *next;
+
+        if (s->owner != 0)
+                return 0;
+        HASH_ITER (hh, m->nodes.by_name, node, next)
+                if (node->inventory.allow_root)
+                        return 0;
+        return sd_bus_error_set(error, ERROR_REFUSED,
+                                "Jobs of root are refused by every host; submit as an ordinary user "
+                                "(or set AllowRoot=yes in agentd.conf of the hosts that may run them)");
+}
+
+static int parse(const struct submission *s, struct job_spec **ret, char **ret_warnings,
+                 sd_bus_error *error) {
+        _cleanup_(diagnostics_done) struct diagnostics d = {};
+        _cleanup_free_ char *warnings = NULL;
+        size_t size;
+        FILE *f;
+        int r = spec_parse(s->config, s->config_size, ret, &d);
+
+        if (r < 0) {
+                const struct diagnostic *first = diagnostics_first_error(&d);
+                _cleanup_free_ char *text = first ? diagnostic_format(first) : NULL;
+                return sd_bus_error_set(error, ERROR_BAD_CONFIG,
+                                        text ? text : "1:1: the configuration cannot be read");
+        }
+        f = open_memstream(&warnings, &size);
+        for (size_t i = 0; f && i < d.n; i++) {
+                _cleanup_free_ char *text = diagnostic_format(d.items + i);
+                if (text)
+                        fprintf(f, "%s\n", text);
+        }
+        if (!f || fclose(f) != 0) {
+                *ret = spec_free(*ret);
+                return -ENOMEM;
+        }
+        *ret_warnings = TAKE_PTR(warnings);
+        return 0;
+}
+
+static void put_secrets(struct manager *m, const struct job *j) {
+        for (size_t i = 0; i < j->n_secrets; i++)
+                store_put_secret(m->store, &(struct secret_record){
+                                                   .job = j->number,
+                                                   .name = j->secrets[i].name,
+                                                   .data = { j->secrets[i].data, j->secrets[i].size } });
+}
+
+int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+               sd_bus_error *error) {
+        _cleanup_free_ char *warnings = NULL;
+        struct job_spec *spec = NULL;
+        struct job *j = NULL;
+        sd_id128_t uid;
+        uint32_t number;
+        int r;
+
+        r = refuse_load(m, s, error);
+        if (r >= 0)
+                r = refuse_root(m, s, error);
+        if (r >= 0)
+                r = parse(s, &spec, &warnings, error);
+        if (r < 0)
+                return r;
+        if (spec->n_files > 0 && !s->bundle[0])
+                r = sd_bus_error_set(
+                        error, ERROR_REFUSED,
+                        "The configuration names files[], but none were uploaded; submit with primusctl");
+        else if (s->bundle[0] && !bundles_have(m, s->owner, s->bundle))
+                r = sd_bus_error_set(error, ERROR_REFUSED,
+                                     "The files of this job have not been uploaded completely");
+        else if (spec_role(spec, SCAN_ROLE))
+                r = sd_bus_error_setf(error, ERROR_BAD_CONFIG, "1:1: role: the name %s is reserved",
+                                      SCAN_ROLE);
+        else
+                r = sd_id128_randomize(&uid);
+        if (r < 0) {
+                spec_free(spec);
+                return r;
+        }
+        number = store_next_job(m->store);
+        if (number == 0) {
+                spec_free(spec);
+                return sd_bus_error_set(error, ERROR_REFUSED, "The cluster has used up its job numbers");
+        }
+        r = job_new(number, uid, s->owner, spec, &j);
+        if (r < 0)
+                return r;
+        j->manager = m;
+        r = spec_effective(j->spec, &j->config);
+        if (r >= 0 && s->name)
+                r = text_set(&j->name, "%s", s->name);
+        if (r >= 0 && s->cwd && !*j->cwd)
+                r = text_set(&j->cwd, "%s", s->cwd);
+        if (r >= 0)
+                r = feeding_new(j);
+        if (r < 0) {
+                recover_job_free(j);
+                return r;
+        }
+        j->env = TAKE_PTR(s->env);
+        j->secrets = TAKE_PTR(s->secrets);
+        j->n_secrets = s->n_secrets;
+        s->n_secrets = 0;
+        memcpy(j->bundle, s->bundle, sizeof(j->bundle));
+        j->submitted_real = j->attempt_real = now_real();
+        (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
+        HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
+        m->n_active++;
+
+        record_job(m, j, warnings, true);
+        put_secrets(m, j);
+        record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executors in %zu roles", j->owner,
+                     j->n_executors, j->spec->n_roles);
+        placement_enqueue(m, j);
+        *ret = j;
+        *ret_warnings = TAKE_PTR(warnings);
+        return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a submission to a job. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+#include "masterd/job/job.h"
+
+struct manager;
+
+#define SECRETS_MAX 256u
+#define SECRET_BYTES_MAX (1u << 20)
+
+struct submission {
+        uint32_t owner;
+        const char *config; /* borrowed */
+        size_t config_size;
+        char *name; /* NULL: the configuration's */
+        char *cwd;  /* NULL: the configuration's, else the job's own directory */
+        char **env; /* NULL-ended NAME=VALUE, or NULL */
+        char bundle[65];
+        struct job_secret *secrets;
+        size_t n_secrets;
+};
+
+void submission_done(struct submission *s);
+
+/* Makes the job and puts it into the open batch and the queue; takes over env and secrets of the submission.
+ * On refusal sets the D-Bus error (BadConfig, Refused, Busy) and returns its negative errno. *ret_warnings:
+ * lines ended by \n, allocated. */
+int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+               sd_bus_error *error);

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A master that does what a test tells it: org.primus.Master1 on whatever bus the address names.
+
+Jobs are plain objects; a test (or a script started by `on_submit`) moves them along with job.state(), job.executor(),
+job.log() and so on. Replies that wait (ReadLog) are answered from there at once.
+"""
+import hashlib
+import json
+import threading
+import time
+
+from jeepney import DBusAddress, HeaderFields, MessageType, new_error, new_method_return, new_signal
+from jeepney.bus_messages import message_bus
+from jeepney.io.blocking import open_dbus_connection
+
+NAME = "org.primus.Master1"
+PATH = "/org/primus/Master1"
+JOB = "org.primus.Master1.Job"
+ENDS = {"SUCCEEDED": 0, "FAILED": 1, "KILLED": 3}
+
+
+class Refuse(Exception):
+    def __init__(self, name, text):
+        super().__init__(text)
+        self.name, self.text = name, text
+
+
+def now():
+    return int(time.time() * 1e6)
+
+
+class Job:
+    def __init__(self, master, number, config, options):
+        self.master, self.number, self.config, self.options = master, number, config, options
+        self.spec = json.loads(config)
+        self.name = options.get("name", ("s", self.spec.get("name", "job")))[1]
+        self.state_now, self.owner = "SUBMITTED", 1000
+        self.times = {"SubmittedAt": now(), "StartedAt": 0, "EndedAt": 0}
+        self.status = {}
+        self.events = []
+        self.executors = {}  # (role, index) -> row
+        self.logs = {}  # (role, index, attempt) -> [bytes, ended]
+        self.killed = None
+        self.reads = 0
+        rank = 0
+        for role in self.spec["role"]:
+            for index in range(int(role["num"])):
+                self.executors[role["roleName"], index] = {"attempt": 0, "state": "PENDING", "node": "", "rank": rank,
+                                                           "started": 0, "ended": 0, "more": {}}
+                rank += 1
+
+    @property
+    def path(self):
+        return f"{PATH}/job/{self.number}"
+
+    def properties(self):
+        return {"Number": ("u", self.number), "Uid": ("s", "0123456789abcdef" * 2), "Name": ("s", self.name),
+                "Owner": ("u", self.owner), "State": ("s", self.state_now), "Attempt": ("u", 1),
+                "ExitStatus": ("u", ENDS.get(self.state_now, 255)), **{k: ("t", v) for k, v in self.times.items()}}
+
+    def state(self, state, reason=None):
+        with self.master.lock:
+            self.state_now = state
+            if state == "RUNNING" and not self.times["StartedAt"]:
+                self.times["StartedAt"] = now()
+            if state in ENDS:
+                self.times["EndedAt"] = now()
+            if reason is not None:
+                self.status["reason"] = ("s", reason)
+            self.event("state", state)
+            self.master.signal(self.path, "org.freedesktop.DBus.Properties", "PropertiesChanged", "sa{sv}as",
+                               (JOB, {"State": ("s", state)}, []))
+
+    def executor(self, role, index, state, attempt=None, node="n1", **more):
+        with self.master.lock:
+            row = self.executors[role, index]
+            row["attempt"] = attempt or row["attempt"] or 1
+            row["state"], row["node"] = state, node
+            row["more"].update(more)
+            if state == "RUNNING":
+                row["started"] = now()
+            if state in (*ENDS, "LOST"):
+                row["ended"] = now()
+                self.logs.setdefault((role, index, row["attempt"]), [b"", False])
+            self.event("executor", f"{role}/{index} {state}", role, index)
+            self.master.signal(self.path, JOB, "ExecutorChanged", "suuss", (role, index, row["attempt"], state, node))
+
+    def log(self, role, index, data=b"", attempt=None, end=False):
+        with self.master.lock:
+            key = (role, index, attempt or self.executors[role, index]["attempt"] or 1)
+            entry = self.logs.setdefault(key, [b"", False])
+            entry[0] += data
+            entry[1] = entry[1] or end
+            self.master.answer_reads()
+
+    def event(self, kind, text, role="", index=0):
+        with self.master.lock:
+            self.events.append((len(self.events) + 1, now(), kind, role, index, text))
+
+    def everybody(self, state, **more):
+        for role, index in list(self.executors):
+            self.executor(role, index, state, **more)
+
+    def finish(self, state="SUCCEEDED", reason=None):
+        for role, index in list(self.executors):
+            if self.executors[role, index]["state"] not in (*ENDS, "LOST"):
+                self.executor(role, index, state)
+            self.log(role, index, end=True)
+        self.state(state, reason)
+
+    def role_counts(self):
+        rows = []
+        for role in self.spec["role"]:
+            states = [row["state"] for (name, _), row in self.executors.items() if name == role["roleName"]]
+            count = lambda *of: sum(s in of for s in states)
+            rows.append((role["roleName"], len(states), count("RUNNING"), count("PENDING", "PLACED", "STARTING"),
+                         count("SUCCEEDED"), count("FAILED"), count("KILLED"), count("LOST")))
+        return rows
+
+
+class FakeMaster:
+    def __init__(self, address):
+        self.lock = threading.RLock()
+        self.jobs, self.calls, self.waiting = {}, [], []
+        self.bundles = {}
+        self.nodes = []
+        self.on_submit = lambda job: None
+        self.refuse = {}  # member -> Refuse
+        self.warnings = []
+        self.connection = open_dbus_connection(address)
+        self.connection.send_and_get_reply(message_bus.RequestName(NAME))
+        self.stopping = False
+        self.thread = threading.Thread(target=self._loop, daemon=True)
+        self.thread.start()
+
+    def stop(self):
+        self.stopping = True
+        self.thread.join()
+        self.connection.close()
+
+    def move(self, address):
+        """Another master process takes over the same jobs, as after a restart."""
+        self.stop()
+        time.sleep(0.2)
+        self.stopping = False
+        self.waiting = []
+        self.connection = open_dbus_connection(address)
+        self.connection.send_and_get_reply(message_bus.RequestName(NAME))
+        self.thread = threading.Thread(target=self._loop, daemon=True)
+        self.thread.start()
+
+    def _loop(self):
+        while not self.stopping:
+            try:
+                message = self.connection.receive(timeout=0.05)
+            except TimeoutError:
+                message = None
+            with self.lock:
+                if message is not None and message.header.message_type == MessageType.method_call:
+                    self._call(message)
+                self.answer_reads()
+
+    def send(self, message):
+        with self.lock:
+            self.connection.send(message)
+
+    def signal(self, path, interface, member, signature, body):
+        self.send(new_signal(DBusAddress(path, interface=interface), member, signature, body))
+
+    def _call(self, message):
+        fields = message.header.fields
+        path, member = fields[HeaderFields.path], fields[HeaderFields.member]
+        self.calls.append(member)
+        try:
+            if member in self.refuse:
+                raise self.refuse[member]
+            target = self
+            if path.startswith(PATH + "/job/"):
+                target = self.jobs.get(int(path.rsplit("/", 1)[1]))
+                if target is None:
+                    raise Refuse("org.freedesktop.DBus.Error.UnknownObject", f"Unknown object '{path}'.")
+            if member == "ReadLog":
+                self._read_log(target, message)
+                return
+            method = getattr(self, f"do_{member}", None)
+            if method is None:
+                raise Refuse("org.freedesktop.DBus.Error.UnknownMethod", f"no {member}")
+            signature, body = method(target, *message.body)
+            reply = new_method_return(message, signature, body)
+        except Refuse as e:
+            reply = new_error(message, e.name, "s", (e.text,))
+        self.send(reply)
+
+    # ---- Manager
+    def do_Submit(self, _, config, options):
+        text = bytes(config).decode()
+        number = len(self.jobs) + 1
+        job = Job(self, number, text, options)
+        self.jobs[number] = job
+        threading.Thread(target=self.on_submit, args=(job,), daemon=True).start()
+        return "uoas", (number, job.path, self.warnings)
+
+    def do_ListJobs(self, _, options):
+        self.last_filter = options
+        rows = []
+        for job in sorted(self.jobs.values(), key=lambda j: -j.number):
+            if job.state_now in ENDS and "all" not in options:
+                continue
+            running = sum(row["state"] == "RUNNING" for row in job.executors.values())
+            rows.append((job.number, job.name, job.state_now, job.owner, *job.times.values(), running, len(job.executors),
+                         job.status.get("reason", ("s", ""))[1], {}))
+        return "a(ussutttuusa{sv})", (rows,)
+
+    def do_GetJob(self, _, number):
+        if number == 0 and self.jobs:
+            return "o", (self.jobs[max(self.jobs)].path,)
+        if number not in self.jobs:
+            raise Refuse("org.primus.Error.NoSuchJob", "no such job")
+        return "o", (self.jobs[number].path,)
+
+    def do_ListNodes(self, _):
+        return "a(sssddttuuuta{sv})", (self.nodes,)
+
+    def do_PutBundle(self, _, sha256, size, offset, chunk):
+        have = self.bundles.setdefault(sha256, b"")
+        if len(have) < size and offset == len(have):
+            have = self.bundles[sha256] = have + bytes(chunk)
+            if len(have) == size and hashlib.sha256(have).hexdigest() != sha256:
+                raise Refuse("org.freedesktop.DBus.Error.InvalidArgs", "the digest is another")
+        return "t", (len(have),)
+
+    def do_CreateToken(self, _, options):
+        self.last_token = options
+        return "s", ("primus1.abcdef",)
+
+    def do_RemoveNode(self, _, name):
+        if name not in [row[0] for row in self.nodes]:
+            raise Refuse("org.primus.Error.NoSuchNode", f"there is no node {name}")
+        return "", ()
+
+    # ---- Job
+    def do_GetAll(self, job, interface):
+        return "a{sv}", (job.properties(),)
+
+    def do_GetStatus(self, job):
+        return "a{sv}", ({"roles": ("a(suuuuuuu)", job.role_counts()), "reason": ("s", ""), **job.status},)
+
+    def do_GetConfig(self, job):
+        return "ay", (job.config.encode(),)
+
+    def do_ListExecutors(self, job, every):
+        rows = [(role, index, row["attempt"], row["state"], row["node"],
+                 f"primus-{job.number}-{role}-{index}.{row['attempt']}.service" if row["attempt"] else "", row["rank"],
+                 row["started"], row["ended"], row["more"]) for (role, index), row in job.executors.items()]
+        return "a(suusssutta{sv})", (rows,)
+
+    def do_ListEvents(self, job, after):
+        return "a(ttssus)", ([e for e in job.events if e[0] > after],)
+
+    def do_Kill(self, job, reason):
+        job.killed = reason
+        threading.Thread(target=job.finish, args=("KILLED", "killed by its owner"), daemon=True).start()
+        return "", ()
+
+    def _read_log(self, job, message):
+        role, index, attempt, cursor, wait, options = message.body
+        job.reads += 1
+        key = (role, index, attempt or job.executors[role, index]["attempt"])
+        if key not in job.logs and not wait:
+            self.send(new_error(message, "org.primus.Error.NotFound", "s", ("no log",)))
+            return
+        self.waiting.append((message, job, key, int(bytes(cursor) or b"-1"), time.monotonic() + wait / 1e6, options))
+
+    def answer_reads(self):
+        with self.lock:
+            waiting, self.waiting = self.waiting, []
+            for message, job, key, cursor, deadline, options in waiting:
+                data, ended = job.logs.get(key, (b"", False))
+                if cursor < 0:
+                    cursor = 0
+                    if "tail" in options and len(data) > options["tail"][1]:
+                        cursor = data.index(b"\n", len(data) - options["tail"][1]) + 1
+                piece = data[cursor:cursor + 65536]
+                piece = piece[:piece.rfind(b"\n") + 1] or piece if not ended else piece
+                end = ended and cursor + len(piece) == len(data)
+                if piece or end or time.monotonic() >= deadline:
+                    self.send(new_method_return(message, "ayayb", (piece, str(cursor + len(piece)).encode(), end)))
+                else:
+                    self.waiting.append((message, job, key, cursor, deadline, options))

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agentd's feed server and primus-executor together: the program itself, with real pipes, files and trainers,
+ * against a server in this process whose manager is a few lines that grant files. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+// clang-format off
+#include <cmocka.h>
+// clang-format on
+
+#include "agentd/feed/server.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "lib/wire/feed.h"
+
+#define UNIT "primus-1-worker-0.1.service"
+#define TASKS 64
+
+struct state {
+        sd_event *event;
+        struct feed_server *server;
+        char directory[64], socket[96];
+        struct feed_unit unit;
+        struct task_grant grants[TASKS];
+        size_t n, granted;
+        struct task_progress seen[TASKS];
+        unsigned done[TASKS]; /* how often DONE was said */
+        char error[256];
+        bool quiet; /* grant nothing, as a manager without a link */
+        bool bye, bye_failed, last_sent;
+        unsigned opens, entries;
+        char *paths[TASKS];
+        unsigned wait_entries; /* how many batches are put off first */
+        pid_t pid;
+        int status;
+        bool exited;
+};
+
+static int find_unit(void *userdata, const char *unit, struct feed_unit *ret) {
+        struct state *s = userdata;
+
+        if (strcmp(unit, UNIT) != 0)
+                return -ENOENT;
+        *ret = s->unit;
+        return 0;
+}
+
+static void grant(struct state *s, uint32_t credits) {
+        size_t n = MIN(s->n - s->granted, (size_t)credits);
+
+        if (s->quiet || (n == 0 && (s->last_sent || s->granted < s->n)))
+                return;
+        s->last_sent = s->granted + n == s->n;
+        if (feed_grant(s->server, &s->unit.id, s->grants + s->granted, n, s->last_sent) >= 0)
+                s->granted += n;
+}
+
+static void on_open(void *userdata, const struct executor_id *id, uint32_t credits) {
+        struct state *s = userdata;
+
+        s->opens++;
+        grant(s, credits);
+}
+
+static void on_progress(void *userdata, const struct executor_id *id, const struct task_progress *p, size_t n,
+                        uint32_t credits) {
+        struct state *s = userdata;
+
+        for (size_t i = 0; i < n; i++) {
+                assert_in_range(p[i].task, 0, TASKS - 1);
+                assert_true(p[i].read >= s->seen[p[i].task].read);
+                s->seen[p[i].task] = p[i];
+                s->seen[p[i].task].error = NULL;
+                s->done[p[i].task] += p[i].state == TASK_DONE;
+                if (p[i].state == TASK_FAILED)
+                        snprintf(s->error, sizeof(s->error), "%s", p[i].error);
+        }
+        grant(s, credits);
+}
+
+static int on_entries(void *userdata, const struct executor_id *id, const struct scan_entry *e, size_t n) {
+        struct state *s = userdata;
+
+        if (s->wait_entries > 0) {
+                s->wait_entries--;
+                return -EAGAIN;
+        }
+        for (size_t i = 0; i < n && s->entries < TASKS; i++)
+                s->paths[s->entries++] = strdup(e[i].path);
+        return 0;
+}
+
+static int on_bye(void *userdata, const struct executor_id *id, bool failed, const char *text) {
+        struct state *s = userdata;
+
+        s->bye = true;
+        s->bye_failed = failed;
+        snprintf(s->error, sizeof(s->error), "%s", text);
+        return 0;
+}
+
+static const struct feed_ops ops = { find_unit, on_open, on_progress, on_entries, on_bye };
+
+static int identify(const struct identity *i, char ret[static IDENTITY_UNIT_MAX]) {
+        strcpy(ret, UNIT);
+        return 0;
+}
+
+static int on_child(sd_event_source *source, const siginfo_t *info, void *userdata) {
+        struct state *s = userdata;
+
+        s->status = info->si_code == CLD_EXITED ? info->si_status : -info->si_status;
+        s->exited = true;
+        return 0;
+}
+
+static void server_start(struct state *s) {
+        assert_int_equal(feed_server_new(s->event, s->socket, NULL, identify, &ops, s, &s->server), 0);
+}
+
+static int setup(void **ret) {
+        struct state *s = calloc(1, sizeof(*s));
+        sigset_t mask;
+
+        sigemptyset(&mask);
+        sigaddset(&mask, SIGCHLD);
+        sigprocmask(SIG_BLOCK, &mask, NULL);
+        strcpy(s->directory, "/tmp/primus-feed-XXXXXX");
+        assert_non_null(mkdtemp(s->directory));
+        snprintf(s->socket, sizeof(s->socket), "%s/sock", s->directory);
+        s->unit = (struct feed_unit){
+                .id = { .job = 1, .role = "worker", .attempt = 1 },
+                .uid = getuid(),
+                .kind = ORDER_FEED,
+                .ack = ACK_LAG,
+                .pipe_size = 1u << 20,
+        };
+        assert_true(sd_event_new(&s->event) >= 0);
+        server_start(s);
+        *ret = s;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct state *s = *state;
+
+        feed_server_free(s->server);
+        sd_event_unref(s->event);
+        for (size_t i = 0; i < s->n; i++)
+                free(s->grants[i].path);
+        for (size_t i = 0; i < s->entries; i++)
+                free(s->paths[i]);
+        remove_tree(s->directory);
+        free(s);
+        return 0;
+}
+
+static void add_file(struct state *s, const char *content, size_t size, uint64_t offset) {
+        struct task_grant *g = &s->grants[s->n];
+        struct stat st;
+
+        assert_true(asprintf(&g->path, "%s/part-%02zu", s->directory, s->n) > 0);
+        assert_int_equal(write_file_atomic(g->path, content, size, 0644, false), 0);
+        assert_int_equal(stat(g->path, &st), 0);
+        g->task = s->n++;
+        g->offset = offset;
+        g->size = (uint64_t)st.st_size;
+        g->inode = st.st_ino;
+        g->mtime_nsec = (uint64_t)st.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+static void spawn(struct state *s, char *const argv[]) {
+        sd_event_source *source;
+
+        s->pid = fork();
+        if (s->pid == 0) {
+                sigset_t none;
+
+                sigemptyset(&none);
+                sigprocmask(SIG_SETMASK, &none, NULL);
+                setenv("PRIMUS_SOCKET", s->socket, 1);
+                setenv("DIR", s->directory, 1);
+                execv(getenv("PRIMUS_EXECUTOR"), argv);
+                _exit(99);
+        }
+        assert_true(sd_event_add_child(s->event, &source, s->pid, WEXITED, on_child, s) >= 0);
+        sd_event_source_set_floating(source, 1);
+        sd_event_source_unref(source);
+}
+
+static void start(struct state *s, const char *script) {
+        char *argv[] = { (char *)"primus-executor",
+                         (char *)"--feed",
+                         (char *)"--",
+                         (char *)"sh",
+                         (char *)"-c",
+                         (char *)script,
+                         NULL };
+
+        spawn(s, argv);
+}
+
+static void turn(struct state *s) {
+        assert_true(sd_event_run(s->event, 30 * USEC_PER_SEC) > 0); /* 0: nothing for half a minute */
+}
+
+static void finish(struct state *s) {
+        while (!s->exited)
+                turn(s);
+}
+
+static char *output(struct state *s, size_t *ret_size) {
+        _cleanup_free_ char *path = NULL;
+        char *text;
+
+        assert_true(asprintf(&path, "%s/out", s->directory) > 0);
+        assert_int_equal(read_file(path, 64u << 20, &text, ret_size), 0);
+        return text;
+}
+
+static void test_lines(void **state) {
+        struct state *s = *state;
+        _cleanup_free_ char *text = NULL;
+
+        add_file(s, "a\nb\n", 4, 0);
+        add_file(s, "", 0, 0);
+        add_file(s, "c\nd", 3, 0); /* no newline at its end */
+        add_file(s, "e\nf\ng\n", 6, 3);
+        add_file(s, "h\n", 2, 2);
+        start(s, "cat > $DIR/out");
+        finish(s);
+        assert_int_equal(s->status, 0);
+        text = output(s, NULL);
+        /* the fourth goes on inside "f", so from its line's start; the fifth was all done */
+        assert_string_equal(text, "a\nb\nc\nd\nf\ng\n");
+        for (size_t i = 0; i < s->n; i++) {
+                assert_int_equal(s->done[i], 1);
+                assert_int_equal(s->seen[i].acked, s->grants[i].size);
+        }
+        assert_true(s->bye && !s->bye_failed);
+        while (feed_n_connections(s->server) > 0)
+                turn(s);
+        assert_int_equal(feed_pipe_bytes(s->server), 0);
+}
+
+/* Fills with numbered lines. */
+static char *numbers(size_t size, unsigned seed) {
+        char *text = malloc(size + 32);
+        size_t n = 0;
+
+        for (unsigned i = 0; n < size; i++)
+                n += (size_t)sprintf(text + n, "%u-%u\n", seed, i);
+        text[size - 1] = '\n';
+        return text;
+}
+
+static void test_large(void **state) {
+        struct state *s = *state;
+        _cleanup_free_ char *text = NULL, *all = malloc(24u << 20);
+        size_t size = 0, n;
+
+        for (unsigned i = 0; i < 6; i++) {
+                _cleanup_free_ char *part = NULL;
+                size_t l = i % 2 ? 3000001 + i : 40000 + i;
+
+                part = numbers(l, i);
+                add_file(s, part, l, 0);
+                memcpy(all + size, part, l);
+                size += l;
+        }
+        start(s, "cat > $DIR/out");
+        finish(s);
+        assert_int_equal(s->status, 0);
+        text = output(s, &n);
+        assert_int_equal(n, size);
+        assert_memory_equal(text, all, size);
+        for (size_t i = 0; i < s->n; i++)
+                assert_int_equal(s->done[i], 1);
+}
+
+/* More than a pipe and a window of data, a trainer that fails in the middle. */
+static void test_failure(void **state) {
+        struct state *s = *state;
+        _cleanup_free_ char *part = numbers(5u << 20, 0);
+
+        add_file(s, part, 5u << 20, 0);
+        add_file(s, "x\n", 2, 0);
+        start(s, "head -c 3000000 > $DIR/out; exit 3");
+        finish(s);
+        assert_int_equal(s->status, 3);
+        assert_true(s->bye && s->bye_failed);
+        assert_string_equal(s->error, "the trainer exited with status 3");
+        assert_int_equal(s->done[0] + s->done[1], 0);
+        assert_true(s->seen[0].read >= 3000000);
+        assert_int_equal(s->seen[0].acked, s->seen[0].read - (1u << 20));
+}
+
+static void test_early_success(void **state) {
+        struct state *s = *state;
+        _cleanup_free_ char *part = numbers(2u << 20, 0);
+
+        add_file(s, "one\n", 4, 0);
+        add_file(s, part, 2u << 20, 0);
+        add_file(s, "x\n", 2, 0);
+        start(s, "head -n 1 > $DIR/out");
+        finish(s);
+        assert_int_equal(s->status, 0);
+        assert_true(s->bye && !s->bye_failed);
+        assert_int_equal(s->done[1] + s->done[2], 0);
+}
+
+static void test_killed(void **state) {
+        struct state *s = *state;
+
+        add_file(s, "x\n", 2, 0);
+        start(s, "kill -9 $$");
+        finish(s);
+        assert_int_equal(s->status, -SIGKILL);
+        assert_int_equal(s->done[0], 0);
+}
+
+static void test_signal_forwarded(void **state) {
+        struct state *s = *state;
+
+        add_file(s, "x\n", 2, 0);
+        /* It reads its line, and goes on waiting: the signal is what ends it. */
+        start(s, "trap 'exit 7' TERM; read x; : > $DIR/out; while :; do sleep 0.05; done");
+        while (s->seen[0].read < 2)
+                turn(s);
+        /* The trap is set before the line is read. */
+        assert_int_equal(kill(s->pid, SIGTERM), 0);
+        finish(s);
+        assert_int_equal(s->status, 7);
+}
+
+static void test_missing_command(void **state) {
+        struct state *s = *state;
+        char *argv[] = { (char *)"primus-executor", (char *)"--feed", (char *)"/no/such/command", NULL };
+
+        add_file(s, "x\n", 2, 0);
+        spawn(s, argv);
+        finish(s);
+        assert_int_equal(s->status, 127);
+}
+
+static void test_changed(void **state) {
+        struct state *s = *state;
+
+        add_file(s, "x\n", 2, 0);
+        s->grants[0].mtime_nsec++;
+        add_file(s, "y\n", 2, 0);
+        free(s->grants[1].path);
+        s->grants[1].path = strdup("/no/such/file");
+        add_file(s, "z\n", 2, 0);
+        start(s, "cat > $DIR/out");
+        finish(s);
+        assert_int_equal(s->status, 0);
+        assert_int_equal(s->seen[0].state, TASK_FAILED);
+        assert_int_equal(s->seen[1].state, TASK_FAILED);
+        assert_int_equal(s->seen[2].state, TASK_DONE);
+}
+
+/* agentd goes away and comes back while a trainer reads: no byte is lost or doubled, every task ends as DONE.
+ */
+static void test_agent_restart(void **state) {
+        struct state *s = *state;
+        _cleanup_free_ char *text = NULL, *all = malloc(24u << 20);
+        size_t size = 0, n;
+
+        for (unsigned i = 0; i < 12; i++) {
+                _cleanup_free_ char *part = numbers(300000, i);
+
+                add_file(s, part, 300000, 0);
+                memcpy(all + size, part, 300000);
+                size += 300000;
+        }
+        start(s, "while dd bs=65536 count=1 of=$DIR/piece 2>/dev/null; [ -s $DIR/piece ]; do cat $DIR/piece; "
+                 "sleep 0.01; done > $DIR/out");
+        for (unsigned k = 0; k < 4 && !s->exited; k++) {
+                while (s->seen[2 * k].read == 0 && !s->exited)
+                        turn(s);
+                feed_server_free(s->server);
+                server_start(s);
+                /* What it is granted once more is not read once more. */
+                s->granted = usec_sub(s->granted, 2);
+                s->last_sent = false;
+        }
+        finish(s);
+        assert_int_equal(s->status, 0);
+        text = output(s, &n);
+        assert_int_equal(n, size);
+        assert_memory_equal(text, all, size);
+        assert_true(s->opens >= 5);
+        for (size_t i = 0; i < s->n; i++)
+                assert_true(s->done[i] >= 1);
+}
+
+static void test_no_agent_at_the_end(void **state) {
+        struct state *s = *state;
+
+        add_file(s, "x\n", 2, 0);
+        start(s, "read x; exit 0");
+        while (s->seen[0].read < 2 && !s->exited)
+                turn(s);
+        /* Whatever was said so far is lost; all of it is said to the next one before the executor ends. */
+        feed_server_free(s->server);
+        memset(s->done, 0, sizeof(s->done));
+        s->bye = false;
+        server_start(s);
+        finish(s);
+        assert_int_equal(s->status, 0);
+        if (s->bye) /* unless it had been sent off before */
+                assert_int_equal(s->done[0], 1);
+}
+
+static void test_scan(void **state) {
+        struct state *s = *state;
+        char *argv[] = { (char *)"primus-executor", (char *)"--scan", (char *)"--source",
+                         (char *)"default",         (char *)"--path", s->directory,
+                         (char *)"--name",          (char *)"part-*", NULL };
+
+        s->unit.kind = ORDER_SCAN;
+        s->wait_entries = 1;
+        for (unsigned i = 0; i < 5; i++)
+                add_file(s, "x\n", 2, 0);
+        spawn(s, argv);
+        while (!s->exited) {
+                turn(s);
+                if (s->wait_entries == 0)
+                        (void)feed_resume(s->server, &s->unit.id);
+        }
+        assert_int_equal(s->status, 0);
+        assert_true(s->bye && !s->bye_failed);
+        assert_int_equal(s->entries, 5);
+        for (unsigned i = 0; i < 5; i++)
+                assert_string_equal(s->paths[i], s->grants[i].path);
+}
+
+static void test_scan_missing(void **state) {
+        struct state *s = *state;
+        char *argv[] = { (char *)"primus-executor", (char *)"--scan", (char *)"--path",
+                         (char *)"file:///no/such", NULL };
+
+        s->unit.kind = ORDER_SCAN;
+        spawn(s, argv);
+        finish(s);
+        assert_int_equal(s->status, 1);
+        assert_true(s->bye && s->bye_failed);
+        assert_string_equal(s->error, "/no/such: No such file or directory");
+}
+
+/* ---- peers that misbehave
+ * ------------------------------------------------------------------------------------------ */
+
+static int dial(struct state *s) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        strcpy(address.sun_path, s->socket);
+        assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+        return fd;
+}
+
+/* Sends a packet and returns the type of the answer (0: hung up), with its body. */
+static uint32_t say(struct state *s, int fd, uint32_t type, const void *body, size_t size,
+                    uint8_t *ret_body) {
+        uint8_t packet[FEED_PACKET_MAX] = { 0 };
+        struct feed_header h = { .type = type, .size = (uint32_t)size };
+
+        memcpy(packet, &h, sizeof(h));
+        memcpy(packet + sizeof(h), body, size);
+        (void)!send(fd, packet, sizeof(h) + size, MSG_NOSIGNAL);
+        for (;;) {
+                ssize_t l = recv(fd, packet, sizeof(packet), 0);
+
+                if (l < 0 && errno == EAGAIN) {
+                        turn(s);
+                        continue;
+                }
+                if (l < (ssize_t)sizeof(h))
+                        return 0;
+                memcpy(&h, packet, sizeof(h));
+                memcpy(ret_body, packet + sizeof(h), h.size);
+                ret_body[h.size] = 0;
+                return h.type;
+        }
+}
+
+static int welcome(struct state *s) {
+        uint8_t body[FEED_PACKET_MAX];
+        struct feed_hello hello = { .version = FEED_VERSION };
+        int fd = dial(s);
+
+        assert_int_equal(say(s, fd, FEED_HELLO, &hello, sizeof(hello), body), FEED_CHALLENGE);
+        assert_int_equal(say(s, fd, FEED_ANSWER, body, sizeof(struct feed_challenge), body), FEED_WELCOME);
+        return fd;
+}
+
+static void test_hostile(void **state) {
+        struct state *s = *state;
+        uint8_t body[FEED_PACKET_MAX], junk[FEED_PACKET_MAX - sizeof(struct feed_header)];
+        struct feed_hello hello = { .version = FEED_VERSION + 1 };
+        struct feed_progress bad[] = {
+                { .task = 1, .read = 1, .acked = 2 },
+                { .task = 1, .state = _TASK_STATE_MAX },
+                { .task = 1, .error_size = UINT32_MAX },
+        };
+        int fd;
+
+        memset(junk, 0xff, sizeof(junk));
+        fd = dial(s);
+        assert_int_equal(say(s, fd, FEED_HELLO, &hello, sizeof(hello), body), FEED_REFUSED);
+        close(fd);
+        fd = dial(s);
+        assert_int_equal(say(s, fd, FEED_OPEN, &hello, 4, body), FEED_REFUSED); /* before anything */
+        close(fd);
+        fd = dial(s);
+        hello.version = FEED_VERSION;
+        assert_int_equal(say(s, fd, FEED_HELLO, &hello, sizeof(hello), body), FEED_CHALLENGE);
+        body[0] ^= 1;
+        assert_int_equal(say(s, fd, FEED_ANSWER, body, sizeof(struct feed_challenge), body), FEED_REFUSED);
+        close(fd);
+        for (uint32_t type = 0; type < 12; type++) {
+                fd = welcome(s);
+                assert_int_equal(say(s, fd, type, junk, sizeof(junk), body), FEED_REFUSED);
+                close(fd);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                fd = welcome(s);
+                assert_int_equal(say(s, fd, FEED_PROGRESS, &bad[i], sizeof(bad[i]), body), FEED_REFUSED);
+                close(fd);
+        }
+        assert_int_equal(s->opens, 0);
+}
+
+/* A process that passes its connection on cannot be answered for by another. */
+static void test_other_process(void **state) {
+        struct state *s = *state;
+        uint8_t body[FEED_PACKET_MAX];
+        struct feed_hello hello = { .version = FEED_VERSION };
+        int fd = dial(s), status;
+        pid_t pid;
+
+        assert_int_equal(say(s, fd, FEED_HELLO, &hello, sizeof(hello), body), FEED_CHALLENGE);
+        pid = fork();
+        if (pid == 0) {
+                struct feed_header h = { .type = FEED_ANSWER, .size = sizeof(struct feed_challenge) };
+                uint8_t packet[sizeof(h) + sizeof(struct feed_challenge)];
+
+                memcpy(packet, &h, sizeof(h));
+                memcpy(packet + sizeof(h), body, h.size);
+                _exit(send(fd, packet, sizeof(packet), 0) < 0);
+        }
+        waitpid(pid, &status, 0);
+        for (;;) {
+                ssize_t l = recv(fd, body, sizeof(body), 0);
+
+                if (l < 0 && errno == EAGAIN) {
+                        turn(s);
+                        continue;
+                }
+                assert_true(l > 8);
+                body[l] = 0;
+                assert_non_null(strstr((char *)body + 8, "another process"));
+                break;
+        }
+        close(fd);
+}
+
+static void test_limits(void **state) {
+        struct state *s = *state;
+        uint8_t body[FEED_PACKET_MAX];
+        struct feed_hello hello = { .version = FEED_VERSION };
+        int fds[9];
+
+        for (unsigned i = 0; i < 8; i++)
+                fds[i] = welcome(s);
+        fds[8] = dial(s);
+        assert_int_equal(say(s, fds[8], FEED_HELLO, &hello, sizeof(hello), body), FEED_CHALLENGE);
+        assert_int_equal(say(s, fds[8], FEED_ANSWER, body, sizeof(struct feed_challenge), body),
+                         FEED_REFUSED);
+        assert_string_equal((char *)body, "is one connection too many");
+        for (unsigned i = 0; i < 9; i++)
+                close(fds[i]);
+        while (feed_n_connections(s->server) > 0)
+                turn(s);
+        assert_int_equal(feed_pipe_bytes(s->server), 0);
+}
+
+static void test_other_user(void **state) {
+        struct state *s = *state;
+        uint8_t body[FEED_PACKET_MAX];
+        struct feed_hello hello = { .version = FEED_VERSION };
+        int fd = dial(s);
+
+        s->unit.uid = getuid() + 1;
+        assert_int_equal(say(s, fd, FEED_HELLO, &hello, sizeof(hello), body), FEED_CHALLENGE);
+        assert_int_equal(say(s, fd, FEED_ANSWER, body, sizeof(struct feed_challenge), body), FEED_REFUSED);
+        assert_string_equal((char *)body, "does not run as its unit's user");
+        close(fd);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(test_lines),
+                T(test_large),
+                T(test_failure),
+                T(test_early_success),
+                T(test_killed),
+                T(test_signal_forwarded),
+                T(test_missing_command),
+                T(test_changed),
+                T(test_agent_restart),
+                T(test_no_agent_at_the_end),
+                T(test_scan),
+                T(test_scan_missing),
+                T(test_hostile),
+                T(test_other_process),
+                T(test_limits),
+                T(test_other_user),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

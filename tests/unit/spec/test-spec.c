@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole configurations: upstream's, ours, and those that are refused (tests/data). */
+#include "masterd/spec/spec.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+
+static const char *data_dir;
+
+static struct job_spec *parse(const char *text, size_t expected_warnings) {
+        struct diagnostics d = {};
+        struct job_spec *s = NULL;
+        int r = spec_parse(text, strlen(text), &s, &d);
+
+        for (size_t i = 0; i < d.n && (r < 0 || d.n_warnings != expected_warnings); i++) {
+                _cleanup_free_ char *line = diagnostic_format(&d.items[i]);
+                print_message("%s\n", line);
+        }
+        assert_int_equal(r, 0);
+        assert_int_equal(d.n_warnings, expected_warnings);
+        diagnostics_done(&d);
+        return s;
+}
+
+/* The effective configuration reads back, without a warning, to the same effective configuration. */
+static void assert_settled(const struct job_spec *s) {
+        _cleanup_(spec_free_p) struct job_spec *again = NULL;
+        _cleanup_free_ char *once = NULL, *twice = NULL;
+
+        assert_int_equal(spec_effective(s, &once), 0);
+        again = parse(once, 0);
+        assert_int_equal(spec_effective(again, &twice), 0);
+        assert_string_equal(once, twice);
+}
+
+static struct job_spec *parse_file(const char *name, size_t expected_warnings) {
+        _cleanup_free_ char *path = NULL, *text = NULL;
+
+        assert_true(asprintf(&path, "%s/%s", data_dir, name) > 0);
+        assert_int_equal(read_file(path, SPEC_TEXT_MAX, &text, NULL), 0);
+        return parse(text, expected_warnings);
+}
+
+static void test_upstream_hello(void **state) {
+        _cleanup_(spec_free_p) struct job_spec *s = parse_file("upstream/hello.json", 3);
+
+        assert_string_equal(s->name, "primus-hello");
+        assert_int_equal(s->n_roles, 3);
+        assert_int_equal(s->schedule_policy, SCHEDULE_POLICY_GANG);
+        for (size_t i = 0; i < 3; i++) {
+                const struct role_spec *role = &s->roles[i];
+                assert_int_equal(role->num, 1);
+                assert_int_equal(role->min_num, 1);
+                assert_int_equal(role->cpu_milli, 1000);
+                assert_true(role->memory == 512 << 20);
+                assert_int_equal(role->success_percent, 100);
+                assert_int_equal(role->failover.restart_type, RESTART_ON_FAILURE);
+                assert_int_equal(role->failover.max_failure_times, 1);
+                assert_int_equal(role->failover.max_failure_policy, FAILURE_FAIL_ATTEMPT);
+                assert_string_equal(role->argv[0], "/bin/bash");
+                assert_string_equal(role->argv[2], role->command);
+                assert_null(role->argv[3]);
+        }
+        assert_settled(s);
+}
+
+static void test_upstream_data(void **state) {
+        _cleanup_(spec_free_p) struct job_spec *s = parse_file("upstream/input-file-text.json", 3);
+
+        assert_int_equal(s->roles[0].input_policy, INPUT_STREAMING);
+        assert_int_equal(s->roles[0].failover.max_failure_times, 3);
+        assert_int_equal(s->input_kind, INPUT_KIND_FILE);
+        assert_int_equal(s->n_inputs, 1);
+        assert_string_equal(s->inputs[0].name, "data");
+        assert_string_equal(s->inputs[0].path_pattern, "/primus/examples/input-file-text/data/");
+        assert_string_equal(s->inputs[0].name_pattern, "*");
+        assert_int_equal(s->inputs[0].format, INPUT_FORMAT_TEXT);
+        assert_true(s->graceful_shutdown); /* written as "true" */
+        assert_int_equal(s->task_success_milli, 100000);
+        assert_int_equal(s->task_failed_milli, 50000);
+        assert_int_equal(s->max_task_attempts, 2);
+        assert_settled(s);
+}
+
+static void test_upstream_parameter_server(void **state) {
+        _cleanup_(spec_free_p) struct job_spec *s = parse_file("upstream/tensorflow-parameterserver.json", 4);
+
+        assert_int_equal(s->n_files, 1);
+        assert_string_equal(s->files[0], "tensorflow-parameterserver");
+        assert_int_equal(spec_role(s, "chief")->success_percent, 100);
+        assert_int_equal(spec_role(s, "ps")->success_percent, 0);
+        assert_int_equal(spec_role(s, "worker")->success_percent, 0);
+        assert_null(spec_role(s, "evaluator"));
+        assert_int_equal(spec_executors(s), 3);
+        assert_settled(s);
+}
+
+static void test_upstream_kafka(void **state) {
+        _cleanup_free_ char *path = NULL, *text = NULL;
+        struct diagnostics d = {};
+        struct job_spec *s = NULL;
+
+        assert_true(asprintf(&path, "%s/upstream/input-kafka-text.json", data_dir) > 0);
+        assert_int_equal(read_file(path, SPEC_TEXT_MAX, &text, NULL), 0);
+        assert_int_equal(spec_parse(text, strlen(text), &s, &d), -EBADMSG);
+        assert_null(s);
+        assert_string_equal(diagnostics_first_error(&d)->message,
+                            "Kafka sources are not built yet; use fileConfig");
+        diagnostics_done(&d);
+}
+
+static void test_defaults(void **state) {
+        _cleanup_(spec_free_p) struct job_spec *s =
+                parse("{\"role\": [{\"role_name\": \"w\", \"command\": \"true\"}]}", 0);
+        const struct role_spec *role = &s->roles[0];
+
+        assert_string_equal(s->name, "job");
+        assert_string_equal(s->queue, "default");
+        assert_int_equal(s->max_app_attempts, 1);
+        assert_true(s->stop_grace_usec == 10 * USEC_PER_SEC);
+        assert_true(s->time_limit_usec == USEC_INFINITY);
+        assert_true(s->failure_window_usec == USEC_INFINITY);
+        assert_true(s->backoff.initial_usec == USEC_PER_SEC);
+        assert_true(s->backoff.max_usec == 60 * USEC_PER_SEC);
+        assert_int_equal(s->on_partition, SPEC_PARTITION_REPLACE);
+        assert_false(s->new_privileges);
+        assert_null(s->cwd);
+        assert_null(s->output);
+        assert_null(s->env[0]);
+        assert_null(s->files[0]);
+        assert_null(s->nodes[0]);
+        assert_int_equal(s->input_kind, INPUT_KIND_NONE);
+        assert_int_equal(role->num, 1);
+        assert_true(role->memory == 1 << 30);
+        assert_int_equal(role->ports, 1);
+        assert_int_equal(role->success_percent, 100);
+        assert_int_equal(role->failover.max_failure_times, 1);
+        assert_int_equal(role->failover.max_failure_policy, FAILURE_FAIL_APP);
+        assert_null(role->env[0]);
+        assert_true(role->time_limit_usec == USEC_INFINITY);
+        assert_settled(s);
+}
+
+static void test_everything(void **state) {
+        _cleanup_(spec_free_p) struct job_spec *s =
+                parse("{ // ours and upstream's\n"
+                      "\"name\": \"all \xc3\xa9\", \"queue\": \"q\", \"files\": [\"train.py\", "
+                      "\"/opt/lib\"], \"env\": {\"A\": \"1=2\", \"B\": \"\"},\n"
+                      "\"maxAppAttempts\": \"3\", \"gracefulShutdownTimeoutMin\": 2, \"cwd\": \"/home/ml\", "
+                      "\"output\": \"out/%j-%r-%i.%a\",\n"
+                      "\"nodes\": \"n[1-3]\", \"onPartition\": \"wait\", \"gpuVisibility\": \"executor\", "
+                      "\"newPrivileges\": \"true\",\n"
+                      "\"timeLimit\": \"1-12:00\", \"failureWindow\": 600.5, \"backoff\": {\"initial\": 0, "
+                      "\"max\": \"5min\"},\n"
+                      "\"scheduler\": {\"schedulePolicy\": {\"orderPolicy\": {\"rolePolicy\": "
+                      "[{\"roleName\": \"ps\", \"scheduleType\": \"DYNAMIC\"},\n"
+                      "   {\"roleName\": \"worker\", \"scheduleType\": 0}]}}},\n"
+                      "\"role\": [{\"roleName\": \"ps\", \"num\": 2, \"minNum\": 1, \"vcores\": 0.5, "
+                      "\"memoryMb\": 0, \"gpuNum\": 1, \"portNum\": 4,\n"
+                      "   \"argv\": [\"python3\", \"ps.py\", \"\"], \"env\": {\"C\": \"3\"}, \"nodes\": "
+                      "[\"n1\"], \"successPercent\": 0,\n"
+                      "   \"failover\": {\"hybridDeploymentFailoverPolicy\": {\"commonFailover\": "
+                      "{\"restartType\": \"ALWAYS\",\n"
+                      "     \"maxFailureTimes\": 5, \"maxFailurePolicy\": \"NONE\"}}},\n"
+                      "   \"scheduleStrategy\": {\"maxReplicasPerNode\": 2, \"roleCategory\": \"PS\"}, "
+                      "\"timeLimit\": 90},\n"
+                      " /* the readers */ {\"roleName\": \"worker\", \"num\": 4, \"command\": \"cat\", "
+                      "\"inputPolicy\": \"STREAMING\",\n"
+                      "   \"scheduleStrategy\": {\"replicasPerNode\": 2}}],\n"
+                      "\"inputManager\": {\"fileConfig\": {\"inputs\": [{\"spec\": {\"pathPattern\": "
+                      "\"/d/*/x\", \"rawInput\": {}}},\n"
+                      "   {\"name\": \"second\", \"spec\": {\"path_pattern\": \"/e\", \"name_pattern\": "
+                      "\"*.txt\"}}],\n"
+                      "   \"stopPolicy\": {\"taskSuccessPercent\": 99.5, \"taskFailedPercent\": 0.125}}, "
+                      "\"maxTaskAttempts\": 4,\n"
+                      "   \"maxTaskNumPerWorker\": 8, \"gracefulShutdownTimeWaitSec\": 60},\n"
+                      "\"input\": {\"ack\": \"exit\", \"pipeSize\": \"64K\"}}",
+                      0);
+        const struct role_spec *ps = spec_role(s, "ps"), *worker = spec_role(s, "worker");
+
+        assert_string_equal(s->env[0], "A=1=2");
+        assert_string_equal(s->env[1], "B=");
+        assert_int_equal(s->max_app_attempts, 3);
+        assert_true(s->stop_grace_usec == 120 * USEC_PER_SEC);
+        assert_int_equal(s->n_nodes, 3);
+        assert_true(s->time_limit_usec == 129600 * USEC_PER_SEC);
+        assert_true(s->failure_window_usec == 600500 * USEC_PER_MSEC);
+        assert_true(s->backoff.initial_usec == 0);
+        assert_int_equal(s->schedule_policy, SCHEDULE_POLICY_ORDER);
+        assert_int_equal(s->order[0].schedule_type, SCHEDULE_DYNAMIC);
+        assert_string_equal(s->order[1].role, "worker");
+        assert_int_equal(ps->cpu_milli, 500);
+        assert_int_equal(ps->memory, 0);
+        assert_int_equal(ps->min_num, 1);
+        assert_null(ps->command);
+        assert_int_equal(ps->n_argv, 3);
+        assert_string_equal(ps->argv[2], "");
+        assert_int_equal(ps->n_nodes, 1);
+        assert_int_equal(ps->failover.form, FAILOVER_HYBRID);
+        assert_int_equal(ps->failover.restart_type, RESTART_ALWAYS);
+        assert_int_equal(ps->failover.max_failure_policy, FAILURE_NONE);
+        assert_int_equal(ps->max_per_node, 2);
+        assert_int_equal(ps->category, ROLE_CATEGORY_PS);
+        assert_true(ps->time_limit_usec == 90 * USEC_PER_SEC);
+        assert_int_equal(worker->per_node, 2);
+        assert_int_equal(worker->n_nodes, 3); /* the job's */
+        assert_string_equal(s->inputs[0].name, "0");
+        assert_int_equal(s->inputs[0].format, INPUT_FORMAT_RAW);
+        assert_string_equal(s->inputs[1].name_pattern, "*.txt");
+        assert_int_equal(s->task_success_milli, 99500);
+        assert_int_equal(s->task_failed_milli, 125);
+        assert_int_equal(s->input_ack, INPUT_ACK_EXIT);
+        assert_true(s->pipe_size == 65536);
+        assert_settled(s);
+}
+
+/* Circulating mistakes that are taken as they were meant. */
+static void test_slips(void **state) {
+        _cleanup_(spec_free_p) struct job_spec *s =
+                parse("{\"role\": [{\"roleName\": \"w\", \"command\": \"true\", \"failover\": "
+                      "{\"commonFailoverPolicy\":"
+                      "{\"commonFailover\": {\"maxFailureTimes\": 4}}}}]}",
+                      1);
+        assert_int_equal(s->roles[0].failover.max_failure_times, 4);
+        assert_settled(s);
+}
+
+static void test_corpus(void **state) {
+        _cleanup_free_ char *pattern = NULL;
+        glob_t found;
+
+        assert_true(asprintf(&pattern, "%s/bad-configs/*.json", data_dir) > 0);
+        assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+        assert_true(found.gl_pathc > 80);
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+                const char *path = found.gl_pathv[i];
+                _cleanup_free_ char *text = NULL, *expected_path = NULL, *expected = NULL, *line = NULL;
+                struct diagnostics d = {};
+                struct job_spec *s = NULL;
+                size_t size;
+
+                assert_true(asprintf(&expected_path, "%.*s.error", (int)(strlen(path) - strlen(".json")),
+                                     path) > 0);
+                assert_int_equal(read_file(path, SPEC_TEXT_MAX, &text, &size), 0);
+                assert_int_equal(read_file(expected_path, 4096, &expected, NULL), 0);
+                expected[strcspn(expected, "\n")] = 0;
+                if (spec_parse(text, size, &s, &d) != -EBADMSG)
+                        fail_msg("%s is not refused", path);
+                assert_null(s);
+                line = diagnostic_format(diagnostics_first_error(&d));
+                assert_string_equal(line, expected);
+                diagnostics_done(&d);
+        }
+        globfree(&found);
+}
+
+/* Large nonsense is refused quickly. 2 s leaves room for a sanitizer on a busy machine. */
+static void test_large(void **state) {
+        static const char *const units[] = { "[",  "{\"a\":", "\"",       "1,", "[1],", "{\"a\":1},",
+                                             "/*", "//\n",    "\xc3\xa9", " ",  "\\" };
+        _cleanup_free_ char *text = malloc(SPEC_TEXT_MAX + 1);
+
+        for (size_t i = 0; i < ELEMENTSOF(units); i++)
+                for (unsigned whole = 0; whole < 2; whole++) {
+                        static const char begin[] = "{\"role\": [";
+                        size_t n = whole ? 0 : strlen(begin), step = strlen(units[i]);
+                        struct diagnostics d = {};
+                        struct job_spec *s = NULL;
+                        uint64_t started = now_boot();
+                        memcpy(text, begin, n);
+                        for (; n + step <= SPEC_TEXT_MAX; n += step)
+                                memcpy(text + n, units[i], step);
+                        assert_int_equal(spec_parse(text, n, &s, &d), -EBADMSG);
+                        assert_true(now_boot() - started < 2 * USEC_PER_SEC);
+                        diagnostics_done(&d);
+                }
+}
+
+static void test_too_large(void **state) {
+        size_t size = (size_t)100 << 20;
+        _cleanup_free_ char *text = calloc(1, size), *line = NULL;
+        struct diagnostics d = {};
+        struct job_spec *s = NULL;
+
+        assert_int_equal(spec_parse(text, size, &s, &d), -EBADMSG);
+        line = diagnostic_format(&d.items[0]);
+        assert_string_equal(line, "the configuration has 104857600 bytes; at most 4194304 are accepted");
+        diagnostics_done(&d);
+}
+
+/* Many roles at the bound, many errors: the list stays bounded and has positions. */
+static void test_many_errors(void **state) {
+        _cleanup_free_ char *text = NULL;
+        struct diagnostics d = {};
+        struct job_spec *s = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+
+        fputs("{\"role\": [", f);
+        for (unsigned i = 0; i < SPEC_ROLES_MAX; i++)
+                fprintf(f, "%s\n{\"roleName\": \"w%u\", \"num\": -1, \"jvmMemoryMb\": 5}", i > 0 ? "," : "",
+                        i);
+        fputs("]}", f);
+        fclose(f);
+        assert_int_equal(spec_parse(text, size, &s, &d), -EBADMSG);
+        assert_int_equal(d.n, DIAGNOSTICS_MAX);
+        assert_int_equal(d.n_errors, SPEC_ROLES_MAX);
+        assert_int_equal(d.n_warnings, SPEC_ROLES_MAX);
+        for (size_t i = 0; i < d.n; i++)
+                assert_true(d.items[i].line > 1);
+        diagnostics_done(&d);
+}
+
+int main(int argc, char **argv) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_upstream_hello),
+                cmocka_unit_test(test_upstream_data),
+                cmocka_unit_test(test_upstream_parameter_server),
+                cmocka_unit_test(test_upstream_kafka),
+                cmocka_unit_test(test_defaults),
+                cmocka_unit_test(test_everything),
+                cmocka_unit_test(test_slips),
+                cmocka_unit_test(test_corpus),
+                cmocka_unit_test(test_large),
+                cmocka_unit_test(test_too_large),
+                cmocka_unit_test(test_many_errors),
+        };
+        if (argc != 2)
+                return EXIT_FAILURE;
+        data_dir = argv[1];
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands share: connection, error sentences, job numbers. Invariant: a failure is reported exactly
+ * once, in one line without control characters. */
+#include "tools/primusctl/cli.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "lib/base/parse.h"
+#include "tools/primusctl/text.h"
+
+static void say(const char *program, const char *format, va_list ap) {
+        _cleanup_free_ char *text = NULL;
+
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        if (text)
+                text_clean(text);
+        fflush(stdout);
+        fprintf(stderr, "%s%s%s\n", program ? program : "", program ? ": " : "",
+                text ? text : "out of memory");
+}
+
+int cli_fail(const struct cli *c, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        say(c->program, format, ap);
+        va_end(ap);
+        return CLI_FAILED;
+}
+
+int cli_complain(const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        say(NULL, format, ap);
+        va_end(ap);
+        return CLI_FAILED;
+}
+
+int cli_usage(const struct cli *c, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        say(c->program, format, ap);
+        va_end(ap);
+        fprintf(stderr, "Try '%s --help'.\n", c->program);
+        return CLI_USAGE;
+}
+
+int cli_oom(const struct cli *c) {
+        return cli_fail(c, "out of memory");
+}
+
+static int unreachable(const struct cli *c, const char *why) {
+        if (c->host)
+                cli_fail(c,
+                         "cannot reach masterd on %s: %s; check with: systemctl -H %s status primus-masterd",
+                         c->host, why, c->host);
+        else
+                cli_fail(c,
+                         "cannot reach masterd on this host: %s; check with: systemctl status primus-masterd",
+                         why);
+        return CLI_UNREACHABLE;
+}
+
+int cli_connect(struct cli *c) {
+        int r;
+
+        if (c->bus)
+                return 0;
+        r = c->host ? sd_bus_open_system_remote(&c->bus, c->host) : sd_bus_open_system(&c->bus);
+        if (r == -EINVAL && c->host) {
+                cli_usage(c, "not a host: %s", c->host);
+                return CLI_USAGE;
+        }
+        if (r < 0)
+                return unreachable(c, r == -ENOENT ? "there is no system bus" : strerror(-r));
+        return 0;
+}
+
+bool cli_error_unreachable(const sd_bus_error *error, int r) {
+        static const char *const names[] = {
+                SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_NAME_HAS_NO_OWNER, SD_BUS_ERROR_NO_REPLY,
+                SD_BUS_ERROR_DISCONNECTED,    SD_BUS_ERROR_TIMEOUT,           SD_BUS_ERROR_NO_SERVER,
+        };
+
+        if (error && sd_bus_error_is_set(error)) {
+                for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                        if (sd_bus_error_has_name(error, names[i]))
+                                return true;
+                /* Activation that did not work: org.freedesktop.DBus.Error.Spawn.*,
+                 * org.freedesktop.systemd1.* */
+                return strncmp(error->name, "org.freedesktop.DBus.Error.Spawn.", 33) == 0 ||
+                       strncmp(error->name, "org.freedesktop.systemd1.", 25) == 0;
+        }
+        return r == -ENOTCONN || r == -ECONNRESET || r == -ECONNREFUSED || r == -ENOENT || r == -EPIPE ||
+               r == -ETIMEDOUT || r == -EHOSTDOWN;
+}
+
+int cli_call_failed(const struct cli *c, const sd_bus_error *error, int r, const char *file,
+                    const struct job_ref *job) {
+        bool set = error && sd_bus_error_is_set(error);
+        const char *message =
+                set && error->message ? error->message : strerror(set ? sd_bus_error_get_errno(error) : -r);
+
+        if (cli_error_unreachable(error, r))
+                return unreachable(c, message);
+        if (!set)
+                return cli_fail(c, "the call failed: %s", message);
+        if (file && sd_bus_error_has_name(error, MASTER_ERROR_BAD_CONFIG))
+                return cli_complain("%s:%s", file, message);
+        if (job && (sd_bus_error_has_name(error, MASTER_ERROR_NO_SUCH_JOB) ||
+                    sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT)))
+                return cli_fail(c, "there is no job %" PRIu32 "; 'primusctl list -a' shows the jobs",
+                                job->number);
+        return cli_fail(c, "%s", message);
+}
+
+int cli_call(struct cli *c, sd_bus_message *m, const struct job_ref *job, sd_bus_message **ret_reply) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r = sd_bus_call(c->bus, m, 0, &error, ret_reply);
+
+        return r < 0 ? cli_call_failed(c, &error, r, NULL, job) : 0;
+}
+
+static int new_call(struct cli *c, const char *path, const char *interface, const char *method,
+                    sd_bus_message **ret) {
+        int r = cli_connect(c);
+
+        if (r)
+                return r;
+        r = sd_bus_message_new_method_call(c->bus, ret, MASTER_NAME, path, interface, method);
+        if (r < 0)
+                return cli_fail(c, "cannot make a call: %s", strerror(-r));
+        /* A desktop's or tty's polkit agent may ask the person for a password. */
+        (void)sd_bus_message_set_allow_interactive_authorization(*ret, true);
+        return 0;
+}
+
+int cli_manager_call(struct cli *c, const char *method, sd_bus_message **ret) {
+        return new_call(c, MASTER_PATH, MASTER_MANAGER, method, ret);
+}
+
+int cli_job_call(struct cli *c, const struct job_ref *job, const char *method, sd_bus_message **ret) {
+        return new_call(c, job->path, MASTER_JOB, method, ret);
+}
+
+int cli_bad_reply(const struct cli *c, int r) {
+        return cli_fail(c, "masterd gave an answer that this primusctl (%s) cannot read: %s", PRIMUS_VERSION,
+                        strerror(-r));
+}
+
+bool job_number_parse(const char *text, uint32_t *ret) {
+        return parse_u32(text, 1, UINT32_MAX, ret) >= 0;
+}
+
+int cli_job(struct cli *c, const char *text, struct job_ref *ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        const char *path, *tail;
+        int r;
+
+        if (text) {
+                if (!job_number_parse(text, &ret->number))
+                        return cli_usage(c, "not a job's number: %s", text);
+                snprintf(ret->path, sizeof(ret->path), MASTER_PATH "/job/%" PRIu32, ret->number);
+                return cli_connect(c);
+        }
+        r = cli_manager_call(c, "GetJob", &m);
+        if (r)
+                return r;
+        r = sd_bus_message_append(m, "u", 0);
+        if (r < 0)
+                return cli_bad_reply(c, r);
+        r = sd_bus_call(c->bus, m, 0, &error, &reply);
+        if (r < 0 && sd_bus_error_has_name(&error, MASTER_ERROR_NO_SUCH_JOB))
+                return cli_fail(c, "you have no job yet; give a number ('primusctl list -a' shows the jobs)");
+        if (r < 0)
+                return cli_call_failed(c, &error, r, NULL, NULL);
+        r = sd_bus_message_read(reply, "o", &path);
+        if (r < 0)
+                return cli_bad_reply(c, r);
+        tail = strrchr(path, '/');
+        if (strlen(path) >= sizeof(ret->path) || !tail || !job_number_parse(tail + 1, &ret->number))
+                return cli_bad_reply(c, -EBADMSG);
+        strcpy(ret->path, path);
+        return 0;
+}
+
+int job_state_exit(const char *state) {
+        static const struct {
+                const char *state;
+                int status;
+        } ends[] = { { "SUCCEEDED", CLI_OK }, { "FAILED", CLI_FAILED }, { "KILLED", CLI_KILLED } };
+
+        for (size_t i = 0; i < ELEMENTSOF(ends); i++)
+                if (strcmp(state, ends[i].state) == 0)
+                        return ends[i].status;
+        return -1;
+}
+
+int cli_print_json(const struct cli *c, json_t *value) {
+        int r;
+
+        if (!value)
+                return cli_oom(c);
+        r = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+        json_decref(value);
+        if (r < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
+                return cli_fail(c, "cannot write to standard output: %s", strerror(errno));
+        return CLI_OK;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every command of primusctl. */
+#pragma once
+
+#include "tools/primusctl/options.h"
+
+extern const struct command submit_command, run_command, list_command, status_command, wait_command,
+        logs_command, kill_command, events_command, nodes_command, node_command, validate_command,
+        config_command, token_command, join_command;
+
+/* primus-submit, compatible with upstream's: --primus_conf FILE [--wait_app_completion true] [--command
+ * submit]. */
+int primus_submit_main(struct cli *c, int argc, char **argv);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primusctl validate and config: what a configuration says, without a master; or that of a job which is
+ * there. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "masterd/spec/spec.h"
+#include "tools/primusctl/commands.h"
+#include "tools/primusctl/source.h"
+
+static json_t *diagnostic_json(const struct diagnostic *d) {
+        return json_pack("{s:s, s:I, s:I, s:s, s:s}", "severity",
+                         d->severity == DIAGNOSTIC_ERROR ? "error" : "warning", "line", (json_int_t)d->line,
+                         "column", (json_int_t)d->column, "path", d->path ? d->path : "", "message",
+                         d->message);
+}
+
+/* FILE:LINE:COLUMN: error: PATH: MESSAGE */
+static void print_diagnostic(const char *file, const struct diagnostic *d) {
+        char place[32] = "";
+
+        if (d->line > 0)
+                snprintf(place, sizeof(place), "%u:%u:", d->line, d->column);
+        cli_complain("%s:%s %s: %s%s%s", file, place, d->severity == DIAGNOSTIC_ERROR ? "error" : "warning",
+                     d->path ? d->path : "", d->path && *d->path ? ": " : "", d->message);
+}
+
+/* Reads and parses; prints the diagnostics unless JSON is wanted. 0, CLI_FAILED. */
+static int parse(const struct cli *c, const char *file, bool print, struct job_spec **ret,
+                 struct diagnostics *d) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r;
+
+        r = source_read(c, file, &text, &size);
+        if (r)
+                return r;
+        r = spec_parse(text, size, ret, d);
+        if (r == -ENOMEM)
+                return cli_oom(c);
+        for (size_t i = 0; print && i < d->n; i++)
+                print_diagnostic(file, &d->items[i]);
+        if (print && d->n_errors + d->n_warnings > d->n)
+                cli_complain("%s: and %zu more", file, d->n_errors + d->n_warnings - d->n);
+        return r < 0 ? CLI_FAILED : 0;
+}
+
+static int validate_run(struct cli *c, void *options, char **args, size_t n) {
+        int worst = CLI_OK;
+        json_t *all = c->json ? json_array() : NULL;
+
+        (void)options;
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(spec_free_p) struct job_spec *spec = NULL;
+                _cleanup_(diagnostics_done) struct diagnostics d = { 0 };
+                int r = parse(c, args[i], !c->json, &spec, &d);
+
+                if (r)
+                        worst = r;
+                if (c->json) {
+                        json_t *list = json_array();
+
+                        for (size_t k = 0; k < d.n; k++)
+                                (void)json_array_append_new(list, diagnostic_json(&d.items[k]));
+                        (void)json_array_append_new(all, json_pack("{s:s, s:b, s:o}", "file", args[i],
+                                                                   "valid", r == 0, "diagnostics", list));
+                } else if (!r)
+                        printf("%s: good: %s, %zu role%s, %" PRIu32 " executor%s\n", args[i], spec->name,
+                               spec->n_roles, spec->n_roles == 1 ? "" : "s", spec_executors(spec),
+                               spec_executors(spec) == 1 ? "" : "s");
+        }
+        if (c->json && cli_print_json(c, all))
+                return CLI_FAILED;
+        return worst;
+}
+
+const struct command validate_command = {
+        .name = "validate",
+        .arguments = "FILE...",
+        .help = "Check configurations without submitting them",
+        .details = "Prints FILE:LINE:COLUMN: error|warning: KEY: what it is, for everything that is found. "
+                   "Needs no master.",
+        .min = 1,
+        .max = SIZE_MAX,
+        .run = validate_run,
+};
+
+static int print_text(const struct cli *c, const char *text, size_t n) {
+        if (fwrite(text, 1, n, stdout) != n || (n > 0 && text[n - 1] != '\n' && putchar('\n') == EOF) ||
+            fflush(stdout) == EOF)
+                return cli_fail(c, "cannot write to standard output: %s", strerror(errno));
+        return CLI_OK;
+}
+
+static int config_of_job(struct cli *c, const char *text) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        struct job_ref job;
+        const void *config;
+        json_t *json;
+        size_t n;
+        int r = cli_job(c, text, &job);
+
+        if (!r)
+                r = cli_job_call(c, &job, "GetConfig", &m);
+        if (!r)
+                r = cli_call(c, m, &job, &reply);
+        if (r)
+                return r;
+        r = sd_bus_message_read_array(reply, 'y', &config, &n);
+        if (r < 0)
+                return cli_bad_reply(c, r);
+        json = json_loadb(config, n, 0, NULL);
+        return json ? cli_print_json(c, json) : print_text(c, config, n);
+}
+
+static int config_run(struct cli *c, void *options, char **args, size_t n) {
+        _cleanup_(spec_free_p) struct job_spec *spec = NULL;
+        _cleanup_(diagnostics_done) struct diagnostics d = { 0 };
+        _cleanup_free_ char *text = NULL;
+        uint32_t number;
+        int r;
+
+        (void)options;
+        (void)n;
+        if (job_number_parse(args[0], &number) && access(args[0], F_OK) < 0)
+                return config_of_job(c, args[0]);
+        r = parse(c, args[0], true, &spec, &d);
+        if (r)
+                return r;
+        if (spec_effective(spec, &text) < 0)
+                return cli_oom(c);
+        return print_text(c, text, strlen(text));
+}
+
+const struct command config_command = {
+        .name = "config",
+        .arguments = "FILE|JOB",
+        .help = "Show the effective configuration of a file or a job, every default written out",
+        .min = 1,
+        .max = 1,
+        .run = config_run,
+};

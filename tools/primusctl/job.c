@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads masterd's messages about jobs. Invariant: an output struct is complete or untouched. */
+#include "tools/primusctl/job.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+
+void job_properties_done(struct job_properties *p) {
+        free(p->name);
+        free(p->state);
+        free(p->uid);
+        *p = (struct job_properties){ 0 };
+}
+
+static int take_string(sd_bus_message *m, const char *type, char **target) {
+        const char *s;
+        char *copy;
+        int r;
+
+        (void)type;
+        r = sd_bus_message_read(m, "v", "s", &s);
+        if (r < 0)
+                return r;
+        copy = strdup(s);
+        if (!copy)
+                return -ENOMEM;
+        free(*target);
+        *target = copy;
+        return 0;
+}
+
+static int take_basic(sd_bus_message *m, const char *type, void *target) {
+        return sd_bus_message_read(m, "v", type, target);
+}
+
+static int take_bytes(sd_bus_message *m, const char *type, char **target) {
+        const void *p;
+        size_t n;
+        char *copy;
+        int r;
+
+        (void)type;
+        r = sd_bus_message_enter_container(m, 'v', "ay");
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 'y', &p, &n);
+        if (r < 0)
+                return r;
+        copy = strndup(n > 0 ? p : "", n);
+        if (!copy)
+                return -ENOMEM;
+        free(*target);
+        *target = copy;
+        return sd_bus_message_exit_container(m);
+}
+
+static int take_strv(sd_bus_message *m, char ***target) {
+        char **l = NULL;
+        int r = sd_bus_message_enter_container(m, 'v', "as");
+
+        if (r >= 0)
+                r = sd_bus_message_read_strv(m, &l);
+        if (r < 0)
+                return r;
+        for (char **p = *target; p && *p; p++)
+                free(*p);
+        free(*target);
+        *target = l;
+        return sd_bus_message_exit_container(m);
+}
+
+static int take_numbers(sd_bus_message *m, struct number_list *target) {
+        const void *p;
+        size_t size;
+        uint32_t *copy;
+        int r = sd_bus_message_enter_container(m, 'v', "au");
+
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 'u', &p, &size);
+        if (r < 0)
+                return r;
+        copy = malloc(size + 1);
+        if (!copy)
+                return -ENOMEM;
+        if (size > 0)
+                memcpy(copy, p, size);
+        free(target->items);
+        *target = (struct number_list){ copy, size / sizeof(uint32_t) };
+        return sd_bus_message_exit_container(m);
+}
+
+/* One key of an a{sv}: its type, and where the value goes. */
+struct field {
+        const char *key;
+        const char *type;
+        size_t offset;
+};
+
+static int read_fields(sd_bus_message *m, const struct field *fields, size_t n, void *target) {
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const struct field *f = NULL;
+                const char *key, *contents;
+                char type;
+
+                r = sd_bus_message_read(m, "s", &key);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_peek_type(m, &type, &contents);
+                if (r < 0)
+                        return r;
+                for (size_t i = 0; i < n; i++)
+                        if (strcmp(fields[i].key, key) == 0 && strcmp(fields[i].type, contents) == 0)
+                                f = &fields[i];
+                if (!f)
+                        r = sd_bus_message_skip(m, "v");
+                else if (strcmp(f->type, "s") == 0)
+                        r = take_string(m, f->type, (char **)((char *)target + f->offset));
+                else if (strcmp(f->type, "ay") == 0)
+                        r = take_bytes(m, f->type, (char **)((char *)target + f->offset));
+                else if (strcmp(f->type, "as") == 0)
+                        r = take_strv(m, (char ***)((char *)target + f->offset));
+                else if (strcmp(f->type, "au") == 0)
+                        r = take_numbers(m, (struct number_list *)((char *)target + f->offset));
+                else if (strcmp(f->type, "b") == 0) {
+                        int b;
+                        r = take_basic(m, f->type, &b);
+                        if (r >= 0)
+                                *(bool *)((char *)target + f->offset) = b;
+                } else
+                        r = take_basic(m, f->type, (char *)target + f->offset);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+int job_properties_read(sd_bus_message *m, struct job_properties *p) {
+        static const struct field fields[] = {
+                { "Number", "u", offsetof(struct job_properties, number) },
+                { "Owner", "u", offsetof(struct job_properties, owner) },
+                { "Attempt", "u", offsetof(struct job_properties, attempt) },
+                { "ExitStatus", "u", offsetof(struct job_properties, exit_status) },
+                { "Name", "s", offsetof(struct job_properties, name) },
+                { "State", "s", offsetof(struct job_properties, state) },
+                { "Uid", "s", offsetof(struct job_properties, uid) },
+                { "SubmittedAt", "t", offsetof(struct job_properties, submitted) },
+                { "StartedAt", "t", offsetof(struct job_properties, started) },
+                { "EndedAt", "t", offsetof(struct job_properties, ended) },
+        };
+
+        return read_fields(m, fields, ELEMENTSOF(fields), p);
+}
+
+static void strv_free(char **l) {
+        for (char **p = l; p && *p; p++)
+                free(*p);
+        free(l);
+}
+
+void job_status_done(struct job_status *s) {
+        free(s->reason);
+        free(s->first_error);
+        free(s->cwd);
+        for (size_t i = 0; i < s->n_roles; i++)
+                free(s->roles[i].name);
+        free(s->roles);
+        strv_free(s->warnings);
+        *s = (struct job_status){ 0 };
+}
+
+static int read_roles(sd_bus_message *m, struct job_status *s) {
+        int r = sd_bus_message_enter_container(m, 'v', "a(suuuuuuu)");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "(suuuuuuu)");
+        if (r < 0)
+                return r;
+        for (;;) {
+                struct role_status role = { 0 }, *bigger;
+                const char *name;
+
+                r = sd_bus_message_read(m, "(suuuuuuu)", &name, &role.wanted, &role.running, &role.pending,
+                                        &role.succeeded, &role.failed, &role.killed, &role.lost);
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        break;
+                bigger = realloc(s->roles, (s->n_roles + 1) * sizeof(*bigger));
+                if (!bigger)
+                        return -ENOMEM;
+                s->roles = bigger;
+                role.name = strdup(name);
+                if (!role.name)
+                        return -ENOMEM;
+                s->roles[s->n_roles++] = role;
+        }
+        r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_data(sd_bus_message *m, struct data_status *d) {
+        static const struct field fields[] = {
+                { "tasks", "t", offsetof(struct data_status, tasks) },
+                { "done", "t", offsetof(struct data_status, done) },
+                { "failed", "t", offsetof(struct data_status, failed) },
+                { "leased", "t", offsetof(struct data_status, leased) },
+                { "bytes", "t", offsetof(struct data_status, bytes) },
+                { "read", "t", offsetof(struct data_status, read) },
+                { "acked", "t", offsetof(struct data_status, acked) },
+                { "scanned", "b", offsetof(struct data_status, scanned) },
+        };
+        int r = sd_bus_message_enter_container(m, 'v', "a{sv}");
+
+        if (r >= 0)
+                r = read_fields(m, fields, ELEMENTSOF(fields), d);
+        if (r < 0)
+                return r;
+        d->present = true;
+        return sd_bus_message_exit_container(m);
+}
+
+int job_status_read(sd_bus_message *m, struct job_status *ret) {
+        static const struct field fields[] = {
+                { "reason", "s", offsetof(struct job_status, reason) },
+                { "firstError", "s", offsetof(struct job_status, first_error) },
+                { "cwd", "ay", offsetof(struct job_status, cwd) },
+                { "warnings", "as", offsetof(struct job_status, warnings) },
+        };
+        _cleanup_(job_status_done) struct job_status s = { 0 };
+        int r;
+
+        /* Three passes over one small message: the plain keys, then the two that have a shape of their own.
+         */
+        r = read_fields(m, fields, ELEMENTSOF(fields), &s);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_rewind(m, true);
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const char *key, *contents;
+
+                r = sd_bus_message_read(m, "s", &key);
+                if (r >= 0)
+                        r = sd_bus_message_peek_type(m, NULL, &contents);
+                if (r < 0)
+                        return r;
+                if (strcmp(key, "roles") == 0 && strcmp(contents, "a(suuuuuuu)") == 0)
+                        r = read_roles(m, &s);
+                else if (strcmp(key, "data") == 0 && strcmp(contents, "a{sv}") == 0)
+                        r = read_data(m, &s.data);
+                else
+                        r = sd_bus_message_skip(m, "v");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        if (r < 0)
+                return r;
+        *ret = s;
+        s = (struct job_status){ 0 };
+        return 0;
+}
+
+void executor_done(struct executor *e) {
+        free(e->role);
+        free(e->state);
+        free(e->node);
+        free(e->unit);
+        free(e->result);
+        free(e->reason);
+        free(e->ports.items);
+        strv_free(e->gpus);
+        *e = (struct executor){ 0 };
+}
+
+void executors_free(struct executor *e, size_t n) {
+        for (size_t i = 0; e && i < n; i++)
+                executor_done(&e[i]);
+        free(e);
+}
+
+static int read_executor(sd_bus_message *m, struct executor *e) {
+        static const struct field fields[] = {
+                { "result", "s", offsetof(struct executor, result) },
+                { "reason", "s", offsetof(struct executor, reason) },
+                { "status", "i", offsetof(struct executor, status) },
+                { "memoryPeak", "t", offsetof(struct executor, memory_peak) },
+                { "cpu", "t", offsetof(struct executor, cpu) },
+                { "gpus", "as", offsetof(struct executor, gpus) },
+                { "restarts", "u", offsetof(struct executor, restarts) },
+                { "ports", "au", offsetof(struct executor, ports) },
+        };
+        const char *role, *state, *node, *unit;
+        int r;
+
+        r = sd_bus_message_read(m, "suusssutt", &role, &e->index, &e->attempt, &state, &node, &unit, &e->rank,
+                                &e->started, &e->ended);
+        if (r < 0)
+                return r;
+        e->role = strdup(role);
+        e->state = strdup(state);
+        e->node = strdup(node);
+        e->unit = strdup(unit);
+        if (!e->role || !e->state || !e->node || !e->unit)
+                return -ENOMEM;
+        e->status = INT32_MIN;
+        r = read_fields(m, fields, ELEMENTSOF(fields), e);
+        e->has_status = e->status != INT32_MIN;
+        return r;
+}
+
+int executors_read(sd_bus_message *m, struct executor **ret, size_t *ret_n) {
+        struct executor *list = NULL;
+        size_t n = 0, allocated = 0;
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'a', "(suusssutta{sv})");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, 'r', "suusssutta{sv}")) > 0) {
+                if (n == allocated) {
+                        struct executor *bigger =
+                                realloc(list, (allocated ? allocated * 2 : 16) * sizeof(*bigger));
+                        if (!bigger) {
+                                r = -ENOMEM;
+                                break;
+                        }
+                        list = bigger;
+                        allocated = allocated ? allocated * 2 : 16;
+                }
+                list[n] = (struct executor){ 0 };
+                r = read_executor(m, &list[n++]);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        break;
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        if (r < 0) {
+                executors_free(list, n);
+                return r;
+        }
+        *ret = list;
+        *ret_n = n;
+        return 0;
+}
+
+bool state_is_end(const char *state) {
+        static const char *const ends[] = { "SUCCEEDED", "FAILED", "KILLED", "LOST" };
+
+        for (size_t i = 0; i < ELEMENTSOF(ends); i++)
+                if (strcmp(ends[i], state) == 0)
+                        return true;
+        return false;
+}
+
+char *executor_result(const struct executor *e, char *buf, size_t size) {
+        const char *result = e->result ? e->result : "", *reason = e->reason ? e->reason : "";
+
+        buf[0] = 0;
+        if (!state_is_end(e->state))
+                snprintf(buf, size, "%s", reason); /* why it waits */
+        else if (strcmp(result, "oom-kill") == 0)
+                snprintf(buf, size, "killed: out of memory%s%s%s", *reason ? " (" : "", reason,
+                         *reason ? ")" : "");
+        else if (strcmp(result, "timeout") == 0)
+                snprintf(buf, size, "killed: time limit%s%s%s", *reason ? " (" : "", reason,
+                         *reason ? ")" : "");
+        else if (*reason)
+                snprintf(buf, size, "%s", reason);
+        else if (strcmp(result, "exit-code") == 0 && e->has_status)
+                snprintf(buf, size, "exit %" PRIi32, e->status);
+        else if ((strcmp(result, "signal") == 0 || strcmp(result, "core-dump") == 0) && e->has_status)
+                snprintf(buf, size, "signal %s%s", sigabbrev_np(e->status) ? sigabbrev_np(e->status) : "?",
+                         strcmp(result, "core-dump") == 0 ? " (core dumped)" : "");
+        else if (strcmp(result, "success") != 0)
+                snprintf(buf, size, "%s", result);
+        return buf;
+}

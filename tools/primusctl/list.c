@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primusctl list. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "tools/primusctl/commands.h"
+#include "tools/primusctl/table.h"
+
+struct list_options {
+        bool all, mine;
+        const char *state;
+        uint32_t limit;
+};
+
+struct row {
+        uint32_t number, uid, running, wanted;
+        const char *name, *state, *reason; /* in the message */
+        uint64_t submitted, started, ended;
+};
+
+static int ask(struct cli *c, const struct list_options *o, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+        int r = cli_manager_call(c, "ListJobs", &m);
+
+        if (r)
+                return r;
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r >= 0 && o->all)
+                r = sd_bus_message_append(m, "{sv}", "all", "b", true);
+        if (r >= 0 && o->mine)
+                r = sd_bus_message_append(m, "{sv}", "uid", "u", (uint32_t)getuid());
+        if (r >= 0 && o->state)
+                r = sd_bus_message_append(m, "{sv}", "state", "s", o->state);
+        if (r >= 0 && o->limit)
+                r = sd_bus_message_append(m, "{sv}", "limit", "u", o->limit);
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        return r < 0 ? cli_oom(c) : cli_call(c, m, NULL, ret);
+}
+
+/* 1: a row, 0: no more. */
+static int next_row(sd_bus_message *m, struct row *row) {
+        int r = sd_bus_message_enter_container(m, 'r', "ussutttuusa{sv}");
+
+        if (r <= 0)
+                return r;
+        r = sd_bus_message_read(m, "ussutttuus", &row->number, &row->name, &row->state, &row->uid,
+                                &row->submitted, &row->started, &row->ended, &row->running, &row->wanted,
+                                &row->reason);
+        if (r >= 0)
+                r = sd_bus_message_skip(m, "a{sv}");
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : 1;
+}
+
+/* The caller's own or anybody's name; few distinct uids, so the last one is kept. */
+static const char *user_name(uint32_t uid, char *buf, size_t size) {
+        struct passwd *pw = getpwuid(uid);
+
+        if (pw)
+                snprintf(buf, size, "%s", pw->pw_name);
+        else
+                snprintf(buf, size, "%" PRIu32, uid);
+        return buf;
+}
+
+static int print_json(const struct cli *c, sd_bus_message *m) {
+        json_t *array = json_array();
+        struct row row;
+        int r;
+
+        while ((r = next_row(m, &row)) > 0)
+                (void)json_array_append_new(
+                        array, json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "job",
+                                         (json_int_t)row.number, "name", row.name, "state", row.state,
+                                         "owner", (json_int_t)row.uid, "submitted", (json_int_t)row.submitted,
+                                         "started", (json_int_t)row.started, "ended", (json_int_t)row.ended,
+                                         "running", (json_int_t)row.running, "wanted", (json_int_t)row.wanted,
+                                         "reason", row.reason));
+        if (r < 0) {
+                json_decref(array);
+                return cli_bad_reply(c, r);
+        }
+        return cli_print_json(c, array);
+}
+
+static int print_table(const struct cli *c, sd_bus_message *m) {
+        static const struct table_column columns[] = {
+                { "JOB", .right = true },
+                { "NAME", .fills = true },
+                { "USER" },
+                { "STATE" },
+                { "TIME", .right = true },
+                { "EXECUTORS", .right = true },
+                { "REASON", .fills = true },
+        };
+        _cleanup_(table_free_p) struct table *t = NULL;
+        char user[64] = "", time[FORMAT_DURATION_MAX];
+        uint64_t now = now_real();
+        uint32_t user_uid = UINT32_MAX;
+        struct row row;
+        int r = table_new(c, columns, ELEMENTSOF(columns), &t);
+
+        if (r)
+                return r;
+        while ((r = next_row(m, &row)) > 0 && table_row(t) >= 0) {
+                uint64_t begin = row.started ? row.started : row.submitted;
+
+                if (row.uid != user_uid)
+                        user_name(user_uid = row.uid, user, sizeof(user));
+                table_set(t, 0, COLOR_BOLD, "%" PRIu32, row.number);
+                table_set(t, 1, COLOR_NONE, "%s", row.name);
+                table_set(t, 2, COLOR_NONE, "%s", user);
+                table_set(t, 3, color_of_state(row.state), "%s", row.state);
+                table_set(t, 4, COLOR_NONE, "%s",
+                          begin ? format_duration(usec_sub(row.ended ? row.ended : now, begin) /
+                                                          USEC_PER_SEC * USEC_PER_SEC,
+                                                  time, sizeof(time))
+                                : "-");
+                table_set(t, 5, COLOR_NONE, "%" PRIu32 "/%" PRIu32, row.running, row.wanted);
+                table_set(t, 6, COLOR_NONE, "%s", row.reason);
+        }
+        return r < 0 ? cli_bad_reply(c, r) : table_print(c, t);
+}
+
+static int list_run(struct cli *c, void *options, char **args, size_t n) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
+        int r;
+
+        (void)args;
+        (void)n;
+        r = ask(c, options, &reply);
+        if (r)
+                return r;
+        r = sd_bus_message_enter_container(reply, 'a', "(ussutttuusa{sv})");
+        if (r < 0)
+                return cli_bad_reply(c, r);
+        return c->json ? print_json(c, reply) : print_table(c, reply);
+}
+
+static const struct cli_option list_options[] = {
+        { "all", 'a', NULL, NULL, offsetof(struct list_options, all), "also jobs that have ended" },
+        { "mine", 0, NULL, NULL, offsetof(struct list_options, mine), "the caller's own only" },
+        { "state", 0, "STATE", option_string, offsetof(struct list_options, state),
+          "only jobs in this state, such as QUEUED" },
+        { "limit", 0, "N", option_count, offsetof(struct list_options, limit), "the newest N (1000)" },
+        { 0 },
+};
+
+const struct command list_command = {
+        .name = "list",
+        .arguments = "[OPTIONS]",
+        .help = "List jobs, newest first",
+        .options = list_options,
+        .options_size = sizeof(struct list_options),
+        .run = list_run,
+};

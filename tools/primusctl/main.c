@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primusctl: the table of commands, and the way from argv to one of them. As primus-submit, upstream's tool
+ * of that name. */
+#include <string.h>
+
+#include "lib/base/parse.h"
+#include "tools/primusctl/commands.h"
+
+static const struct command *const commands[] = {
+        &submit_command, &run_command,    &list_command,  &status_command,   &wait_command,
+        &logs_command,   &events_command, &kill_command,  &validate_command, &config_command,
+        &nodes_command,  &node_command,   &token_command, &join_command,
+};
+
+int cli_version(const struct cli *c) {
+        printf("%s %s\n", c->program, PRIMUS_VERSION);
+        return CLI_OK;
+}
+
+int cli_apply_global(struct cli *c, const struct global_options *g) {
+        const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+
+        c->host = g->host;
+        c->json = g->json;
+        if (!g->color || strcmp(g->color, "auto") == 0)
+                c->color = isatty(STDOUT_FILENO) && !(no_color && *no_color) && term &&
+                           strcmp(term, "dumb") != 0;
+        else if (strcmp(g->color, "always") == 0)
+                c->color = true;
+        else if (strcmp(g->color, "never") == 0)
+                c->color = false;
+        else
+                return cli_usage(c, "--color: expected auto, always or never, not '%s'", g->color);
+        return 0;
+}
+
+static const struct command *find_command(const char *name) {
+        for (size_t i = 0; i < ELEMENTSOF(commands); i++)
+                if (strcmp(commands[i]->name, name) == 0)
+                        return commands[i];
+        return NULL;
+}
+
+static int help_all(void) {
+        puts("primusctl COMMAND [OPTIONS] ...\n\nSubmit, watch and steer jobs of a Primus cluster.\n");
+        for (size_t i = 0; i < ELEMENTSOF(commands); i++)
+                printf("  %-10s %s\n", commands[i]->name, commands[i]->help);
+        puts("\nJOB is a job's number; where it may be left out, the caller's latest job is meant.\n");
+        options_help(global_options);
+        puts("\nExit status: 0 good, 1 failed, 2 wrong command line, 3 the job was killed, 4 masterd cannot "
+             "be reached,\n"
+             "130 detached by Ctrl-C. 'primusctl COMMAND --help' and primusctl(1) say more.");
+        return CLI_OK;
+}
+
+static int help_one(const struct command *command) {
+        printf("primusctl %s %s\n\n%s.\n", command->name, command->arguments, command->help);
+        if (command->details)
+                printf("%s\n", command->details);
+        putchar('\n');
+        options_help(command->options);
+        options_help(global_options);
+        return CLI_OK;
+}
+
+/* "primusctl --words [COMMAND]": what completion offers, one a line. */
+static int words(int argc, char **argv) {
+        const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
+
+        if (argc == 0)
+                for (size_t i = 0; i < ELEMENTSOF(commands); i++)
+                        puts(commands[i]->name);
+        if (command)
+                options_words(command->options);
+        options_words(global_options);
+        return CLI_OK;
+}
+
+static int unknown_command(const struct cli *c, const char *name) {
+        const char *nearest = NULL;
+        size_t best = 3;
+
+        for (size_t i = 0; i < ELEMENTSOF(commands); i++)
+                if (edit_distance(name, commands[i]->name) < best) {
+                        best = edit_distance(name, commands[i]->name);
+                        nearest = commands[i]->name;
+                }
+        if (nearest)
+                return cli_usage(c, "there is no command %s; did you mean %s?", name, nearest);
+        return cli_usage(c, "there is no command %s", name);
+}
+
+static int check_arguments(const struct cli *c, const struct command *command, char **args, size_t n) {
+        if (n > command->max)
+                return cli_usage(c, "%s: unexpected: %s", command->name, args[command->max]);
+        if (n < command->min)
+                return cli_usage(c, "usage: primusctl %s %s", command->name, command->arguments);
+        return 0;
+}
+
+static int run_command_line(struct cli *c, const struct command *command, int argc, char **argv,
+                            struct global_options *global) {
+        _cleanup_free_ char **args = calloc((size_t)argc + 1, sizeof(*args));
+        _cleanup_free_ char *options = calloc(1, command->options_size + 1);
+        size_t n;
+        int r;
+
+        if (!args || !options)
+                return cli_oom(c);
+        r = options_parse(c, argc, argv, command->stops, command->options, options, global, args, &n);
+        if (!r && global->help)
+                return help_one(command);
+        if (!r)
+                r = cli_apply_global(c, global);
+        if (!r)
+                r = check_arguments(c, command, args, n);
+        if (!r)
+                r = command->run(c, options, args, n);
+        for (size_t i = 0; i < ELEMENTSOF(command->lists) && command->lists[i]; i++)
+                free(((struct option_list *)(options + command->lists[i] - 1))->items);
+        return r;
+}
+
+/* Global options may stand before the command; what follows them is the command's. */
+static int dispatch(struct cli *c, int argc, char **argv) {
+        _cleanup_free_ char **args = calloc((size_t)argc + 1, sizeof(*args));
+        struct global_options global = { 0 };
+        const struct command *command;
+        size_t n;
+        int r;
+
+        if (!args)
+                return cli_oom(c);
+        if (argc > 0 && strcmp(argv[0], "--words") == 0)
+                return words(argc - 1, argv + 1);
+        r = options_parse(c, argc, argv, true, NULL, NULL, &global, args, &n);
+        if (r)
+                return r;
+        if (global.version)
+                return cli_version(c);
+        if (n == 0 || strcmp(args[0], "help") == 0) {
+                if (n > 1 && find_command(args[1]))
+                        return help_one(find_command(args[1]));
+                if (n > 0 || global.help)
+                        return help_all();
+                return cli_usage(c, "which command?");
+        }
+        command = find_command(args[0]);
+        if (!command)
+                return unknown_command(c, args[0]);
+        return run_command_line(c, command, (int)n - 1, args + 1, &global);
+}
+
+int main(int argc, char **argv) {
+        struct cli c = { .program = "primusctl" };
+        const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+        const char *name = argc > 0 ? slash ? slash + 1 : argv[0] : "";
+        int r;
+
+        if (strcmp(name, "primus-submit") == 0) {
+                c.program = "primus-submit";
+                r = primus_submit_main(&c, argc - 1, argv + 1);
+        } else
+                r = dispatch(&c, argc - (argc > 0), argv + (argc > 0));
+        if (fflush(stdout) == EOF && r == CLI_OK)
+                r = cli_fail(&c, "cannot write to standard output: %s", strerror(errno));
+        sd_bus_unref(c.bus);
+        return r;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primusctl nodes and node. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "tools/primusctl/commands.h"
+#include "tools/primusctl/table.h"
+
+struct node_row {
+        const char *name, *state, *address; /* in the message */
+        double cpus, cpus_free;
+        uint64_t memory, memory_free, heartbeat;
+        uint32_t gpus, gpus_free, executors;
+        const char *kernel, *os, *version, *reason;
+        bool limits;
+};
+
+static int read_extra(sd_bus_message *m, struct node_row *row) {
+        const struct {
+                const char *key;
+                const char **target;
+        } strings[] = { { "kernel", &row->kernel },
+                        { "os", &row->os },
+                        { "version", &row->version },
+                        { "reason", &row->reason } };
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const char *key, *contents;
+                const char **target = NULL;
+                int b;
+
+                r = sd_bus_message_read(m, "s", &key);
+                if (r >= 0)
+                        r = sd_bus_message_peek_type(m, NULL, &contents);
+                if (r < 0)
+                        return r;
+                for (size_t i = 0; i < ELEMENTSOF(strings); i++)
+                        if (strcmp(strings[i].key, key) == 0 && strcmp(contents, "s") == 0)
+                                target = strings[i].target;
+                if (target)
+                        r = sd_bus_message_read(m, "v", "s", target);
+                else if (strcmp(key, "limits") == 0 && strcmp(contents, "b") == 0) {
+                        r = sd_bus_message_read(m, "v", "b", &b);
+                        row->limits = r >= 0 && b;
+                } else
+                        r = sd_bus_message_skip(m, "v");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int next_row(sd_bus_message *m, struct node_row *row) {
+        int r = sd_bus_message_enter_container(m, 'r', "sssddttuuuta{sv}");
+
+        if (r <= 0)
+                return r;
+        *row = (struct node_row){ .kernel = "", .os = "", .version = "", .reason = "" };
+        r = sd_bus_message_read(m, "sssddttuuut", &row->name, &row->state, &row->address, &row->cpus,
+                                &row->cpus_free, &row->memory, &row->memory_free, &row->gpus, &row->gpus_free,
+                                &row->executors, &row->heartbeat);
+        if (r >= 0)
+                r = read_extra(m, row);
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : 1;
+}
+
+static int print_json(const struct cli *c, sd_bus_message *m) {
+        json_t *array = json_array();
+        struct node_row n;
+        int r;
+
+        while ((r = next_row(m, &n)) > 0)
+                (void)json_array_append_new(
+                        array,
+                        json_pack("{s:s, s:s, s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
+                                  "s:b, s:s}",
+                                  "name", n.name, "state", n.state, "address", n.address, "cpus", n.cpus,
+                                  "cpusFree", n.cpus_free, "memory", (json_int_t)n.memory, "memoryFree",
+                                  (json_int_t)n.memory_free, "gpus", (json_int_t)n.gpus, "gpusFree",
+                                  (json_int_t)n.gpus_free, "executors", (json_int_t)n.executors, "heartbeat",
+                                  (json_int_t)n.heartbeat, "kernel", n.kernel, "os", n.os, "version",
+                                  n.version, "limits", (int)n.limits, "reason", n.reason));
+        if (r < 0) {
+                json_decref(array);
+                return cli_bad_reply(c, r);
+        }
+        return cli_print_json(c, array);
+}
+
+static int print_table(const struct cli *c, sd_bus_message *m) {
+        static const struct table_column columns[] = {
+                { "NODE" },
+                { "STATE" },
+                { "ADDRESS" },
+                { "CPUS", .right = true },
+                { "MEMORY", .right = true },
+                { "GPUS", .right = true },
+                { "EXECUTORS", .right = true },
+                { "SEEN", .right = true },
+                { "REASON", .fills = true },
+        };
+        _cleanup_(table_free_p) struct table *t = NULL;
+        char a[FORMAT_SIZE_MAX], b[FORMAT_SIZE_MAX], seen[FORMAT_DURATION_MAX];
+        uint64_t now = now_real();
+        struct node_row n;
+        int r = table_new(c, columns, ELEMENTSOF(columns), &t);
+
+        if (r)
+                return r;
+        while ((r = next_row(m, &n)) > 0 && table_row(t) >= 0) {
+                table_set(t, 0, COLOR_BOLD, "%s", n.name);
+                table_set(t, 1, color_of_state(n.state), "%s", n.state);
+                table_set(t, 2, COLOR_NONE, "%s", n.address);
+                table_set(t, 3, COLOR_NONE, "%g/%g free", n.cpus_free, n.cpus);
+                table_set(t, 4, COLOR_NONE, "%s/%s free", format_size(n.memory_free, a, sizeof(a)),
+                          format_size(n.memory, b, sizeof(b)));
+                if (n.gpus)
+                        table_set(t, 5, COLOR_NONE, "%" PRIu32 "/%" PRIu32 " free", n.gpus_free, n.gpus);
+                else
+                        table_set(t, 5, COLOR_DIM, "-");
+                table_set(t, 6, COLOR_NONE, "%" PRIu32, n.executors);
+                if (n.heartbeat == 0)
+                        table_set(t, 7, COLOR_DIM, "-");
+                else if (usec_sub(now, n.heartbeat) < 5 * USEC_PER_SEC)
+                        table_set(t, 7, COLOR_NONE, "now");
+                else
+                        table_set(t, 7, COLOR_NONE, "%s ago",
+                                  format_duration(usec_sub(now, n.heartbeat) / USEC_PER_SEC * USEC_PER_SEC,
+                                                  seen, sizeof(seen)));
+                table_set(t, 8, COLOR_NONE, "%s%s%s", n.reason, *n.reason && !n.limits ? "; " : "",
+                          n.limits ? "" : "limits are not enforced (no cgroup v2 controllers)");
+        }
+        return r < 0 ? cli_bad_reply(c, r) : table_print(c, t);
+}
+
+static int nodes_run(struct cli *c, void *options, char **args, size_t n) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = cli_manager_call(c, "ListNodes", &m);
+
+        (void)options;
+        (void)args;
+        (void)n;
+        if (!r)
+                r = cli_call(c, m, NULL, &reply);
+        if (r)
+                return r;
+        r = sd_bus_message_enter_container(reply, 'a', "(sssddttuuuta{sv})");
+        if (r < 0)
+                return cli_bad_reply(c, r);
+        return c->json ? print_json(c, reply) : print_table(c, reply);
+}
+
+const struct command nodes_command = {
+        .name = "nodes",
+        .arguments = "",
+        .help = "List the hosts of the cluster and what is free on them",
+        .run = nodes_run,
+};
+
+static int node_remove(struct cli *c, const char *name) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = cli_manager_call(c, "RemoveNode", &m);
+
+        if (!r && sd_bus_message_append(m, "s", name) < 0)
+                r = cli_oom(c);
+        if (!r)
+                r = cli_call(c, m, NULL, &reply);
+        if (!r)
+                printf("Node %s is no longer of the cluster; its certificate is revoked\n", name);
+        return r;
+}
+
+static int node_declare_dead(struct cli *c, const char *name) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        if (sd_bus_path_encode(MASTER_PATH "/node", name, &path) < 0)
+                return cli_oom(c);
+        r = cli_connect(c);
+        if (r)
+                return r;
+        r = sd_bus_message_new_method_call(c->bus, &m, MASTER_NAME, path, MASTER_NODE, "DeclareDead");
+        if (r < 0)
+                return cli_oom(c);
+        (void)sd_bus_message_set_allow_interactive_authorization(m, true);
+        r = sd_bus_call(c->bus, m, 0, &error, &reply);
+        if (r < 0 && (sd_bus_error_has_name(&error, MASTER_ERROR_NO_SUCH_NODE) ||
+                      sd_bus_error_has_name(&error, SD_BUS_ERROR_UNKNOWN_OBJECT)))
+                return cli_fail(c, "there is no node %s; 'primusctl nodes' lists them", name);
+        if (r < 0)
+                return cli_call_failed(c, &error, r, NULL, NULL);
+        printf("Node %s counts as dead; what ran there is lost\n", name);
+        return 0;
+}
+
+static int node_run(struct cli *c, void *options, char **args, size_t n) {
+        static const struct {
+                const char *verb;
+                int (*run)(struct cli *c, const char *name);
+        } verbs[] = { { "remove", node_remove }, { "declare-dead", node_declare_dead } };
+
+        (void)options;
+        (void)n;
+        if (!node_name_valid(args[1]))
+                return cli_usage(c, "not a node's name: %s", args[1]);
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                if (strcmp(verbs[i].verb, args[0]) == 0)
+                        return verbs[i].run(c, args[1]);
+        return cli_usage(c, "there is no 'node %s'; there are remove and declare-dead", args[0]);
+}
+
+const struct command node_command = {
+        .name = "node",
+        .arguments = "remove|declare-dead NAME",
+        .help = "Take a node out of the cluster, or vouch that a silent one is dead",
+        .details = "remove: the node's certificate is revoked, it has to join again.\n"
+                   "declare-dead: for a node that is SUSPECT or LOST. Its executors are LOST at once and may "
+                   "be placed again, also\n"
+                   "where onPartition is wait. Be sure that the host is off: two attempts must not run at "
+                   "the same time.",
+        .min = 2,
+        .max = 2,
+        .run = node_run,
+};

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows a job to its end. Invariant: on a terminal the block is wiped before anything else is written, so
+ * output above it stays whole. */
+#include "tools/primusctl/progress.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "tools/primusctl/interrupt.h"
+#include "tools/primusctl/live.h"
+#include "tools/primusctl/logstream.h"
+#include "tools/primusctl/status.h"
+#include "tools/primusctl/text.h"
+#include "tools/primusctl/watch.h"
+
+#define REFRESH (500 * USEC_PER_MSEC)     /* of the data bar, while somebody looks at it */
+#define REFRESH_PLAIN (10 * USEC_PER_SEC) /* of the plain lines about data */
+#define DRAIN (10 * USEC_PER_SEC)         /* for the last output after the end */
+
+struct progress {
+        struct cli *cli;
+        sd_event *event;
+        const struct progress_options *options;
+        struct watch *watch;
+        struct logstream *logs;
+        struct logview view;
+        struct live live;
+        struct interrupt *interrupt;
+        sd_event_source *refresh, *drain;
+        struct job_status status;
+        bool tty, asking, ended, final, stopped;
+};
+
+int role_parse(const struct cli *c, const char *text, char **ret_role, uint32_t *ret_index,
+               bool *ret_has_index) {
+        size_t n = strcspn(text, "/");
+        _cleanup_free_ char *role = strndup(text, n);
+        uint32_t index = 0;
+
+        if (!role)
+                return cli_oom(c);
+        if (!role_name_valid(role))
+                return cli_usage(c, "not a role: %s", text);
+        if (text[n] && parse_u32(text + n + 1, 0, UINT32_MAX, &index) < 0)
+                return cli_usage(c, "not an index of role %s: %s", role, text + n + 1);
+        *ret_role = TAKE_PTR(role);
+        *ret_index = index;
+        *ret_has_index = text[n] != 0;
+        return 0;
+}
+
+static void ask_status(struct progress *p);
+
+static void draw(struct progress *p) {
+        size_t n;
+        const struct executor *executors = watch_executors(p->watch, &n);
+
+        if (p->tty && !p->stopped && !p->final && watch_properties(p->watch)->state)
+                live_draw(&p->live, watch_properties(p->watch), &p->status, executors, n, now_real(),
+                          now_boot());
+}
+
+static void draw_again(void *userdata) {
+        draw(userdata);
+}
+
+static void hide(void *userdata) {
+        struct progress *p = userdata;
+
+        live_wipe(&p->live);
+}
+
+static void plain(struct progress *p, const char *format, ...) _printf_(2, 3);
+static void plain(struct progress *p, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        if (p->tty || p->options->quiet || p->cli->json)
+                return;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (!text)
+                return;
+        text_clean(text);
+        printf("Job %" PRIu32 ": %s\n", watch_job(p->watch)->number, text);
+        fflush(stdout);
+}
+
+static void finish(struct progress *p) {
+        size_t n;
+        const struct executor *executors = watch_executors(p->watch, &n);
+        const struct job_properties *properties = watch_properties(p->watch);
+        int r;
+
+        live_wipe(&p->live);
+        r = status_result(p->cli, properties, &p->status, executors, n);
+        (void)sd_event_exit(p->event, r ? r : job_state_exit(properties->state));
+}
+
+/* The job has ended, its last status is known, and its output has been shown: the result. */
+static void check_final(struct progress *p) {
+        if (p->final && !p->stopped && (!p->logs || logstream_done(p->logs)))
+                finish(p);
+}
+
+static void on_logs_done(void *userdata) {
+        check_final(userdata);
+}
+
+static int on_drained(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct progress *p = userdata;
+
+        if (!p->stopped)
+                finish(p);
+        return 0;
+}
+
+static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct progress *p = userdata;
+        struct job_status status;
+        int r;
+
+        (void)ret_error;
+        p->asking = false;
+        if (sd_bus_message_is_method_error(m, NULL)) {
+                watch_call_failed(p->watch, sd_bus_message_get_error(m));
+                return 0;
+        }
+        r = job_status_read(m, &status);
+        if (r < 0)
+                return sd_event_exit(p->event, cli_bad_reply(p->cli, r));
+        job_status_done(&p->status);
+        p->status = status;
+        live_sample(&p->live, &p->status.data, now_boot());
+        if (p->ended && !p->final) {
+                /* Asked before the end? Then once more. */
+                p->final = true;
+                ask_status(p);
+                return 0;
+        }
+        if (p->final) {
+                check_final(p);
+                if (p->logs && !logstream_done(p->logs) && !p->drain &&
+                    sd_event_add_time_relative(p->event, &p->drain, CLOCK_BOOTTIME, DRAIN, 0, on_drained, p) <
+                            0)
+                        return sd_event_exit(p->event, cli_oom(p->cli));
+                return 0;
+        }
+        if (p->status.data.present) {
+                char text[200];
+                plain(p, "%s", live_data_text(&p->live, &p->status.data, text, sizeof(text)));
+        }
+        draw(p);
+        return 0;
+}
+
+static void ask_status(struct progress *p) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+
+        if (p->asking)
+                return;
+        if (cli_job_call(p->cli, watch_job(p->watch), "GetStatus", &m) ||
+            watch_call(p->watch, m, on_status, p, 0) < 0)
+                (void)sd_event_exit(p->event, cli_oom(p->cli));
+        else
+                p->asking = true;
+}
+
+static int on_refresh(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct progress *p = userdata;
+        int r;
+
+        if (!p->stopped && !p->final)
+                ask_status(p);
+        draw(p); /* the time goes on, also while masterd is away */
+        r = sd_event_source_set_time_relative(s, p->tty ? REFRESH : REFRESH_PLAIN);
+        return r < 0 ? r : sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+static void on_state(struct watch *w, void *userdata) {
+        struct progress *p = userdata;
+
+        plain(p, "%s", watch_properties(w)->state);
+        if (watch_ended(w)) {
+                p->ended = true;
+                if (p->logs)
+                        logstream_job_ended(p->logs, w);
+                ask_status(p);
+        }
+        draw(p);
+}
+
+static void on_executor(struct watch *w, const struct executor *e, void *userdata) {
+        struct progress *p = userdata;
+
+        if (p->logs)
+                logstream_executor(p->logs, w, e);
+        if (e->attempt > 1 || strcmp(e->state, "FAILED") == 0 || strcmp(e->state, "LOST") == 0)
+                plain(p, "%s/%" PRIu32 " attempt %" PRIu32 " %s%s%s", e->role, e->index, e->attempt, e->state,
+                      *e->node ? " on " : "", e->node);
+        draw(p);
+}
+
+static void on_synced(struct watch *w, void *userdata) {
+        struct progress *p = userdata;
+
+        if (p->logs)
+                logstream_synced(p->logs, w);
+        p->asking = false;
+        if (p->ended)
+                p->final = false;
+        ask_status(p);
+}
+
+static void on_away(struct watch *w, void *userdata) {
+        struct progress *p = userdata;
+
+        live_wipe(&p->live);
+        fprintf(stderr, "masterd is away; the job goes on, waiting for it to come back ...\n");
+}
+
+static void on_detached(void *userdata) {
+        struct progress *p = userdata;
+
+        p->stopped = true;
+        p->view.silent = true;
+        live_wipe(&p->live);
+}
+
+static const struct watch_handlers handlers = {
+        .state = on_state,
+        .executor = on_executor,
+        .synced = on_synced,
+        .away = on_away,
+};
+
+static int start(struct progress *p, const struct job_ref *job, const char *role, uint32_t index,
+                 bool has_index) {
+        int r = 0;
+
+        if (p->options->logs || role) {
+                p->view = (struct logview){
+                        .out = stdout,
+                        .tty = isatty(STDOUT_FILENO),
+                        .color = p->cli->color,
+                        .prefixed = true,
+                        .json = p->cli->json,
+                        .before = p->tty ? hide : NULL,
+                        .after = p->tty ? draw_again : NULL,
+                        .userdata = p,
+                };
+                r = logstream_new(
+                        p->cli,
+                        &(struct logstream_options){
+                                .role = role, .index = index, .has_index = has_index, .follow = true },
+                        &p->view, &p->logs);
+                if (r)
+                        return r;
+                logstream_on_done(p->logs, on_logs_done, p);
+        }
+        r = watch_new(p->cli, p->event, job, true, &handlers, p, &p->watch);
+        if (!r)
+                r = interrupt_new(p->cli, p->event, job, on_detached, p, &p->interrupt);
+        if (!r && !p->options->quiet && !p->cli->json &&
+            sd_event_add_time_relative(p->event, &p->refresh, CLOCK_BOOTTIME,
+                                       p->tty ? REFRESH : REFRESH_PLAIN, 0, on_refresh, p) < 0)
+                r = cli_oom(p->cli);
+        return r;
+}
+
+int progress_wait(struct cli *c, const struct job_ref *job, const struct progress_options *options) {
+        struct progress p = {
+                .cli = c,
+                .options = options,
+                .tty = isatty(STDOUT_FILENO) && !options->quiet && !c->json,
+        };
+        _cleanup_free_ char *role = NULL;
+        bool has_index = false;
+        uint32_t index = 0;
+        int r;
+
+        p.live = (struct live){ .out = stdout, .color = c->color, .rate = -1 };
+        r = options->role ? role_parse(c, options->role, &role, &index, &has_index) : 0;
+        if (!r)
+                r = watch_loop_new(c, &p.event);
+        if (!r)
+                r = start(&p, job, role, index, has_index);
+        if (!r)
+                r = sd_event_loop(p.event);
+        live_wipe(&p.live);
+        fflush(stdout);
+        interrupt_free(p.interrupt);
+        sd_event_source_disable_unref(p.refresh);
+        sd_event_source_disable_unref(p.drain);
+        watch_free(p.watch);
+        logstream_free(p.logs);
+        job_status_done(&p.status);
+        sd_bus_detach_event(c->bus);
+        sd_event_unref(p.event);
+        return r < 0 ? cli_fail(c, "%s", strerror(-r)) : r;
+}

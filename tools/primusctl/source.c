@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a configuration file. Invariant: of a file that is too large, never more than the limit is read. */
+#include "tools/primusctl/source.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/base/file.h"
+#include "lib/base/parse.h"
+
+/* Line (from 1) of the first byte that is not UTF-8: the text is valid up to a whole line, so try line by
+ * line. */
+static unsigned bad_line(const char *text, size_t size) {
+        unsigned line = 1;
+
+        for (size_t start = 0; start < size; line++) {
+                const char *end = memchr(text + start, '\n', size - start);
+                size_t n = end ? (size_t)(end - text) - start : size - start;
+
+                if (!utf8_valid(text + start, n))
+                        return line;
+                start += n + 1;
+        }
+        return line;
+}
+
+int source_read(const struct cli *c, const char *path, char **ret, size_t *ret_size) {
+        _cleanup_free_ char *text = NULL;
+        const char *file = strcmp(path, "-") == 0 ? "/dev/stdin" : path;
+        struct stat st;
+        size_t size;
+        int r;
+
+        (void)c;
+        if (stat(file, &st) < 0)
+                return cli_complain("%s: %s", path, strerror(errno));
+        if (S_ISDIR(st.st_mode))
+                return cli_complain("%s: is a directory", path);
+        if (S_ISREG(st.st_mode) && st.st_size > CONFIG_MAX)
+                r = -EFBIG; /* without reading a byte of it */
+        else
+                r = read_file(file, CONFIG_MAX, &text, &size);
+        if (r == -EFBIG)
+                return cli_complain("%s: larger than %u MiB, which no configuration may be", path,
+                                    CONFIG_MAX >> 20);
+        if (r < 0)
+                return cli_complain("%s: %s", path, strerror(-r));
+        if (!utf8_valid(text, size)) {
+                if (memchr(text, 0, size))
+                        return cli_complain("%s: holds a NUL byte, so it is no JSON text", path);
+                return cli_complain("%s:%u: not valid UTF-8", path, bad_line(text, size));
+        }
+        *ret = TAKE_PTR(text);
+        *ret_size = size;
+        return 0;
+}
+
+char *source_directory(const char *path) {
+        const char *slash = strcmp(path, "-") == 0 ? NULL : strrchr(path, '/');
+
+        if (!slash)
+                return strdup(".");
+        return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+void source_warning(const char *path, const char *warning) {
+        size_t digits = strspn(warning, "0123456789:");
+
+        if (digits > 2 && warning[digits - 1] == ':' && warning[digits] == ' ')
+                cli_complain("%s:%.*s warning:%s", path, (int)digits, warning, warning + digits);
+        else
+                cli_complain("%s: warning: %s", path, warning);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handing a job to the master; shared by submit, run and primus-submit. */
+#pragma once
+
+#include "tools/primusctl/cli.h"
+#include "tools/primusctl/options.h"
+
+struct submission {
+        const char *label; /* the configuration's name in messages; NULL: made by primusctl itself */
+        const char *config;
+        size_t config_size;
+        const char *cwd;            /* or NULL */
+        const char *name;           /* instead of the configuration's, or NULL */
+        const char *bundle;         /* sha256, or NULL */
+        struct option_list env;     /* NAME=VALUE, or NAME: the caller's own */
+        struct option_list secrets; /* NAME=FILE */
+};
+
+/* Submits; warnings go to standard error. */
+int submission_send(struct cli *c, const struct submission *s, struct job_ref *ret);
+
+/* Reads FILE, packs and uploads its files[], submits. options: env, secrets, name. *ret_name (allocated) is
+ * the job's name,
+ * "" when it cannot be told. */
+int submit_file(struct cli *c, const char *file, const struct submission *options, struct job_ref *ret,
+                char **ret_name);
+
+/* "Submitted job 418 (primus-hello)", or that as JSON. */
+int submit_announce(const struct cli *c, const struct job_ref *job, const char *name);
