@@ -15,7 +15,7 @@ BASE = {"lib/base"}
 WIRE = {"lib/base", "lib/wire"}
 MASTERD_ROOMS = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store"}
 AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
-                "agentd/feed"}
+                "agentd/feed", "agentd/log"}
 
 ALLOWED = {
     "lib/base": set(),
@@ -34,7 +34,8 @@ ALLOWED = {
     # agentd: only probe sees what the BPF programs share.
     "agentd/unit": WIRE,
     "agentd/feed": WIRE,
-    "agentd/device": BASE,
+    "agentd/log": WIRE,
+    "agentd/device": WIRE,
     "agentd/cgroup": BASE,
     "agentd/net": BASE,
     "agentd/metrics": WIRE | {"agentd/cgroup", "agentd/net", "agentd/probe"},

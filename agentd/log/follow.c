@@ -362,13 +362,17 @@ static bool wants_sync(const struct follow *f) {
         return false;
 }
 
-static void remember_place(struct follow *f) {
+/* Remembers where the journal is. Returns whether that is a new entry. */
+static bool remember_place(struct follow *f) {
         char *cursor;
+        bool same;
 
         if (sd_journal_get_cursor(f->journal, &cursor) < 0)
-                return;
+                return true;
+        same = journal_same_entry(f->cursor, cursor);
         free(f->cursor);
         f->cursor = cursor;
+        return !same;
 }
 
 /* Reads to the end, or for a turn. 1: a turn, 0: the end, < 0. */
@@ -377,8 +381,8 @@ static int read_entries(struct follow *f, uint64_t now) {
                                                                              : sd_journal_next(f->journal);
 
         for (unsigned n = 0; r > 0; n++) {
-                read_entry(f, now);
-                remember_place(f);
+                if (remember_place(f))
+                        read_entry(f, now);
                 if (n >= TURN_MAX || follow_full(f))
                         return 1;
                 r = sd_journal_next(f->journal);

@@ -81,6 +81,13 @@ int journal_append_entry(sd_journal *j, struct log_buffer *b, size_t max) {
         return (int)size + !cut;
 }
 
+bool journal_same_entry(const char *cursor_a, const char *cursor_b) {
+        const char *a = cursor_a ? strstr(cursor_a, ";b=") : NULL,
+                   *b = cursor_b ? strstr(cursor_b, ";b=") : NULL;
+
+        return a && b && strcmp(a, b) == 0;
+}
+
 int journal_sync(const char *socket_path, uint64_t timeout_usec) {
         static const char call[] = "{\"method\":\"io.systemd.Journal.Synchronize\",\"parameters\":{}}";
         struct sockaddr_un address = { .sun_family = AF_UNIX };

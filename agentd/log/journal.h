@@ -30,6 +30,11 @@ int journal_open(const char *directory, sd_journal **ret);
  * or negative errno. */
 int journal_append_entry(sd_journal *j, struct log_buffer *b, size_t max);
 
+/* Whether two cursors, of entries one behind the other, are of the same entry, written twice: journald does that when a
+ * file turns out to be full only as the entry is being added; it rotates and begins again. They differ in file and
+ * sequence number alone. */
+bool journal_same_entry(const char *cursor_a, const char *cursor_b);
+
 /* Waits until journald has written all that was printed or logged before the call: what a service printed is
  * in its stream's buffer until journald gets to it, also after the service has ended. journald's Synchronize
  * answers when nothing is queued any more. socket NULL: the host's. 0, or negative errno (-ETIMEDOUT). */

@@ -132,6 +132,8 @@ static int request_page(sd_journal *j, struct request *q) {
                 r = sd_journal_get_cursor(j, &cursor);
                 if (r < 0)
                         return r;
+                if (journal_same_entry(q->next_cursor ? q->next_cursor : q->cursor, cursor))
+                        q->data.size = before;
                 free(q->next_cursor);
                 q->next_cursor = cursor;
                 if (q->data.size >= q->max)

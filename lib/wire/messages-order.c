@@ -12,9 +12,7 @@
 #define ORDER_FIELDS LINK_ID_SIGNATURE "yuaayayaayasa(say)tttuasasaqttsssuayb"
 #define PIPE_SIZE_MAX (64u << 20)
 
-/* ---- grants
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- grants ---------------------------------------------------------------------------------- */
 
 int task_grant_append(sd_bus_message *m, const struct task_grant *g) {
         if (!g->path || g->path[0] == '\0' || strlen(g->path) > LINK_PATH_MAX || g->offset > g->size)
@@ -51,8 +49,7 @@ int task_grant_read(sd_bus_message *m, struct task_grant *ret) {
         return 1;
 }
 
-/* ---- what an order may hold
- * ------------------------------------------------------------------------------------------ */
+/* ---- what an order may hold ------------------------------------------------------------------ */
 
 static size_t strv_length(char *const *l) {
         size_t n = 0;
@@ -155,8 +152,7 @@ static int start_order_check(const struct start_order *o) {
         return on_partition_to_string(o->on_partition) && ack_mode_to_string(o->ack) ? 0 : -EINVAL;
 }
 
-/* ---- orders: append
- * -------------------------------------------------------------------------------------------------- */
+/* ---- orders: append -------------------------------------------------------------------------- */
 
 static int append_byte_strings(sd_bus_message *m, char *const *l) {
         int r = sd_bus_message_open_container(m, 'a', "ay");
@@ -202,8 +198,7 @@ int start_order_append(sd_bus_message *m, const struct start_order *o) {
         return sd_bus_message_close_container(m);
 }
 
-/* ---- orders: read
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- orders: read ---------------------------------------------------------------------------- */
 
 static void secret_done(struct secret *s) {
         free(s->name);

@@ -9,8 +9,7 @@
 #define HOSTNAME_TEXT_MAX 255u
 #define CPUS_MAX 65536u
 
-/* ---- welcome
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- welcome --------------------------------------------------------------------------------- */
 
 int welcome_append(sd_bus_message *m, const struct welcome *w) {
         if (sd_id128_is_null(w->cluster) || w->heartbeat_usec == 0 || w->lost_usec == 0)
@@ -63,8 +62,7 @@ int welcome_read(sd_bus_message *m, struct welcome *ret) {
         return 1;
 }
 
-/* ---- inventory
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- inventory ------------------------------------------------------------------------------- */
 
 static void gpu_done(struct gpu_info *g) {
         free(g->uuid);
@@ -242,8 +240,7 @@ int inventory_read(sd_bus_message *m, struct inventory *ret) {
         return 1;
 }
 
-/* ---- units and their ends
- * ------------------------------------------------------------------------------------------ */
+/* ---- units and their ends -------------------------------------------------------------------- */
 
 int unit_report_append(sd_bus_message *m, const struct unit_report *u) {
         const char *state = unit_state_to_string(u->state);
@@ -335,8 +332,7 @@ int exit_report_read(sd_bus_message *m, struct exit_report *ret) {
         return 1;
 }
 
-/* ---- progress and listings
- * ------------------------------------------------------------------------------------------ */
+/* ---- progress and listings ------------------------------------------------------------------- */
 
 int task_progress_append(sd_bus_message *m, const struct task_progress *p) {
         if (p->state >= _TASK_STATE_MAX || p->acked > p->read)

@@ -8,23 +8,20 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/wire/frame.h"
 #include "lib/wire/messages.h"
 #include "lib/wire/peer-internal.h"
-#include "lib/wire/ring.h"
+#include "lib/wire/pump.h"
 #include "lib/wire/tcp.h"
 
 #define ACCEPTED_BYTE 'P'
 #define IN_RING_MAX ((size_t)256 << 10)
 #define QUEUE_DEFAULT ((size_t)8 << 20)
 #define QUEUED_MESSAGES_MAX 64u /* beyond a full queue; one message may be larger than the queue */
-#define PUMP_BUDGET ((size_t)1 << 20)
 #define HANDSHAKE_DEFAULT (10 * USEC_PER_SEC)
 #define LINGER_USEC USEC_PER_SEC
 #define LINGER_BYTES ((size_t)64 << 10)
 #define DRAIN_USEC (5 * USEC_PER_SEC)
 #define STALL_CHECK_USEC (250 * USEC_PER_MSEC)
-#define RECORD_MAX ((size_t)16 << 10)
 
 enum peer_state {
         PEER_CONNECTING,
@@ -47,15 +44,13 @@ struct peer {
         void *userdata;
 
         enum peer_state state;
-        int fd, pair_fd;
+        int fd;
         int bus_fd; /* of the bus; owned by it */
         struct tls *tls;
         sd_bus *bus;
         sd_event_source *socket_source, *pair_source, *timer, *again, *finish;
-        struct ring in, out; /* from, to the network */
-        struct frame_watch frames;
+        struct pump pump;
         size_t lingered;
-        bool socket_readable, pair_readable; /* there may be something to read */
 
         struct addr address;
         struct peer_end end;
@@ -64,9 +59,7 @@ struct peer {
 
 DEFINE_CLEANUP(struct peer *, peer_free)
 
-/* ---- the end
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static sd_event_source *source_gone(sd_event_source *s) {
         return sd_event_source_disable_unref(s);
@@ -75,7 +68,7 @@ static sd_event_source *source_gone(sd_event_source *s) {
 static void close_socket(struct peer *p) {
         p->socket_source = source_gone(p->socket_source);
         p->fd = close_fd(p->fd);
-        ring_done(&p->out);
+        ring_done(&p->pump.out);
 }
 
 static int on_finish(sd_event_source *s, void *userdata) {
@@ -94,8 +87,8 @@ static void finish(struct peer *p) {
         p->again = source_gone(p->again);
         p->pair_source = source_gone(p->pair_source);
         close_socket(p);
-        p->pair_fd = close_fd(p->pair_fd);
-        ring_done(&p->in);
+        p->pump.pair_fd = close_fd(p->pump.pair_fd);
+        ring_done(&p->pump.in);
         if (p->finish)
                 (void)sd_event_source_set_enabled(p->finish, SD_EVENT_ONESHOT);
 }
@@ -114,7 +107,7 @@ static void set_end(struct peer *p, int error, const char *why) {
         p->end = (struct peer_end){ .error = error, .why = why };
 }
 
-static void pump_in(struct peer *p);
+static void deliver(struct peer *p);
 
 /* The network side is over: what has come goes to the bus, then its end of file. Without a bus nothing is
  * left to do. */
@@ -126,7 +119,7 @@ static void drain(struct peer *p) {
                 return;
         }
         p->state = PEER_DRAINING;
-        pump_in(p);
+        deliver(p);
 }
 
 static void fail(struct peer *p, int error, const char *why) {
@@ -159,82 +152,7 @@ static void step_lingering(struct peer *p) {
         finish(p);
 }
 
-/* ---- the pump
- * --------------------------------------------------------------------------------------------------------------
- */
-
-static size_t receive_some(struct peer *p) {
-        uint8_t *buf;
-        size_t space;
-        if (p->state != PEER_RUNNING || (!p->socket_readable && !tls_pending(p->tls)))
-                return 0;
-        if (ring_space(&p->in, &buf, &space) < 0) {
-                fail(p, -ENOMEM, "out of memory");
-                return 0;
-        }
-        if (space == 0)
-                return 0;
-        ssize_t n = tls_receive(p->tls, buf, space);
-        if (n < 0) {
-                fail(p, p->tls->end.error, p->tls->end.why);
-                return 0;
-        }
-        if (n == 0 || (p->tls->drained && !tls_pending(p->tls)))
-                p->socket_readable = false;
-        int r = p->options.server ? frame_watch_feed(&p->frames, buf, (size_t)n) : 0;
-        if (r < 0) {
-                fail(p, r, r == -EMSGSIZE ? "a message is larger than allowed" : "it does not speak D-Bus");
-                return 0;
-        }
-        ring_fill(&p->in, (size_t)n);
-        return (size_t)n;
-}
-
-static size_t give_bus(struct peer *p) {
-        size_t n = ring_size(&p->in);
-        if (n == 0 || p->pair_fd < 0)
-                return 0;
-        ssize_t w = send(p->pair_fd, p->in.data + p->in.begin, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (w < 0) {
-                if (errno != EAGAIN && errno != EINTR)
-                        ring_consume(&p->in, n); /* the bus is gone; its Disconnected tells */
-                return 0;
-        }
-        ring_consume(&p->in, (size_t)w);
-        return (size_t)w;
-}
-
-static size_t take_from_bus(struct peer *p) {
-        uint8_t *buf;
-        size_t space;
-        if (p->state != PEER_RUNNING || !p->pair_readable)
-                return 0;
-        if (ring_space(&p->out, &buf, &space) < 0) {
-                fail(p, -ENOMEM, "out of memory");
-                return 0;
-        }
-        if (space == 0)
-                return 0;
-        ssize_t n = recv(p->pair_fd, buf, space, MSG_DONTWAIT);
-        p->pair_readable = n == (ssize_t)space;
-        if (n <= 0)
-                return 0;
-        ring_fill(&p->out, (size_t)n);
-        return (size_t)n;
-}
-
-static size_t send_some(struct peer *p) {
-        size_t size = ring_size(&p->out);
-        if (p->state != PEER_RUNNING || size == 0)
-                return 0;
-        ssize_t n = tls_send(p->tls, p->out.data + p->out.begin, MIN(size, RECORD_MAX));
-        if (n < 0) {
-                fail(p, p->tls->end.error, p->tls->end.why);
-                return 0;
-        }
-        ring_consume(&p->out, (size_t)n);
-        return (size_t)n;
-}
+/* ---- the pump -------------------------------------------------------------------------------- */
 
 static int on_stall_check(sd_event_source *s, uint64_t usec, void *userdata);
 
@@ -242,7 +160,7 @@ static int on_stall_check(sd_event_source *s, uint64_t usec, void *userdata);
  * watching the bus's side while there is no room. */
 static void check_stall(struct peer *p) {
         uint64_t waiting = 0;
-        if (p->state != PEER_RUNNING || !ring_full(&p->out))
+        if (p->state != PEER_RUNNING || !ring_full(&p->pump.out))
                 return;
         if (sd_bus_get_n_queued_write(p->bus, &waiting) >= 0 && waiting > QUEUED_MESSAGES_MAX) {
                 fail(p, -ENOBUFS, "stalled: it does not take what is sent to it");
@@ -252,39 +170,28 @@ static void check_stall(struct peer *p) {
                 fail(p, -ENOMEM, "out of memory");
 }
 
-static void update_events(struct peer *p) {
-        if (p->state == PEER_RUNNING)
-                (void)sd_event_source_set_io_events(p->socket_source,
-                                                    (ring_full(&p->in) ? 0u : EPOLLIN) |
-                                                            (ring_size(&p->out) > 0 ? EPOLLOUT : 0u));
-        if (p->state == PEER_RUNNING || p->state == PEER_DRAINING)
-                (void)sd_event_source_set_io_events(
-                        p->pair_source, (p->state == PEER_DRAINING || ring_full(&p->out) ? 0u : EPOLLIN) |
-                                                (ring_size(&p->in) > 0 ? EPOLLOUT : 0u));
-}
-
-/* One wake-up of either side runs both, until nothing moves or others have waited long enough. */
+/* One wake-up of either side runs both. */
 static void pump(struct peer *p, bool socket_readable, bool pair_readable) {
-        p->socket_readable |= socket_readable;
-        p->pair_readable |= pair_readable;
-        size_t total = 0, moved;
-        do {
-                moved = receive_some(p) + give_bus(p) + take_from_bus(p) + send_some(p);
-                total += moved;
-        } while (moved > 0 && total < PUMP_BUDGET && p->state == PEER_RUNNING);
-        if (moved > 0 && p->state == PEER_RUNNING)
+        p->pump.socket_readable |= socket_readable;
+        p->pump.pair_readable |= pair_readable;
+        int r = pump_run(&p->pump);
+        if (r < 0) {
+                fail(p, p->pump.end.error, p->pump.end.why);
+                return;
+        }
+        if (r > 0)
                 (void)sd_event_source_set_enabled(p->again, SD_EVENT_ONESHOT);
         check_stall(p);
-        update_events(p);
+        if (p->state != PEER_RUNNING)
+                return;
+        (void)sd_event_source_set_io_events(p->socket_source, pump_socket_events(&p->pump));
+        (void)sd_event_source_set_io_events(p->pair_source, pump_pair_events(&p->pump));
 }
 
 /* Draining: only towards the bus. */
-static void pump_in(struct peer *p) {
-        while (give_bus(p) > 0)
-                ;
-        if (ring_size(&p->in) == 0)
-                (void)shutdown(p->pair_fd, SHUT_WR);
-        update_events(p);
+static void deliver(struct peer *p) {
+        pump_deliver(&p->pump);
+        (void)sd_event_source_set_io_events(p->pair_source, ring_size(&p->pump.in) > 0 ? EPOLLOUT : 0u);
 }
 
 static int on_stall_check(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -302,15 +209,13 @@ static int on_again(sd_event_source *s, void *userdata) {
 static int on_pair(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         struct peer *p = userdata;
         if (p->state == PEER_DRAINING)
-                pump_in(p);
+                deliver(p);
         else
                 pump(p, false, revents & ~(uint32_t)EPOLLOUT);
         return 0;
 }
 
-/* ---- the bus
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- the bus --------------------------------------------------------------------------------- */
 
 /* The bus has closed, and failed every call that was pending on it. */
 static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -328,7 +233,7 @@ static int make_bus(struct peer *p) {
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
                 return -errno;
         _cleanup_close_ int bus_end = fds[1];
-        p->pair_fd = fds[0];
+        p->pump.pair_fd = fds[0];
         int r;
         if ((r = sd_bus_new(&p->bus)) < 0 || (r = sd_bus_set_fd(p->bus, bus_end, bus_end)) < 0)
                 return r;
@@ -346,7 +251,7 @@ static int make_bus(struct peer *p) {
                                      "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, p)) < 0 ||
             (r = sd_bus_attach_event(p->bus, p->event, SD_EVENT_PRIORITY_NORMAL)) < 0)
                 return r;
-        return sd_event_add_io(p->event, &p->pair_source, p->pair_fd, EPOLLIN, on_pair, p);
+        return sd_event_add_io(p->event, &p->pair_source, p->pump.pair_fd, EPOLLIN, on_pair, p);
 }
 
 static void drop_bus(struct peer *p) {
@@ -365,13 +270,15 @@ static int start_running(struct peer *p) {
                 return r;
         }
         p->tls->receive_max = 0;
-        p->frames.max = LINK_MESSAGE_MAX;
+        p->pump.tls = p->tls;
+        p->pump.bounded = p->options.server;
+        p->pump.frames.max = LINK_MESSAGE_MAX;
         p->state = PEER_RUNNING;
         r = p->ready(p, p->userdata);
         if (r < 0 && p->state == PEER_RUNNING) {
                 p->pair_source = source_gone(p->pair_source);
                 drop_bus(p);
-                p->pair_fd = close_fd(p->pair_fd);
+                p->pump.pair_fd = close_fd(p->pump.pair_fd);
                 tls_refuse(p->tls);
                 linger(p, r, "refused");
                 return r;
@@ -382,8 +289,7 @@ static int start_running(struct peer *p) {
         return 0;
 }
 
-/* ---- becoming known
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- becoming known -------------------------------------------------------------------------- */
 
 static void learn_address(struct peer *p) {
         struct sockaddr_storage ss;
@@ -480,8 +386,7 @@ static int on_handshake_late(sd_event_source *s, uint64_t usec, void *userdata) 
         return 0;
 }
 
-/* ---- making and ending
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- making and ending ----------------------------------------------------------------------- */
 
 static int peer_start(struct peer *p, struct tls_credentials *credentials, enum tls_side side,
                       uint64_t receive_max) {
@@ -518,15 +423,15 @@ static int peer_new_full(sd_event *event, int fd_in, struct tls_credentials *cre
         if (!p)
                 return -ENOMEM;
         p->fd = TAKE_FD(fd);
-        p->pair_fd = p->bus_fd = -EBADF;
+        p->pump.pair_fd = p->bus_fd = -EBADF;
         p->event = sd_event_ref(event);
         p->options = *options;
         p->join = join;
         p->ready = ready;
         p->ended = ended;
         p->userdata = userdata;
-        p->in.max = IN_RING_MAX;
-        p->out.max = options->queue_max > 0 ? (size_t)options->queue_max : QUEUE_DEFAULT;
+        p->pump.in.max = IN_RING_MAX;
+        p->pump.out.max = options->queue_max > 0 ? (size_t)options->queue_max : QUEUE_DEFAULT;
         set_end(p, -ECONNABORTED, "closed");
         if (options->expect_name && !(p->expect_name = strdup(options->expect_name)))
                 return -ENOMEM;
@@ -566,8 +471,8 @@ void peer_free(struct peer *p) {
         drop_bus(p);
         tls_free(p->tls);
         close_socket(p);
-        close_fd(p->pair_fd);
-        ring_done(&p->in);
+        close_fd(p->pump.pair_fd);
+        ring_done(&p->pump.in);
         sd_event_unref(p->event);
         free(p->expect_name);
         free(p->end_text);
@@ -577,29 +482,20 @@ void peer_free(struct peer *p) {
 void peer_close(struct peer *p, const char *why) {
         if (p->state >= PEER_LINGERING)
                 return;
-        p->end_text = strdup(why);
-        set_end(p, -ECONNABORTED, p->end_text ? p->end_text : "closed");
         if (p->state == PEER_RUNNING) {
-                /* What was sent before goes out as far as the network takes it; what has come is not handled
-                 * any more. */
                 uint8_t buf[4096];
-                size_t moved = 0;
-                p->pair_readable = true;
-                for (size_t n = 1; n > 0 && moved < PUMP_BUDGET && p->state == PEER_RUNNING; moved += n)
-                        n = take_from_bus(p) + send_some(p);
+                pump_flush(&p->pump);
                 while (recv(p->bus_fd, buf, sizeof buf, MSG_DONTWAIT) > 0)
                         ;
-                ring_done(&p->in);
-                if (p->state != PEER_RUNNING)
-                        return;
+                ring_done(&p->pump.in);
         }
+        p->end_text = strdup(why);
+        set_end(p, -ECONNABORTED, p->end_text ? p->end_text : "closed");
         tls_goodbye(p->tls);
         drain(p);
 }
 
-/* ---- properties
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- properties ------------------------------------------------------------------------------ */
 
 sd_bus *peer_bus(struct peer *p) {
         return p->bus;
@@ -617,10 +513,18 @@ enum peer_role peer_role(const struct peer *p) {
         return p->options.expect_role;
 }
 
+void peer_local_address(const struct peer *p, struct addr *ret) {
+        struct sockaddr_storage ss;
+        socklen_t size = sizeof ss;
+        *ret = (struct addr){ .family = AF_UNSPEC };
+        if (p->fd >= 0 && getsockname(p->fd, (struct sockaddr *)&ss, &size) >= 0)
+                (void)addr_from_sockaddr((struct sockaddr *)&ss, ret);
+}
+
 void peer_address(const struct peer *p, struct addr *ret) {
         *ret = p->address;
 }
 
 uint64_t peer_queued(const struct peer *p) {
-        return ring_size(&p->out);
+        return ring_size(&p->pump.out);
 }

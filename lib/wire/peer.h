@@ -61,6 +61,8 @@ const char *peer_name(const struct peer *p);    /* the certificate's name; NULL 
 const char *peer_serial(const struct peer *p);
 enum peer_role peer_role(const struct peer *p);
 void peer_address(const struct peer *p, struct addr *ret);
+/* The own address on this connection; AF_UNSPEC where it is not known. */
+void peer_local_address(const struct peer *p, struct addr *ret);
 uint64_t peer_queued(const struct peer *p);     /* bytes waiting for the network */
 /* Asynchronous: ended follows with that text (copied) and -ECONNABORTED. What the bus has already handed to the socket goes
  * out first; what has come and is not dispatched yet is discarded. */

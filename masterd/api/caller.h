@@ -13,6 +13,7 @@
 #define CALLERS_WAITING_MAX 1024u /* calls that wait for an answer of the bus */
 
 struct callers;
+struct polkit;
 
 /* Goes on with a call when it is known who made it. The same contract as a handler of an sd-bus vtable:
  * replies and returns
@@ -42,6 +43,8 @@ int caller_identify_full(struct callers *c, sd_bus_message *m, caller_handler ha
  */
 void caller_answer(sd_bus_message *m, int r, const sd_bus_error *error);
 
-/* The bus that the callers are on, and names known. */
-sd_bus *callers_bus(struct callers *c);
+/* What polkit is asked through for these callers. */
+struct polkit *callers_polkit(struct callers *c);
+
+/* Names known. */
 size_t callers_known(const struct callers *c);

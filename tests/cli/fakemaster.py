@@ -45,6 +45,7 @@ class Job:
         rank = 0
         for role in self.spec["role"]:
             for index in range(int(role["num"])):
+                self.past = []
                 self.executors[role["roleName"], index] = {"attempt": 0, "state": "PENDING", "node": "", "rank": rank,
                                                            "started": 0, "ended": 0, "more": {}}
                 rank += 1
@@ -74,6 +75,8 @@ class Job:
     def executor(self, role, index, state, attempt=None, node="n1", **more):
         with self.master.lock:
             row = self.executors[role, index]
+            if attempt and row["attempt"] and attempt != row["attempt"]:
+                self.past.append(((role, index), dict(row)))
             row["attempt"] = attempt or row["attempt"] or 1
             row["state"], row["node"] = state, node
             row["more"].update(more)
@@ -251,7 +254,8 @@ class FakeMaster:
     def do_ListExecutors(self, job, every):
         rows = [(role, index, row["attempt"], row["state"], row["node"],
                  f"primus-{job.number}-{role}-{index}.{row['attempt']}.service" if row["attempt"] else "", row["rank"],
-                 row["started"], row["ended"], row["more"]) for (role, index), row in job.executors.items()]
+                 row["started"], row["ended"], row["more"]) for (role, index), row in
+                [*(job.past if every else []), *job.executors.items()]]
         return "a(suusssutta{sv})", (rows,)
 
     def do_ListEvents(self, job, after):

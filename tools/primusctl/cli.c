@@ -11,6 +11,7 @@
 #include "lib/base/parse.h"
 #include "tools/primusctl/text.h"
 
+static void say(const char *program, const char *format, va_list ap) _printf_(2, 0);
 static void say(const char *program, const char *format, va_list ap) {
         _cleanup_free_ char *text = NULL;
 

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for primusctl and primus-submit. Commands and options come from the program itself (--words), so they
+# never differ from what it takes.
+
+__primusctl_jobs() {
+        primusctl "${host[@]}" list --json "$@" 2>/dev/null | sed -n 's/^ *"job": \([0-9]*\),$/\1/p'
+}
+
+__primusctl_roles() {
+        primusctl "${host[@]}" status --json "$@" 2>/dev/null |
+                sed -n '/^  "roles": \[/,/^  \]/s/^ *"name": "\([^"]*\)",$/\1/p'
+}
+
+__primusctl_nodes() {
+        primusctl "${host[@]}" nodes --json 2>/dev/null | sed -n 's/^ *"name": "\([^"]*\)",$/\1/p'
+}
+
+__primusctl_files() {
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+}
+
+__primusctl_reply() {
+        mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
+        # An option that wants a value is not finished.
+        [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
+        return 0
+}
+
+_primusctl() {
+        local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= i word
+        local -a host=() args=()
+        COMPREPLY=()
+
+        # "--option=value" arrives as three words.
+        if [[ $cur == '=' ]]; then
+                cur=
+        elif [[ $before == '=' && COMP_CWORD -ge 2 ]]; then
+                before=${COMP_WORDS[COMP_CWORD - 2]}
+        fi
+        for ((i = 1; i < COMP_CWORD; i++)); do
+                word=${COMP_WORDS[i]}
+                case $word in
+                -H | --host)
+                        [[ ${COMP_WORDS[i + 1]} == '=' ]] && ((i++))
+                        host=(-H "${COMP_WORDS[++i]}")
+                        ;;
+                --)
+                        [[ $command == run ]] || continue
+                        # What follows is somebody else's command line.
+                        if declare -F _command_offset > /dev/null; then
+                                _command_offset $((i + 1))
+                        elif ((COMP_CWORD == i + 1)); then
+                                mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+                        else
+                                __primusctl_files
+                        fi
+                        return
+                        ;;
+                -* | =) ;;
+                *)
+                        if [[ -z $command ]]; then
+                                command=$word
+                        elif [[ ${COMP_WORDS[i - 1]} != '=' ]]; then
+                                args+=("$word")
+                        fi
+                        ;;
+                esac
+        done
+
+        case $before in
+        --color) __primusctl_reply 'auto always never'; return ;;
+        --state) __primusctl_reply 'SUBMITTED QUEUED STARTING RUNNING SUSPENDED STOPPING SUCCEEDED FAILED KILLED'; return ;;
+        --follow) [[ $command == submit ]] && return ;;
+        --hosts) __primusctl_reply "$(__primusctl_nodes)"; return ;;
+        --token-file | --secret) __primusctl_files; return ;;
+        -H | --host)
+                if declare -F _known_hosts_real > /dev/null; then
+                        _known_hosts_real -- "$cur"
+                fi
+                return
+                ;;
+        esac
+
+        if [[ -z $command ]]; then
+                if [[ $cur == -* ]]; then
+                        __primusctl_reply "$(primusctl --words 2>/dev/null | grep '^-')"
+                else
+                        __primusctl_reply "$(primusctl --words 2>/dev/null | grep -v '^-') help"
+                fi
+                return
+        fi
+        if [[ $cur == -* ]]; then
+                __primusctl_reply "$(primusctl --words "$command" 2>/dev/null)"
+                return
+        fi
+        case $command in
+        submit | validate) __primusctl_files ;;
+        config)
+                __primusctl_files
+                COMPREPLY+=($(compgen -W "$(__primusctl_jobs -a)" -- "$cur"))
+                ;;
+        status | events) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;
+        wait | kill) __primusctl_reply "$(__primusctl_jobs)" ;;
+        logs)
+                if ((${#args[@]} == 0)); then
+                        __primusctl_reply "$(__primusctl_jobs -a) $(__primusctl_roles)"
+                elif ((${#args[@]} == 1)) && [[ ${args[0]} == [0-9]* ]]; then
+                        __primusctl_reply "$(__primusctl_roles "${args[0]}")"
+                fi
+                ;;
+        node)
+                if ((${#args[@]} == 0)); then
+                        __primusctl_reply 'remove declare-dead'
+                else
+                        __primusctl_reply "$(__primusctl_nodes)"
+                fi
+                ;;
+        token) ((${#args[@]} == 0)) && __primusctl_reply create ;;
+        help) __primusctl_reply "$(primusctl --words 2>/dev/null | grep -v '^-')" ;;
+        run)
+                if ((${#args[@]} == 0)); then
+                        mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+                else
+                        __primusctl_files
+                fi
+                ;;
+        esac
+        return 0
+}
+
+_primus_submit() {
+        local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+        COMPREPLY=()
+
+        case $before in
+        --primus_conf | =) __primusctl_files ;;
+        --wait_app_completion) __primusctl_reply 'true false' ;;
+        --command) __primusctl_reply submit ;;
+        *) __primusctl_reply '--primus_conf --wait_app_completion --command --help --version --host= --json --color=' ;;
+        esac
+        return 0
+}
+
+complete -F _primusctl primusctl
+complete -F _primus_submit primus-submit

@@ -131,7 +131,8 @@ static int events_run(struct cli *c, void *options, char **args, size_t n) {
         if (!r)
                 r = watch_loop_new(c, &e.event);
         if (!r)
-                r = watch_new(c, e.event, &job, o->follow, &handlers, &e, &e.watch);
+                r = watch_new(c, e.event, &job, o->follow ? WATCH_EXECUTORS : WATCH_STATE, &handlers, &e,
+                              &e.watch);
         if (!r)
                 r = sd_event_loop(e.event);
         watch_free(e.watch);

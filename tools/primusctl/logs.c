@@ -113,7 +113,7 @@ static int logs_run(struct cli *c, void *options, char **args, size_t n) {
                 r = logstream_new(c, &l.options, &l.view, &l.stream);
         if (!r) {
                 logstream_on_done(l.stream, on_done, &l);
-                r = watch_new(c, l.event, &job, true, &handlers, &l, &l.watch);
+                r = watch_new(c, l.event, &job, WATCH_ATTEMPTS, &handlers, &l, &l.watch);
         }
         if (!r)
                 r = sd_event_loop(l.event);

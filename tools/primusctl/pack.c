@@ -293,9 +293,6 @@ static int add_listed(struct packer *p, const char *directory, const char *file)
         if (!name ||
             asprintf(&path, "%s%s%s", file[0] == '/' ? "" : directory, file[0] == '/' ? "" : "/", file) < 0)
                 return cli_oom(p->cli);
-        if (strstr(file, "://"))
-                return cli_complain("%s: files[]: %s: only files of this machine can be sent", p->label,
-                                    file);
         if (!*name)
                 return cli_complain("%s: files[]: %s: has no name of its own; name the folder", p->label,
                                     file);

@@ -31,7 +31,8 @@ struct progress {
         struct interrupt *interrupt;
         sd_event_source *refresh, *drain;
         struct job_status status;
-        bool tty, asking, ended, final, stopped;
+        unsigned asked, answered, final_at; /* the status number final_at is the one after the end */
+        bool tty, final, stopped;
 };
 
 int role_parse(const struct cli *c, const char *text, char **ret_role, uint32_t *ret_index,
@@ -126,7 +127,7 @@ static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         int r;
 
         (void)ret_error;
-        p->asking = false;
+        p->answered++;
         if (sd_bus_message_is_method_error(m, NULL)) {
                 watch_call_failed(p->watch, sd_bus_message_get_error(m));
                 return 0;
@@ -137,13 +138,8 @@ static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         job_status_done(&p->status);
         p->status = status;
         live_sample(&p->live, &p->status.data, now_boot());
-        if (p->ended && !p->final) {
-                /* Asked before the end? Then once more. */
+        if (p->final_at > 0 && p->answered >= p->final_at) {
                 p->final = true;
-                ask_status(p);
-                return 0;
-        }
-        if (p->final) {
                 check_final(p);
                 if (p->logs && !logstream_done(p->logs) && !p->drain &&
                     sd_event_add_time_relative(p->event, &p->drain, CLOCK_BOOTTIME, DRAIN, 0, on_drained, p) <
@@ -162,20 +158,18 @@ static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 static void ask_status(struct progress *p) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
 
-        if (p->asking)
-                return;
         if (cli_job_call(p->cli, watch_job(p->watch), "GetStatus", &m) ||
             watch_call(p->watch, m, on_status, p, 0) < 0)
                 (void)sd_event_exit(p->event, cli_oom(p->cli));
         else
-                p->asking = true;
+                p->asked++;
 }
 
 static int on_refresh(sd_event_source *s, uint64_t usec, void *userdata) {
         struct progress *p = userdata;
         int r;
 
-        if (!p->stopped && !p->final)
+        if (!p->stopped && !p->final && p->asked == p->answered)
                 ask_status(p);
         draw(p); /* the time goes on, also while masterd is away */
         r = sd_event_source_set_time_relative(s, p->tty ? REFRESH : REFRESH_PLAIN);
@@ -187,12 +181,19 @@ static void on_state(struct watch *w, void *userdata) {
 
         plain(p, "%s", watch_properties(w)->state);
         if (watch_ended(w)) {
-                p->ended = true;
                 if (p->logs)
                         logstream_job_ended(p->logs, w);
-                ask_status(p);
+                watch_refresh(w);
         }
         draw(p);
+}
+
+/* Earlier attempts are told for their output's sake. */
+static bool is_latest(const struct watch *w, const struct executor *e) {
+        size_t n;
+        const struct executor *executors = watch_executors(w, &n);
+
+        return e >= executors && e < executors + n;
 }
 
 static void on_executor(struct watch *w, const struct executor *e, void *userdata) {
@@ -200,6 +201,8 @@ static void on_executor(struct watch *w, const struct executor *e, void *userdat
 
         if (p->logs)
                 logstream_executor(p->logs, w, e);
+        if (!is_latest(w, e))
+                return;
         if (e->attempt > 1 || strcmp(e->state, "FAILED") == 0 || strcmp(e->state, "LOST") == 0)
                 plain(p, "%s/%" PRIu32 " attempt %" PRIu32 " %s%s%s", e->role, e->index, e->attempt, e->state,
                       *e->node ? " on " : "", e->node);
@@ -211,10 +214,11 @@ static void on_synced(struct watch *w, void *userdata) {
 
         if (p->logs)
                 logstream_synced(p->logs, w);
-        p->asking = false;
-        if (p->ended)
-                p->final = false;
+        if (p->final)
+                return;
         ask_status(p);
+        if (watch_ended(w))
+                p->final_at = p->asked;
 }
 
 static void on_away(struct watch *w, void *userdata) {
@@ -263,7 +267,8 @@ static int start(struct progress *p, const struct job_ref *job, const char *role
                         return r;
                 logstream_on_done(p->logs, on_logs_done, p);
         }
-        r = watch_new(p->cli, p->event, job, true, &handlers, p, &p->watch);
+        r = watch_new(p->cli, p->event, job, p->logs ? WATCH_ATTEMPTS : WATCH_EXECUTORS, &handlers, p,
+                      &p->watch);
         if (!r)
                 r = interrupt_new(p->cli, p->event, job, on_detached, p, &p->interrupt);
         if (!r && !p->options->quiet && !p->cli->json &&

@@ -302,7 +302,7 @@ static int follow(struct run *run, const struct job_ref *job, const struct run_o
         r = logstream_new(run->cli, &(struct logstream_options){ .follow = true, .by_rank = true },
                           &run->view, &run->logs);
         if (!r)
-                r = watch_new(run->cli, run->event, job, true, &handlers, run, &run->watch);
+                r = watch_new(run->cli, run->event, job, WATCH_ATTEMPTS, &handlers, run, &run->watch);
         if (!r)
                 r = interrupt_new(run->cli, run->event, job, on_detached, run, &run->interrupt);
         if (!r) {
@@ -318,7 +318,7 @@ static int run_run(struct cli *c, void *options, char **args, size_t n_args) {
         struct run run = { .cli = c };
         _cleanup_free_ char *text = NULL, *cwd = getcwd(NULL, 0);
         struct job_ref job;
-        uint32_t n;
+        uint32_t n = 1;
         int r;
 
         (void)n_args;

@@ -62,7 +62,8 @@ static int wait_run(struct cli *c, void *options, char **args, size_t n) {
 
                 r = cli_job(c, n > 0 ? args[i] : NULL, &job);
                 if (!r)
-                        r = watch_new(c, waiting.event, &job, false, &wait_handlers, &waiting, &watches[i]);
+                        r = watch_new(c, waiting.event, &job, WATCH_STATE, &wait_handlers, &waiting,
+                                      &watches[i]);
         }
         if (!r)
                 r = sd_event_loop(waiting.event);

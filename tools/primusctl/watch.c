@@ -13,7 +13,8 @@ struct watch {
         struct cli *cli;
         sd_event *event;
         struct job_ref job;
-        bool follow_executors, is_away;
+        enum watch_what what;
+        bool is_away;
         const struct watch_handlers *handlers;
         void *userdata;
         struct job_properties properties;
@@ -143,8 +144,11 @@ static int update(struct watch *w, struct executor *e) {
                         *e = (struct executor){ 0 };
                         return 0;
                 }
-                if (old->attempt > e->attempt) /* a signal was faster than this reply */
+                if (old->attempt > e->attempt) {
+                        if (w->what == WATCH_ATTEMPTS && w->handlers->executor)
+                                w->handlers->executor(w, e, w->userdata);
                         return 0;
+                }
                 executor_done(old);
         } else {
                 if (w->n_executors == w->allocated) {
@@ -195,11 +199,11 @@ static int sync_now(struct watch *w) {
 
         for (size_t i = 0; i < ELEMENTSOF(w->calls); i++)
                 w->calls[i] = sd_bus_slot_unref(w->calls[i]);
-        w->replies = w->follow_executors ? 2 : 1;
-        if (w->follow_executors) {
+        w->replies = w->what != WATCH_STATE ? 2 : 1;
+        if (w->what != WATCH_STATE) {
                 if (cli_job_call(w->cli, &w->job, "ListExecutors", &m))
                         return -ENOMEM;
-                r = sd_bus_message_append(m, "b", false);
+                r = sd_bus_message_append(m, "b", w->what == WATCH_ATTEMPTS);
                 if (r >= 0)
                         r = sd_bus_call_async(w->cli->bus, &w->calls[0], m, on_executors, w, 0);
                 if (r < 0)
@@ -208,6 +212,11 @@ static int sync_now(struct watch *w) {
         return sd_bus_call_method_async(w->cli->bus, &w->calls[1], MASTER_NAME, w->job.path,
                                         "org.freedesktop.DBus.Properties", "GetAll", on_get_all, w, "s",
                                         MASTER_JOB);
+}
+
+void watch_refresh(struct watch *w) {
+        if (!w->is_away && sync_now(w) < 0)
+                quit(w, cli_oom(w->cli));
 }
 
 static int on_properties_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
@@ -263,7 +272,7 @@ static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret
         return 0;
 }
 
-int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, bool executors,
+int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, enum watch_what what,
               const struct watch_handlers *handlers, void *userdata, struct watch **ret) {
         _cleanup_(watch_free_p) struct watch *w = malloc(sizeof(*w));
         int r;
@@ -274,7 +283,7 @@ int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, bool ex
                 .cli = c,
                 .event = event,
                 .job = *job,
-                .follow_executors = executors,
+                .what = what,
                 .handlers = handlers,
                 .userdata = userdata,
         };
@@ -282,7 +291,7 @@ int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, bool ex
         r = sd_bus_match_signal_async(c->bus, &w->slots[0], MASTER_NAME, job->path,
                                       "org.freedesktop.DBus.Properties", "PropertiesChanged",
                                       on_properties_changed, NULL, w);
-        if (r >= 0 && executors)
+        if (r >= 0 && what != WATCH_STATE)
                 r = sd_bus_match_signal_async(c->bus, &w->slots[1], MASTER_NAME, job->path, MASTER_JOB,
                                               "ExecutorChanged", on_executor_changed, NULL, w);
         if (r >= 0)

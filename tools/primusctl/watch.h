@@ -20,9 +20,14 @@ struct watch_handlers {
         void (*away)(struct watch *w, void *userdata);   /* masterd is gone; it may come back */
 };
 
-/* Starts. The job's number and path are copied; a failure later ends the event loop with an exit status.
- * executors: also follow them (otherwise only the job's state). */
-int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, bool executors,
+enum watch_what {
+        WATCH_STATE,     /* the job's state alone */
+        WATCH_EXECUTORS, /* and the latest attempt of each executor */
+        WATCH_ATTEMPTS,  /* and, at the beginning and after a restart of masterd, each earlier attempt */
+};
+
+/* Starts. The job's number and path are copied; a failure later ends the event loop with an exit status. */
+int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, enum watch_what what,
               const struct watch_handlers *handlers, void *userdata, struct watch **ret);
 void watch_free(struct watch *w);
 DEFINE_CLEANUP(struct watch *, watch_free)
@@ -31,6 +36,9 @@ const struct job_ref *watch_job(const struct watch *w);
 const struct job_properties *watch_properties(const struct watch *w); /* state NULL before the first synced */
 const struct executor *watch_executors(const struct watch *w, size_t *ret_n);
 bool watch_ended(const struct watch *w);
+
+/* Reads everything again, with the details that signals do not carry; synced() follows. */
+void watch_refresh(struct watch *w);
 
 /* Calls a method of the job without waiting; the reply handler must return 0. timeout 0: the default. */
 int watch_call(struct watch *w, sd_bus_message *m, sd_bus_message_handler_t reply, void *userdata,

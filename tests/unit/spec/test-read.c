@@ -81,8 +81,8 @@ static void thing_done(struct thing *t) {
 static void test_presets(void **state) {
         static const char *const nothings[] = {
                 "{}",
-                "{\"flag\": null, \"n\": null, \"text\": null, \"texts\": null, \"map\": null, \"items\": "
-                "null, \"this\": null}",
+                "{\"flag\": null, \"n\": null, \"text\": null, \"texts\": null, \"map\": null}",
+                "{\"items\": null, \"this\": null}",
                 "{\"zeroN\": 0}",
                 "{\"future\": false}",
                 "{\"future\": \"false\"}",

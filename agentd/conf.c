@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agentd's settings, as a table. */
+#include "agentd/conf.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/conf.h"
+#include "lib/base/parse.h"
+
+static int parse_address(const char *value, void *target, const char **ret_why) {
+        *ret_why = "expected a numeric address";
+        return addr_parse(value, 0, target);
+}
+
+static int parse_ports(const char *value, void *target, const char **ret_why) {
+        struct port_range *range = target;
+        uint32_t first, last;
+        char text[16];
+        const char *dash = strchr(value, '-');
+
+        *ret_why = "expected FIRST-LAST with ports from 1024 to 65535";
+        if (!dash || (size_t) (dash - value) >= sizeof(text))
+                return -EINVAL;
+        memcpy(text, value, (size_t) (dash - value));
+        text[dash - value] = 0;
+        if (parse_u32(text, 1024, UINT16_MAX, &first) < 0 || parse_u32(dash + 1, first, UINT16_MAX, &last) < 0)
+                return -EINVAL;
+        *range = (struct port_range){ (uint16_t) first, (uint16_t) last };
+        return 0;
+}
+
+static int parse_level(const char *value, void *target, const char **ret_why) {
+        static const char *const names[] = {
+                [LOG_ERR] = "err", [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice", [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
+        };
+
+        *ret_why = "expected err, warning, notice, info or debug";
+        for (int i = LOG_ERR; i <= LOG_DEBUG; i++)
+                if (strcmp(value, names[i]) == 0) {
+                        *(int *) target = i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+static int parse_node_name(const char *value, void *target, const char **ret_why) {
+        *ret_why = "expected a host name in lower case";
+        return node_name_valid(value) ? conf_parse_string(value, target, ret_why) : -EINVAL;
+}
+
+static const struct conf_key keys[] = {
+        { "Agent", "Master", conf_parse_string, offsetof(struct settings, master), false },
+        { "Agent", "NodeName", parse_node_name, offsetof(struct settings, node_name), false },
+        { "Agent", "Address", parse_address, offsetof(struct settings, address), false },
+        { "Agent", "AllowRoot", conf_parse_bool, offsetof(struct settings, allow_root), true },
+        { "Agent", "Ports", parse_ports, offsetof(struct settings, ports), false },
+        { "Agent", "MemoryReserve", conf_parse_size, offsetof(struct settings, memory_reserve), false },
+        { "Agent", "Memory", conf_parse_size, offsetof(struct settings, memory), false },
+        { "Agent", "CPUs", conf_parse_u32, offsetof(struct settings, cpus), false },
+        { "Agent", "LogLevel", parse_level, offsetof(struct settings, log_level), false },
+        { NULL },
+};
+
+void settings_done(struct settings *s) {
+        free(s->master);
+        free(s->node_name);
+        *s = (struct settings){ 0 };
+}
+
+int settings_load(const char *root, struct settings *ret) {
+        struct settings s = { .ports = { 23000, 27999 }, .log_level = -1 };
+        int r = conf_load(root, "agentd.conf", keys, &s);
+
+        if (r < 0) {
+                settings_done(&s);
+                return r;
+        }
+        *ret = s;
+        return 0;
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Feed and bundles, joined to the link. Invariant: every transfer that asked for bytes gets exactly one answer; while the
+ * second connection is down, it waits. */
+#include "agentd/data.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "agentd/feed/bundles.h"
+#include "agentd/feed/server.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/unitname.h"
+
+#define BUNDLES_DIR "/var/lib/primus-agent/bundles"
+#define FETCH_USEC (60 * USEC_PER_SEC)
+
+/* GetBundle, under way (slot) or waiting for the connection. */
+struct fetch {
+        struct data *data;
+        struct bundle_transfer *transfer;
+        sd_bus_slot *slot;
+        uint32_t uid, max;
+        char sha256[65];
+        uint64_t offset;
+        struct fetch *next, *prev;
+};
+
+/* A scanner that was told to wait. */
+struct paused {
+        struct executor_id id;
+        bool farewell; /* its last word has to be passed on still */
+        bool failed;
+        char *text;
+        struct paused *next, *prev;
+};
+
+struct data {
+        sd_event *event;
+        struct units *units;
+        struct link *link;
+        struct feed_server *feed;
+        struct bundles *bundles;
+        struct fetch *fetches;
+        struct paused *paused;
+};
+
+/* ---- bundles -------------------------------------------------------------------------------------------------------- */
+
+static void fetch_free(struct fetch *f) {
+        DL_DELETE(f->data->fetches, f);
+        sd_bus_slot_unref(f->slot);
+        free(f);
+}
+
+static int on_chunk(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct fetch *f = userdata;
+        struct bundle_transfer *transfer = f->transfer;
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+        const void *chunk = NULL;
+        uint64_t size = 0;
+        size_t n = 0;
+        int r = 0;
+
+        if (e && !link_bulk_bus(f->data->link)) {
+                f->slot = sd_bus_slot_unref(f->slot); /* the connection went; asked for again on the next */
+                return 0;
+        }
+        if (!e && (sd_bus_message_read(reply, "t", &size) <= 0 || sd_bus_message_read_array(reply, 'y', &chunk, &n) <= 0 ||
+                   n > f->max))
+                r = -EBADMSG;
+        else if (e)
+                r = sd_bus_error_has_name(e, LINK_ERROR_NOT_FOUND) ? -ENOENT : -sd_bus_message_get_errno(reply);
+        fetch_free(f);
+        bundles_chunk(transfer, r, r == 0 ? NULL : e && e->message ? e->message : "masterd's answer is not understood", size,
+                      chunk, n);
+        return 0;
+}
+
+static int ask(struct fetch *f) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        if ((r = link_message(f->data->link, true, "GetBundle", &m)) < 0 ||
+            (r = sd_bus_message_append(m, "ustua{sv}", f->uid, f->sha256, f->offset, f->max, 0)) < 0)
+                return r;
+        return sd_bus_call_async(sd_bus_message_get_bus(m), &f->slot, m, on_chunk, f, FETCH_USEC);
+}
+
+static int bundle_get(void *userdata, uint32_t uid, const char *sha256, uint64_t offset, uint32_t max,
+                      struct bundle_transfer *transfer) {
+        struct data *d = userdata;
+        struct fetch *f = calloc(1, sizeof(*f));
+        int r;
+
+        if (!f)
+                return -ENOMEM;
+        *f = (struct fetch){ .data = d, .transfer = transfer, .uid = uid, .max = max, .offset = offset };
+        snprintf(f->sha256, sizeof(f->sha256), "%s", sha256);
+        DL_APPEND(d->fetches, f);
+        r = ask(f);
+        if (r < 0 && r != -ENOTCONN) {
+                fetch_free(f);
+                return r;
+        }
+        return 0;
+}
+
+int data_want_bundle(struct data *d, uint32_t uid, const char *sha256, bundle_handler handler, void *userdata) {
+        return bundles_want(d->bundles, uid, sha256, handler, userdata);
+}
+
+void data_bulk_up(struct data *d) {
+        struct fetch *f, *next;
+
+        DL_FOREACH_SAFE(d->fetches, f, next)
+                if (!f->slot && ask(f) < 0)
+                        log_oom();
+}
+
+void data_bulk_down(struct data *d) {
+        struct fetch *f;
+
+        DL_FOREACH(d->fetches, f)
+                f->slot = sd_bus_slot_unref(f->slot);
+}
+
+/* ---- feed: executors to masterd ------------------------------------------------------------------------------------- */
+
+static int find_unit(void *userdata, const char *unit, struct feed_unit *ret) {
+        struct data *d = userdata;
+        struct unit_facts facts;
+
+        if (units_find(d->units, unit, &facts) < 0)
+                return -ENOENT;
+        *ret = (struct feed_unit){ .id = facts.id, .uid = facts.uid, .kind = facts.kind, .ack = facts.ack, .pipe_size = facts.pipe_size };
+        return 0;
+}
+
+static int begin(struct data *d, const char *member, const struct executor_id *id, sd_bus_message **ret) {
+        int r = link_message(d->link, false, member, ret);
+
+        return r < 0 ? r : executor_id_append(*ret, id);
+}
+
+static void on_open(void *userdata, const struct executor_id *id, uint32_t credits) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct data *d = userdata;
+        int r;
+
+        if ((r = begin(d, "FeedOpen", id, &m)) < 0 || (r = sd_bus_message_append(m, "ua{sv}", credits, 0)) < 0 ||
+            (r = link_send(d->link, m)) < 0)
+                log_full(LOG_DEBUG, r, NULL, "FeedOpen was not sent; the executor says it again on the next link");
+}
+
+static void on_progress(void *userdata, const struct executor_id *id, const struct task_progress *p, size_t n, uint32_t credits) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct data *d = userdata;
+        int r;
+
+        if ((r = begin(d, "FeedReport", id, &m)) >= 0)
+                r = sd_bus_message_open_container(m, 'a', "(tttys)");
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = task_progress_append(m, &p[i]);
+        if (r < 0 || (r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_append(m, "ua{sv}", credits, 0)) < 0 ||
+            (r = link_send(d->link, m)) < 0)
+                log_full(LOG_DEBUG, r, NULL, "FeedReport was not sent; the executor says it again on the next link");
+}
+
+static int send_scan(struct data *d, const struct executor_id *id, const struct scan_entry *e, size_t n, bool last, const char *text) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        if (link_is_congested(d->link))
+                return -EAGAIN;
+        if ((r = begin(d, "ScanBatch", id, &m)) >= 0)
+                r = sd_bus_message_open_container(m, 'a', "(ayttt)");
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = scan_entry_append(m, &e[i]);
+        if (r < 0 || (r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_append(m, "bsa{sv}", (int) last, text, 0)) < 0)
+                return r;
+        return link_send(d->link, m);
+}
+
+static int pause_executor(struct data *d, const struct executor_id *id, bool farewell, bool bad, const char *text) {
+        struct paused *p = calloc(1, sizeof(*p));
+
+        if (p && farewell)
+                p->text = strdup(text);
+        if (!p || (farewell && !p->text)) {
+                free(p);
+                log_oom();
+                return -EAGAIN;
+        }
+        p->id = *id;
+        p->farewell = farewell;
+        p->failed = bad;
+        DL_APPEND(d->paused, p);
+        return -EAGAIN;
+}
+
+static int on_entries(void *userdata, const struct executor_id *id, const struct scan_entry *e, size_t n) {
+        struct data *d = userdata;
+
+        return send_scan(d, id, e, n, false, "") < 0 ? pause_executor(d, id, false, false, NULL) : 0;
+}
+
+static int on_bye(void *userdata, const struct executor_id *id, bool bad, const char *text) {
+        struct data *d = userdata;
+        struct unit_facts facts;
+        char unit[UNIT_NAME_MAX];
+
+        executor_unit_name(id->job, id->role, id->index, id->attempt, unit);
+        if (units_find(d->units, unit, &facts) < 0 || facts.kind != ORDER_SCAN)
+                return 0;
+        if (bad && !*text)
+                text = "the scan failed";
+        return send_scan(d, id, NULL, 0, true, bad ? text : "") < 0 ? pause_executor(d, id, true, bad, text) : 0;
+}
+
+static void paused_free(struct data *d, struct paused *p) {
+        DL_DELETE(d->paused, p);
+        free(p->text);
+        free(p);
+}
+
+void data_resume(struct data *d) {
+        struct paused *p, *next, *list;
+
+        if (!link_bus(d->link) || link_is_congested(d->link))
+                return;
+        list = TAKE_PTR(d->paused); /* resuming may pause again */
+        DL_FOREACH_SAFE(list, p, next) {
+                if (!p->farewell)
+                        (void) feed_resume(d->feed, &p->id);
+                else if (send_scan(d, &p->id, NULL, 0, true, p->failed ? p->text : "") >= 0)
+                        (void) feed_farewell(d->feed, &p->id);
+                else {
+                        (void) pause_executor(d, &p->id, true, p->failed, p->text);
+                }
+                free(p->text);
+                free(p);
+        }
+}
+
+void data_link_up(struct data *d) {
+        struct paused *p, *next;
+
+        /* They connect again at once and say all of it anew. */
+        DL_FOREACH_SAFE(d->paused, p, next)
+                paused_free(d, p);
+        if (d->feed)
+                feed_drop_all(d->feed);
+}
+
+/* ---- feed: masterd to executors ------------------------------------------------------------------------------------- */
+
+int data_grant(struct data *d, sd_bus_message *m) {
+        struct task_grant *grants = calloc(LINK_TASKS_MAX, sizeof(*grants));
+        struct executor_id id;
+        size_t n = 0;
+        int last, r;
+
+        if (!grants)
+                return -ENOMEM;
+        r = executor_id_read(m, &id);
+        if (r > 0)
+                r = sd_bus_message_enter_container(m, 'a', "(taytttt)");
+        while (r > 0 && n < LINK_TASKS_MAX && (r = task_grant_read(m, &grants[n])) > 0)
+                n++;
+        if (r >= 0 && (r = sd_bus_message_exit_container(m)) >= 0 && (r = sd_bus_message_read(m, "b", &last)) > 0) {
+                r = feed_grant(d->feed, &id, grants, n, last);
+                if (r < 0) /* it will say what it holds when it connects again */
+                        log_full(LOG_DEBUG, r, NULL, "Tasks were not passed on to an executor");
+                r = 0;
+        } else if (r >= 0)
+                r = -EBADMSG;
+        for (size_t i = 0; i < n; i++)
+                task_grant_done(&grants[i]);
+        free(grants);
+        return r;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------------------- */
+
+int data_new(sd_event *event, struct units *units, struct data **ret) {
+        static const struct bundle_ops ops = { .get = bundle_get };
+        _cleanup_(data_free_p) struct data *d = calloc(1, sizeof(*d));
+        int r;
+
+        if (!d)
+                return -ENOMEM;
+        d->event = sd_event_ref(event);
+        d->units = units;
+        r = bundles_new(event, BUNDLES_DIR, &bundle_limits_default, &ops, d, &d->bundles);
+        if (r < 0)
+                return log_error_errno(r, "Cannot open the cache of job files in " BUNDLES_DIR);
+        *ret = TAKE_PTR(d);
+        return 0;
+}
+
+int data_listen(struct data *d) {
+        static const struct feed_ops ops = {
+                .find_unit = find_unit,
+                .on_open = on_open,
+                .on_progress = on_progress,
+                .on_entries = on_entries,
+                .on_bye = on_bye,
+        };
+        int r = feed_server_new(d->event, FEED_SOCKET, &feed_limits_default, NULL, &ops, d, &d->feed);
+
+        return r < 0 ? log_error_errno(r, "Cannot listen on " FEED_SOCKET) : 0;
+}
+
+void data_set_link(struct data *d, struct link *link) {
+        d->link = link;
+}
+
+void data_free(struct data *d) {
+        struct fetch *f, *next;
+        struct paused *p, *next_paused;
+
+        if (!d)
+                return;
+        DL_FOREACH_SAFE(d->fetches, f, next)
+                fetch_free(f);
+        DL_FOREACH_SAFE(d->paused, p, next_paused)
+                paused_free(d, p);
+        feed_server_free(d->feed);
+        bundles_free(d->bundles);
+        sd_event_unref(d->event);
+        free(d);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agentd's manager: joins units, link and data. Invariant: masterd is dialled only when all that is on the host is known. */
+#include "agentd/manager.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#include "agentd/device/inventory.h"
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+
+/* Kept for the host itself where MemoryReserve= says nothing. */
+#define MEMORY_RESERVE (UINT64_C(256) << 20)
+#define RESERVED_PORTS "/proc/sys/net/ipv4/ip_local_reserved_ports"
+
+/* ---- onPartition=stop ----------------------------------------------------------------------------------------------- */
+
+static int on_partition_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct manager *m = userdata;
+        unsigned n;
+
+        if (!m->ready)
+                return 0; /* set again when the units are known */
+        n = units_stop_partitioned(m->units);
+        if (n > 0)
+                log_warning("masterd has not been heard for too long: %u executors with onPartition=stop are killed", n);
+        return 0;
+}
+
+static void set_partition_timer(struct manager *m) {
+        uint64_t deadline = link_state_deadline(&m->link_state);
+        int r;
+
+        if (deadline == USEC_INFINITY)
+                return;
+        if (!m->partition)
+                r = sd_event_add_time(m->event, &m->partition, CLOCK_BOOTTIME, deadline, 10 * USEC_PER_MSEC,
+                                      on_partition_deadline, m);
+        else if ((r = sd_event_source_set_time(m->partition, deadline)) >= 0)
+                r = sd_event_source_set_enabled(m->partition, SD_EVENT_ONESHOT);
+        if (r < 0) {
+                log_error_errno(r, "Cannot set the timer for onPartition=stop");
+                (void) sd_event_exit(m->event, EXIT_FAILURE);
+        }
+}
+
+static void save_link_state(struct manager *m) {
+        int r = link_state_save("", &m->link_state);
+
+        if (r < 0)
+                log_warning_errno(r, "Cannot write /run/primus/link");
+}
+
+/* ---- link ----------------------------------------------------------------------------------------------------------- */
+
+static int on_welcome(const struct welcome *w, const char **ret_why, void *userdata) {
+        struct manager *m = userdata;
+
+        if (!sd_id128_is_null(m->link_state.cluster) && !sd_id128_equal(m->link_state.cluster, w->cluster)) {
+                *ret_why = "it is of another cluster than the one this host has followed since it booted";
+                return -EPERM;
+        }
+        if (w->term < m->fence.term_seen) {
+                *ret_why = "its term is lower than one this host has followed: an old masterd, or a restored one without a new term";
+                return -ESTALE;
+        }
+        m->fence = (struct fence){ .term = w->term, .epoch = w->epoch, .term_seen = w->term };
+        m->link_state.cluster = w->cluster;
+        m->link_state.term = w->term;
+        m->link_state.lost_usec = w->lost_usec;
+        save_link_state(m);
+        return 0;
+}
+
+static int on_registration(sd_bus_message *message, const struct addr *local, void *userdata) {
+        struct manager *m = userdata;
+        int r;
+
+        m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address : *local;
+        r = inventory_append(message, &m->inventory);
+        return r < 0 ? r : units_append(m->units, message);
+}
+
+static void on_up(void *userdata) {
+        struct manager *m = userdata;
+
+        data_link_up(m->data);
+        (void) renewal_start(m);
+        agent_bus_changed(m, "Connected");
+        (void) sd_notifyf(false, "STATUS=Registered with masterd at %s as %s", m->settings.master, m->node);
+}
+
+static void on_down(void *userdata) {
+        struct manager *m = userdata;
+
+        agent_bus_changed(m, "Connected");
+        (void) sd_notifyf(false, "STATUS=Not connected to masterd at %s; executors go on", m->settings.master);
+}
+
+static void on_bulk_up(void *userdata) {
+        data_bulk_up(((struct manager *) userdata)->data);
+}
+
+static void on_bulk_down(void *userdata) {
+        data_bulk_down(((struct manager *) userdata)->data);
+}
+
+static void on_acked(uint64_t sent_boot, void *userdata) {
+        struct manager *m = userdata;
+
+        m->link_state.acked_boot = sent_boot;
+        save_link_state(m);
+        set_partition_timer(m);
+        data_resume(m->data);
+}
+
+/* ---- units ---------------------------------------------------------------------------------------------------------- */
+
+static void on_exited(const struct exit_report *report, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct manager *m = userdata;
+        int r;
+
+        if ((r = link_message(m->link, false, "Exited", &message)) == -ENOTCONN)
+                return; /* part of the next registration */
+        if (r < 0 || (r = exit_report_append(message, report)) < 0 || (r = sd_bus_message_append(message, "a{sv}", 0)) < 0 ||
+            (r = link_send(m->link, message)) < 0)
+                log_warning_errno(r, "Cannot report the end of an executor; it is reported again with the next registration");
+}
+
+static int on_bundle(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data, void *userdata) {
+        return data_want_bundle(((struct manager *) userdata)->data, uid, sha256, handler, handler_data);
+}
+
+static int start_link(struct manager *m) {
+        static const struct link_ops ops = {
+                .welcome = on_welcome,
+                .registration = on_registration,
+                .up = on_up,
+                .down = on_down,
+                .bulk_up = on_bulk_up,
+                .bulk_down = on_bulk_down,
+                .acked = on_acked,
+        };
+        const struct link_options options = {
+                .master = m->settings.master,
+                .node = m->node,
+                .boot_id = m->boot_id,
+                .orders = orders_vtable,
+                .bulk_orders = bulk_orders_vtable,
+                .orders_data = m,
+        };
+        int r = link_new(m->event, m->resolver, m->credentials, &options, &ops, m, &m->link);
+
+        if (r < 0)
+                return log_error_errno(r, "Cannot start the link to masterd at %s", m->settings.master);
+        data_set_link(m->data, m->link);
+        return 0;
+}
+
+static void on_units_ready(void *userdata) {
+        struct manager *m = userdata;
+
+        m->ready = true;
+        log_info("%zu executors found on this host", units_count(m->units));
+        set_partition_timer(m); /* an expired deadline fires at once */
+        if (data_listen(m->data) < 0 || start_link(m) < 0) {
+                (void) sd_event_exit(m->event, EXIT_FAILURE);
+                return;
+        }
+        (void) sd_notifyf(false, "READY=1\nSTATUS=Connecting to masterd at %s", m->settings.master);
+}
+
+/* ---- start ---------------------------------------------------------------------------------------------------------- */
+
+/* Keeps the kernel from handing out the jobs' ports to whoever connects somewhere. */
+static void reserve_ports(const struct port_range *ports) {
+        _cleanup_free_ char *old = NULL, *text = NULL;
+        char range[32];
+        _cleanup_close_ int fd = -EBADF;
+        int r;
+
+        snprintf(range, sizeof(range), "%u-%u", ports->first, ports->last);
+        r = read_file(RESERVED_PORTS, 64 << 10, &old, NULL);
+        if (r >= 0) {
+                old[strcspn(old, "\n")] = 0;
+                if (strstr(old, range))
+                        return;
+                if (asprintf(&text, "%s%s%s", old, *old ? "," : "", range) < 0) {
+                        log_oom();
+                        return;
+                }
+                fd = open(RESERVED_PORTS, O_WRONLY | O_CLOEXEC);
+                r = fd < 0 ? -errno : write_all(fd, text, strlen(text));
+        }
+        if (r < 0)
+                log_full(LOG_NOTICE, r, NULL, "Cannot reserve ports %s in net.ipv4.ip_local_reserved_ports; a connection may take one",
+                         range);
+}
+
+static int load_inventory(struct manager *m) {
+        const struct inventory_limits limits = {
+                .cpus = m->settings.cpus,
+                .memory = m->settings.memory,
+                .memory_reserve = m->settings.memory_reserve ?: MEMORY_RESERVE,
+        };
+        int r = inventory_read_host("", &limits, &m->inventory);
+
+        if (r < 0)
+                return log_oom();
+        m->inventory.port_first = m->settings.ports.first;
+        m->inventory.port_last = m->settings.ports.last;
+        m->inventory.allow_root = m->settings.allow_root;
+        return 0;
+}
+
+static int load_identity(struct manager *m) {
+        int r = identity_load(&m->credentials, &m->node);
+
+        if (r < 0)
+                return r;
+        if (m->settings.node_name && strcmp(m->settings.node_name, m->node) != 0) {
+                log_error("NodeName=%s in agentd.conf is not the name in this host's certificate, %s", m->settings.node_name, m->node);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+int manager_new(sd_event *event, struct manager **ret) {
+        static const struct units_ops ops = {
+                .ready = on_units_ready,
+                .exited = on_exited,
+                .bundle = on_bundle,
+        };
+        _cleanup_(manager_free_p) struct manager *m = calloc(1, sizeof(*m));
+        struct units_options options;
+        sd_id128_t boot;
+        int r;
+
+        if (!m)
+                return log_oom();
+        m->event = sd_event_ref(event);
+        r = settings_load("", &m->settings);
+        if (r < 0)
+                return r;
+        if (m->settings.log_level >= 0)
+                log_set_level(m->settings.log_level);
+        if (!m->settings.master) {
+                log_error("No master is set: write Master=HOST in section [Agent] of " PRIMUS_SYSCONFDIR "/agentd.conf");
+                return -EINVAL;
+        }
+        if ((r = load_identity(m)) < 0 || (r = load_inventory(m)) < 0)
+                return r;
+        r = sd_id128_get_boot(&boot);
+        if (r < 0)
+                return log_error_errno(r, "Cannot read the boot id");
+        sd_id128_to_string(boot, m->boot_id);
+        r = link_state_load("", &m->link_state);
+        if (r < 0)
+                log_warning_errno(r, "Ignoring /run/primus/link");
+        m->fence.term_seen = m->link_state.term;
+        reserve_ports(&m->settings.ports);
+
+        if ((r = worker_new(event, &m->resolver)) < 0 || (r = worker_new(event, &m->remover)) < 0)
+                return log_error_errno(r, "Cannot start a thread");
+        r = sd_bus_open_system_with_description(&m->bus, "agentd");
+        if (r >= 0)
+                r = sd_bus_attach_event(m->bus, event, SD_EVENT_PRIORITY_NORMAL);
+        if (r < 0)
+                return log_error_errno(r, "Cannot connect to the system bus");
+        options = (struct units_options){ .root = "", .node = m->node, .inventory = &m->inventory };
+        if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
+            (r = data_new(event, m->units, &m->data)) < 0)
+                return r;
+        r = agent_bus_offer(m);
+        if (r < 0)
+                return log_error_errno(r, "Cannot offer org.primus.Agent1");
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+void manager_free(struct manager *m) {
+        if (!m)
+                return;
+        worker_free(m->resolver);
+        worker_free(m->remover);
+        link_free(m->link);
+        data_free(m->data);
+        units_free(m->units);
+        sd_event_source_disable_unref(m->partition);
+        sd_event_source_disable_unref(m->renewal);
+        sd_bus_close_unref(m->bus);
+        tls_credentials_free(m->credentials);
+        inventory_done(&m->inventory);
+        settings_done(&m->settings);
+        free(m->renewal_key);
+        free(m->node);
+        sd_event_unref(m->event);
+        free(m);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All state of agentd, and who hears of what. The parts (units, link, feed, bundles) do not know each other; they meet here. */
+#pragma once
+
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "agentd/conf.h"
+#include "agentd/data.h"
+#include "agentd/link.h"
+#include "agentd/linkstate.h"
+#include "agentd/unit/admission.h"
+#include "agentd/unit/units.h"
+#include "agentd/worker.h"
+#include "lib/base/cleanup.h"
+
+struct manager {
+        sd_event *event;
+        sd_bus *bus;               /* the system bus */
+        struct settings settings;
+        char *node, boot_id[SD_ID128_STRING_MAX];
+        struct inventory inventory;
+        struct tls_credentials *credentials;
+        struct worker *resolver, *remover;
+        struct units *units;
+        struct link *link;
+        struct link_state link_state;
+        struct fence fence;
+        struct data *data;
+        sd_event_source *partition; /* runs also while the link is down */
+        sd_event_source *renewal;
+        char *renewal_key;          /* PEM, of the request under way */
+        bool ready;
+};
+
+int manager_new(sd_event *event, struct manager **ret);
+void manager_free(struct manager *m);
+DEFINE_CLEANUP(struct manager *, manager_free)
+
+/* orders.c: what masterd may call on either connection; userdata is the manager. */
+extern const sd_bus_vtable orders_vtable[], bulk_orders_vtable[];
+
+/* agentbus.c: offers org.primus.Agent1 on the system bus. */
+int agent_bus_offer(struct manager *m);
+void agent_bus_changed(struct manager *m, const char *property);
+
+/* renew.c: looks after the certificate while the link is up. */
+int renewal_start(struct manager *m);
+/* Loads the identity, finishing a renewal that a crash interrupted. */
+int identity_load(struct tls_credentials **ret, char **ret_name);

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readers of logs: each call is asked of the agent, read from what is kept, or waits, and is answered exactly once. The agent has
+ * everything and comes first; a caller with a cursor of the kept part stays there, since the agent does not know that offset. */
+#include <string.h>
+#include <utlist.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "masterd/api/api.h"
+#include "masterd/link.h"
+#include "masterd/logs-cursor.h"
+#include "masterd/logs-parts.h"
+#include "masterd/manager.h"
+
+#define CALLS_MAX 512u
+#define CALLS_PER_CALLER_MAX 64u
+#define WAIT_MAX (20 * USEC_PER_SEC)
+#define ANSWER_USEC (4 * USEC_PER_SEC) /* for the agent's answer after its wait: before the caller's own 25 s are over */
+#define LOOK_AGAIN_USEC USEC_PER_SEC
+#define LAST_WORDS_USEC (500 * USEC_PER_MSEC)
+
+struct log_call {
+        struct logs *logs;
+        sd_bus_message *message;
+        struct executor_id id;
+        char node[65];
+        struct log_cursor cursor;
+        uint64_t tail, deadline_boot;
+        bool waited;
+        sd_bus_slot *slot;
+        sd_event_source *timer;
+        struct log_call *prev, *next;
+};
+
+static void call_free(struct log_call *c) {
+        DL_DELETE(c->logs->calls, c);
+        sd_bus_slot_unref(c->slot);
+        sd_event_source_disable_unref(c->timer);
+        sd_bus_message_unref(c->message);
+        free(c);
+}
+
+void log_calls_clear(struct logs *l) {
+        struct log_call *c, *next;
+
+        DL_FOREACH_SAFE(l->calls, c, next)
+                call_free(c);
+}
+
+static bool attempt_ended(const struct log_call *c) {
+        struct job *j = manager_job(c->logs->manager, c->id.job);
+        const struct executor *e;
+
+        if (!j || !sd_id128_equal(j->uid, c->id.job_uid) || job_state_ended(j->state))
+                return true;
+        e = job_executor(j, c->id.role, c->id.index);
+        if (!e) /* a scan: its end is not known here, the job's is */
+                return false;
+        return e->attempt != c->id.attempt || executor_state_ended(e->state) || e->state == EXECUTOR_PENDING;
+}
+
+static sd_bus *agent_bus(const struct log_call *c) {
+        struct node *node = nodes_get(&c->logs->manager->nodes, c->node);
+
+        return node && node->bulk ? peer_bus(node->bulk->peer) : NULL;
+}
+
+static uint64_t remaining(const struct log_call *c) {
+        return usec_sub(c->deadline_boot, now_boot());
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
+
+static void answer(struct log_call *c, const void *data, size_t size, bool end) {
+        sd_bus_message *reply = NULL;
+        char next[LOG_CURSOR_MAX];
+        size_t n = log_cursor_format(&c->cursor, next);
+        int r = sd_bus_message_new_method_return(c->message, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_append_array(reply, 'y', data, size);
+        if (r >= 0)
+                r = sd_bus_message_append_array(reply, 'y', next, n);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "b", end);
+        if (r >= 0)
+                (void) sd_bus_send(NULL, reply, NULL); /* a caller that is gone is no fault of ours */
+        else
+                (void) sd_bus_reply_method_errno(c->message, r, NULL);
+        sd_bus_message_unref(reply);
+        call_free(c);
+}
+
+static void answer_gone(struct log_call *c) {
+        (void) sd_bus_reply_method_errorf(c->message, LINK_ERROR_NOT_FOUND,
+                                          "the log of %s/%u, attempt %u, is gone: %s does not have it (any more), and nothing of it was kept",
+                                          c->id.role, c->id.index, c->id.attempt, c->node[0] ? c->node : "its host");
+        call_free(c);
+}
+
+static void step(struct log_call *c);
+
+static int on_again(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct log_call *c = userdata;
+
+        c->timer = sd_event_source_disable_unref(c->timer);
+        c->waited = true;
+        step(c);
+        return 0;
+}
+
+/* There is nothing new: end where nothing will come, look again while the caller waits, or say so. */
+static void nothing(struct log_call *c) {
+        bool ended = attempt_ended(c);
+        uint64_t delay;
+
+        if (ended && (c->waited || !agent_bus(c))) {
+                answer(c, NULL, 0, true);
+                return;
+        }
+        /* The last words of one that has just ended may be on their way. */
+        delay = ended ? LAST_WORDS_USEC : MIN(remaining(c), LOOK_AGAIN_USEC);
+        if (delay == 0 || sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME, delay, USEC_PER_MSEC, on_again, c) < 0)
+                answer(c, NULL, 0, false);
+}
+
+/* ---- the kept part ---------------------------------------------------------------------------------------------- */
+
+static void on_kept(struct log_task *t, void *userdata) {
+        struct log_call *c = userdata;
+        bool ended = attempt_ended(c);
+        size_t size = t->size;
+
+        if (t->result < 0) {
+                if (t->result != -ENOENT)
+                        log_full(LOG_WARNING, t->result, &(struct log_fields){ .job = c->id.job, .role = c->id.role },
+                                 "Cannot read the kept log of job %u, %s/%u", c->id.job, c->id.role, c->id.index);
+                if (ended && c->cursor.kind != LOG_CURSOR_AGENT)
+                        answer_gone(c);
+                else if (ended)
+                        answer(c, NULL, 0, true);
+                else
+                        nothing(c);
+                return;
+        }
+        if (!ended && size > 0) {
+                /* Whole lines, except one that fills everything. */
+                const char *nl = memrchr(t->data, '\n', size);
+                if (nl)
+                        size = (size_t) (nl + 1 - t->data);
+                else if (size < LOG_KEPT_MAX)
+                        size = 0;
+        }
+        if (size == 0) {
+                nothing(c);
+                return;
+        }
+        c->cursor.kind = LOG_CURSOR_KEPT;
+        c->cursor.offset = t->offset + size;
+        answer(c, t->data, size, ended && !agent_bus(c));
+}
+
+static void read_kept(struct log_call *c) {
+        struct log_task *t;
+
+        if (c->cursor.offset == LOG_OFFSET_UNKNOWN) {
+                /* Nobody can say where in the kept part that cursor is. */
+                if (attempt_ended(c))
+                        answer(c, NULL, 0, true);
+                else
+                        nothing(c);
+                return;
+        }
+        t = log_task_new(LOG_TASK_READ, &c->id);
+        if (!t) {
+                (void) sd_bus_reply_method_errno(c->message, -ENOMEM, NULL);
+                call_free(c);
+                return;
+        }
+        t->offset = c->cursor.offset;
+        t->tail = c->cursor.kind == LOG_CURSOR_START ? c->tail : 0;
+        t->done = on_kept;
+        t->userdata = c;
+        log_worker_push(c->logs->worker, t);
+}
+
+/* ---- the agent -------------------------------------------------------------------------------------------------- */
+
+static int on_busy(sd_event_source *s, uint64_t usec, void *userdata) {
+        answer(userdata, NULL, 0, false);
+        return 0;
+}
+
+static int on_agent(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct log_call *c = userdata;
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        const void *data = NULL, *cursor = NULL;
+        size_t size = 0, cursor_size = 0;
+        int end = false, r;
+
+        c->slot = sd_bus_slot_unref(c->slot);
+        if (failure && strcmp(failure->name, LINK_ERROR_BUSY) == 0) {
+                if (sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME, LAST_WORDS_USEC, USEC_PER_MSEC,
+                                               on_busy, c) < 0)
+                        answer(c, NULL, 0, false);
+                return 0;
+        }
+        if (failure) {
+                read_kept(c);
+                return 0;
+        }
+        r = link_read_bytes(reply, LINK_CHUNK_MAX, &data, &size);
+        if (r > 0)
+                r = link_read_bytes(reply, LOG_CURSOR_AGENT_MAX, &cursor, &cursor_size);
+        if (r > 0)
+                r = sd_bus_message_read_basic(reply, 'b', &end);
+        if (r > 0) {
+                if (c->cursor.kind == LOG_CURSOR_START && c->tail > 0)
+                        c->cursor.offset = LOG_OFFSET_UNKNOWN;
+                r = log_cursor_advance(&c->cursor, size, cursor, cursor_size);
+        }
+        if (r < 0)
+                log_full(LOG_WARNING, r, &(struct log_fields){ .job = c->id.job, .node = c->node },
+                         "Unusable answer about a log from %s", c->node);
+        if (r < 0)
+                read_kept(c);
+        else
+                answer(c, data, size, end);
+        return 0;
+}
+
+static int ask_agent(struct log_call *c) {
+        sd_bus *bus = agent_bus(c);
+        sd_bus_message *m = NULL;
+        uint64_t wait = remaining(c);
+        int r;
+
+        if (!bus)
+                return -ENOTCONN;
+        r = sd_bus_message_new_method_call(bus, &m, NULL, LINK_PATH, LINK_INTERFACE, "ReadLog");
+        if (r >= 0)
+                r = executor_id_append(m, &c->id);
+        if (r >= 0)
+                r = sd_bus_message_append_array(m, 'y', c->cursor.agent, c->cursor.size);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ut", LINK_CHUNK_MAX, wait);
+        if (r >= 0 && c->tail > 0 && c->cursor.kind == LOG_CURSOR_START)
+                r = sd_bus_message_append(m, "a{sv}", 1, "tail", "t", c->tail);
+        else if (r >= 0)
+                r = link_append_extra_empty(m);
+        if (r >= 0)
+                r = sd_bus_call_async(bus, &c->slot, m, on_agent, c, wait + ANSWER_USEC);
+        sd_bus_message_unref(m);
+        return r;
+}
+
+static void step(struct log_call *c) {
+        if (c->cursor.kind != LOG_CURSOR_KEPT && ask_agent(c) >= 0)
+                return;
+        read_kept(c);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
+
+/* Whether another call of this caller may wait. */
+static bool room_for(struct logs *l, sd_bus_message *message) {
+        const char *sender = sd_bus_message_get_sender(message);
+        unsigned all = 0, own = 0;
+        struct log_call *c;
+
+        DL_FOREACH(l->calls, c) {
+                const char *other = sd_bus_message_get_sender(c->message);
+                all++;
+                if (strcmp(sender ? sender : "", other ? other : "") == 0)
+                        own++;
+        }
+        return all < CALLS_MAX && own < CALLS_PER_CALLER_MAX;
+}
+
+int logs_read(struct manager *m, const struct job *j, struct node *node, const struct executor_id *id, const void *cursor, size_t cursor_size,
+              uint64_t wait_usec, uint64_t tail, sd_bus_message *call) {
+        struct log_call *c;
+
+        if (!room_for(m->logs, call))
+                return sd_bus_reply_method_errorf(call, LINK_ERROR_BUSY,
+                                                  "too many readers of logs wait already (%u, %u of one caller): try again in a moment",
+                                                  CALLS_MAX, CALLS_PER_CALLER_MAX);
+        c = calloc(1, sizeof(*c));
+        if (!c)
+                return -ENOMEM;
+        if (log_cursor_parse(cursor, cursor_size, &c->cursor) < 0) {
+                free(c);
+                return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS,
+                                                  "cursor: not one that ReadLog has returned; pass an empty one to begin at the start");
+        }
+        c->logs = m->logs;
+        c->message = sd_bus_message_ref(call);
+        c->id = *id;
+        c->id.job_uid = j->uid;
+        c->tail = tail;
+        c->deadline_boot = now_boot() + MIN(wait_usec, WAIT_MAX);
+        if (node)
+                snprintf(c->node, sizeof(c->node), "%s", node->name);
+        DL_APPEND(m->logs->calls, c);
+        step(c);
+        return 1;
+}

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bash completion, as bash would call it."""
+import json
+import os
+import subprocess
+
+import pytest
+from conftest import SOURCE, environment
+from fakemaster import Job
+
+SPEC = json.dumps({"name": "digits", "role": [{"roleName": "ps", "num": 1}, {"roleName": "worker", "num": 3}]})
+
+
+@pytest.fixture
+def complete(programs, bus, tmp_path):
+    def run(*words, function="_primusctl"):
+        script = f"""
+            source {SOURCE}/tools/primusctl/completion.bash
+            COMP_WORDS=({' '.join(f"'{w}'" for w in words)}); COMP_CWORD={len(words) - 1}
+            {function} 2>&1
+            printf '%s\\n' "${{COMPREPLY[@]}}"
+        """
+        env = environment(bus)
+        env["PATH"] = f"{programs}:{env['PATH']}"
+        r = subprocess.run(["bash", "--norc", "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+        return [w for w in r.stdout.split("\n") if w]
+    return run
+
+
+def test_words(complete):
+    assert {"submit", "run", "logs", "nodes"} <= set(complete("primusctl", ""))
+    assert complete("primusctl", "va") == ["validate"]
+    assert "--follow" in complete("primusctl", "logs", "--f")
+    assert complete("primusctl", "--color", "al") == ["always"]
+    assert complete("primusctl", "list", "--color", "=", "ne") == ["never"]
+
+
+def test_jobs_roles_nodes(master, complete):
+    for number in (1, 2):
+        master.jobs[number] = Job(master, number, SPEC, {})
+    master.jobs[1].finish()
+    master.nodes = [("n1", "READY", "", 1.0, 1.0, 1, 1, 0, 0, 0, 0, {}), ("n2", "READY", "", 1.0, 1.0, 1, 1, 0, 0, 0, 0, {})]
+    assert complete("primusctl", "status", "") == ["2", "1"]
+    assert complete("primusctl", "kill", "") == ["2"]
+    assert complete("primusctl", "logs", "2", "") == ["ps", "worker"]
+    assert complete("primusctl", "node", "remove", "") == ["n1", "n2"]
+    assert complete("primusctl", "node", "") == ["remove", "declare-dead"]
+
+
+def test_files(complete, tmp_path):
+    (tmp_path / "job.json").write_text("{}")
+    assert "job.json" in complete("primusctl", "submit", "jo")
+    assert "job.json" in complete("primus-submit", "--primus_conf", "jo", function="_primus_submit")
+    assert "hostname" in complete("primusctl", "run", "-n", "4", "--", "hostna")

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""list, status, logs, events, wait, kill, nodes, node, token, config JOB."""
+import json
+import threading
+import time
+
+import pytest
+from fakemaster import Job, Refuse, now
+
+SPEC = json.dumps({"name": "digits", "role": [{"roleName": "ps", "num": 1}, {"roleName": "worker", "num": 3}]})
+
+
+@pytest.fixture
+def job(master):
+    def make(spec=SPEC):
+        number = len(master.jobs) + 1
+        master.jobs[number] = Job(master, number, spec, {})
+        return master.jobs[number]
+    return make
+
+
+def running(job):
+    job.everybody("RUNNING")
+    job.state("RUNNING")
+    for role, index in job.executors:
+        job.log(role, index, f"{role} {index} a\n{role} {index} b\n".encode())
+
+
+def test_list(master, job, ctl):
+    running(job())
+    job(SPEC.replace("digits", "evil\\u001b[2J\\u0007")).state("FAILED", "exit 1")
+    r = ctl("list")
+    assert r.returncode == 0, r.stderr
+    assert [l.split()[:2] for l in r.stdout.splitlines()] == [["JOB", "NAME"], ["1", "digits"]]
+    assert "4/4" in r.stdout
+    r = ctl("list", "-a", "--color=always")
+    assert "evil?[2J?" in r.stdout and "\x07" not in r.stdout and "\x1b[2J" not in r.stdout
+    rows = json.loads(ctl("list", "--json", "-a").stdout)
+    assert [row["job"] for row in rows] == [2, 1] and rows[0]["reason"] == "exit 1"
+    ctl("list", "--mine", "--state", "QUEUED", "--limit", 5)
+    assert {k: v[1] for k, v in master.last_filter.items()} == {"uid": __import__("os").getuid(), "state": "QUEUED", "limit": 5}
+
+
+def test_status(master, job, ctl):
+    j = job()
+    running(j)
+    j.executor("worker", 1, "FAILED", result=("s", "oom-kill"), reason=("s", "limit 512M"), memoryPeak=("t", 536870912))
+    j.executor("worker", 2, "FAILED", result=("s", "signal"), status=("i", 11))
+    j.executor("worker", 0, "FAILED", result=("s", "exit-code"), status=("i", 3), restarts=("u", 2), ports=("au", [23000]))
+    j.status["firstError"] = ("s", "Traceback\nValueError")
+    j.state("FAILED", "worker/0 failed 3 times")
+    r = ctl("status")
+    assert r.returncode == 0, r.stderr
+    for text in ["Job 1 (digits)  FAILED", "killed: out of memory (limit 512M)", "signal SEGV", "exit 3", "ValueError",
+                 "primusctl logs 1", "primus-1-worker-0.1.service", "512M"]:
+        assert text in r.stdout, text
+    o = json.loads(ctl("status", 1, "--json").stdout)
+    assert o["executors"][1] == {**o["executors"][1], "role": "worker", "exitStatus": 3, "restarts": 2, "ports": [23000]}
+    r = ctl("status", 7)
+    assert (r.returncode, r.stdout) == (1, "") and "there is no job 7" in r.stderr
+    assert ctl("status", "x7").returncode == 2
+
+
+def test_no_job_yet(master, ctl):
+    r = ctl("status")
+    assert r.returncode == 1 and "you have no job yet" in r.stderr
+
+
+def test_logs(master, job, ctl):
+    running(job())
+    r = ctl("logs")
+    assert r.stdout.splitlines() == [f"{r}/{i} | {r} {i} {x}" for r, i in [("ps", 0), ("worker", 0), ("worker", 1), ("worker", 2)]
+                                     for x in "ab"]
+    assert ctl("logs", "ps").stdout == "ps 0 a\nps 0 b\n"
+    assert ctl("logs", 1, "worker/2").stdout == "worker 2 a\nworker 2 b\n"
+    assert ctl("logs", "worker", "--tail", 1).stdout == "".join(f"worker/{i} | worker {i} b\n" for i in range(3))
+    for role, text in [("chief", "has no role chief"), ("worker/9", "has no executor worker/9")]:
+        r = ctl("logs", role)
+        assert r.returncode == 1 and text in r.stderr
+
+
+def test_logs_follow(master, job, ctl):
+    j = job()
+    running(j)
+
+    def later():
+        time.sleep(0.3)
+        j.log("worker", 1, b"late\n", end=True)
+        j.executor("worker", 1, "FAILED")
+        j.executor("worker", 1, "RUNNING", attempt=2)
+        j.log("worker", 1, b"again\n", attempt=2)
+        j.finish()
+    threading.Thread(target=later).start()
+    r = ctl("logs", "-f", "worker", "--tail", 1)
+    assert r.returncode == 0
+    lines = r.stdout.splitlines()
+    assert {"worker/1 | late", "worker/1.2 | again", "worker/0 | worker 0 b"} <= set(lines)
+    assert "worker/0 | worker 0 a" not in lines
+
+
+def test_logs_to_files(master, job, ctl, tmp_path):
+    j = job()
+    running(j)
+    j.finish()
+    assert ctl("logs", "--output", "log-%j-%r.%i.%n%%").returncode == 0
+    assert (tmp_path / "log-1-worker.2.3%").read_text() == "worker 2 a\nworker 2 b\n"
+
+
+def test_fast_log(master, job, ctl):
+    """50,000 lines of one executor, none lost or broken."""
+    j = job()
+    j.executor("ps", 0, "RUNNING")
+    j.state("RUNNING")
+    j.log("ps", 0, b"".join(b"%d some text that makes a line of usual length\n" % i for i in range(50_000)))
+    j.finish()
+    lines = ctl("logs", "ps", timeout=60).stdout.splitlines()
+    assert [int(l.split()[0]) for l in lines] == list(range(50_000))
+
+
+def test_events(master, job, ctl):
+    j = job()
+    running(j)
+    threading.Timer(0.3, lambda: j.finish("KILLED")).start()
+    r = ctl("events", "-f")
+    assert r.returncode == 0 and r.stdout.splitlines()[-1].endswith("KILLED")
+    assert len(r.stdout.splitlines()) == len(j.events)
+    first = json.loads(ctl("events", "--json", 1).stdout.splitlines()[0])
+    assert first["sequence"] == 1
+
+
+@pytest.mark.parametrize("ends,code", [(["SUCCEEDED", "SUCCEEDED"], 0), (["SUCCEEDED", "KILLED"], 3), (["FAILED", "KILLED"], 1)])
+def test_wait(master, job, ctl, ends, code):
+    jobs = [job(), job()]
+    threading.Timer(0.3, lambda: [j.finish(end) for j, end in zip(jobs, ends)]).start()
+    r = ctl("wait", 1, 2)
+    assert r.returncode == code
+    assert sorted(r.stdout.splitlines()) == [f"Job {i + 1} {end}" for i, end in enumerate(ends)]
+
+
+def test_wait_latest_that_has_ended(master, job, ctl):
+    job().finish("FAILED")
+    assert ctl("wait", "-q").returncode == 1
+    assert ctl("wait", 5).returncode == 1
+
+
+def test_signals_of_others_are_not_believed(master, job, ctl, bus):
+    from jeepney import DBusAddress, new_signal
+    from jeepney.io.blocking import open_dbus_connection
+    job()
+    forger = open_dbus_connection(bus)
+
+    def forge():
+        forger.send(new_signal(DBusAddress("/org/primus/Master1/job/1", interface="org.freedesktop.DBus.Properties"),
+                               "PropertiesChanged", "sa{sv}as", ("org.primus.Master1.Job", {"State": ("s", "SUCCEEDED")}, [])))
+        time.sleep(0.3)
+        master.jobs[1].finish("FAILED")
+    threading.Timer(0.3, forge).start()
+    assert ctl("wait", 1).returncode == 1
+
+
+def test_kill(master, job, ctl):
+    job(), job()
+    r = ctl("kill", "--reason", "enough", 1, 2)
+    assert r.returncode == 0 and master.jobs[1].killed == "enough" == master.jobs[2].killed
+    assert ctl("kill").returncode == 2
+    assert ctl("kill", 9).returncode == 1
+    master.refuse["Kill"] = Refuse("org.freedesktop.DBus.Error.AccessDenied", "job 1 is of another user")
+    r = ctl("kill", 1)
+    assert r.returncode == 1 and "another user" in r.stderr
+
+
+def test_nodes(master, ctl):
+    master.nodes = [("n1", "READY", "10.99.0.11", 2.0, 1.5, 8 << 30, 6 << 30, 1, 0, 3, now(), {"limits": ("b", True)}),
+                    ("n2", "LOST", "10.99.0.12", 2.0, 2.0, 8 << 30, 8 << 30, 0, 0, 0, now() - 90_000_000,
+                     {"reason": ("s", "silent"), "limits": ("b", False)})]
+    r = ctl("nodes")
+    assert "1.5/2 free" in r.stdout and "6G/8G free" in r.stdout and "0/1 free" in r.stdout
+    assert "silent; limits are not enforced" in r.stdout and "1min 30s ago" in r.stdout
+    rows = json.loads(ctl("nodes", "--json").stdout)
+    assert rows[0]["cpusFree"] == 1.5 and rows[1]["state"] == "LOST"
+    assert ctl("node", "remove", "n2").returncode == 0
+    r = ctl("node", "declare-dead", "n9")
+    assert r.returncode == 1 and r.stderr.count("\n") == 1
+    assert ctl("node", "paint", "n2").returncode == 2
+
+
+def test_token(master, ctl):
+    r = ctl("token", "create", "--uses", 3, "--expires", "2h", "--from", "10.0.0.0/8")
+    assert r.stdout == "primus1.abcdef\n" and r.stderr == ""
+    assert {k: v[1] for k, v in master.last_token.items()} == {"uses": 3, "expires": 7200_000_000, "from": "10.0.0.0/8"}
+
+
+def test_config_of_a_job(master, job, ctl):
+    job()
+    assert json.loads(ctl("config", 1).stdout) == json.loads(SPEC)
+
+
+@pytest.mark.parametrize("command", ["submit", "run", "list", "status", "wait", "logs", "events", "kill", "validate", "config",
+                                     "nodes", "node", "token", "join"])
+def test_help(ctl, command):
+    r = ctl(command, "--help")
+    assert r.returncode == 0 and r.stdout.startswith(f"primusctl {command}") and r.stderr == ""
+    assert max(map(len, r.stdout.splitlines())) <= 120
+    assert command in ctl("--help").stdout
+
+
+def test_words(ctl):
+    assert "submit" in ctl("--words").stdout.splitlines()
+    assert "--follow" in ctl("--words", "logs").stdout.splitlines()
+    assert "--name=" in ctl("--words", "run").stdout.splitlines()
+
+
+def test_color(master, job, ctl, tty):
+    running(job())
+    assert "\x1b[" not in ctl("list").stdout
+    assert "\x1b[32m" in ctl("list", "--color=always").stdout
+    t = tty("list")
+    assert t.wait() == 0 and b"\x1b[32m" in t.seen
+    t = tty("list", NO_COLOR="1")
+    assert t.wait() == 0 and b"\x1b[32m" not in t.seen
+    assert ctl("list", "--color=pink").returncode == 2

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""primusctl submit, primus-submit: what is sent, what is said, bad input."""
+import hashlib
+import io
+import json
+import os
+import subprocess
+import tarfile
+import time
+
+import pytest
+from fakemaster import Refuse
+
+HELLO = {"name": "primus-hello", "role": [
+    {"roleName": "worker", "num": 2, "command": "true", "successPercent": 100},
+    {"roleName": "ps", "num": 1, "command": "true", "successPercent": 100}]}
+
+
+@pytest.fixture
+def hello(tmp_path):
+    (tmp_path / "job.json").write_text("// the first job\n" + json.dumps(HELLO, indent=2))
+    return "job.json"
+
+
+@pytest.fixture
+def lenient(master):
+    """The fake reads plain JSON only."""
+    import fakemaster
+    submit = master.do_Submit
+    master.do_Submit = lambda target, config, options: submit(
+        target, b"\n".join(l for l in bytes(config).split(b"\n") if not l.startswith(b"//")), options)
+    return fakemaster
+
+
+def test_submit(master, lenient, ctl, hello):
+    master.warnings = ["3:5: role[0]: odd", "all of it is odd"]
+    r = ctl("submit", hello)
+    assert (r.returncode, r.stdout) == (0, "Submitted job 1 (primus-hello)\n")
+    assert r.stderr == "job.json:3:5: warning: role[0]: odd\njob.json: warning: all of it is odd\n"
+    assert master.calls == ["Submit"]
+
+
+def test_options(master, lenient, ctl, hello, tmp_path):
+    (tmp_path / "key").write_bytes(b"s\0cret")
+    r = ctl("submit", "--name=other", "--env", "A=1", "--env", "HOME", "--secret", "TOKEN=key", hello)
+    assert r.stdout == "Submitted job 1 (other)\n"
+    options = master.jobs[1].options
+    assert options["name"] == ("s", "other")
+    assert [bytes(e) for e in options["env"][1]] == [b"A=1", b"HOME=" + os.environ["HOME"].encode()]
+    assert [(n, bytes(v)) for n, v in options["secrets"][1]] == [("TOKEN", b"s\0cret")]
+
+
+def test_json(master, lenient, ctl, hello):
+    assert json.loads(ctl("submit", "--json", hello).stdout) == {"job": 1, "name": "primus-hello",
+                                                                "path": "/org/primus/Master1/job/1"}
+
+
+def test_bad_config_names_the_file(master, ctl, hello):
+    master.refuse["Submit"] = Refuse("org.primus.Error.BadConfig", "4:7: role[0].comand: there is no such key")
+    r = ctl("submit", hello)
+    assert (r.returncode, r.stdout, r.stderr) == (1, "", "job.json:4:7: role[0].comand: there is no such key\n")
+
+
+def test_refused(master, ctl, hello):
+    master.refuse["Submit"] = Refuse("org.primus.Error.Refused", "kafkaConfig is not built yet")
+    r = ctl("submit", hello)
+    assert (r.returncode, r.stderr) == (1, "primusctl: kafkaConfig is not built yet\n")
+
+
+def test_bad_files(master, ctl, tmp_path):
+    with open(tmp_path / "huge.json", "wb") as f:
+        f.truncate(100 << 20)
+    (tmp_path / "latin.json").write_bytes(b'{\n"name": "\xff"}')
+    (tmp_path / "nul.json").write_bytes(b'{}\0')
+    start = time.monotonic()
+    for path, text in [("huge.json", "huge.json: larger than 4 MiB"), (".", ".: is a directory"),
+                       ("latin.json", "latin.json:2: not valid UTF-8"), ("nul.json", "nul.json: holds a NUL byte"),
+                       ("none.json", "none.json: No such file"), ("/dev/zero", "/dev/zero: larger than 4 MiB")]:
+        r = ctl("submit", path)
+        assert r.returncode == 1 and r.stderr.startswith(text) and r.stderr.count("\n") == 1, (path, r.stderr)
+    assert time.monotonic() - start < 5
+    assert master.calls == []
+
+
+def test_nobody_there(ctl, hello, bus):
+    r = ctl("submit", hello)
+    assert r.returncode == 4 and "systemctl status primus-masterd" in r.stderr and r.stderr.count("\n") == 1
+    r = ctl("list", env={"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent"})
+    assert r.returncode == 4 and r.stderr.count("\n") == 1
+
+
+def test_files(master, ctl, tmp_path):
+    (tmp_path / "src" / "lib").mkdir(parents=True)
+    (tmp_path / "src" / "train.py").write_text("print(1)")
+    (tmp_path / "src" / "lib" / "b.py").write_text("b")
+    (tmp_path / "src" / "lib" / "a.py").write_text("a")
+    (tmp_path / "src" / "lib" / "link").symlink_to("a.py")
+    os.chmod(tmp_path / "src" / "train.py", 0o4755)
+    (tmp_path / "outside").write_bytes(os.urandom(700_000))
+    (tmp_path / "src" / "job.json").write_text(json.dumps({**HELLO, "files": ["train.py", "./lib/", "../outside"]}))
+    r = ctl("submit", "src/job.json")
+    assert r.returncode == 0, r.stderr
+    (digest, data), = master.bundles.items()
+    assert master.jobs[1].options["bundle"] == ("s", digest)
+    assert hashlib.sha256(data).hexdigest() == digest
+    plain = subprocess.run(["zstd", "-dc"], input=data, stdout=subprocess.PIPE, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
+        members = tar.getmembers()
+        assert [m.name for m in members] == ["outside", "lib", "lib/a.py", "lib/b.py", "lib/link", "train.py"]
+        assert {(m.uid, m.gid, m.uname, m.gname) for m in members} == {(0, 0, "", "")}
+        assert tar.getmember("train.py").mode == 0o755
+        assert tar.extractfile("lib/a.py").read() == b"a"
+    # Again: the same bytes, and none is sent twice.
+    master.calls.clear()
+    assert ctl("submit", "src/job.json").returncode == 0
+    assert list(master.bundles) == [digest] and master.calls == ["PutBundle", "Submit"]
+
+
+@pytest.mark.parametrize("files,text", [
+    (["missing.py"], "missing.py: No such file"),
+    (["fifo"], "neither a file nor a folder"),
+    (["bad"], "a link that leaves the bundle"),
+])
+def test_bad_files_list(master, ctl, tmp_path, files, text):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "link").symlink_to("../../etc/passwd")
+    (tmp_path / "job.json").write_text(json.dumps({**HELLO, "files": files}))
+    r = ctl("submit", "job.json")
+    assert r.returncode == 1 and text in r.stderr and r.stderr.startswith("job.json: files[]") and master.jobs == {}
+
+
+def script(job):
+    job.status["data"] = ("a{sv}", {"tasks": ("t", 30), "done": ("t", 12), "bytes": ("t", 3 << 20), "acked": ("t", 1 << 20),
+                                    "scanned": ("b", True)})
+    job.state("QUEUED", "3 executors wait for 1 more GPU")
+    job.status["reason"] = ("s", "")
+    job.everybody("RUNNING")
+    job.state("RUNNING")
+    job.log("ps", 0, b"loss 0.5\n")
+    time.sleep(0.7)
+    job.executor("worker", 1, "FAILED", result=("s", "exit-code"), status=("i", 3))
+    job.executor("worker", 1, "RUNNING", attempt=2, restarts=("u", 1))
+    job.log("ps", 0, b"loss 0.1\n")
+    job.finish("SUCCEEDED")
+
+
+def test_wait_on_a_pipe(master, lenient, ctl, hello):
+    master.on_submit = script
+    r = ctl("submit", "--wait", "--follow", "ps", hello)
+    assert r.returncode == 0, r.stderr
+    lines = r.stdout.splitlines()
+    assert lines[0] == "Submitted job 1 (primus-hello)"
+    assert "Job 1: RUNNING" in lines and "Job 1: worker/1 attempt 1 FAILED on n1" in lines
+    assert "ps/0 | loss 0.5" in lines and "ps/0 | loss 0.1" in lines
+    assert "\x1b" not in r.stdout
+    assert [l.split() for l in lines if l.startswith("worker ")] == [["worker", "2", "0", "0", "2", "0", "0", "1",
+                                                                      next(l for l in lines if l.startswith("worker ")).split()[-1]]]
+    assert any(l.startswith("Job 1 (primus-hello)  SUCCEEDED") for l in lines)
+
+
+def test_wait_on_a_terminal(master, lenient, tty, hello):
+    master.on_submit = script
+    t = tty("submit", "--wait", "--follow", "ps", hello)
+    assert t.wait() == 0
+    text = t.seen.decode()
+    assert "12/30 tasks" in text and "1M of 3M" in text and "[########" in text
+    assert "\x1b[J" in text
+    assert "ps/0 | \x1b[0mloss 0.1\r\n" in text
+    assert "SUCCEEDED" in text
+
+
+def test_wait_failed(master, lenient, ctl, hello):
+    def fail(job):
+        job.state("RUNNING")
+        job.everybody("RUNNING")
+        job.status["firstError"] = ("s", "Traceback:\n  ValueError: x\x1b[2J")
+        job.finish("FAILED", "worker/1: exit 1")
+    master.on_submit = fail
+    r = ctl("submit", "-w", hello)
+    assert r.returncode == 1
+    assert "worker/1: exit 1" in r.stdout and "ValueError: x?[2J" in r.stdout
+    r = ctl("submit", "-w", "--json", hello)
+    assert r.returncode == 1
+    status = json.loads(r.stdout[r.stdout.index("}") + 1:])
+    assert status["state"] == "FAILED" and status["reason"] == "worker/1: exit 1"
+
+
+def test_wait_detach(master, lenient, tty, hello):
+    master.on_submit = lambda job: (job.everybody("RUNNING"), job.state("RUNNING"))
+    t = tty("submit", "--wait", hello)
+    t.until(b"3 of 3 executors")
+    t.key(b"\x03")
+    t.until(b"job 1 goes on")
+    assert t.wait() == 130 and master.jobs[1].killed is None
+
+
+def test_upstream_command_line(master, lenient, ctl, hello):
+    master.on_submit = lambda job: job.finish("KILLED")
+    assert ctl("--primus_conf", hello, program="primus-submit").stdout == "Submitted job 1 (primus-hello)\n"
+    r = ctl(f"--primus_conf={hello}", "--wait_app_completion=true", "--command", "submit", program="/usr/bin/primus-submit")
+    assert r.returncode == 3 and "KILLED" in r.stdout
+    for args, text in [([], "--primus_conf FILE is missing"), (["--primus_conf", hello, "--command", "kill"], "only submit"),
+                       (["--primus_conf", hello, "--wait_app_completion", "maybe"], "true or false")]:
+        r = ctl(*args, program="primus-submit")
+        assert r.returncode == 2 and text in r.stderr and r.stderr.startswith("primus-submit: ")
+
+
+def test_validate_and_config(ctl, tmp_path, hello):
+    assert ctl("validate", hello).stdout == "job.json: good: primus-hello, 2 roles, 3 executors\n"
+    effective = json.loads(ctl("config", hello).stdout)
+    assert effective["role"][0]["num"] == 2 and effective["role"][0]["vcores"] == 1
+    (tmp_path / "bad.json").write_text('{\n  "role": [ { "roleName": "a", "num": 1, "comand": "x" } ]\n}')
+    r = ctl("validate", "bad.json")
+    assert r.returncode == 1 and r.stderr.startswith("bad.json:2:") and "error: role[0].comand" in r.stderr
+    report = json.loads(ctl("validate", "--json", hello, "bad.json").stdout)
+    assert [f["valid"] for f in report] == [True, False] and report[1]["diagnostics"][0]["line"] == 2
