@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cursors of logs. Invariant: an offset is known only while every byte since the start of the log was counted. */
+/* Cursors of logs. Invariant: an offset counts every byte since the start of the log. */
 #include "masterd/logs-cursor.h"
 
 #include <ctype.h>
@@ -12,14 +12,10 @@
 static int read_offset(const char *p, size_t n, uint64_t *ret) {
         char text[24];
 
-        if (n == 1 && *p == '-') {
-                *ret = LOG_OFFSET_UNKNOWN;
-                return 0;
-        }
         if (n == 0 || n >= sizeof(text))
                 return -EINVAL;
         for (size_t i = 0; i < n; i++)
-                if (!isdigit((unsigned char) p[i]))
+                if (!isdigit((unsigned char)p[i]))
                         return -EINVAL;
         memcpy(text, p, n);
         text[n] = 0;
@@ -38,8 +34,8 @@ int log_cursor_parse(const void *bytes, size_t size, struct log_cursor *ret) {
         if (size > 5 && memcmp(p, "kept:", 5) == 0) {
                 c.kind = LOG_CURSOR_KEPT;
                 r = read_offset(p + 5, size - 5, &c.offset);
-                if (r < 0 || c.offset == LOG_OFFSET_UNKNOWN)
-                        return -EINVAL;
+                if (r < 0)
+                        return r;
                 *ret = c;
                 return 0;
         }
@@ -49,10 +45,10 @@ int log_cursor_parse(const void *bytes, size_t size, struct log_cursor *ret) {
         colon = memchr(p + 6, ':', size - 6);
         if (!colon)
                 return -EINVAL;
-        r = read_offset(p + 6, (size_t) (colon - p) - 6, &c.offset);
+        r = read_offset(p + 6, (size_t)(colon - p) - 6, &c.offset);
         if (r < 0)
                 return r;
-        c.size = size - (size_t) (colon + 1 - p);
+        c.size = size - (size_t)(colon + 1 - p);
         if (c.size > sizeof(c.agent))
                 return -EINVAL;
         memcpy(c.agent, colon + 1, c.size);
@@ -66,21 +62,17 @@ size_t log_cursor_format(const struct log_cursor *c, char buf[static LOG_CURSOR_
         if (c->kind == LOG_CURSOR_START)
                 return 0;
         if (c->kind == LOG_CURSOR_KEPT)
-                return (size_t) snprintf(buf, LOG_CURSOR_MAX, "kept:%llu", (unsigned long long) c->offset);
-        if (c->offset == LOG_OFFSET_UNKNOWN)
-                n = (size_t) snprintf(buf, LOG_CURSOR_MAX, "agent:-:");
-        else
-                n = (size_t) snprintf(buf, LOG_CURSOR_MAX, "agent:%llu:", (unsigned long long) c->offset);
+                return (size_t)snprintf(buf, LOG_CURSOR_MAX, "kept:%llu", (unsigned long long)c->offset);
+        n = (size_t)snprintf(buf, LOG_CURSOR_MAX, "agent:%llu:", (unsigned long long)c->offset);
         memcpy(buf + n, c->agent, c->size);
         return n + c->size;
 }
 
 int log_cursor_advance(struct log_cursor *c, size_t size, const void *agent, size_t agent_size) {
-        if (agent_size > sizeof(c->agent))
+        if (agent_size > sizeof(c->agent) || size >= UINT64_MAX - c->offset)
                 return -EINVAL;
         c->kind = LOG_CURSOR_AGENT;
-        if (c->offset != LOG_OFFSET_UNKNOWN)
-                c->offset = size < UINT64_MAX - c->offset ? c->offset + size : LOG_OFFSET_UNKNOWN;
+        c->offset += size;
         if (agent_size > 0)
                 memcpy(c->agent, agent, agent_size);
         c->size = agent_size;

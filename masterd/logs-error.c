@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which line of a log says what went wrong. Pure: bytes in, one line out. A Python traceback says it best, and the last one is the cause
- * that ended the program; without one it is the first line that looks like an error, since what follows is mostly its consequence. */
+/* Which line of a log says what went wrong. Pure: bytes in, one line out. A Python traceback says it best,
+ * and the last one is the cause that ended the program; without one it is the first line that looks like an
+ * error, since what follows is mostly its consequence. */
 #include <ctype.h>
 #include <string.h>
 
@@ -22,16 +23,16 @@ static bool next_line(const char **p, const char *end, struct line *ret) {
 
         if (*p >= end)
                 return false;
-        nl = memchr(*p, '\n', (size_t) (end - *p));
+        nl = memchr(*p, '\n', (size_t)(end - *p));
         stop = nl ? nl : end;
         ret->p = *p;
         *p = nl ? nl + 1 : end;
         while (stop > ret->p && stop[-1] == '\r')
                 stop--;
-        cr = memrchr(ret->p, '\r', (size_t) (stop - ret->p));
+        cr = memrchr(ret->p, '\r', (size_t)(stop - ret->p));
         if (cr)
                 ret->p = cr + 1;
-        ret->n = MIN((size_t) (stop - ret->p), (size_t) LINE_MAX_BYTES);
+        ret->n = MIN((size_t)(stop - ret->p), (size_t)LINE_MAX_BYTES);
         return true;
 }
 
@@ -45,7 +46,7 @@ static bool find_nocase(struct line l, const char *what) {
 
         for (size_t i = 0; i + n <= l.n; i++) {
                 size_t k = 0;
-                while (k < n && tolower((unsigned char) l.p[i + k]) == what[k])
+                while (k < n && tolower((unsigned char)l.p[i + k]) == what[k])
                         k++;
                 if (k == n)
                         return true;
@@ -54,9 +55,9 @@ static bool find_nocase(struct line l, const char *what) {
 }
 
 static struct line trim(struct line l) {
-        while (l.n > 0 && isspace((unsigned char) *l.p))
+        while (l.n > 0 && isspace((unsigned char)*l.p))
                 l.p++, l.n--;
-        while (l.n > 0 && isspace((unsigned char) l.p[l.n - 1]))
+        while (l.n > 0 && isspace((unsigned char)l.p[l.n - 1]))
                 l.n--;
         return l;
 }
@@ -67,25 +68,26 @@ static size_t clean(struct line l, char *buf, size_t size) {
         size_t n = 0;
 
         for (size_t i = 0; i < l.n; i++) {
-                unsigned char c = (unsigned char) l.p[i];
+                unsigned char c = (unsigned char)l.p[i];
                 if (c == 0x1b && i + 1 < l.n && l.p[i + 1] == '[') {
                         i += 2;
                         while (i < l.n && !(l.p[i] >= 0x40 && l.p[i] <= 0x7e))
                                 i++;
                         continue;
                 }
-                raw[n++] = c < 0x20 || c == 0x7f ? ' ' : (char) c;
+                raw[n++] = c < 0x20 || c == 0x7f ? ' ' : (char)c;
         }
         struct line t = trim((struct line){ raw, n });
-        (void) utf8_clean(t.p, t.n, buf, size);
+        (void)utf8_clean(t.p, t.n, buf, size);
         /* U+0080..U+009F are control characters as well. */
         for (char *p = buf; p[0] && p[1]; p++)
-                if ((unsigned char) p[0] == 0xc2 && (unsigned char) p[1] < 0xa0)
+                if ((unsigned char)p[0] == 0xc2 && (unsigned char)p[1] < 0xa0)
                         p[0] = p[1] = ' ';
         return strlen(buf);
 }
 
-/* ---- Python ----------------------------------------------------------------------------------------------------- */
+/* ---- Python
+ * ----------------------------------------------------------------------------------------------------- */
 
 #define TRACEBACK "Traceback (most recent call last)"
 
@@ -98,21 +100,22 @@ struct traceback {
 static bool looks_like_exception(struct line l) {
         size_t i = 0;
 
-        if (l.n == 0 || !(isalpha((unsigned char) *l.p) || *l.p == '_'))
+        if (l.n == 0 || !(isalpha((unsigned char)*l.p) || *l.p == '_'))
                 return false;
-        while (i < l.n && (isalnum((unsigned char) l.p[i]) || l.p[i] == '_' || l.p[i] == '.'))
+        while (i < l.n && (isalnum((unsigned char)l.p[i]) || l.p[i] == '_' || l.p[i] == '.'))
                 i++;
         return i == l.n || l.p[i] == ':';
 }
 
 /* Launchers die of their children; theirs is the last traceback and says nothing. */
 static bool is_reporter(struct line l) {
-        return find(l, "ChildFailedError") || find(l, "ProcessExitedException") || find(l, "CalledProcessError");
+        return find(l, "ChildFailedError") || find(l, "ProcessExitedException") ||
+               find(l, "CalledProcessError");
 }
 
 /* head: the line with the marker; *p: behind it, moved behind the traceback where there is one. */
 static bool read_traceback(struct line head, const char **p, const char *end, struct traceback *ret) {
-        size_t prefix = (size_t) (find(head, TRACEBACK) - head.p);
+        size_t prefix = (size_t)(find(head, TRACEBACK) - head.p);
         struct traceback t = {};
         const char *at = *p;
         struct line l, other = {};
@@ -161,28 +164,30 @@ static bool read_traceback(struct line head, const char **p, const char *end, st
 
 /* "train.py:12 in main" out of: File "/home/a/train.py", line 12, in main */
 static void place_of(struct line file, char *buf, size_t size) {
-        const char *name = file.p + 6, *quote = memchr(name, '"', file.n - 6), *slash, *number, *in, *end = file.p + file.n;
+        const char *name = file.p + 6, *quote = memchr(name, '"', file.n - 6), *slash, *number, *in,
+                   *end = file.p + file.n;
 
         buf[0] = 0;
         if (!quote)
                 return;
-        slash = memrchr(name, '/', (size_t) (quote - name));
+        slash = memrchr(name, '/', (size_t)(quote - name));
         if (slash)
                 name = slash + 1;
-        struct line rest = { quote, (size_t) (end - quote) };
+        struct line rest = { quote, (size_t)(end - quote) };
         number = find(rest, ", line ");
         if (!number)
                 return;
         number += strlen(", line ");
         size_t digits = 0;
-        while (number + digits < end && digits < 9 && isdigit((unsigned char) number[digits]))
+        while (number + digits < end && digits < 9 && isdigit((unsigned char)number[digits]))
                 digits++;
-        rest = (struct line){ number, (size_t) (end - number) };
+        rest = (struct line){ number, (size_t)(end - number) };
         in = find(rest, ", in ");
         if (in)
                 in += strlen(", in ");
-        (void) snprintf(buf, size, "%.*s:%.*s%s%.*s", (int) MIN((size_t) (quote - name), (size_t) 80), name, (int) digits, number,
-                        in ? " in " : "", in ? (int) MIN((size_t) (end - in), (size_t) 60) : 0, in ? in : "");
+        (void)snprintf(buf, size, "%.*s:%.*s%s%.*s", (int)MIN((size_t)(quote - name), (size_t)80), name,
+                       (int)digits, number, in ? " in " : "",
+                       in ? (int)MIN((size_t)(end - in), (size_t)60) : 0, in ? in : "");
 }
 
 static size_t python_line(const struct traceback *t, char *buf, size_t size) {
@@ -194,30 +199,75 @@ static size_t python_line(const struct traceback *t, char *buf, size_t size) {
         /* The place must not be what is cut off. */
         if (l > 0 && l + 16 < size) {
                 n = clean(t->exception, buf, size - l - 3);
-                n += (size_t) snprintf(buf + n, size - n, " (%s)", text);
+                n += (size_t)snprintf(buf + n, size - n, " (%s)", text);
         } else
                 n = clean(t->exception, buf, size);
         return n;
 }
 
-/* ---- anything else ---------------------------------------------------------------------------------------------- */
+/* ---- anything else
+ * ---------------------------------------------------------------------------------------------- */
 
 /* Lower case; anywhere in a line. */
 static const char *const signs[] = {
-        "error:", "error]", "[error", " error ", "fatal", "exception in thread", "unhandled exception", "panic:", "panicked at",
-        "segmentation fault", "bus error", "illegal instruction", "floating point exception", "core dumped", "stack smashing",
-        "double free", "addresssanitizer", "terminate called", "assertion", "command not found", "no such file", "permission denied",
-        "no space left", "not a directory", "is a directory", "exec format error", "cannot execute", "cannot open shared object",
-        "symbol lookup error", "unbound variable", "syntax error", "connection refused", "address already in use",
-        "no route to host", "out of memory", "cannot allocate memory", "cuda error", "cudnn_status", "cublas_status", "nccl warn",
-        "nccl error", "ncclsystemerror", "ncclinternalerror", "ncclunhandledcudaerror", "ncclremoteerror", "mpi_abort", "xid (",
-        "modulenotfounderror", "importerror", "traceback (most recent call last)", "killed",
+        "error:",
+        "error]",
+        "[error",
+        " error ",
+        "fatal",
+        "exception in thread",
+        "unhandled exception",
+        "panic:",
+        "panicked at",
+        "segmentation fault",
+        "bus error",
+        "illegal instruction",
+        "floating point exception",
+        "core dumped",
+        "stack smashing",
+        "double free",
+        "addresssanitizer",
+        "terminate called",
+        "assertion",
+        "command not found",
+        "no such file",
+        "permission denied",
+        "no space left",
+        "not a directory",
+        "is a directory",
+        "exec format error",
+        "cannot execute",
+        "cannot open shared object",
+        "symbol lookup error",
+        "unbound variable",
+        "syntax error",
+        "connection refused",
+        "address already in use",
+        "no route to host",
+        "out of memory",
+        "cannot allocate memory",
+        "cuda error",
+        "cudnn_status",
+        "cublas_status",
+        "nccl warn",
+        "nccl error",
+        "ncclsystemerror",
+        "ncclinternalerror",
+        "ncclunhandledcudaerror",
+        "ncclremoteerror",
+        "mpi_abort",
+        "xid (",
+        "modulenotfounderror",
+        "importerror",
+        "traceback (most recent call last)",
+        "killed",
 };
 
 /* Lines that have a sign and are none: lower case. */
 static const char *const harmless[] = {
-        "nccl info", "no error", "0 errors", "without error", "error: none", "error: null", "error rate", "non-fatal", "nonfatal",
-        "level=info", "[info]", " info:", "info  ", "debug:", "[debug]",
+        "nccl info",   "no error",   "0 errors",  "without error", "error: none",
+        "error: null", "error rate", "non-fatal", "nonfatal",      "level=info",
+        "[info]",      " info:",     "info  ",    "debug:",        "[debug]",
 };
 
 /* "train error: 0.0213" is a measurement. */
@@ -228,7 +278,7 @@ static bool is_measurement(struct line l) {
                 i += 6;
                 while (i < l.n && l.p[i] == ' ')
                         i++;
-                return i < l.n && (isdigit((unsigned char) l.p[i]) || l.p[i] == '.');
+                return i < l.n && (isdigit((unsigned char)l.p[i]) || l.p[i] == '.');
         }
         return false;
 }
@@ -270,7 +320,8 @@ size_t logs_error_line(const char *text, size_t size, char *buf, size_t buf_size
                 return 0;
         buf[0] = 0;
         while (next_line(&p, end, &l))
-                if (find(l, TRACEBACK) && read_traceback(l, &p, end, &t) && (!have || best.reporter || !t.reporter)) {
+                if (find(l, TRACEBACK) && read_traceback(l, &p, end, &t) &&
+                    (!have || best.reporter || !t.reporter)) {
                         best = t;
                         have = true;
                 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kept logs on disk. Invariant: the header says no more than what was written before it; it is the last to be written, and what does
- * not fit together (another job's file, a short one) counts as nothing kept. */
+/* Kept logs on disk. Invariant: the header says no more than what was written before it; it is the last to be
+ * written, and what does not fit together (another job's file, a short one) counts as nothing kept. */
 #include "masterd/logs-kept.h"
 
 #include <endian.h>
@@ -36,7 +36,7 @@ static int read_header(int fd, const struct executor_id *id, uint64_t *ret_first
 
         if (l < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        if (l != (ssize_t) sizeof(h) || memcmp(h.magic, magic, sizeof(magic)) != 0 ||
+        if (l != (ssize_t)sizeof(h) || memcmp(h.magic, magic, sizeof(magic)) != 0 ||
             memcmp(h.uid, id->job_uid.bytes, sizeof(h.uid)) != 0)
                 return 0;
         first = le64toh(h.first);
@@ -47,8 +47,9 @@ static int read_header(int fd, const struct executor_id *id, uint64_t *ret_first
                 first = end - LOG_KEPT_MAX;
         /* After a crash of the host the header may have reached the disk without the data. */
         if (first < end) {
-                top = first / LOG_KEPT_MAX == (end - 1) / LOG_KEPT_MAX ? (end - 1) % LOG_KEPT_MAX + 1 : LOG_KEPT_MAX;
-                if ((uint64_t) st.st_size < DATA_AT + top)
+                top = first / LOG_KEPT_MAX == (end - 1) / LOG_KEPT_MAX ? (end - 1) % LOG_KEPT_MAX + 1
+                                                                       : LOG_KEPT_MAX;
+                if ((uint64_t)st.st_size < DATA_AT + top)
                         return 0;
         }
         *ret_first = first;
@@ -60,14 +61,14 @@ static int write_at(int fd, const void *data, size_t size, uint64_t at) {
         const char *p = data;
 
         while (size > 0) {
-                ssize_t l = pwrite(fd, p, size, (off_t) at);
+                ssize_t l = pwrite(fd, p, size, (off_t)at);
                 if (l < 0 && errno == EINTR)
                         continue;
                 if (l < 0)
                         return -errno;
                 p += l;
-                at += (uint64_t) l;
-                size -= (size_t) l;
+                at += (uint64_t)l;
+                size -= (size_t)l;
         }
         return 0;
 }
@@ -103,7 +104,7 @@ int kept_append(int dir_fd, const struct executor_id *id, uint64_t offset, const
         if (offset + size <= end)
                 return 0; /* told again after a reconnect */
         p += end - offset;
-        size -= (size_t) (end - offset);
+        size -= (size_t)(end - offset);
         if (size > LOG_KEPT_MAX) {
                 first = end + size - LOG_KEPT_MAX;
                 p += size - LOG_KEPT_MAX;
@@ -111,7 +112,7 @@ int kept_append(int dir_fd, const struct executor_id *id, uint64_t offset, const
                 size = LOG_KEPT_MAX;
         }
         while (size > 0) {
-                size_t at = (size_t) (end % LOG_KEPT_MAX), n = MIN(size, (size_t) LOG_KEPT_MAX - at);
+                size_t at = (size_t)(end % LOG_KEPT_MAX), n = MIN(size, (size_t)LOG_KEPT_MAX - at);
                 r = write_at(fd, p, n, DATA_AT + at);
                 if (r < 0)
                         return r;
@@ -130,7 +131,7 @@ int kept_append(int dir_fd, const struct executor_id *id, uint64_t offset, const
 
 static int read_at(int fd, char *buf, size_t size, uint64_t at) {
         while (size > 0) {
-                ssize_t l = pread(fd, buf, size, (off_t) at);
+                ssize_t l = pread(fd, buf, size, (off_t)at);
                 if (l < 0 && errno == EINTR)
                         continue;
                 if (l < 0)
@@ -138,13 +139,14 @@ static int read_at(int fd, char *buf, size_t size, uint64_t at) {
                 if (l == 0)
                         return -EIO;
                 buf += l;
-                at += (uint64_t) l;
-                size -= (size_t) l;
+                at += (uint64_t)l;
+                size -= (size_t)l;
         }
         return 0;
 }
 
-int kept_read(int dir_fd, const struct executor_id *id, uint64_t from, uint64_t tail, char **ret, size_t *ret_size, uint64_t *ret_start) {
+int kept_read(int dir_fd, const struct executor_id *id, uint64_t from, uint64_t tail, char **ret,
+              size_t *ret_size, uint64_t *ret_start) {
         _cleanup_close_ int fd = -EBADF;
         _cleanup_free_ char *buf = NULL;
         uint64_t first, end, start;
@@ -165,7 +167,7 @@ int kept_read(int dir_fd, const struct executor_id *id, uint64_t from, uint64_t 
         start = MIN(start, end);
         if (tail > 0 && end - start > tail)
                 start = end - tail;
-        size = (size_t) (end - start);
+        size = (size_t)(end - start);
         if (size == 0) {
                 *ret = NULL;
                 *ret_size = 0;
@@ -176,7 +178,8 @@ int kept_read(int dir_fd, const struct executor_id *id, uint64_t from, uint64_t 
         if (!buf)
                 return -ENOMEM;
         while (done < size) {
-                size_t at = (size_t) ((start + done) % LOG_KEPT_MAX), n = MIN(size - done, (size_t) LOG_KEPT_MAX - at);
+                size_t at = (size_t)((start + done) % LOG_KEPT_MAX),
+                       n = MIN(size - done, (size_t)LOG_KEPT_MAX - at);
                 r = read_at(fd, buf + done, n, DATA_AT + at);
                 if (r < 0)
                         return r;
@@ -186,7 +189,7 @@ int kept_read(int dir_fd, const struct executor_id *id, uint64_t from, uint64_t 
                 const char *nl = memchr(buf, '\n', size);
                 /* One endless line is better than nothing. */
                 if (nl && nl + 1 < buf + size) {
-                        size_t cut = (size_t) (nl + 1 - buf);
+                        size_t cut = (size_t)(nl + 1 - buf);
                         memmove(buf, nl + 1, size - cut);
                         size -= cut;
                         start += cut;

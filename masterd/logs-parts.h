@@ -10,7 +10,8 @@
 struct log_call;
 struct note;
 
-/* An attempt that has told its tail: whose word counts, also after another attempt of the same executor began. */
+/* An attempt that has told its tail: whose word counts, also after another attempt of the same executor
+ * began. */
 struct followed {
         char key[96];
         char node[65];
@@ -26,6 +27,9 @@ struct logs {
         struct log_call *calls;
         uint64_t dropped_told, dropped_told_boot;
 };
+
+/* NULL where no node told its tail since masterd started (or it was long ago). */
+struct followed *followed_find(struct logs *l, const struct executor_id *id);
 
 /* Ends all calls without an answer; the worker must be gone. */
 void log_calls_clear(struct logs *l);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers of logs: each call is asked of the agent, read from what is kept, or waits, and is answered exactly once. The agent has
- * everything and comes first; a caller with a cursor of the kept part stays there, since the agent does not know that offset. */
+/* Readers of logs: each call is asked of the agent, read from what is kept, or waits, and is answered exactly
+ * once. The agent has everything and comes first, except for the end of a log alone, which is what is kept; a
+ * caller with a cursor of the kept part stays there, since the agent does not know that offset. */
 #include <string.h>
 #include <utlist.h>
 
@@ -15,9 +16,13 @@
 #define CALLS_MAX 512u
 #define CALLS_PER_CALLER_MAX 64u
 #define WAIT_MAX (20 * USEC_PER_SEC)
-#define ANSWER_USEC (4 * USEC_PER_SEC) /* for the agent's answer after its wait: before the caller's own 25 s are over */
+#define ANSWER_USEC                                                                                          \
+        (4 * USEC_PER_SEC) /* for the agent's answer after its wait: before the caller's own 25 s are over   \
+                            */
 #define LOOK_AGAIN_USEC USEC_PER_SEC
-#define LAST_WORDS_USEC (500 * USEC_PER_MSEC)
+#define LAST_WORDS_USEC (1500 * USEC_PER_MSEC) /* longer than agents gather lines */
+#define SETTLED_USEC (10 * USEC_PER_SEC)
+#define BUSY_USEC (500 * USEC_PER_MSEC)
 
 struct log_call {
         struct logs *logs;
@@ -25,7 +30,8 @@ struct log_call {
         struct executor_id id;
         char node[65];
         struct log_cursor cursor;
-        uint64_t tail, deadline_boot;
+        uint64_t tail; /* of the kept part, tried first; 0: all */
+        uint64_t deadline_boot;
         bool waited;
         sd_bus_slot *slot;
         sd_event_source *timer;
@@ -43,7 +49,7 @@ static void call_free(struct log_call *c) {
 void log_calls_clear(struct logs *l) {
         struct log_call *c, *next;
 
-        DL_FOREACH_SAFE(l->calls, c, next)
+        DL_FOREACH_SAFE (l->calls, c, next)
                 call_free(c);
 }
 
@@ -65,11 +71,26 @@ static sd_bus *agent_bus(const struct log_call *c) {
         return node && node->bulk ? peer_bus(node->bulk->peer) : NULL;
 }
 
+/* Nothing will be added to what is kept of an attempt that has ended: its host is away, or had the time to
+ * tell the last words. */
+static bool settled(const struct log_call *c) {
+        const struct followed *f = followed_find(c->logs, &c->id);
+        struct job *j = manager_job(c->logs->manager, c->id.job);
+        const struct executor *e = j ? job_executor(j, c->id.role, c->id.index) : NULL;
+
+        if (c->waited || !agent_bus(c))
+                return true;
+        if (f && now_boot() - f->last_boot < SETTLED_USEC)
+                return false;
+        return !e || e->attempt != c->id.attempt || usec_sub(now_real(), e->ended_real) > SETTLED_USEC;
+}
+
 static uint64_t remaining(const struct log_call *c) {
         return usec_sub(c->deadline_boot, now_boot());
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------- */
+/* ---- answers
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void answer(struct log_call *c, const void *data, size_t size, bool end) {
         sd_bus_message *reply = NULL;
@@ -84,17 +105,19 @@ static void answer(struct log_call *c, const void *data, size_t size, bool end) 
         if (r >= 0)
                 r = sd_bus_message_append(reply, "b", end);
         if (r >= 0)
-                (void) sd_bus_send(NULL, reply, NULL); /* a caller that is gone is no fault of ours */
+                (void)sd_bus_send(NULL, reply, NULL); /* a caller that is gone is no fault of ours */
         else
-                (void) sd_bus_reply_method_errno(c->message, r, NULL);
+                (void)sd_bus_reply_method_errno(c->message, r, NULL);
         sd_bus_message_unref(reply);
         call_free(c);
 }
 
 static void answer_gone(struct log_call *c) {
-        (void) sd_bus_reply_method_errorf(c->message, LINK_ERROR_NOT_FOUND,
-                                          "the log of %s/%u, attempt %u, is gone: %s does not have it (any more), and nothing of it was kept",
-                                          c->id.role, c->id.index, c->id.attempt, c->node[0] ? c->node : "its host");
+        (void)sd_bus_reply_method_errorf(c->message, LINK_ERROR_NOT_FOUND,
+                                         "the log of %s/%u, attempt %u, is gone: %s does not have it (any "
+                                         "more), and nothing of it was kept",
+                                         c->id.role, c->id.index, c->id.attempt,
+                                         c->node[0] ? c->node : "its host");
         call_free(c);
 }
 
@@ -114,27 +137,36 @@ static void nothing(struct log_call *c) {
         bool ended = attempt_ended(c);
         uint64_t delay;
 
-        if (ended && (c->waited || !agent_bus(c))) {
+        if (ended && settled(c)) {
                 answer(c, NULL, 0, true);
                 return;
         }
         /* The last words of one that has just ended may be on their way. */
         delay = ended ? LAST_WORDS_USEC : MIN(remaining(c), LOOK_AGAIN_USEC);
-        if (delay == 0 || sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME, delay, USEC_PER_MSEC, on_again, c) < 0)
+        if (delay == 0 || sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME,
+                                                     delay, USEC_PER_MSEC, on_again, c) < 0)
                 answer(c, NULL, 0, false);
 }
 
-/* ---- the kept part ---------------------------------------------------------------------------------------------- */
+/* ---- the kept part
+ * ---------------------------------------------------------------------------------------------- */
 
 static void on_kept(struct log_task *t, void *userdata) {
         struct log_call *c = userdata;
         bool ended = attempt_ended(c);
         size_t size = t->size;
 
+        if (c->tail > 0 && size == 0) {
+                c->tail = 0; /* nothing is kept yet: from the start, then */
+                step(c);
+                return;
+        }
         if (t->result < 0) {
                 if (t->result != -ENOENT)
-                        log_full(LOG_WARNING, t->result, &(struct log_fields){ .job = c->id.job, .role = c->id.role },
-                                 "Cannot read the kept log of job %u, %s/%u", c->id.job, c->id.role, c->id.index);
+                        log_full(LOG_WARNING, t->result,
+                                 &(struct log_fields){ .job = c->id.job, .role = c->id.role },
+                                 "Cannot read the kept log of job %u, %s/%u", c->id.job, c->id.role,
+                                 c->id.index);
                 if (ended && c->cursor.kind != LOG_CURSOR_AGENT)
                         answer_gone(c);
                 else if (ended)
@@ -147,7 +179,7 @@ static void on_kept(struct log_task *t, void *userdata) {
                 /* Whole lines, except one that fills everything. */
                 const char *nl = memrchr(t->data, '\n', size);
                 if (nl)
-                        size = (size_t) (nl + 1 - t->data);
+                        size = (size_t)(nl + 1 - t->data);
                 else if (size < LOG_KEPT_MAX)
                         size = 0;
         }
@@ -157,34 +189,27 @@ static void on_kept(struct log_task *t, void *userdata) {
         }
         c->cursor.kind = LOG_CURSOR_KEPT;
         c->cursor.offset = t->offset + size;
-        answer(c, t->data, size, ended && !agent_bus(c));
+        answer(c, t->data, size, ended && settled(c));
 }
 
 static void read_kept(struct log_call *c) {
         struct log_task *t;
 
-        if (c->cursor.offset == LOG_OFFSET_UNKNOWN) {
-                /* Nobody can say where in the kept part that cursor is. */
-                if (attempt_ended(c))
-                        answer(c, NULL, 0, true);
-                else
-                        nothing(c);
-                return;
-        }
         t = log_task_new(LOG_TASK_READ, &c->id);
         if (!t) {
-                (void) sd_bus_reply_method_errno(c->message, -ENOMEM, NULL);
+                (void)sd_bus_reply_method_errno(c->message, -ENOMEM, NULL);
                 call_free(c);
                 return;
         }
         t->offset = c->cursor.offset;
-        t->tail = c->cursor.kind == LOG_CURSOR_START ? c->tail : 0;
+        t->tail = c->tail;
         t->done = on_kept;
         t->userdata = c;
         log_worker_push(c->logs->worker, t);
 }
 
-/* ---- the agent -------------------------------------------------------------------------------------------------- */
+/* ---- the agent
+ * -------------------------------------------------------------------------------------------------- */
 
 static int on_busy(sd_event_source *s, uint64_t usec, void *userdata) {
         answer(userdata, NULL, 0, false);
@@ -200,8 +225,8 @@ static int on_agent(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
 
         c->slot = sd_bus_slot_unref(c->slot);
         if (failure && strcmp(failure->name, LINK_ERROR_BUSY) == 0) {
-                if (sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME, LAST_WORDS_USEC, USEC_PER_MSEC,
-                                               on_busy, c) < 0)
+                if (sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME, BUSY_USEC,
+                                               USEC_PER_MSEC, on_busy, c) < 0)
                         answer(c, NULL, 0, false);
                 return 0;
         }
@@ -214,11 +239,8 @@ static int on_agent(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
                 r = link_read_bytes(reply, LOG_CURSOR_AGENT_MAX, &cursor, &cursor_size);
         if (r > 0)
                 r = sd_bus_message_read_basic(reply, 'b', &end);
-        if (r > 0) {
-                if (c->cursor.kind == LOG_CURSOR_START && c->tail > 0)
-                        c->cursor.offset = LOG_OFFSET_UNKNOWN;
+        if (r > 0)
                 r = log_cursor_advance(&c->cursor, size, cursor, cursor_size);
-        }
         if (r < 0)
                 log_full(LOG_WARNING, r, &(struct log_fields){ .job = c->id.job, .node = c->node },
                          "Unusable answer about a log from %s", c->node);
@@ -244,9 +266,7 @@ static int ask_agent(struct log_call *c) {
                 r = sd_bus_message_append_array(m, 'y', c->cursor.agent, c->cursor.size);
         if (r >= 0)
                 r = sd_bus_message_append(m, "ut", LINK_CHUNK_MAX, wait);
-        if (r >= 0 && c->tail > 0 && c->cursor.kind == LOG_CURSOR_START)
-                r = sd_bus_message_append(m, "a{sv}", 1, "tail", "t", c->tail);
-        else if (r >= 0)
+        if (r >= 0)
                 r = link_append_extra_empty(m);
         if (r >= 0)
                 r = sd_bus_call_async(bus, &c->slot, m, on_agent, c, wait + ANSWER_USEC);
@@ -255,12 +275,13 @@ static int ask_agent(struct log_call *c) {
 }
 
 static void step(struct log_call *c) {
-        if (c->cursor.kind != LOG_CURSOR_KEPT && ask_agent(c) >= 0)
+        if (c->cursor.kind != LOG_CURSOR_KEPT && c->tail == 0 && ask_agent(c) >= 0)
                 return;
         read_kept(c);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------ */
+/* ---- calls
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* Whether another call of this caller may wait. */
 static bool room_for(struct logs *l, sd_bus_message *message) {
@@ -268,7 +289,7 @@ static bool room_for(struct logs *l, sd_bus_message *message) {
         unsigned all = 0, own = 0;
         struct log_call *c;
 
-        DL_FOREACH(l->calls, c) {
+        DL_FOREACH (l->calls, c) {
                 const char *other = sd_bus_message_get_sender(c->message);
                 all++;
                 if (strcmp(sender ? sender : "", other ? other : "") == 0)
@@ -277,29 +298,38 @@ static bool room_for(struct logs *l, sd_bus_message *message) {
         return all < CALLS_MAX && own < CALLS_PER_CALLER_MAX;
 }
 
-int logs_read(struct manager *m, const struct job *j, struct node *node, const struct executor_id *id, const void *cursor, size_t cursor_size,
-              uint64_t wait_usec, uint64_t tail, sd_bus_message *call) {
+int logs_read(struct manager *m, const struct job *j, struct node *node, const struct executor_id *id,
+              const void *cursor, size_t cursor_size, uint64_t wait_usec, uint64_t tail,
+              sd_bus_message *call) {
+        const struct followed *f;
         struct log_call *c;
 
         if (!room_for(m->logs, call))
-                return sd_bus_reply_method_errorf(call, LINK_ERROR_BUSY,
-                                                  "too many readers of logs wait already (%u, %u of one caller): try again in a moment",
-                                                  CALLS_MAX, CALLS_PER_CALLER_MAX);
+                return sd_bus_reply_method_errorf(
+                        call, LINK_ERROR_BUSY,
+                        "too many readers of logs wait already (%u, %u of one caller): try again in a moment",
+                        CALLS_MAX, CALLS_PER_CALLER_MAX);
         c = calloc(1, sizeof(*c));
         if (!c)
                 return -ENOMEM;
         if (log_cursor_parse(cursor, cursor_size, &c->cursor) < 0) {
                 free(c);
-                return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS,
-                                                  "cursor: not one that ReadLog has returned; pass an empty one to begin at the start");
+                return sd_bus_reply_method_errorf(
+                        call, SD_BUS_ERROR_INVALID_ARGS,
+                        "cursor: not one that ReadLog has returned; pass an empty one to begin at the start");
         }
         c->logs = m->logs;
         c->message = sd_bus_message_ref(call);
         c->id = *id;
         c->id.job_uid = j->uid;
-        c->tail = tail;
+        if (c->cursor.kind == LOG_CURSOR_START && tail != UINT64_MAX)
+                c->tail = MIN(tail, (uint64_t)LOG_KEPT_MAX);
         c->deadline_boot = now_boot() + MIN(wait_usec, WAIT_MAX);
-        if (node)
+        /* An earlier attempt was perhaps elsewhere. */
+        f = followed_find(m->logs, &c->id);
+        if (f)
+                snprintf(c->node, sizeof(c->node), "%s", f->node);
+        else if (node)
                 snprintf(c->node, sizeof(c->node), "%s", node->name);
         DL_APPEND(m->logs->calls, c);
         step(c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread of kept logs. Invariant: a task is owned by exactly one of the waiting list, the thread, and the done list. */
+/* The thread of kept logs. Invariant: a task is owned by exactly one of the waiting list, the thread, and the
+ * done list. */
 #include "masterd/logs-worker.h"
 
 #include <fcntl.h>
@@ -119,7 +120,7 @@ static void *run(void *userdata) {
                 pthread_mutex_lock(&w->lock);
                 if (t->done) {
                         list_append(&w->finished, t);
-                        (void) eventfd_write(w->event_fd, 1);
+                        (void)eventfd_write(w->event_fd, 1);
                 } else
                         task_free(t);
         }
@@ -132,7 +133,7 @@ static int on_finished(sd_event_source *s, int fd, uint32_t revents, void *userd
         struct log_task *t;
         eventfd_t n;
 
-        (void) eventfd_read(fd, &n);
+        (void)eventfd_read(fd, &n);
         pthread_mutex_lock(&w->lock);
         t = w->finished.head;
         list_init(&w->finished);
@@ -234,8 +235,8 @@ void log_worker_free(struct log_worker *w) {
         sd_event_source_disable_unref(w->source);
         list_clear(&w->waiting);
         list_clear(&w->finished);
-        (void) close_fd(w->event_fd);
-        (void) close_fd(w->dir_fd);
+        (void)close_fd(w->event_fd);
+        (void)close_fd(w->dir_fd);
         pthread_cond_destroy(&w->wake);
         pthread_mutex_destroy(&w->lock);
         free(w);

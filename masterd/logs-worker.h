@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread that does the file I/O of kept logs, so that a busy disk never stalls the loop. In order; what is to be appended waits in
- * at most LOG_WORKER_BYTES_MAX bytes, beyond that the oldest is dropped and counted. */
+/* One thread that does the file I/O of kept logs, so that a busy disk never stalls the loop. In order; what
+ * is to be appended waits in at most LOG_WORKER_BYTES_MAX bytes, beyond that the oldest is dropped and
+ * counted. */
 #pragma once
 
 #include <stddef.h>
@@ -24,11 +25,12 @@ struct log_task {
         struct executor_id id;
         uint64_t offset;
         uint64_t tail;
-        char *data;  /* owned */
+        char *data; /* owned */
         size_t size;
         char line[LOG_LINE_MAX]; /* "" where there is none */
         int result;
-        void (*done)(struct log_task *t, void *userdata); /* in the loop; may be NULL. The task is freed afterwards. */
+        void (*done)(struct log_task *t,
+                     void *userdata); /* in the loop; may be NULL. The task is freed afterwards. */
         void *userdata;
         struct log_task *next;
 };

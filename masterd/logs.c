@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tails that agents send, and the first error of failed jobs. Invariant: an attempt's tail is taken only from the node that it was
- * placed on. */
+/* Tails that agents send, and the first error of failed jobs. Invariant: an attempt's tail is taken only from
+ * the node that it was placed on. */
 #include "masterd/logs.h"
 
 #include <string.h>
@@ -21,6 +21,7 @@
 #define LAST_WORDS_USEC (5 * USEC_PER_SEC)
 #define SILENCE_USEC (300 * USEC_PER_MSEC)
 #define RECENT_USEC USEC_PER_SEC
+#define RECENT_WAIT_USEC (1500 * USEC_PER_MSEC) /* longer than agents gather lines */
 #define DROPPED_EVERY_USEC (60 * USEC_PER_SEC)
 
 /* A failed attempt whose last words are awaited. */
@@ -42,7 +43,7 @@ static void key_of(const struct executor_id *id, char key[static 96]) {
         snprintf(key, 96, "%u/%.32s-%u.%u", id->job, id->role, id->index, id->attempt);
 }
 
-static struct followed *followed_find(struct logs *l, const struct executor_id *id) {
+struct followed *followed_find(struct logs *l, const struct executor_id *id) {
         struct followed *f;
         char key[96];
 
@@ -72,7 +73,8 @@ static struct followed *follow(struct logs *l, const struct executor_id *id, con
         return f;
 }
 
-/* ---- first errors ----------------------------------------------------------------------------------------------- */
+/* ---- first errors
+ * ----------------------------------------------------------------------------------------------- */
 
 static void note_free(struct note *n) {
         DL_DELETE(n->logs->notes, n);
@@ -80,11 +82,18 @@ static void note_free(struct note *n) {
         free(n);
 }
 
+static int on_note(sd_event_source *s, uint64_t usec, void *userdata);
+
 static void on_line(struct log_task *t, void *userdata) {
         struct note *n = userdata;
         struct manager *m = n->logs->manager;
         struct job *j = job_of(m, &n->id);
 
+        /* Looked too early, perhaps. */
+        if (j && !t->line[0] && now_boot() < n->due_boot &&
+            sd_event_add_time(m->event, &n->timer, CLOCK_BOOTTIME, n->due_boot, USEC_PER_MSEC, on_note, n) >=
+                    0)
+                return;
         note_free(n);
         if (!j || t->result < 0 || t->line[0] == 0)
                 return;
@@ -116,7 +125,7 @@ static int on_note(sd_event_source *s, uint64_t usec, void *userdata) {
 static struct note *note_find(struct logs *l, const struct executor_id *id) {
         struct note *n;
 
-        DL_FOREACH(l->notes, n)
+        DL_FOREACH (l->notes, n)
                 if (executor_id_equal(&n->id, id))
                         return n;
         return NULL;
@@ -137,34 +146,38 @@ void logs_note_failure(struct manager *m, struct executor *e) {
                 return;
         f = followed_find(l, &id);
         if (!f)
-                (void) follow(l, &id, e->node->name); /* the next attempt may be placed before the last words of this one are here */
+                (void)follow(l, &id, e->node->name); /* the next attempt may be placed before the last words
+                                                        of this one are here */
         else if (now_boot() - f->last_boot < RECENT_USEC)
-                delay = SILENCE_USEC; /* they came before the end was told */
+                delay = RECENT_WAIT_USEC; /* perhaps they came before the end was told */
         if (!e->node->bulk)
-                delay = 0;
+                delay = 0; /* its host is away: nothing will come */
         n = calloc(1, sizeof(*n));
         if (!n)
                 return;
-        *n = (struct note){ .logs = l, .id = id, .due_boot = now_boot() + LAST_WORDS_USEC };
+        *n = (struct note){ .logs = l, .id = id, .due_boot = now_boot() + (delay ? LAST_WORDS_USEC : 0) };
         DL_APPEND(l->notes, n);
-        if (sd_event_add_time_relative(m->event, &n->timer, CLOCK_BOOTTIME, delay, USEC_PER_MSEC, on_note, n) < 0)
+        if (sd_event_add_time_relative(m->event, &n->timer, CLOCK_BOOTTIME, delay, USEC_PER_MSEC, on_note,
+                                       n) < 0)
                 note_read(n);
 }
 
-/* ---- tails ------------------------------------------------------------------------------------------------------ */
+/* ---- tails
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void tell_dropped(struct logs *l) {
         uint64_t dropped = log_worker_dropped(l->worker);
 
         if (dropped == l->dropped_told || now_boot() - l->dropped_told_boot < DROPPED_EVERY_USEC)
                 return;
-        log_warning("The disk under %s is too slow for the logs to be kept: %llu parts left out so far", l->manager->conf.state_directory,
-                    (unsigned long long) dropped);
+        log_warning("The disk under %s is too slow for the logs to be kept: %llu parts left out so far",
+                    l->manager->conf.state_directory, (unsigned long long)dropped);
         l->dropped_told = dropped;
         l->dropped_told_boot = now_boot();
 }
 
-void logs_tail(struct manager *m, struct node *node, const struct executor_id *id, uint64_t offset, const void *bytes, size_t size) {
+void logs_tail(struct manager *m, struct node *node, const struct executor_id *id, uint64_t offset,
+               const void *bytes, size_t size) {
         struct logs *l = m->logs;
         struct job *j = job_of(m, id);
         struct executor *e;
@@ -215,7 +228,8 @@ void logs_forget(struct manager *m, uint32_t job) {
                 log_worker_push(m->logs->worker, t);
 }
 
-/* ---- the module ------------------------------------------------------------------------------------------------- */
+/* ---- the module
+ * ------------------------------------------------------------------------------------------------- */
 
 int logs_new(struct manager *m, struct logs **ret) {
         _cleanup_free_ char *directory = NULL;
@@ -245,9 +259,9 @@ void logs_free(struct logs *l) {
                 return;
         log_worker_free(l->worker);
         log_calls_clear(l);
-        DL_FOREACH_SAFE(l->notes, n, n_next)
+        DL_FOREACH_SAFE (l->notes, n, n_next)
                 note_free(n);
-        HASH_ITER(hh, l->followed, f, next) {
+        HASH_ITER (hh, l->followed, f, next) {
                 HASH_DEL(l->followed, f);
                 free(f);
         }

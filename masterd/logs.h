@@ -27,8 +27,9 @@ void logs_tail(struct manager *m, struct node *node, const struct executor_id *i
                const void *bytes, size_t size);
 
 /* Answers Job.ReadLog(s role, u index, u attempt, ay cursor, t wait, a{sv}) for an attempt of a job: by the
- * agent of node while it is connected, else from what is kept. attempt > 0. call: the request, arguments not
- * read. Returns like a method handler. */
+ * agent of node while it is connected, else from what is kept. attempt > 0. tail: only so many bytes before
+ * the end of what is there, with an empty cursor; 0 or UINT64_MAX: all. call: the request. Returns like a
+ * method handler. */
 int logs_read(struct manager *m, const struct job *j, struct node *node, const struct executor_id *id,
               const void *cursor, size_t cursor_size, uint64_t wait_usec, uint64_t tail,
               sd_bus_message *call);

@@ -242,7 +242,7 @@ static int read_strings(sd_bus_message *m, const char *contents, string_reader r
                         l = bigger;
                         l[n] = NULL;
                 }
-                char *s;
+                char *s = NULL;
                 r = read_one(m, max_bytes, &s);
                 if (r < 0)
                         return r;

@@ -90,7 +90,7 @@ static int read_line(sd_bus_message *m, size_t max, const char **ret) {
 }
 
 int link_read_text(sd_bus_message *m, size_t max, char **ret) {
-        const char *s;
+        const char *s = NULL;
         int r = read_line(m, max, &s);
         if (r <= 0)
                 return r;
@@ -102,7 +102,7 @@ int link_read_text(sd_bus_message *m, size_t max, char **ret) {
 }
 
 int link_read_text_into(sd_bus_message *m, char *buf, size_t size) {
-        const char *s;
+        const char *s = NULL;
         int r = read_line(m, size - 1, &s);
         if (r <= 0)
                 return r;

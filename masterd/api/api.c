@@ -20,13 +20,18 @@ char *api_job_path(uint32_t number, char buf[static 64]) {
         return buf;
 }
 
+/* To sd-bus 0 means "not mine, look further", which ends in UnknownMethod; our work is done or under way. */
+static int handled(int r) {
+        return r == 0 ? 1 : r;
+}
+
 int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work, sd_bus_error *error) {
-        return caller_identify(m->callers, call, work, m, error);
+        return handled(caller_identify(m->callers, call, work, m, error));
 }
 
 int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
                         caller_handler work, sd_bus_error *error) {
-        return authorize(m->callers, call, owner, action, work, m, error);
+        return handled(authorize(m->callers, call, owner, action, work, m, error));
 }
 
 static struct job *job_by_path(struct manager *m, const char *path) {
