@@ -382,7 +382,7 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
         c->peer = NULL;
         c->refused |= identity;
         if (was_up || c->failures == 0 || identity)
-                log_full(identity ? LOG_ERR : LOG_WARNING, end->error, NULL, "%s to masterd at %s ended: %s",
+                log_full(identity ? LOG_ERR : LOG_WARNING, 0, NULL, "%s to masterd at %s ended: %s",
                          c->bulk ? "The second connection" : "The link", l->options.master, end->why);
         peer_free(p);
         if (c->bulk) {

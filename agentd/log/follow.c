@@ -4,6 +4,7 @@
 #include "agentd/log/follow.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <uthash.h>
 
@@ -15,9 +16,6 @@
 #include "lib/base/unitname.h"
 
 #define TURN_MAX 2000u /* entries read before orders are looked at */
-#define REOPEN_BYTES                                                                                         \
-        (16u << 20) /* bytes after which the journal is opened anew, so that pages read are not kept mapped  \
-                     */
 #define SYNC_MAX (5 * USEC_PER_SEC)
 #define SYNC_PERIOD (500 * USEC_PER_MSEC) /* each makes journald write to the disk */
 #define RETRY (USEC_PER_SEC)
@@ -56,7 +54,7 @@ struct follow {
         uint64_t since_real; /* entries from then on */
         bool stale;          /* matches and position have to be set anew */
         bool at_end;
-        uint64_t read_since_open;
+        unsigned n_read; /* entries since it was opened */
         size_t held, n_ended;
         uint64_t held_since; /* boot time of the oldest undelivered byte; 0: none */
         uint64_t synced;     /* boot time of the last synchronisation's start */
@@ -289,7 +287,7 @@ static int position(struct follow *f) {
         char slice[UNIT_NAME_MAX], match[UNIT_NAME_MAX + 32];
         int r;
 
-        if (!f->journal || f->read_since_open > REOPEN_BYTES) {
+        if (!f->journal || f->n_read > JOURNAL_ENTRIES_MAX) {
                 if (f->journal)
                         sd_journal_close(f->journal);
                 f->journal = NULL;
@@ -298,7 +296,7 @@ static int position(struct follow *f) {
                         f->journal = NULL;
                         return r;
                 }
-                f->read_since_open = 0;
+                f->n_read = 0;
                 (void)sd_journal_get_fd(f->journal);
         }
         sd_journal_flush_matches(f->journal);
@@ -346,7 +344,6 @@ static void read_entry(struct follow *f, uint64_t now) {
         before = e->held.size;
         (void)follow_keep(&e->held, &e->offset, f->line.data, f->line.size);
         f->held += e->held.size - before;
-        f->read_since_open += f->line.size;
         if (f->held_since == 0)
                 f->held_since = now;
 }
@@ -377,10 +374,11 @@ static bool remember_place(struct follow *f) {
 
 /* Reads to the end, or for a turn. 1: a turn, 0: the end, < 0. */
 static int read_entries(struct follow *f, uint64_t now) {
-        int r = f->stale || !f->journal || f->read_since_open > REOPEN_BYTES ? position(f)
-                                                                             : sd_journal_next(f->journal);
+        int r = f->stale || !f->journal || f->n_read > JOURNAL_ENTRIES_MAX ? position(f)
+                                                                           : sd_journal_next(f->journal);
 
         for (unsigned n = 0; r > 0; n++) {
+                f->n_read++;
                 if (remember_place(f))
                         read_entry(f, now);
                 if (n >= TURN_MAX || follow_full(f))
@@ -410,7 +408,7 @@ bool follow_read(struct follow *f, uint64_t now) {
         if (r < 0) {
                 /* A file that was vacuumed or is broken: begin again from the last good place, in a while. */
                 f->stale = true;
-                f->read_since_open = UINT64_MAX;
+                f->n_read = UINT_MAX;
                 f->retry = now + RETRY;
         }
         return r > 0;

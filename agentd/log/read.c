@@ -63,6 +63,7 @@ struct log_reader {
         /* the thread's */
         struct request *active;
         sd_journal *journal;
+        unsigned n_read; /* entries since it was opened */
         uint64_t synced, idle_since;
 };
 
@@ -114,12 +115,14 @@ static int request_seek(sd_journal *j, const struct request *q) {
 }
 
 /* Reads a page. 1: the journal has more, 0: that is all there is, < 0. */
-static int request_page(sd_journal *j, struct request *q) {
+static int request_page(struct log_reader *l, struct request *q) {
+        sd_journal *j = l->journal;
         int r = request_seek(j, q);
 
         while (r > 0) {
                 size_t before = q->data.size;
                 char *cursor;
+                l->n_read++;
                 int n = journal_append_entry(j, &q->data, q->max);
 
                 /* What a vacuuming journald takes away under our hands is no reason to fail. */
@@ -165,10 +168,10 @@ static bool request_look(struct log_reader *l, struct request *q, uint64_t now) 
         int r;
 
         q->look = false;
-        r = request_page(l->journal, q);
+        r = request_page(l, q);
         if (r == 0 && q->data.size == 0 && !known && complete(l, q, now)) {
                 known = true;
-                r = request_page(l->journal, q);
+                r = request_page(l, q);
         }
         q->end = r == 0 && known;
         q->error = MIN(r, 0);
