@@ -194,6 +194,7 @@ static int on_prune(sd_event_source *s, uint64_t usec, void *userdata) {
 
         store_prune(m->store, usec_sub(now_real(), m->conf.keep_usec), m->conf.keep_jobs, now_real());
         manager_touch(m);
+        prune_logs(m);
         (void)sd_event_source_set_time_relative(s, PRUNE_USEC);
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
