@@ -12,6 +12,7 @@
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
+#include "masterd/liveness.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/placement.h"
@@ -422,7 +423,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                         lifecycle_vanished(m, e);
         }
         node->state = NODE_READY;
-        nodes_heard(&m->nodes, node, now_boot(), now_real());
+        liveness_watch(m, node);
         record_node(m, node);
         r = placement_node_changed(m, node);
         if (r < 0)
