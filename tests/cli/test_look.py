@@ -106,6 +106,15 @@ def test_logs_to_files(master, job, ctl, tmp_path):
     assert (tmp_path / "log-1-worker.2.3%").read_text() == "worker 2 a\nworker 2 b\n"
 
 
+def test_lost_log(master, job, ctl):
+    j = job()
+    j.executor("ps", 0, "LOST")
+    j.logs.clear()
+    j.state("FAILED")
+    r = ctl("logs", 1, "ps")
+    assert r.stdout == "" and r.stderr == "primusctl: no log\n"
+
+
 def test_fast_log(master, job, ctl):
     """50,000 lines of one executor, none lost or broken."""
     j = job()
