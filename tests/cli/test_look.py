@@ -44,7 +44,7 @@ def test_list(master, job, ctl):
 def test_status(master, job, ctl):
     j = job()
     running(j)
-    j.executor("worker", 1, "FAILED", result=("s", "oom-kill"), reason=("s", "limit 512M"), memoryPeak=("t", 536870912))
+    j.executor("worker", 1, "FAILED", result=("s", "oom-kill"), reason=("s", "out of memory (limit 512M)"), memoryPeak=("t", 536870912))
     j.executor("worker", 2, "FAILED", result=("s", "signal"), status=("i", 11))
     j.executor("worker", 0, "FAILED", result=("s", "exit-code"), status=("i", 3), restarts=("u", 2), ports=("au", [23000]))
     j.status["firstError"] = ("s", "Traceback\nValueError")

@@ -229,9 +229,8 @@ static void first_failure(struct run *run, char *buf, size_t size) {
                 if ((strcmp(list[i].state, "FAILED") == 0 || strcmp(list[i].state, "LOST") == 0) &&
                     (!first || list[i].ended < first->ended))
                         first = &list[i];
-        if (first)
-                snprintf(buf, size, ": rank %" PRIu32 " on %s: %s", first->index, first->node,
-                         executor_result(first, result, sizeof(result)));
+        if (first && *executor_result(first, result, sizeof(result)))
+                snprintf(buf, size, ": rank %" PRIu32 " on %s: %s", first->index, first->node, result);
         executors_free(list, n);
 }
 
