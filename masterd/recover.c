@@ -281,6 +281,7 @@ static int resume_job(struct manager *m, struct job *j) {
                 struct executor *e = j->executors + i;
                 int r;
                 if (executor_state_holds(e->state)) {
+                        e->leases_unknown = j->data && executor_role(e)->input_policy == INPUT_STREAMING;
                         r = e->node ? placement_restore(m, e) : -ENOENT;
                         if (r < 0) { /* its node was removed meanwhile */
                                 executor_restore_state(e, EXECUTOR_LOST);

@@ -51,6 +51,7 @@ struct executor {
         sd_event_source *restart_timer; /* back-off before the next attempt */
 
         /* data (masterd/feeding.c) */
+        bool leases_unknown; /* it was placed by an earlier master and has not said yet which tasks it holds */
         bool feed_open; /* its feeder is connected and has told its credits */
         bool feed_last; /* end of file was promised */
         uint32_t credits;
