@@ -166,10 +166,9 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
                 e->restarts++;
                 j->roles[e->role].restarts++;
                 /* The failure of the attempt before is history by now. */
-                if (e->state == EXECUTOR_FAILED && e->ended_real >= j->attempt_real &&
-                    e->history.n_failures < FAILOVER_REMEMBERED)
-                        e->history.failures[e->history.n_failures++] =
-                                usec_sub(now_boot(), usec_sub(now_real(), e->ended_real));
+                if (e->state == EXECUTOR_FAILED && e->ended_real >= j->attempt_real)
+                        failover_remember(&e->history,
+                                          usec_sub(now_boot(), usec_sub(now_real(), e->ended_real)));
         }
         e->attempt = r->attempt;
         e->node = nodes_get(&m->nodes, r->node);
