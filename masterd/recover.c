@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
+#include "masterd/job/peers.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
@@ -322,6 +323,8 @@ static void remap_gpus(struct node *node, const struct inventory *old, const str
 
 static int take_inventory(struct node *node, const struct inventory *new) {
         struct inventory copy = *new;
+        struct addr before = node->address;
+        struct executor *e;
 
         copy.hostname = strdup(new->hostname);
         copy.kernel = strdup(new->kernel);
@@ -343,6 +346,9 @@ static int take_inventory(struct node *node, const struct inventory *new) {
         else if (node->link)
                 peer_address(node->link->peer, &node->address);
         node->address.port = 0;
+        if (!addr_equal(&before, &node->address))
+                DL_FOREACH2(node->executors, e, node_next)
+        job_peers_drop(e->job);
         return 0;
 }
 
