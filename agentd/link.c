@@ -382,7 +382,7 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
         c->peer = NULL;
         c->refused |= identity;
         if (was_up || c->failures == 0 || identity)
-                log_full(identity ? LOG_ERR : LOG_WARNING, end->error, NULL, "%s to masterd at %s ended: %s",
+                log_full(identity ? LOG_ERR : LOG_WARNING, 0, NULL, "%s to masterd at %s ended: %s",
                          c->bulk ? "The second connection" : "The link", l->options.master, end->why);
         peer_free(p);
         if (c->bulk) {
@@ -417,8 +417,10 @@ sd_bus *link_bulk_bus(struct link *l) {
         return l && l->bulk.up ? peer_bus(l->bulk.peer) : NULL;
 }
 
-bool link_is_congested(struct link *l) {
-        return l && l->main.peer && peer_queued(l->main.peer) > CONGESTED;
+bool link_is_congested(struct link *l, bool bulk) {
+        const struct channel *c = !l ? NULL : bulk ? &l->bulk : &l->main;
+
+        return c && c->peer && peer_queued(c->peer) > CONGESTED;
 }
 
 const struct welcome *link_welcome(const struct link *l) {

@@ -1,42 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The launcher. It exists because systemd opens append:FILE as root and looks for commands along its own path, not the
- * user's: here both happen with the user's rights and environment. */
-#include "executor/launch.h"
-
+/* primus-launch: becomes a command, in its user's environment: with its PATH, and with its output in a file. It exists because
+ * systemd opens append:FILE as root and looks for commands along its own path, not the user's; here both happen with the
+ * user's rights. Linked statically and without anything but libc: it stands before every such start. */
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "lib/base/cleanup.h"
-
+/* systemd.exec(5), "Process Exit Codes". */
 #define EXIT_EXEC 203
 #define EXIT_STDOUT 209
 
 static int redirect(const char *output) {
-        _cleanup_close_ int fd = open(output, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+        int fd = open(output, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
         struct stat st;
 
-        if (fd < 0)
-                return -errno;
-        if (fstat(fd, &st) < 0)
+        if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
         if (!S_ISREG(st.st_mode))
                 return -ENOTSUP;
         (void) fcntl(fd, F_SETFL, O_APPEND);
-        if (dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
-                return -errno;
-        return 0;
+        return dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0 ? -errno : 0;
 }
 
-int launch_run(const char *output, char *const argv[]) {
-        int r = output ? redirect(output) : 0;
+int main(int argc, char **argv) {
+        const char *output = NULL;
+        char **command = argv + 1;
 
-        if (r < 0) {
-                fprintf(stderr, "primus-executor: cannot write the output to %s: %s\n", output,
-                        r == -ENOTSUP ? "it is not an ordinary file" : strerror(-r));
-                return EXIT_STDOUT;
+        if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+                puts("primus-launch [--output FILE] -- COMMAND [ARGUMENT...]\n\n"
+                     "Becomes COMMAND, found along $PATH, its output appended to FILE; run by systemd in an executor's unit.");
+                return EXIT_SUCCESS;
         }
-        execvp(argv[0], argv);
-        fprintf(stderr, "primus-executor: cannot run %s: %s\n", argv[0], strerror(errno));
+        if (argc > 3 && strcmp(argv[1], "--output") == 0) {
+                output = argv[2];
+                command += 2;
+        }
+        if (!*command || strcmp(*command, "--") != 0 || !*++command) {
+                fprintf(stderr, "primus-launch: expected [--output FILE] -- COMMAND [ARGUMENT...]\n");
+                return 2;
+        }
+        if (output) {
+                int r = redirect(output);
+                if (r < 0) {
+                        fprintf(stderr, "primus-launch: cannot write the output to %s: %s\n", output,
+                                r == -ENOTSUP ? "it is not an ordinary file" : strerror(-r));
+                        return EXIT_STDOUT;
+                }
+        }
+        execvp(*command, command);
+        fprintf(stderr, "primus-launch: cannot run %s: %s\n", *command, strerror(errno));
         return EXIT_EXEC;
 }

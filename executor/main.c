@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "executor/feed.h"
-#include "executor/launch.h"
 #include "executor/scan.h"
 #include "executor/stage.h"
 #include "lib/base/cleanup.h"
@@ -17,7 +16,6 @@ static void usage(FILE *f) {
               "  primus-executor --feed [--] COMMAND [ARGUMENT...]\n"
               "  primus-executor --scan --source NAME --path PATTERN [--name PATTERN] [--after CURSOR]\n"
               "  primus-executor --stage BUNDLE DIRECTORY\n"
-              "  primus-executor --launch [--output FILE] [--] COMMAND [ARGUMENT...]\n"
               "\n"
               "Runs inside the unit of an executor, started by primus-agentd, which it finds by "
               "$PRIMUS_SOCKET.\n"
@@ -26,7 +24,6 @@ static void usage(FILE *f) {
               "as it ends\n"
               "  --scan    list the files of a data source\n"
               "  --stage   unpack a bundle of files, once for all executors of a job on this host\n"
-              "  --launch  become COMMAND, found along $PATH, its output appended to FILE\n"
               "  --help    this text\n"
               "  --version the version\n",
               f);
@@ -90,20 +87,6 @@ static int main_stage(int argc, char *argv[]) {
         return stage_run(argv[0], argv[1]);
 }
 
-static int main_launch(int argc, char *argv[]) {
-        const char *output = NULL;
-
-        if (argc > 1 && strcmp(argv[0], "--output") == 0) {
-                output = argv[1];
-                argc -= 2, argv += 2;
-        }
-        if (argc > 0 && strcmp(argv[0], "--") == 0)
-                argc--, argv++;
-        if (argc == 0)
-                return usage_error("--launch wants a command");
-        return launch_run(output, argv);
-}
-
 int main(int argc, char *argv[]) {
         const char *mode = argc > 1 ? argv[1] : "";
 
@@ -113,8 +96,6 @@ int main(int argc, char *argv[]) {
                 return main_scan(argc - 1, argv + 1);
         if (strcmp(mode, "--stage") == 0)
                 return main_stage(argc - 2, argv + 2);
-        if (strcmp(mode, "--launch") == 0)
-                return main_launch(argc - 2, argv + 2);
         if (strcmp(mode, "--help") == 0) {
                 usage(stdout);
                 return 0;

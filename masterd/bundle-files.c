@@ -173,10 +173,23 @@ static uint64_t mtime_of(const struct stat *st) {
         return (uint64_t)st->st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec / 1000;
 }
 
-/* Removes the unused file that was used least recently, where it is older than age. 1: there was one. */
-static int remove_oldest(struct bundle_files *f, struct user *u, uint64_t now_real, uint64_t age_usec) {
-        char name[65] = "";
-        uint64_t oldest = UINT64_MAX, bytes = 0;
+struct stored {
+        char sha256[65];
+        uint64_t mtime, bytes;
+};
+
+static int compare_age(const void *a, const void *b) {
+        const struct stored *x = a, *y = b;
+
+        return x->mtime < y->mtime ? -1 : x->mtime > y->mtime;
+}
+
+/* Removes unused files that are older than age, least recently used first, until what the user has is within
+ * bytes and n_files. */
+static int remove_unused(struct bundle_files *f, struct user *u, uint64_t now_real, uint64_t age_usec,
+                         uint64_t bytes, uint32_t n_files) {
+        _cleanup_free_ struct stored *list = NULL;
+        size_t n = 0, allocated = 0;
         struct dirent *entry;
         DIR *d = open_list(u->dir_fd);
 
@@ -187,21 +200,32 @@ static int remove_oldest(struct bundle_files *f, struct user *u, uint64_t now_re
 
                 if (!bundle_name_valid(entry->d_name) ||
                     fstatat(u->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-                    mtime_of(&st) >= oldest || usec_sub(now_real, mtime_of(&st)) <= age_usec ||
-                    f->in_use(u->uid, entry->d_name, f->userdata))
+                    usec_sub(now_real, mtime_of(&st)) <= age_usec || upload_find(u, entry->d_name))
                         continue;
-                memcpy(name, entry->d_name, sizeof(name));
-                oldest = mtime_of(&st);
-                bytes = (uint64_t)st.st_size;
+                if (n == allocated) {
+                        struct stored *bigger =
+                                reallocarray(list, allocated ? allocated * 2 : 64, sizeof(*list));
+                        if (!bigger)
+                                break; /* the rest another time */
+                        list = bigger;
+                        allocated = allocated ? allocated * 2 : 64;
+                }
+                memcpy(list[n].sha256, entry->d_name, sizeof(list[n].sha256));
+                list[n].mtime = mtime_of(&st);
+                list[n].bytes = (uint64_t)st.st_size;
+                n++;
         }
         closedir(d);
-        if (!name[0])
-                return 0;
-        if (unlinkat(u->dir_fd, name, 0) < 0)
-                return -errno;
-        u->bytes -= MIN(bytes, u->bytes);
-        u->n_files--;
-        return 1;
+        if (n > 0)
+                qsort(list, n, sizeof(*list), compare_age);
+        for (size_t i = 0; i < n && (u->bytes > bytes || u->n_files > n_files); i++) {
+                if (f->in_use(u->uid, list[i].sha256, f->userdata) ||
+                    unlinkat(u->dir_fd, list[i].sha256, 0) < 0)
+                        continue;
+                u->bytes -= MIN(list[i].bytes, u->bytes);
+                u->n_files--;
+        }
+        return 0;
 }
 
 /* Drops the uploads of u (NULL: of everybody) that were not heard of for so long. */
@@ -223,10 +247,11 @@ static bool make_room(struct bundle_files *f, struct user *u, uint64_t size, uin
                 return false;
         if (u->bytes + size > f->limits.per_user_max)
                 drop_idle(f, u, now_real, IDLE_FULL_USEC);
-        while (u->bytes + size > f->limits.per_user_max || u->n_files >= BUNDLE_FILES_PER_USER_MAX)
-                if (remove_oldest(f, u, now_real, YOUNG_USEC) <= 0)
-                        return false;
-        return true;
+        if (u->bytes + size <= f->limits.per_user_max && u->n_files < BUNDLE_FILES_PER_USER_MAX)
+                return true;
+        (void)remove_unused(f, u, now_real, YOUNG_USEC, f->limits.per_user_max - size,
+                            BUNDLE_FILES_PER_USER_MAX - 1);
+        return u->bytes + size <= f->limits.per_user_max && u->n_files < BUNDLE_FILES_PER_USER_MAX;
 }
 
 /* ---- uploads
@@ -423,8 +448,7 @@ void bundle_files_sweep(struct bundle_files *f, uint64_t now_real, uint64_t age_
 
         drop_idle(f, NULL, now_real, IDLE_USEC);
         HASH_ITER (hh, f->users, u, next)
-                while (remove_oldest(f, u, now_real, age_usec) > 0)
-                        ;
+                (void)remove_unused(f, u, now_real, age_usec, 0, 0);
 }
 
 uint64_t bundle_files_stored(struct bundle_files *f, uint32_t uid) {

@@ -65,14 +65,20 @@ static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+void liveness_watch(struct manager *m, struct node *node) {
+        nodes_heard(&m->nodes, node, now_boot(), now_real());
+        /* A sign of life only moves deadlines back, so a timer that is set need not be touched: it finds
+         * nothing due and sets itself anew. */
+        if (sd_event_source_get_enabled(m->live_timer, NULL) == SD_EVENT_OFF)
+                arm(m);
+}
+
 void liveness_heard(struct manager *m, struct node *node) {
         /* LOST is left by registering only. */
         if (node->state == NODE_LOST || node->state == NODE_JOINING)
                 return;
-        nodes_heard(&m->nodes, node, now_boot(), now_real());
+        liveness_watch(m, node);
         change(m, node, NODE_EVENT_HEARD);
-        if (m->nodes.live_head == node)
-                arm(m);
 }
 
 int liveness_start(struct manager *m) {

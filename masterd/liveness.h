@@ -8,6 +8,8 @@ struct manager;
 struct node;
 
 int liveness_start(struct manager *m);
+/* The node has registered: its silence counts from now on. */
+void liveness_watch(struct manager *m, struct node *node);
 /* A heartbeat of the node. */
 void liveness_heard(struct manager *m, struct node *node);
 /* The node is LOST: by silence, or because a person says so (then also executors under onPartition=wait are).

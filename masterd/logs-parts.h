@@ -28,8 +28,8 @@ struct logs {
         uint64_t dropped_told, dropped_told_boot;
 };
 
-/* The node that tells the tail of that attempt, or NULL where none did since masterd started. */
-const char *logs_owner(struct logs *l, const struct executor_id *id);
+/* NULL where no node told its tail since masterd started (or it was long ago). */
+struct followed *followed_find(struct logs *l, const struct executor_id *id);
 
 /* Ends all calls without an answer; the worker must be gone. */
 void log_calls_clear(struct logs *l);

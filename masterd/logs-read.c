@@ -20,7 +20,9 @@
         (4 * USEC_PER_SEC) /* for the agent's answer after its wait: before the caller's own 25 s are over   \
                             */
 #define LOOK_AGAIN_USEC USEC_PER_SEC
-#define LAST_WORDS_USEC (500 * USEC_PER_MSEC)
+#define LAST_WORDS_USEC (1500 * USEC_PER_MSEC) /* longer than agents gather lines */
+#define SETTLED_USEC (10 * USEC_PER_SEC)
+#define BUSY_USEC (500 * USEC_PER_MSEC)
 
 struct log_call {
         struct logs *logs;
@@ -67,6 +69,20 @@ static sd_bus *agent_bus(const struct log_call *c) {
         struct node *node = nodes_get(&c->logs->manager->nodes, c->node);
 
         return node && node->bulk ? peer_bus(node->bulk->peer) : NULL;
+}
+
+/* Nothing will be added to what is kept of an attempt that has ended: its host is away, or had the time to
+ * tell the last words. */
+static bool settled(const struct log_call *c) {
+        const struct followed *f = followed_find(c->logs, &c->id);
+        struct job *j = manager_job(c->logs->manager, c->id.job);
+        const struct executor *e = j ? job_executor(j, c->id.role, c->id.index) : NULL;
+
+        if (c->waited || !agent_bus(c))
+                return true;
+        if (f && now_boot() - f->last_boot < SETTLED_USEC)
+                return false;
+        return !e || e->attempt != c->id.attempt || usec_sub(now_real(), e->ended_real) > SETTLED_USEC;
 }
 
 static uint64_t remaining(const struct log_call *c) {
@@ -121,7 +137,7 @@ static void nothing(struct log_call *c) {
         bool ended = attempt_ended(c);
         uint64_t delay;
 
-        if (ended && (c->waited || !agent_bus(c))) {
+        if (ended && settled(c)) {
                 answer(c, NULL, 0, true);
                 return;
         }
@@ -173,7 +189,7 @@ static void on_kept(struct log_task *t, void *userdata) {
         }
         c->cursor.kind = LOG_CURSOR_KEPT;
         c->cursor.offset = t->offset + size;
-        answer(c, t->data, size, ended && !agent_bus(c));
+        answer(c, t->data, size, ended && settled(c));
 }
 
 static void read_kept(struct log_call *c) {
@@ -209,8 +225,8 @@ static int on_agent(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
 
         c->slot = sd_bus_slot_unref(c->slot);
         if (failure && strcmp(failure->name, LINK_ERROR_BUSY) == 0) {
-                if (sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME,
-                                               LAST_WORDS_USEC, USEC_PER_MSEC, on_busy, c) < 0)
+                if (sd_event_add_time_relative(c->logs->manager->event, &c->timer, CLOCK_BOOTTIME, BUSY_USEC,
+                                               USEC_PER_MSEC, on_busy, c) < 0)
                         answer(c, NULL, 0, false);
                 return 0;
         }
@@ -285,7 +301,7 @@ static bool room_for(struct logs *l, sd_bus_message *message) {
 int logs_read(struct manager *m, const struct job *j, struct node *node, const struct executor_id *id,
               const void *cursor, size_t cursor_size, uint64_t wait_usec, uint64_t tail,
               sd_bus_message *call) {
-        const char *owner;
+        const struct followed *f;
         struct log_call *c;
 
         if (!room_for(m->logs, call))
@@ -310,9 +326,9 @@ int logs_read(struct manager *m, const struct job *j, struct node *node, const s
                 c->tail = MIN(tail, (uint64_t)LOG_KEPT_MAX);
         c->deadline_boot = now_boot() + MIN(wait_usec, WAIT_MAX);
         /* An earlier attempt was perhaps elsewhere. */
-        owner = logs_owner(m->logs, id);
-        if (owner)
-                snprintf(c->node, sizeof(c->node), "%s", owner);
+        f = followed_find(m->logs, &c->id);
+        if (f)
+                snprintf(c->node, sizeof(c->node), "%s", f->node);
         else if (node)
                 snprintf(c->node, sizeof(c->node), "%s", node->name);
         DL_APPEND(m->logs->calls, c);

@@ -21,6 +21,7 @@
 #define LAST_WORDS_USEC (5 * USEC_PER_SEC)
 #define SILENCE_USEC (300 * USEC_PER_MSEC)
 #define RECENT_USEC USEC_PER_SEC
+#define RECENT_WAIT_USEC (1500 * USEC_PER_MSEC) /* longer than agents gather lines */
 #define DROPPED_EVERY_USEC (60 * USEC_PER_SEC)
 
 /* A failed attempt whose last words are awaited. */
@@ -42,19 +43,13 @@ static void key_of(const struct executor_id *id, char key[static 96]) {
         snprintf(key, 96, "%u/%.32s-%u.%u", id->job, id->role, id->index, id->attempt);
 }
 
-static struct followed *followed_find(struct logs *l, const struct executor_id *id) {
+struct followed *followed_find(struct logs *l, const struct executor_id *id) {
         struct followed *f;
         char key[96];
 
         key_of(id, key);
         HASH_FIND_STR(l->followed, key, f);
         return f;
-}
-
-const char *logs_owner(struct logs *l, const struct executor_id *id) {
-        const struct followed *f = followed_find(l, id);
-
-        return f ? f->node : NULL;
 }
 
 static struct followed *follow(struct logs *l, const struct executor_id *id, const char *node) {
@@ -87,11 +82,18 @@ static void note_free(struct note *n) {
         free(n);
 }
 
+static int on_note(sd_event_source *s, uint64_t usec, void *userdata);
+
 static void on_line(struct log_task *t, void *userdata) {
         struct note *n = userdata;
         struct manager *m = n->logs->manager;
         struct job *j = job_of(m, &n->id);
 
+        /* Looked too early, perhaps. */
+        if (j && !t->line[0] && now_boot() < n->due_boot &&
+            sd_event_add_time(m->event, &n->timer, CLOCK_BOOTTIME, n->due_boot, USEC_PER_MSEC, on_note, n) >=
+                    0)
+                return;
         note_free(n);
         if (!j || t->result < 0 || t->line[0] == 0)
                 return;
@@ -147,13 +149,13 @@ void logs_note_failure(struct manager *m, struct executor *e) {
                 (void)follow(l, &id, e->node->name); /* the next attempt may be placed before the last words
                                                         of this one are here */
         else if (now_boot() - f->last_boot < RECENT_USEC)
-                delay = SILENCE_USEC; /* they came before the end was told */
+                delay = RECENT_WAIT_USEC; /* perhaps they came before the end was told */
         if (!e->node->bulk)
-                delay = 0;
+                delay = 0; /* its host is away: nothing will come */
         n = calloc(1, sizeof(*n));
         if (!n)
                 return;
-        *n = (struct note){ .logs = l, .id = id, .due_boot = now_boot() + LAST_WORDS_USEC };
+        *n = (struct note){ .logs = l, .id = id, .due_boot = now_boot() + (delay ? LAST_WORDS_USEC : 0) };
         DL_APPEND(l->notes, n);
         if (sd_event_add_time_relative(m->event, &n->timer, CLOCK_BOOTTIME, delay, USEC_PER_MSEC, on_note,
                                        n) < 0)

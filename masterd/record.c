@@ -23,11 +23,14 @@ void record_node(struct manager *m, const struct node *node) {
                 .seen_real = node->last_seen_real,
         };
 
-        /* The GPUs by name, so that what executors hold can be told before the agent registers again. */
+        /* The port range and the GPUs by name, so that what executors hold can be told before the agent
+         * registers again. recover.c reads this form: "FIRST LAST\n", then a name a line. */
         _cleanup_free_ char *gpus = NULL;
         size_t size = 0;
         FILE *f = open_memstream(&gpus, &size);
 
+        if (f)
+                fprintf(f, "%u %u\n", node->inventory.port_first, node->inventory.port_last);
         for (size_t i = 0; f && i < node->inventory.n_gpus; i++)
                 fprintf(f, "%s\n", node->inventory.gpus[i].uuid);
         if (f && fclose(f) == 0)

@@ -13,6 +13,7 @@
 #include "masterd/job/peers.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
+#include "masterd/liveness.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/placement.h"
@@ -21,21 +22,38 @@
 /* ---- from the store
  * ------------------------------------------------------------------------------------------------- */
 
-static int load_gpus(struct node *node, const struct store_bytes *names) {
-        const char *p = names->data, *end = p + names->size;
+static int add_gpu(struct node *node, const char *uuid, size_t size) {
+        struct gpu_info *bigger =
+                reallocarray(node->inventory.gpus, node->inventory.n_gpus + 1, sizeof(*bigger));
 
-        for (; p && p < end; p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1) {
-                const char *stop = memchr(p, '\n', (size_t)(end - p));
-                struct gpu_info *bigger;
+        if (!bigger)
+                return -ENOMEM;
+        node->inventory.gpus = bigger;
+        bigger[node->inventory.n_gpus++] =
+                (struct gpu_info){ .uuid = strndup(uuid, size), .model = strdup(""), .nodes = strdup("") };
+        return 0;
+}
+
+/* What record_node() wrote: "FIRST LAST\n" of the port range, then the name of a GPU a line. */
+static int load_inventory(struct node *node, const struct store_bytes *text) {
+        const char *p = text->data, *end = p + text->size, *stop;
+        unsigned first, last;
+        int r;
+
+        if (text->size == 0)
+                return 0;
+        stop = memchr(p, '\n', text->size);
+        if (!stop || sscanf(p, "%u %u\n", &first, &last) != 2 || first > UINT16_MAX || last > UINT16_MAX)
+                return -EUCLEAN;
+        node->inventory.port_first = (uint16_t) first;
+        node->inventory.port_last = (uint16_t) last;
+        for (p = stop + 1; p < end; p = stop + 1) {
+                stop = memchr(p, '\n', (size_t) (end - p));
                 if (!stop)
                         return -EUCLEAN;
-                bigger = reallocarray(node->inventory.gpus, node->inventory.n_gpus + 1, sizeof(*bigger));
-                if (!bigger)
-                        return -ENOMEM;
-                node->inventory.gpus = bigger;
-                bigger[node->inventory.n_gpus++] = (struct gpu_info){ .uuid = strndup(p, (size_t)(stop - p)),
-                                                                      .model = strdup(""),
-                                                                      .nodes = strdup("") };
+                r = add_gpu(node, p, (size_t) (stop - p));
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -60,7 +78,7 @@ static int load_node(void *userdata, const struct node_record *r) {
         node->inventory.cpus = r->cpus;
         node->inventory.memory = r->memory;
         node->last_seen_real = r->seen_real;
-        k = load_gpus(node, &r->inventory);
+        k = load_inventory(node, &r->inventory);
         if (k >= 0)
                 k = placement_node_changed(m, node);
         return k;
@@ -103,7 +121,7 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
 
         if (!r->body)
                 return -EUCLEAN;
-        k = spec_parse(r->body->config.data, r->body->config.size, &spec, &d);
+        k = spec_load(r->body->config.data, r->body->config.size, &spec, &d);
         if (k < 0)
                 return log_full(LOG_ERR, k, &(struct log_fields){ .job = r->number },
                                 "The stored configuration of job %u cannot be read", r->number);
@@ -410,7 +428,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                         lifecycle_vanished(m, e);
         }
         node->state = NODE_READY;
-        nodes_heard(&m->nodes, node, now_boot(), now_real());
+        liveness_watch(m, node);
         record_node(m, node);
         r = placement_node_changed(m, node);
         if (r < 0)

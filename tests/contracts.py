@@ -93,7 +93,8 @@ def settings_are_complete(daemon):
     check(known, f"no table of keys was found in {table.name}")
     check(shown == known, f"units/{daemon}.conf and {daemon}/conf.c differ in {sorted(shown ^ known)}")
     page = source / f"docs/man/primus-{daemon}.conf.5.scd"
-    described = set(re.findall(r"^\*([A-Z]\w+)=\*", page.read_text(encoding="utf-8"), re.M))
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("*")]
+    described = set(re.findall(r"\*([A-Z]\w+)=\*", " ".join(lines)))
     check(described == {key for _, key in known}, f"{page.name} and {daemon}/conf.c differ in {sorted(described ^ {key for _, key in known})}")
 
 

@@ -4,6 +4,7 @@
 #include "agentd/log/follow.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <uthash.h>
 
@@ -15,12 +16,10 @@
 #include "lib/base/unitname.h"
 
 #define TURN_MAX 2000u /* entries read before orders are looked at */
-#define REOPEN_BYTES                                                                                         \
-        (16u << 20) /* bytes after which the journal is opened anew, so that pages read are not kept mapped  \
-                     */
 #define SYNC_MAX (5 * USEC_PER_SEC)
 #define SYNC_PERIOD (500 * USEC_PER_MSEC) /* each makes journald write to the disk */
-#define RETRY (USEC_PER_SEC)
+#define RETRY USEC_PER_SEC
+#define CLOCK_SLACK USEC_PER_SEC /* the wall clock may have been set back a little since */
 #define STATE_MAX (16u << 20)
 
 struct executor {
@@ -29,13 +28,6 @@ struct executor {
         uint64_t offset; /* of the first byte in held */
         struct log_buffer held;
         uint64_t ended; /* when; 0: it runs */
-        UT_hash_handle hh;
-};
-
-/* The matches of the journal: a slice for each job that has executors. */
-struct slice {
-        uint32_t job;
-        uint32_t n;
         UT_hash_handle hh;
 };
 
@@ -50,13 +42,13 @@ struct follow {
         char *directory, *sync_socket, *state;
         sd_journal *journal;
         struct executor *executors;
-        struct slice *slices;
         struct saved *saved;
         char *cursor;        /* of the last entry read; NULL: none yet, */
         uint64_t since_real; /* entries from then on */
-        bool stale;          /* matches and position have to be set anew */
+        bool stale;          /* the position has to be set anew */
+        bool idle;           /* nobody is followed: what is printed meanwhile is nobody's */
         bool at_end;
-        uint64_t read_since_open;
+        unsigned n_read; /* entries since it was opened */
         size_t held, n_ended;
         uint64_t held_since; /* boot time of the oldest undelivered byte; 0: none */
         uint64_t synced;     /* boot time of the last synchronisation's start */
@@ -157,24 +149,17 @@ int follow_new(const char *directory, const char *sync_socket, const char *state
                 follow_free(f);
                 return r;
         }
+        f->idle = !f->cursor;
         *ret = f;
         return 0;
 }
 
 static void executor_free(struct follow *f, struct executor *e) {
-        struct slice *s;
-        uint32_t job = e->id.job;
-
-        HASH_FIND(hh, f->slices, &job, sizeof(job), s);
-        if (s && --s->n == 0) {
-                HASH_DEL(f->slices, s);
-                free(s);
-                f->stale = true;
-        }
         f->n_ended -= e->ended > 0;
         HASH_DEL(f->executors, e);
         log_buffer_done(&e->held);
         free(e);
+        f->idle = !f->executors;
 }
 
 void follow_free(struct follow *f) {
@@ -199,27 +184,10 @@ void follow_free(struct follow *f) {
         free(f);
 }
 
-static int slice_add(struct follow *f, uint32_t job) {
-        struct slice *s;
-
-        HASH_FIND(hh, f->slices, &job, sizeof(job), s);
-        if (!s) {
-                s = calloc(1, sizeof(*s));
-                if (!s)
-                        return -ENOMEM;
-                s->job = job;
-                HASH_ADD(hh, f->slices, job, sizeof(s->job), s);
-                f->stale = true;
-        }
-        s->n++;
-        return 0;
-}
-
-int follow_add(struct follow *f, const struct executor_id *id) {
+int follow_add(struct follow *f, const struct executor_id *id, uint64_t since_real) {
         char unit[UNIT_NAME_MAX];
         struct executor *e;
         struct saved *s;
-        int r;
 
         executor_unit_name(id->job, id->role, id->index, id->attempt, unit);
         HASH_FIND_STR(f->executors, unit, e);
@@ -228,10 +196,12 @@ int follow_add(struct follow *f, const struct executor_id *id) {
         e = calloc(1, sizeof(*e));
         if (!e)
                 return -ENOMEM;
-        r = slice_add(f, id->job);
-        if (r < 0) {
-                free(e);
-                return r;
+        if (f->idle) {
+                free(f->cursor);
+                f->cursor = NULL;
+                f->since_real = usec_sub(since_real, CLOCK_SLACK);
+                f->stale = true;
+                f->idle = false;
         }
         strcpy(e->unit, unit);
         e->id = *id;
@@ -283,13 +253,14 @@ int follow_keep(struct log_buffer *b, uint64_t *offset, const char *data, size_t
         return r;
 }
 
-/* Sets the journal up for the present matches and place. Returns as sd_journal_next(): 1 when it is on an
- * entry to be read, 0 when there is none yet. */
+/* Sets the journal up for the present place. There are no matches: of a process that has ended before
+ * journald gets to its output, an entry has the unit (by the stream) but no slice, and a match for each unit
+ * is slower than leaving out what others log. Returns as sd_journal_next(): 1 when it is on an entry to be
+ * read, 0 when there is none yet. */
 static int position(struct follow *f) {
-        char slice[UNIT_NAME_MAX], match[UNIT_NAME_MAX + 32];
         int r;
 
-        if (!f->journal || f->read_since_open > REOPEN_BYTES) {
+        if (!f->journal || f->n_read > JOURNAL_ENTRIES_MAX) {
                 if (f->journal)
                         sd_journal_close(f->journal);
                 f->journal = NULL;
@@ -298,15 +269,8 @@ static int position(struct follow *f) {
                         f->journal = NULL;
                         return r;
                 }
-                f->read_since_open = 0;
+                f->n_read = 0;
                 (void)sd_journal_get_fd(f->journal);
-        }
-        sd_journal_flush_matches(f->journal);
-        for (struct slice *s = f->slices; s; s = s->hh.next) {
-                snprintf(match, sizeof(match), "_SYSTEMD_SLICE=%s", job_slice_name(s->job, slice));
-                r = sd_journal_add_match(f->journal, match, 0);
-                if (r < 0)
-                        return r;
         }
         if (f->cursor)
                 r = sd_journal_seek_cursor(f->journal, f->cursor);
@@ -346,7 +310,6 @@ static void read_entry(struct follow *f, uint64_t now) {
         before = e->held.size;
         (void)follow_keep(&e->held, &e->offset, f->line.data, f->line.size);
         f->held += e->held.size - before;
-        f->read_since_open += f->line.size;
         if (f->held_since == 0)
                 f->held_since = now;
 }
@@ -377,10 +340,11 @@ static bool remember_place(struct follow *f) {
 
 /* Reads to the end, or for a turn. 1: a turn, 0: the end, < 0. */
 static int read_entries(struct follow *f, uint64_t now) {
-        int r = f->stale || !f->journal || f->read_since_open > REOPEN_BYTES ? position(f)
-                                                                             : sd_journal_next(f->journal);
+        int r = f->stale || !f->journal || f->n_read > JOURNAL_ENTRIES_MAX ? position(f)
+                                                                           : sd_journal_next(f->journal);
 
         for (unsigned n = 0; r > 0; n++) {
+                f->n_read++;
                 if (remember_place(f))
                         read_entry(f, now);
                 if (n >= TURN_MAX || follow_full(f))
@@ -393,7 +357,7 @@ static int read_entries(struct follow *f, uint64_t now) {
 bool follow_read(struct follow *f, uint64_t now) {
         int r;
 
-        if (!f->slices || now < f->retry)
+        if (!f->executors || now < f->retry)
                 return false;
         if (f->journal)
                 (void)sd_journal_process(f->journal);
@@ -410,7 +374,7 @@ bool follow_read(struct follow *f, uint64_t now) {
         if (r < 0) {
                 /* A file that was vacuumed or is broken: begin again from the last good place, in a while. */
                 f->stale = true;
-                f->read_since_open = UINT64_MAX;
+                f->n_read = UINT_MAX;
                 f->retry = now + RETRY;
         }
         return r > 0;

@@ -21,6 +21,10 @@ struct log_buffer {
 int log_buffer_append(struct log_buffer *b, const void *data, size_t size);
 void log_buffer_done(struct log_buffer *b);
 
+/* After so many entries a reader closes its journal and opens it anew (1 to 2 ms), since sd-journal keeps every page
+ * that was read mapped, and those count as agentd's memory. */
+#define JOURNAL_ENTRIES_MAX 8192u
+
 /* Opens the host's journal, or (for tests) the one in directory; no limit on the size of fields. */
 int journal_open(const char *directory, sd_journal **ret);
 

@@ -63,6 +63,7 @@ struct log_reader {
         /* the thread's */
         struct request *active;
         sd_journal *journal;
+        unsigned n_read; /* entries since it was opened */
         uint64_t synced, idle_since;
 };
 
@@ -90,15 +91,6 @@ static int request_seek(sd_journal *j, const struct request *q) {
         r = sd_journal_add_match(j, match, 0);
         if (r < 0)
                 return r;
-        if (!sd_id128_is_null(q->invocation)) {
-                char id[SD_ID128_STRING_MAX];
-
-                snprintf(match, sizeof(match), "_SYSTEMD_INVOCATION_ID=%s",
-                         sd_id128_to_string(q->invocation, id));
-                r = sd_journal_add_match(j, match, 0);
-                if (r < 0)
-                        return r;
-        }
         if (!q->cursor[0]) {
                 r = sd_journal_seek_head(j);
                 return r < 0 ? r : sd_journal_next(j);
@@ -113,15 +105,32 @@ static int request_seek(sd_journal *j, const struct request *q) {
         return r;
 }
 
+/* Whether the current entry is of another life of the unit's name. It is no match, since entries of a unit
+ * that was gone before journald got to its output do not have the field at all. */
+static bool other_invocation(sd_journal *j, const struct request *q) {
+        static const size_t name = sizeof("_SYSTEMD_INVOCATION_ID=") - 1;
+        char id[SD_ID128_STRING_MAX];
+        const char *data;
+        size_t size;
+
+        if (sd_id128_is_null(q->invocation) ||
+            sd_journal_get_data(j, "_SYSTEMD_INVOCATION_ID", (const void **)&data, &size) < 0)
+                return false;
+        return size != name + SD_ID128_STRING_MAX - 1 ||
+               memcmp(data + name, sd_id128_to_string(q->invocation, id), SD_ID128_STRING_MAX - 1) != 0;
+}
+
 /* Reads a page. 1: the journal has more, 0: that is all there is, < 0. */
-static int request_page(sd_journal *j, struct request *q) {
+static int request_page(struct log_reader *l, struct request *q) {
+        sd_journal *j = l->journal;
         int r = request_seek(j, q);
 
         while (r > 0) {
                 size_t before = q->data.size;
                 char *cursor;
-                int n = journal_append_entry(j, &q->data, q->max);
+                int n = other_invocation(j, q) ? 0 : journal_append_entry(j, &q->data, q->max);
 
+                l->n_read++;
                 /* What a vacuuming journald takes away under our hands is no reason to fail. */
                 if (n < 0 && n != -EBADMSG && n != -EADDRNOTAVAIL)
                         return n;
@@ -165,10 +174,10 @@ static bool request_look(struct log_reader *l, struct request *q, uint64_t now) 
         int r;
 
         q->look = false;
-        r = request_page(l->journal, q);
+        r = request_page(l, q);
         if (r == 0 && q->data.size == 0 && !known && complete(l, q, now)) {
                 known = true;
-                r = request_page(l->journal, q);
+                r = request_page(l, q);
         }
         q->end = r == 0 && known;
         q->error = MIN(r, 0);

@@ -255,27 +255,46 @@ static int property_close(sd_bus_message *m) {
         return sd_bus_message_close_container(m);
 }
 
+/* systemd expands $NAME in arguments; $$ is a dollar. (ExecStartEx= with no-env-expand would spare us that, but it is
+ * not known in unit files, into which systemd writes transient units, and so is lost at a daemon-reload.) */
+static int append_argument(sd_bus_message *m, const char *argument) {
+        _cleanup_free_ char *escaped = NULL;
+        char *p;
+
+        if (!strchr(argument, '$'))
+                return sd_bus_message_append(m, "s", argument);
+        p = escaped = malloc(2 * strlen(argument) + 1);
+        if (!p)
+                return -ENOMEM;
+        for (const char *a = argument; *a; a++) {
+                if (*a == '$')
+                        *p++ = '$';
+                *p++ = *a;
+        }
+        *p = 0;
+        return sd_bus_message_append(m, "s", escaped);
+}
+
 /* One command: argv is head followed by tail (either may be NULL). */
-static int property_exec(sd_bus_message *m, const char *name, const char *path, const char *const *head,
-                         char *const *tail, const char *flag) {
-        TRY(property_open(m, name, "a(sasas)"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sasas)"));
-        TRY(sd_bus_message_open_container(m, 'r', "sasas"));
+static int property_exec(sd_bus_message *m, const char *name, const char *path, const char *const *head, char *const *tail) {
+        TRY(property_open(m, name, "a(sasb)"));
+        TRY(sd_bus_message_open_container(m, 'a', "(sasb)"));
+        TRY(sd_bus_message_open_container(m, 'r', "sasb"));
         TRY(sd_bus_message_append(m, "s", path));
         TRY(sd_bus_message_open_container(m, 'a', "s"));
         for (const char *const *a = head; a && *a; a++)
-                TRY(sd_bus_message_append(m, "s", *a));
+                TRY(append_argument(m, *a));
         for (char *const *a = tail; a && *a; a++)
-                TRY(sd_bus_message_append(m, "s", *a));
+                TRY(append_argument(m, *a));
         TRY(sd_bus_message_close_container(m));
-        TRY(sd_bus_message_append(m, "as", 1, flag));
+        TRY(sd_bus_message_append(m, "b", 0)); /* a failure is one */
         TRY(sd_bus_message_close_container(m));
         TRY(sd_bus_message_close_container(m));
         return property_close(m);
 }
 
 #define EXECUTOR_PATH PRIMUS_LIBEXECDIR "/primus-executor"
-#define EXIT_PATH PRIMUS_LIBEXECDIR "/primus-exit"
+#define LAUNCH_PATH PRIMUS_LIBEXECDIR "/primus-launch"
 
 int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory, char **ret) {
         _cleanup_free_ char *text = NULL;
@@ -335,7 +354,7 @@ static bool wants_launcher(const struct start_order *o) {
 static int append_start(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
         const char *head[8] = { NULL };
         _cleanup_free_ char *output = NULL, *absolute = NULL;
-        const char *path = EXECUTOR_PATH;
+        const char *path;
         size_t n = 0;
 
         if (o->output && *o->output) {
@@ -348,8 +367,7 @@ static int append_start(sd_bus_message *m, const struct start_order *o, const st
                         return asprintf(ret_why, "the output file's name is not valid UTF-8, which systemd cannot take") < 0 ? -ENOMEM : -EINVAL;
         }
         if (wants_launcher(o)) {
-                head[n++] = EXECUTOR_PATH;
-                head[n++] = "--launch";
+                head[n++] = LAUNCH_PATH;
                 if (output) {
                         head[n++] = "--output";
                         head[n++] = output;
@@ -363,7 +381,9 @@ static int append_start(sd_bus_message *m, const struct start_order *o, const st
         } else if (o->kind == ORDER_SCAN) {
                 head[n++] = EXECUTOR_PATH;
                 head[n++] = "--scan";
-        } else if (n == 0) {
+        }
+        path = head[0];
+        if (!path) {
                 path = o->argv[0];
                 if (*path != '/' && strchr(path, '/')) { /* ./train.py */
                         if (asprintf(&absolute, "%s/%s", c->directory, path) < 0)
@@ -371,18 +391,16 @@ static int append_start(sd_bus_message *m, const struct start_order *o, const st
                         path = absolute;
                 }
         }
-        return property_exec(m, "ExecStartEx", path, head, o->argv, "no-env-expand");
+        return property_exec(m, "ExecStart", path, head, o->argv);
 }
 
-static int append_commands(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, const char *unit,
-                           char **ret_why) {
+static int append_commands(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
         const char *const stage[] = { EXECUTOR_PATH, "--stage", c->bundle, c->work, NULL };
-        const char *const post[] = { EXIT_PATH, unit, NULL };
 
         if (c->bundle)
-                TRY(property_exec(m, "ExecStartPreEx", EXECUTOR_PATH, stage, NULL, "no-env-expand"));
-        TRY(append_start(m, o, c, ret_why));
-        return property_exec(m, "ExecStopPostEx", EXIT_PATH, post, NULL, "privileged");
+                TRY(property_exec(m, "ExecStartPre", EXECUTOR_PATH, stage, NULL));
+        /* ExecStopPost=+primus-exit comes from units/executor-exit.conf. */
+        return append_start(m, o, c, ret_why);
 }
 
 static int append_limits(sd_bus_message *m, const struct start_order *o) {
@@ -522,7 +540,7 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         TRY(append_limits(m, o));
         TRY(append_devices(m, o, c, ret_why));
         TRY(append_output(m, o));
-        TRY(append_commands(m, o, c, unit, ret_why));
+        TRY(append_commands(m, o, c, ret_why));
         TRY(sd_bus_message_close_container(m));
         return sd_bus_message_append(m, "a(sa(sv))", 0);
 }

@@ -34,6 +34,7 @@ static void finish_listing(struct units *u) {
         (void) exits_scan(u->exits);
         if (!u->ready) {
                 u->ready = true;
+                jobs_stop_empty_slices(u);
                 if (u->ops.ready)
                         u->ops.ready(u->userdata);
         }
@@ -139,6 +140,12 @@ static const struct {
         { "deactivating", EXECUTOR_STOPPING },
 };
 
+static bool is_service(const char *name) {
+        size_t l = strlen(name), suffix = strlen(".service");
+
+        return l > suffix && strcmp(name + l - suffix, ".service") == 0;
+}
+
 static void on_list(sd_bus_message *reply, void *userdata) {
         struct units *u = userdata;
         struct executor *e, *next;
@@ -153,6 +160,10 @@ static void on_list(sd_bus_message *reply, void *userdata) {
         while (r >= 0 && (r = systemd_list_next(reply, &row)) > 0) {
                 size_t i = 0;
 
+                if (!u->ready && job_note_slice(u, row.name) < 0)
+                        log_oom();
+                if (!is_service(row.name))
+                        continue;
                 while (i < ELEMENTSOF(states) && strcmp(states[i].active_state, row.active_state) != 0)
                         i++;
                 if (i == ELEMENTSOF(states) || strlen(row.name) >= UNIT_NAME_MAX)
@@ -195,7 +206,7 @@ int units_list(struct units *u) {
                 return 0;
         }
         u->listing = true;
-        r = systemd_list(u->systemd, "primus-*.service", on_list, u);
+        r = systemd_list(u->systemd, "primus-*", on_list, u);
         if (r < 0)
                 u->listing = false;
         return r;

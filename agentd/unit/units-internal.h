@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What units.c (the executors' life), units-discover.c (finding them again) and units-job.c (slices and work
+/* What units.c (the executors' life), units-start.c (starting them), units-discover.c (finding them again) and units-job.c (slices and work
  * directories) share. Not for others. */
 #pragma once
 
@@ -12,6 +12,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/unitname.h"
+
+#define log_executor(e, level, ...)                                                                          \
+        log_full(level, 0, &(struct log_fields){ .job = (e)->id.job, .unit = (e)->unit, .role = (e)->id.role }, __VA_ARGS__)
 
 /* How long after its record an ended unit may take to leave before it is reported all the same. */
 #define SETTLE_USEC (200 * USEC_PER_MSEC)
@@ -38,7 +41,7 @@ struct job {
         UT_hash_handle hh;
 };
 
-struct preparing; /* a start on its way, see units.c */
+struct preparing; /* a start on its way, see units-start.c */
 
 struct executor {
         struct units *units;
@@ -53,6 +56,7 @@ struct executor {
         sd_id128_t invocation;
         uint64_t started_real;
         bool submitted;   /* systemd has taken the unit: a stop would find it */
+        bool start_failed; /* systemd's start job did */
         bool stop_requested, stop_local;
         bool watched;     /* we have seen its whole life: no foreign stop job has escaped us */
         uint64_t stop_grace;
@@ -79,6 +83,8 @@ struct units {
         struct executor *executors; /* by unit name */
         struct job *jobs;           /* by uid */
         unsigned discovering;       /* property calls of the listing under way */
+        uint32_t *slices; /* job numbers, see job_note_slice() */
+        size_t n_slices;
         bool listing, list_again;
         bool ready;
 };
@@ -91,6 +97,17 @@ void executor_event(struct executor *e, enum executor_event event);
 void executor_verify(struct executor *e);
 void executor_read_start(struct executor *e);
 
+/* Calls every waiting start_handler. */
+void executor_answer(struct executor *e, const struct start_result *result);
+void executor_answer_running(struct executor *e);
+
+/* units-start.c */
+void executor_submit(struct executor *e);
+/* The executor goes, its start may be under way still. */
+void executor_abandon_start(struct executor *e);
+/* As above, when nobody works on the start any more. */
+void executor_drop_start(struct executor *e);
+
 /* units-discover.c */
 int units_list(struct units *u);
 
@@ -100,5 +117,9 @@ void job_leave(struct executor *e);
 /* Asks for the slice before the unit that follows in the same queue. */
 int job_make_slice(struct job *j);
 void job_free(struct job *j);
+/* At the first listing: remembers a unit's name where it is a job's slice; afterwards stops those without a unit, which agentd
+ * would have stopped had it not been restarted. */
+int job_note_slice(struct units *u, const char *name);
+void jobs_stop_empty_slices(struct units *u);
 /* Removes a tree in the thread; takes path. */
 void remove_later(struct units *u, char *path);

@@ -5,6 +5,7 @@
 
 #include "agentd/unit/units-internal.h"
 #include "lib/base/file.h"
+#include "lib/base/parse.h"
 
 static void run_remove(void *data) {
         (void) remove_tree(data);
@@ -132,4 +133,35 @@ void units_drop_job(struct units *u, sd_id128_t job_uid, uint32_t number) {
         j->dropped = true;
         if (j->n_units == 0)
                 job_idle(j);
+}
+
+int job_note_slice(struct units *u, const char *name) {
+        char number[11] = "", slice[UNIT_NAME_MAX];
+        uint32_t *bigger, n;
+
+        if (sscanf(name, "primus-%10[0-9].slice", number) != 1 || parse_u32(number, 1, UINT32_MAX, &n) < 0 ||
+            strcmp(job_slice_name(n, slice), name) != 0)
+                return 0;
+        bigger = reallocarray(u->slices, u->n_slices + 1, sizeof(*bigger));
+        if (!bigger)
+                return -ENOMEM;
+        u->slices = bigger;
+        u->slices[u->n_slices++] = n;
+        return 0;
+}
+
+void jobs_stop_empty_slices(struct units *u) {
+        char slice[UNIT_NAME_MAX];
+        struct job *j, *next;
+
+        for (size_t i = 0; i < u->n_slices; i++) {
+                bool used = false;
+
+                HASH_ITER(hh, u->jobs, j, next)
+                        used |= j->number == u->slices[i];
+                if (!used)
+                        (void) systemd_stop(u->systemd, job_slice_name(u->slices[i], slice), NULL, NULL);
+        }
+        free(TAKE_PTR(u->slices));
+        u->n_slices = 0;
 }

@@ -3,11 +3,11 @@
  * executor-state.c; every start_handler is called exactly once. */
 #include "agentd/unit/units.h"
 
+#include <pwd.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agentd/unit/admission.h"
 #include "agentd/unit/units-internal.h"
 
 /* ---- the set -------------------------------------------------------------------------------------------------------- */
@@ -40,9 +40,7 @@ struct executor *executor_new(struct units *u, const struct executor_id *id) {
         return e;
 }
 
-static void preparing_forget(struct executor *e);
-
-static void answer(struct executor *e, const struct start_result *result) {
+void executor_answer(struct executor *e, const struct start_result *result) {
         struct waiter *w;
 
         while ((w = e->waiters)) {
@@ -53,8 +51,8 @@ static void answer(struct executor *e, const struct start_result *result) {
 }
 
 static void executor_free(struct executor *e) {
-        preparing_forget(e);
-        answer(e, &(struct start_result){ .error = LINK_ERROR_START, .message = "the executor is gone" });
+        executor_abandon_start(e);
+        executor_answer(e, &(struct start_result){ .error = LINK_ERROR_START, .message = "the executor is gone" });
         HASH_DEL(e->units->executors, e);
         job_leave(e);
         sd_event_source_disable_unref(e->timer);
@@ -66,9 +64,6 @@ static void executor_free(struct executor *e) {
         free(e->directory);
         free(e);
 }
-
-#define log_executor(e, level, ...)                                                                          \
-        log_full(level, 0, &(struct log_fields){ .job = (e)->id.job, .unit = (e)->unit, .role = (e)->id.role }, __VA_ARGS__)
 
 /* systemd exports a unit's invocation as a link, for journald; its time is when the unit's first process was started. */
 void executor_read_start(struct executor *e) {
@@ -84,235 +79,11 @@ void executor_read_start(struct executor *e) {
                 e->started_real = now_real();
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------- */
-
-/* What a start needs until systemd has it. The executor may go before it does: then executor is NULL. */
-struct preparing {
-        struct units *units;
-        struct executor *executor;
-        struct start_order order;
-        uint64_t term;
-        char *bundle, *work, *why;
-};
-
-static void preparing_free(struct preparing *p) {
-        if (p->executor)
-                p->executor->preparing = NULL;
-        start_order_done(&p->order);
-        free(p->bundle);
-        free(p->work);
-        free(p->why);
-        free(p);
-}
-
-/* Whoever works on it (the thread, the bundle's transfer) frees it when done. */
-static void preparing_forget(struct executor *e) {
-        if (e->preparing)
-                e->preparing->executor = NULL;
-        e->preparing = NULL;
-}
-
-static void refuse(struct executor *e, const char *why) {
-        answer(e, &(struct start_result){ .error = LINK_ERROR_START, .message = why });
-        executor_event(e, EVENT_REFUSED);
-}
-
-static void on_start_reply(sd_bus_message *reply, void *userdata) {
-        struct preparing *p = userdata;
-        struct executor *e = p->executor;
-        const sd_bus_error *error = sd_bus_message_get_error(reply);
-        const char *job;
-
-        if (e && error)
-                refuse(e, error->message ?: error->name);
-        else if (e) {
-                e->submitted = true;
-                if (sd_bus_message_read(reply, "o", &job) >= 0)
-                        e->start_job = strdup(job);
-                if (e->state == EXECUTOR_STOPPING)
-                        executor_event(e, EVENT_STOP); /* it came while the start waited */
-        }
-        preparing_free(p);
-}
-
-static int write_private(struct preparing *p, const struct unit_context *context) {
-        _cleanup_free_ char *text = NULL;
-        const char *bad = NULL;
-        char **environment;
-        size_t size;
-        int r = unit_environment(&p->order, context, &environment);
-
-        if (r < 0)
-                return r;
-        r = environment_format(environment, &text, &size, &bad);
-        if (r == -EINVAL) {
-                int l = (int) strcspn(bad, "=");
-                if (asprintf(&p->why, "environment variable %.*s has no valid name or its value is not UTF-8, which systemd cannot take",
-                             MIN(l, 100), bad) < 0)
-                        p->why = NULL;
-        }
-        strings_free(environment);
-        if (r < 0)
-                return r;
-        return private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size, p->order.secrets,
-                              p->order.n_secrets);
-}
-
-static int submit_unit(struct preparing *p) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        struct units *u = p->units;
-        const struct unit_context context = {
-                .node = u->options.node,
-                .term = p->term,
-                .inventory = u->options.inventory,
-                .directory = p->executor->directory,
-                .work = p->work,
-                .bundle = p->bundle,
-        };
-        int r;
-
-        if ((r = systemd_message(u->systemd, "StartTransientUnit", &m)) < 0 ||
-            (r = unit_build(m, &p->order, &context, &p->why)) < 0)
-                return r;
-        if ((r = write_private(p, &context)) < 0 || (r = job_make_slice(p->executor->job)) < 0)
-                return r;
-        if (u->ops.starting)
-                u->ops.starting(&p->order, u->userdata);
-        return systemd_call(u->systemd, m, false, on_start_reply, p);
-}
-
-static void submit(struct executor *e) {
-        struct preparing *p = e->preparing;
-        int r = submit_unit(p);
-
-        if (r >= 0)
-                return; /* on_start_reply() goes on */
-        char why[512];
-        snprintf(why, sizeof(why), "%s", p->why ?: strerror(-r));
-        preparing_free(p);
-        refuse(e, why);
-}
-
-static void on_bundle(void *userdata, int r, const char *text, const char *path) {
-        struct preparing *p = userdata;
-        struct executor *e = p->executor;
-        char why[512];
-
-        if (!e) {
-                preparing_free(p);
-                return;
-        }
-        if (r >= 0) {
-                p->bundle = strdup(path);
-                if (p->bundle) {
-                        executor_event(e, EVENT_PREPARED);
-                        return;
-                }
-                text = strerror(ENOMEM);
-        }
-        snprintf(why, sizeof(why), "cannot fetch the job's files: %s", text && *text ? text : strerror(-r));
-        preparing_free(p);
-        refuse(e, why);
-}
-
-static int prepare(struct executor *e, uint64_t term, struct start_order *order, char **ret_why) {
-        struct units *u = e->units;
-        struct preparing *p = calloc(1, sizeof(*p));
-        int r;
-
-        if (!p)
-                return -ENOMEM;
-        *p = (struct preparing){ .units = u, .executor = e, .order = *order, .term = term };
-        *order = (struct start_order){ 0 };
-        e->preparing = p;
-        order = &p->order;
-        e->kind = order->kind;
-        e->uid = order->uid;
-        e->on_partition = order->on_partition;
-        e->ack = order->ack;
-        e->pipe_size = order->pipe_size;
-        e->watched = true;
-        e->state = EXECUTOR_PREPARING;
-        e->command = strdup(order->argv && *order->argv ? *order->argv : "");
-        p->work = work_path(u->options.root, e->id.job, e->id.job_uid);
-        if (!e->command || !p->work)
-                return -ENOMEM;
-        e->directory = strdup(order->cwd && *order->cwd ? order->cwd : p->work);
-        if (!e->directory)
-                return -ENOMEM;
-        if ((r = job_enter(u, e, order->job_memory_max)) < 0 ||
-            (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
-                return r;
-        if (!*order->bundle)
-                executor_event(e, EVENT_PREPARED);
-        else if (!u->ops.bundle)
-                return asprintf(ret_why, "this agent was built without the transfer of files") < 0 ? -ENOMEM : -EOPNOTSUPP;
-        else
-                return u->ops.bundle(order->uid, order->bundle, on_bundle, p, u->userdata);
-        return 0;
-}
-
-static void answer_running(struct executor *e) {
+void executor_answer_running(struct executor *e) {
         const bool ended = e->has_exit && sd_id128_is_null(e->invocation);
 
-        answer(e, &(struct start_result){ .invocation = ended ? e->exit.invocation : e->invocation,
+        executor_answer(e, &(struct start_result){ .invocation = ended ? e->exit.invocation : e->invocation,
                                           .started_real = e->started_real > 0 ? e->started_real : e->exit.started_real });
-}
-
-void units_start(struct units *u, uint64_t term, struct start_order *order, start_handler handler, void *userdata) {
-        struct start_result refused = { .error = LINK_ERROR_START };
-        _cleanup_free_ char *why = NULL;
-        char unit[UNIT_NAME_MAX], text[96];
-        struct executor *e;
-        struct waiter *w;
-        uint16_t port;
-        int r;
-
-        executor_unit_name(order->id.job, order->id.role, order->id.index, order->id.attempt, unit);
-        e = executor_find_unit(u, unit);
-        if (e && (e->state >= EXECUTOR_ENDING || !executor_id_equal(&e->id, &order->id))) {
-                refused.error = LINK_ERROR_ALREADY_RAN;
-                refused.message = "an executor of that name has run on this host; its exit record waits to be committed";
-                handler(&refused, userdata);
-                return;
-        }
-        if (!e && exits_present(u->exits, unit)) {
-                refused.error = LINK_ERROR_ALREADY_RAN;
-                refused.message = "there is an exit record of that name on this host";
-                handler(&refused, userdata);
-                return;
-        }
-        if (!e && (port = ports_taken(order->ports, order->n_ports))) {
-                snprintf(text, sizeof(text), "port %u is in use on host %s", port, u->options.node);
-                refused.error = LINK_ERROR_PORT_TAKEN;
-                refused.message = text;
-                handler(&refused, userdata);
-                return;
-        }
-        w = calloc(1, sizeof(*w));
-        if (w && !e)
-                e = executor_new(u, &order->id);
-        if (!w || !e) {
-                free(w);
-                refused.message = "out of memory";
-                handler(&refused, userdata);
-                return;
-        }
-        *w = (struct waiter){ .handler = handler, .userdata = userdata, .next = e->waiters };
-        e->waiters = w;
-        if (e->preparing || e->state != EXECUTOR_PREPARING) {
-                if (e->state == EXECUTOR_RUNNING || e->state == EXECUTOR_STOPPING)
-                        answer_running(e);
-                return;
-        }
-        r = prepare(e, term, order, &why);
-        if (r >= 0)
-                return;
-        if (e->preparing)
-                preparing_free(e->preparing);
-        if (r == -EPERM && !why && asprintf(&why, "the job's work directory on host %s belongs to another user", u->options.node) < 0)
-                why = NULL;
-        refuse(e, why ?: strerror(-r));
 }
 
 /* ---- stopping ------------------------------------------------------------------------------------------------------- */
@@ -369,7 +140,7 @@ int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_use
                 return 0;
         e->stop_grace = grace_usec;
         if (e->state == EXECUTOR_PREPARING)
-                answer(e, &(struct start_result){ .error = LINK_ERROR_START, .message = "stopped before it was started" });
+                executor_answer(e, &(struct start_result){ .error = LINK_ERROR_START, .message = "stopped before it was started" });
         executor_event(e, EVENT_STOP);
         return 0;
 }
@@ -433,7 +204,7 @@ static void report(struct executor *e) {
                 free(e->exit.detail);
                 e->exit.detail = detail;
         }
-        answer_running(e); /* it was started, however short */
+        executor_answer_running(e); /* it was started, however short */
         remove_private(e);
         sd_event_source_disable_unref(TAKE_PTR(e->timer));
         sd_event_source_disable_unref(TAKE_PTR(e->kill_timer));
@@ -457,6 +228,60 @@ static void arm(struct executor *e, uint64_t usec) {
                 log_oom();
 }
 
+/* A unit whose directory or user does not exist can run nothing, not even primus-exit. What was missing is found out
+ * afterwards, in the thread: the directory may be on a file system that hangs. */
+struct diagnosis {
+        struct units *units;
+        char unit[UNIT_NAME_MAX], *directory;
+        uint32_t uid;
+        int status; /* of systemd.exec(5); 0: not found out */
+};
+
+static void run_diagnosis(void *data) {
+        struct diagnosis *d = data;
+        struct passwd pw, *found = NULL;
+        char buf[4096];
+        struct stat st;
+
+        if (stat(d->directory, &st) < 0 ? errno == ENOENT || errno == ENOTDIR : !S_ISDIR(st.st_mode))
+                d->status = 200;
+        else if (getpwuid_r(d->uid, &pw, buf, sizeof(buf), &found) == 0 && !found)
+                d->status = 217;
+}
+
+static void on_diagnosed(void *data) {
+        struct diagnosis *d = data;
+        struct executor *e = executor_find_unit(d->units, d->unit);
+
+        if (e && e->state <= EXECUTOR_STOPPING) {
+                if (d->status > 0) {
+                        e->exit = (struct exit_report){ .id = e->id, .result = "exit-code", .code = "exited", .status = d->status,
+                                                        .started_real = e->started_real, .ended_real = now_real(),
+                                                        .memory_peak = UINT64_MAX, .cpu_usec = UINT64_MAX,
+                                                        .io_read = UINT64_MAX, .io_write = UINT64_MAX };
+                        e->has_exit = true;
+                }
+                executor_event(e, EVENT_UNIT_GONE);
+        }
+        free(d->directory);
+        free(d);
+}
+
+static int diagnose(struct executor *e) {
+        struct diagnosis *d = calloc(1, sizeof(*d));
+
+        if (!d)
+                return -ENOMEM;
+        *d = (struct diagnosis){ .units = e->units, .uid = e->uid, .directory = strdup(e->directory ?: "/") };
+        strcpy(d->unit, e->unit);
+        if (!d->directory || worker_submit(e->units->worker, run_diagnosis, on_diagnosed, d) < 0) {
+                free(d->directory);
+                free(d);
+                return -ENOMEM;
+        }
+        return 0;
+}
+
 struct verification {
         struct units *units;
         char unit[UNIT_NAME_MAX];
@@ -470,11 +295,13 @@ static void on_verified(sd_bus_message *reply, void *userdata) {
 
         while (!there && systemd_list_next(reply, &row) > 0)
                 there = strcmp(row.active_state, "inactive") != 0 && strcmp(row.active_state, "failed") != 0;
-        if (e && !there && e->submitted && e->state <= EXECUTOR_STOPPING) {
-                log_executor(e, LOG_WARNING, "%s is gone and left no exit record", e->unit);
-                executor_event(e, EVENT_UNIT_GONE);
-        }
         free(v);
+        if (!e || there || !e->submitted || e->state > EXECUTOR_STOPPING)
+                return;
+        if (e->start_failed && diagnose(e) >= 0)
+                return; /* EVENT_UNIT_GONE follows */
+        log_executor(e, LOG_WARNING, "%s is gone and left no exit record", e->unit);
+        executor_event(e, EVENT_UNIT_GONE);
 }
 
 static void verify(struct executor *e) {
@@ -549,11 +376,11 @@ void executor_event(struct executor *e, enum executor_event event) {
                      executor_state_to_string(e->state));
         switch ((enum executor_action) action) {
         case ACTION_SUBMIT:
-                submit(e); /* may end in EVENT_REFUSED and the end of e */
+                executor_submit(e); /* may end in EVENT_REFUSED and the end of e */
                 return;
         case ACTION_ANSWER:
                 executor_read_start(e);
-                answer_running(e);
+                executor_answer_running(e);
                 break;
         case ACTION_STOP:
                 stop(e);
@@ -593,7 +420,9 @@ static void on_job_removed(const char *unit, const char *job, const char *result
                 /* "failed" also ran: its exit record says how it ended. Other results (canceled, dependency): no process. */
                 if (strcmp(result, "done") == 0)
                         executor_event(e, EVENT_STARTED);
-                else if (strcmp(result, "failed") != 0)
+                else if (strcmp(result, "failed") == 0)
+                        e->start_failed = true;
+                else
                         executor_verify(e);
                 return;
         }
@@ -772,11 +601,12 @@ void units_free(struct units *u) {
         HASH_ITER(hh, u->executors, e, next) {
                 e->job = NULL; /* the jobs go below, without touching systemd */
                 if (e->preparing)
-                        preparing_free(e->preparing); /* systemd and the worker are gone: nobody else does */
+                        executor_drop_start(e); /* systemd and the bundles are gone: nobody else does */
                 executor_free(e);
         }
         HASH_ITER(hh, u->jobs, j, next_job)
                 job_free(j);
+        free(u->slices);
         exits_free(u->exits);
         sd_bus_unref(u->bus);
         sd_event_unref(u->event);

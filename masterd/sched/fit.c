@@ -44,11 +44,12 @@ static int32_t block_least(const struct sched *s, const struct sieve *v, const i
         main += begin;
         for (uint32_t i = 0; i < BLOCK; i++) {
                 int32_t left = main[i] - need_main;
-                int32_t ok = (cpu[i] >= w.cpu) & (memory[i] >= w.memory_mib) & (gpus[i] >= w.gpus) &
-                             (ports[i] >= w.ports) & (executors[i] > 0);
+                int32_t lacks = -(int32_t)(cpu[i] < w.cpu) | -(int32_t)(memory[i] < w.memory_mib) |
+                                -(int32_t)(gpus[i] < w.gpus) | -(int32_t)(ports[i] < w.ports) |
+                                -(int32_t)(executors[i] < 1); /* all ones, or none */
                 int32_t value =
                         (int32_t)((uint32_t)(gpus[i] - w.gpus) << 24) + (left < SCORE_MAX ? left : SCORE_MAX);
-                value = ok ? value : INT32_MAX;
+                value = (value & ~lacks) | (INT32_MAX & lacks);
                 least = value < least ? value : least;
         }
         return least;

@@ -207,6 +207,19 @@ static int check_data(struct reader *r, const struct job_spec *s) {
         return 0;
 }
 
+/* Before roles get copies of the job's list. */
+static int check_nodes_total(struct reader *r, const struct job_spec *s) {
+        size_t n = s->n_nodes;
+
+        for (size_t i = 0; i < s->n_roles; i++)
+                n += s->roles[i].n_nodes ?: s->n_nodes;
+        if (n > SPEC_NODES_TOTAL_MAX)
+                return report(r, place_of("nodes"),
+                              "the lists of the job and its roles name %zu hosts; at most %u are accepted", n,
+                              SPEC_NODES_TOTAL_MAX);
+        return 0;
+}
+
 static int check_totals(struct reader *r, const struct job_spec *s) {
         bool required = false;
         uint64_t executors = 0;
@@ -227,8 +240,12 @@ static int check_totals(struct reader *r, const struct job_spec *s) {
 
 int check_job(struct reader *r, struct job_spec *s) {
         struct place backoff = place_of("backoff");
+        size_t errors = r->diagnostics->n_errors;
         int q;
 
+        q = check_nodes_total(r, s);
+        if (q < 0 || r->diagnostics->n_errors > errors)
+                return q;
         q = complete_job(s);
         for (size_t i = 0; q >= 0 && i < s->n_roles; i++)
                 q = check_role(r, s, i);

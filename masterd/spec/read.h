@@ -27,6 +27,9 @@ int read_message(struct reader *r, const struct schema *s, json_t *object, void 
 int reader_report(struct reader *r, enum diagnostic_severity severity, const struct place *place,
                   const char *format, ...) _printf_(4, 5);
 
+/* The same for an error where the reader is. */
+#define report_error(r, ...) reader_report(r, DIAGNOSTIC_ERROR, &(r)->here, __VA_ARGS__)
+
 /* Fills in lines and columns of all entries that read_message() and reader_report() made. clean is the text
  * that was parsed, text what the user wrote (of the same size). */
 void reader_locate(struct reader *r, const char *clean, const char *text, size_t size);

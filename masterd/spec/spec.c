@@ -12,8 +12,16 @@
 #include "masterd/spec/schema.h"
 #include "masterd/spec/text.h"
 
-/* Commas and brackets in a configuration: jansson needs some 100 bytes for each value. */
-#define SPEC_VALUES_MAX 131072u
+/* What a person may hand us. Of values (commas and brackets) jansson needs some 100 bytes each. */
+static const struct text_bounds submitted = { .size = SPEC_TEXT_MAX,
+                                              .depth = SPEC_DEPTH_MAX,
+                                              .values = 131072 };
+
+/* What spec_effective() makes of that: defaults written out, lines indented, host lists spelled out
+ * (SPEC_NODES_TOTAL_MAX names of at most 64 bytes). */
+static const struct text_bounds effective = { .size = 8 * SPEC_TEXT_MAX,
+                                              .depth = SPEC_DEPTH_MAX,
+                                              .values = 524288 };
 
 static void json_unref_p(json_t **v) {
         json_decref(*v);
@@ -119,8 +127,8 @@ static json_t *parse_json(const char *text, const char *clean, size_t size, stru
         return NULL;
 }
 
-int spec_parse(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d) {
-        static const struct text_bounds bounds = { SPEC_TEXT_MAX, SPEC_DEPTH_MAX, SPEC_VALUES_MAX };
+static int parse_within(const struct text_bounds *bounds, const char *text, size_t size,
+                        struct job_spec **ret, struct diagnostics *d) {
         _cleanup_(spec_free_p) struct job_spec *s = NULL;
         _cleanup_(json_unref_p) json_t *root = NULL;
         _cleanup_free_ struct reader *reader = NULL;
@@ -128,7 +136,7 @@ int spec_parse(const char *text, size_t size, struct job_spec **ret, struct diag
         size_t errors = d->n_errors;
         int r;
 
-        r = text_prepare(text, size, &bounds, d, &clean);
+        r = text_prepare(text, size, bounds, d, &clean);
         if (r < 0)
                 return r;
         root = parse_json(text, clean, size, d, &r);
@@ -154,6 +162,14 @@ int spec_parse(const char *text, size_t size, struct job_spec **ret, struct diag
                 return -EBADMSG;
         *ret = TAKE_PTR(s);
         return 0;
+}
+
+int spec_parse(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d) {
+        return parse_within(&submitted, text, size, ret, d);
+}
+
+int spec_load(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d) {
+        return parse_within(&effective, text, size, ret, d);
 }
 
 struct job_spec *spec_free(struct job_spec *s) {

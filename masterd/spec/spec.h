@@ -26,6 +26,8 @@
 #define SPEC_ARGV_MAX 4096u
 #define SPEC_INPUTS_MAX 1024u
 #define SPEC_NODES_MAX 10000u
+#define SPEC_NODES_TOTAL_MAX                                                                                 \
+        65536u /* names in the lists of the job and all roles; a role without has the job's */
 #define SPEC_PORTS_MAX 64u
 #define SPEC_GPUS_MAX 64u
 #define SPEC_VCORES_MAX 4096u
@@ -236,6 +238,9 @@ struct job_spec {
 /* Reads a configuration. 0: *ret is the job (free with spec_free), d may hold warnings. -EBADMSG: d holds at
  * least one error. -ENOMEM. d must be initialised ({}); it is added to. */
 int spec_parse(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d);
+
+/* The same for what spec_effective() wrote, which may be larger than what a person may hand us. */
+int spec_load(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d);
 struct job_spec *spec_free(struct job_spec *s);
 static inline void spec_free_p(struct job_spec **s) {
         spec_free(*s);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules for texts. Invariant: a reason is a clause that goes on behind the text itself: "must ...". */
 #include "masterd/spec/valid.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@
 
 #define TRANSACTION_BYTES (16u << 20) /* no more than that and one batch in a transaction */
 #define TRANSACTION_RECORDS 20000u
-#define CHECKPOINT_IDLE 500 /* pages of log that are moved when there is nothing else to do */
+#define CHECKPOINT_IDLE 250 /* pages of log that are moved when there is nothing else to do */
 #define CHECKPOINT_NOW 8000 /* ... and those that are moved all the same */
 #define RETRY_USEC (100 * USEC_PER_MSEC)
 

@@ -162,33 +162,32 @@ bool job_number_parse(const char *text, uint32_t *ret) {
 int cli_job(struct cli *c, const char *text, struct job_ref *ret) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        struct job_ref job = { 0 };
         const char *path, *tail;
         int r;
 
-        if (text) {
-                if (!job_number_parse(text, &ret->number))
-                        return cli_usage(c, "not a job's number: %s", text);
-                snprintf(ret->path, sizeof(ret->path), MASTER_PATH "/job/%" PRIu32, ret->number);
-                return cli_connect(c);
-        }
+        if (text && !job_number_parse(text, &job.number))
+                return cli_usage(c, "not a job's number: %s", text);
+        /* Also for a number that is given: this brings a job that ended long ago back onto the bus. */
         r = cli_manager_call(c, "GetJob", &m);
         if (r)
                 return r;
-        r = sd_bus_message_append(m, "u", 0);
+        r = sd_bus_message_append(m, "u", job.number);
         if (r < 0)
-                return cli_bad_reply(c, r);
+                return cli_oom(c);
         r = sd_bus_call(c->bus, m, 0, &error, &reply);
-        if (r < 0 && sd_bus_error_has_name(&error, MASTER_ERROR_NO_SUCH_JOB))
+        if (r < 0 && !text && sd_bus_error_has_name(&error, MASTER_ERROR_NO_SUCH_JOB))
                 return cli_fail(c, "you have no job yet; give a number ('primusctl list -a' shows the jobs)");
         if (r < 0)
-                return cli_call_failed(c, &error, r, NULL, NULL);
+                return cli_call_failed(c, &error, r, NULL, &job);
         r = sd_bus_message_read(reply, "o", &path);
         if (r < 0)
                 return cli_bad_reply(c, r);
         tail = strrchr(path, '/');
-        if (strlen(path) >= sizeof(ret->path) || !tail || !job_number_parse(tail + 1, &ret->number))
+        if (strlen(path) >= sizeof(job.path) || !tail || !job_number_parse(tail + 1, &job.number))
                 return cli_bad_reply(c, -EBADMSG);
-        strcpy(ret->path, path);
+        strcpy(job.path, path);
+        *ret = job;
         return 0;
 }
 

@@ -37,7 +37,8 @@ struct stream {
         uint64_t asked_at;
         char *kept; /* while tailing */
         size_t n_kept;
-        struct stream *next; /* in the queue */
+        struct stream *next;            /* in the queue */
+        struct stream *earlier, *later; /* attempts of the same executor */
 };
 
 struct logstream {
@@ -108,9 +109,13 @@ static void check_done(struct logstream *l, struct watch *w) {
 
 static void pump(struct logstream *l);
 
+/* One attempt after the other: a later one waits for the end of those before it. */
 static void queue(struct stream *s) {
         struct logstream *l = s->logs;
 
+        s->state = STREAM_IDLE;
+        if (s->earlier && s->earlier->state != STREAM_DONE)
+                return;
         s->state = STREAM_QUEUED;
         s->next = NULL;
         if (l->tail)
@@ -118,6 +123,21 @@ static void queue(struct stream *s) {
         else
                 l->head = s;
         l->tail = s;
+}
+
+static void unqueue(struct stream *s) {
+        struct logstream *l = s->logs;
+        struct stream *before = NULL;
+
+        for (struct stream *i = l->head; i != s; i = i->next)
+                before = i;
+        if (before)
+                before->next = s->next;
+        else
+                l->head = s->next;
+        if (l->tail == s)
+                l->tail = before;
+        s->state = STREAM_IDLE;
 }
 
 static int show(struct stream *s, const char *data, size_t n) {
@@ -151,6 +171,8 @@ static void finish(struct stream *s) {
         l->n_done++;
         if ((s->tailing && show_tail(s) < 0) || logview_end(l->view, &s->source) < 0)
                 quit(l, cli_fail(l->cli, "cannot write the log of %s/%" PRIu32, s->role, s->source.index));
+        if (s->later && s->later->state == STREAM_IDLE && s->later->started)
+                queue(s->later);
         check_done(l, s->watch);
 }
 
@@ -315,18 +337,7 @@ static void pump(struct logstream *l) {
                                         break;
                                 }
                 }
-                if (s == l->head) {
-                        l->head = s->next;
-                        if (!l->head)
-                                l->tail = NULL;
-                } else {
-                        struct stream *before = l->head;
-                        while (before->next != s)
-                                before = before->next;
-                        before->next = s->next;
-                        if (l->tail == s)
-                                l->tail = before;
-                }
+                unqueue(s);
                 if (ask(s) < 0) {
                         quit(l, cli_oom(l->cli));
                         return;
@@ -381,6 +392,38 @@ static FILE *open_output(const struct logstream *l, const struct watch *w, const
         return f;
 }
 
+static bool same_executor(const struct stream *s, const char *role, uint32_t index) {
+        return s->source.index == index && strcmp(s->role, role) == 0;
+}
+
+/* Puts s, for which there is room, behind the earlier attempts of its executor and before the later ones. */
+static void insert(struct logstream *l, struct stream *s) {
+        size_t at = l->n_streams;
+
+        for (size_t i = 0; i < l->n_streams; i++) {
+                struct stream *other = l->streams[i];
+
+                if (!same_executor(other, s->role, s->source.index))
+                        continue;
+                if (other->source.attempt < s->source.attempt)
+                        s->earlier = other;
+                else if (!s->later) {
+                        s->later = other;
+                        at = i;
+                }
+        }
+        if (s->earlier)
+                s->earlier->later = s;
+        if (s->later) {
+                s->later->earlier = s;
+                if (s->later->state == STREAM_QUEUED)
+                        unqueue(s->later);
+        }
+        memmove(l->streams + at + 1, l->streams + at, (l->n_streams - at) * sizeof(*l->streams));
+        l->streams[at] = s;
+        l->n_streams++;
+}
+
 static struct stream *new_stream(struct logstream *l, struct watch *w, const struct executor *e) {
         struct stream *s, **bigger = realloc(l->streams, (l->n_streams + 1) * sizeof(*bigger));
         int r;
@@ -421,7 +464,8 @@ static struct stream *new_stream(struct logstream *l, struct watch *w, const str
                 }
         }
         l->n_shown++;
-        return l->streams[l->n_streams++] = s;
+        insert(l, s);
+        return s;
 }
 
 static bool wanted(const struct logstream *l, const struct executor *e) {
@@ -439,8 +483,8 @@ void logstream_executor(struct logstream *l, struct watch *w, const struct execu
                 if (strcmp(e->state, without[i]) == 0)
                         return;
         for (size_t i = 0; i < l->n_streams && !s; i++)
-                if (l->streams[i]->source.index == e->index && l->streams[i]->source.attempt == e->attempt &&
-                    strcmp(l->streams[i]->role, e->role) == 0)
+                if (l->streams[i]->source.attempt == e->attempt &&
+                    same_executor(l->streams[i], e->role, e->index))
                         s = l->streams[i];
         if (!s)
                 s = new_stream(l, w, e);

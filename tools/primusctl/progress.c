@@ -32,7 +32,7 @@ struct progress {
         sd_event_source *refresh, *drain;
         struct job_status status;
         unsigned asked, answered, final_at; /* the status number final_at is the one after the end */
-        bool tty, final, stopped;
+        bool tty, synced, final, stopped;
 };
 
 int role_parse(const struct cli *c, const char *text, char **ret_role, uint32_t *ret_index,
@@ -180,11 +180,10 @@ static void on_state(struct watch *w, void *userdata) {
         struct progress *p = userdata;
 
         plain(p, "%s", watch_properties(w)->state);
-        if (watch_ended(w)) {
-                if (p->logs)
-                        logstream_job_ended(p->logs, w);
+        if (watch_ended(w) && p->logs)
+                logstream_job_ended(p->logs, w);
+        if (p->synced) /* when it started and ended is not in the signal */
                 watch_refresh(w);
-        }
         draw(p);
 }
 
@@ -214,6 +213,7 @@ static void on_synced(struct watch *w, void *userdata) {
 
         if (p->logs)
                 logstream_synced(p->logs, w);
+        p->synced = true;
         if (p->final)
                 return;
         ask_status(p);

@@ -7,23 +7,6 @@
 #include <sys/stat.h>
 
 #include "lib/base/file.h"
-#include "lib/base/parse.h"
-
-/* Line (from 1) of the first byte that is not UTF-8: the text is valid up to a whole line, so try line by
- * line. */
-static unsigned bad_line(const char *text, size_t size) {
-        unsigned line = 1;
-
-        for (size_t start = 0; start < size; line++) {
-                const char *end = memchr(text + start, '\n', size - start);
-                size_t n = end ? (size_t)(end - text) - start : size - start;
-
-                if (!utf8_valid(text + start, n))
-                        return line;
-                start += n + 1;
-        }
-        return line;
-}
 
 int source_read(const struct cli *c, const char *path, char **ret, size_t *ret_size) {
         _cleanup_free_ char *text = NULL;
@@ -46,11 +29,6 @@ int source_read(const struct cli *c, const char *path, char **ret, size_t *ret_s
                                     CONFIG_MAX >> 20);
         if (r < 0)
                 return cli_complain("%s: %s", path, strerror(-r));
-        if (!utf8_valid(text, size)) {
-                if (memchr(text, 0, size))
-                        return cli_complain("%s: holds a NUL byte, so it is no JSON text", path);
-                return cli_complain("%s:%u: not valid UTF-8", path, bad_line(text, size));
-        }
         *ret = TAKE_PTR(text);
         *ret_size = size;
         return 0;

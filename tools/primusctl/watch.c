@@ -21,7 +21,7 @@ struct watch {
         struct executor *executors;
         size_t n_executors, allocated;
         unsigned replies; /* of the present sync that are still to come */
-        sd_bus_slot *slots[3], *calls[2];
+        sd_bus_slot *slots[3], *calls[3];
         sd_event_source *timer;
 };
 
@@ -144,11 +144,8 @@ static int update(struct watch *w, struct executor *e) {
                         *e = (struct executor){ 0 };
                         return 0;
                 }
-                if (old->attempt > e->attempt) {
-                        if (w->what == WATCH_ATTEMPTS && w->handlers->executor)
-                                w->handlers->executor(w, e, w->userdata);
+                if (old->attempt > e->attempt)
                         return 0;
-                }
                 executor_done(old);
         } else {
                 if (w->n_executors == w->allocated) {
@@ -168,7 +165,8 @@ static int update(struct watch *w, struct executor *e) {
         return 0;
 }
 
-static int on_executors(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+/* Every attempt: the latest are known better already, the earlier ones are told. */
+static int on_attempts(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         struct watch *w = userdata;
         struct executor *list;
         size_t n;
@@ -184,9 +182,53 @@ static int on_executors(sd_bus_message *m, void *userdata, sd_bus_error *ret_err
                 quit(w, cli_bad_reply(w->cli, r));
                 return 0;
         }
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = update(w, &list[i]);
+        for (size_t i = 0; i < n; i++) {
+                const struct executor *now = find(w, list[i].role, list[i].index);
+
+                if (now && list[i].attempt < now->attempt && w->handlers->executor)
+                        w->handlers->executor(w, &list[i], w->userdata);
+        }
         executors_free(list, n);
+        replied(w);
+        return 0;
+}
+
+static int ask_executors(struct watch *w, bool all, sd_bus_message_handler_t handler, sd_bus_slot **slot) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+        int r;
+
+        if (cli_job_call(w->cli, &w->job, "ListExecutors", &m))
+                return -ENOMEM;
+        r = sd_bus_message_append(m, "b", (int)all);
+        return r < 0 ? r : sd_bus_call_async(w->cli->bus, slot, m, handler, w, 0);
+}
+
+static int on_executors(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct watch *w = userdata;
+        struct executor *list;
+        bool earlier = false;
+        size_t n;
+        int r;
+
+        (void)ret_error;
+        if (sd_bus_message_is_method_error(m, NULL)) {
+                watch_call_failed(w, sd_bus_message_get_error(m));
+                return 0;
+        }
+        r = executors_read(m, &list, &n);
+        if (r < 0) {
+                quit(w, cli_bad_reply(w->cli, r));
+                return 0;
+        }
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                earlier |= list[i].attempt > 1;
+                r = update(w, &list[i]);
+        }
+        executors_free(list, n);
+        if (r >= 0 && w->what == WATCH_ATTEMPTS && earlier) {
+                w->replies++;
+                r = ask_executors(w, true, on_attempts, &w->calls[2]);
+        }
         if (r < 0)
                 quit(w, cli_oom(w->cli));
         replied(w);
@@ -194,24 +236,31 @@ static int on_executors(sd_bus_message *m, void *userdata, sd_bus_error *ret_err
 }
 
 static int sync_now(struct watch *w) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
         int r;
 
         for (size_t i = 0; i < ELEMENTSOF(w->calls); i++)
                 w->calls[i] = sd_bus_slot_unref(w->calls[i]);
         w->replies = w->what != WATCH_STATE ? 2 : 1;
         if (w->what != WATCH_STATE) {
-                if (cli_job_call(w->cli, &w->job, "ListExecutors", &m))
-                        return -ENOMEM;
-                r = sd_bus_message_append(m, "b", w->what == WATCH_ATTEMPTS);
-                if (r >= 0)
-                        r = sd_bus_call_async(w->cli->bus, &w->calls[0], m, on_executors, w, 0);
+                r = ask_executors(w, false, on_executors, &w->calls[0]);
                 if (r < 0)
                         return r;
         }
         return sd_bus_call_method_async(w->cli->bus, &w->calls[1], MASTER_NAME, w->job.path,
                                         "org.freedesktop.DBus.Properties", "GetAll", on_get_all, w, "s",
                                         MASTER_JOB);
+}
+
+/* masterd has come back and knows the job again. */
+static int on_job_again(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct watch *w = userdata;
+
+        (void)ret_error;
+        if (sd_bus_message_is_method_error(m, NULL))
+                watch_call_failed(w, sd_bus_message_get_error(m));
+        else if (sync_now(w) < 0)
+                quit(w, cli_oom(w->cli));
+        return 0;
 }
 
 void watch_refresh(struct watch *w) {
@@ -267,7 +316,9 @@ static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret
         }
         w->is_away = false;
         w->timer = sd_event_source_disable_unref(w->timer);
-        if (sync_now(w) < 0)
+        /* A job that ended meanwhile comes onto the bus only when it is asked for. */
+        if (sd_bus_call_method_async(w->cli->bus, NULL, MASTER_NAME, MASTER_PATH, MASTER_MANAGER, "GetJob",
+                                     on_job_again, w, "u", w->job.number) < 0)
                 quit(w, cli_oom(w->cli));
         return 0;
 }

@@ -13,7 +13,7 @@ READY_TIMEOUT = 20
 
 
 def _start(node, unit):
-    status, _, err = host.run(node, ["systemctl", "start", unit], check=False)
+    status, _, err = host.run(node, ["systemctl", "enable", "--now", "--quiet", unit], check=False)
     if status != 0:
         raise SandboxError(f"{node.name}: {unit} did not start: {err.strip()}\n{_journal(node, unit)}")
 

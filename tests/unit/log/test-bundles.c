@@ -63,21 +63,24 @@ static char *content(unsigned k, size_t size, char sha256[static 65]) {
 
         assert_non_null(p);
         for (size_t i = 0; i < size; i++)
-                p[i] = (char) (i * 7 + k * 13 + i / 251);
+                p[i] = (char)(i * 7 + k * 13 + i / 251);
         assert_int_equal(gnutls_hash_fast(GNUTLS_DIG_SHA256, p, size, digest), 0);
         for (size_t i = 0; i < sizeof(digest); i++)
                 snprintf(sha256 + 2 * i, 3, "%02x", digest[i]);
         return p;
 }
 
-static int put(struct place *p, const char *sha256, uint64_t size, uint64_t offset, const void *chunk, size_t n, uint64_t *ret_next) {
+static int put(struct place *p, const char *sha256, uint64_t size, uint64_t offset, const void *chunk,
+               size_t n, uint64_t *ret_next) {
         struct bundle_finish finish;
         int r = bundle_files_put(p->files, UID, sha256, size, offset, chunk, n, p->now, ret_next, &finish);
 
         if (r == BUNDLE_RECEIVED) {
                 uint64_t next;
                 assert_false(bundle_files_have(p->files, UID, sha256, p->now));
-                assert_int_equal(bundle_files_put(p->files, UID, sha256, size, 0, chunk, 0, p->now, &next, &finish), BUNDLE_FINISHING);
+                assert_int_equal(
+                        bundle_files_put(p->files, UID, sha256, size, 0, chunk, 0, p->now, &next, &finish),
+                        BUNDLE_FINISHING);
                 assert_int_equal(bundle_finish(&finish), 0);
                 bundle_files_finished(p->files, UID, sha256, 0);
                 *ret_next = size;
@@ -91,7 +94,8 @@ static int put_all(struct place *p, unsigned k, size_t size, char sha256[static 
         uint64_t next = 0;
 
         while (next < size) {
-                int r = put(p, sha256, size, next, bytes + next, MIN(size - next, (size_t) BUNDLE_CHUNK_MAX), &next);
+                int r = put(p, sha256, size, next, bytes + next, MIN(size - next, (size_t)BUNDLE_CHUNK_MAX),
+                            &next);
                 if (r != BUNDLE_OK)
                         return r;
         }
@@ -134,7 +138,7 @@ static void test_upload(void **state) {
         assert_int_equal(put(p, sha256, size, 0, bytes, 100 * KIB, &next), BUNDLE_OK);
         assert_int_equal(next, 100 * KIB);
         assert_int_equal(put(p, sha256, size + 1, next, bytes + next, 1, &next), BUNDLE_E_SIZE);
-        assert_int_equal(put(p, sha256, size, next, bytes + next, (size_t) (size - next), &next), BUNDLE_OK);
+        assert_int_equal(put(p, sha256, size, next, bytes + next, (size_t)(size - next), &next), BUNDLE_OK);
         assert_int_equal(next, size);
         assert_true(bundle_files_have(p->files, UID, sha256, p->now));
         assert_false(bundle_files_have(p->files, UID + 1, sha256, p->now));
@@ -148,7 +152,8 @@ static void test_upload(void **state) {
         assert_memory_equal(buf, bytes + size - 10, 10);
         assert_int_equal(bundle_files_read(p->files, UID, sha256, UINT64_MAX, buf, sizeof(buf), &all, &n), 0);
         assert_int_equal(n, 0);
-        assert_int_equal(bundle_files_read(p->files, UID + 1, sha256, 0, buf, sizeof(buf), &all, &n), -ENOENT);
+        assert_int_equal(bundle_files_read(p->files, UID + 1, sha256, 0, buf, sizeof(buf), &all, &n),
+                         -ENOENT);
         assert_int_equal(bundle_files_read(p->files, UID, "../x", 0, buf, sizeof(buf), &all, &n), -ENOENT);
 }
 
@@ -197,10 +202,10 @@ static void test_quota(void **state) {
         char a[65], b[65], c[65], d[65];
 
         assert_int_equal(put_all(p, 1, 400 * KIB, a), BUNDLE_OK);
-        (void) bundle_files_have(p->files, UID, a, p->now);
+        (void)bundle_files_have(p->files, UID, a, p->now);
         p->now += 10 * USEC_PER_SEC;
         assert_int_equal(put_all(p, 2, 400 * KIB, b), BUNDLE_OK);
-        (void) bundle_files_have(p->files, UID, b, p->now);
+        (void)bundle_files_have(p->files, UID, b, p->now);
         /* Young ones stay: their job is perhaps about to be submitted. */
         assert_int_equal(put_all(p, 3, 400 * KIB, c), BUNDLE_E_QUOTA);
         assert_int_equal(bundle_files_stored(p->files, UID), 800 * KIB);
@@ -217,8 +222,8 @@ static void test_quota(void **state) {
         uint64_t next;
         assert_int_equal(put(p, d, 150 * KIB, 0, bytes, 10, &next), BUNDLE_OK);
         p->used = NULL;
-        (void) bundle_files_have(p->files, UID, a, p->now);
-        (void) bundle_files_have(p->files, UID, c, p->now);
+        (void)bundle_files_have(p->files, UID, a, p->now);
+        (void)bundle_files_have(p->files, UID, c, p->now);
         assert_int_equal(put(p, e, 600 * KIB, 0, more, 10, &next), BUNDLE_E_QUOTA);
         assert_int_equal(bundle_files_stored(p->files, UID), 950 * KIB);
 }
@@ -230,7 +235,8 @@ static void test_uploads_bounded(void **state) {
 
         for (unsigned k = 0; k < BUNDLE_UPLOADS_PER_USER_MAX + 1; k++) {
                 _cleanup_free_ char *bytes = content(k, 1000, sha256);
-                assert_int_equal(put(p, sha256, 1000, 0, bytes, 10, &next), k < BUNDLE_UPLOADS_PER_USER_MAX ? BUNDLE_OK : BUNDLE_E_UPLOADS);
+                assert_int_equal(put(p, sha256, 1000, 0, bytes, 10, &next),
+                                 k < BUNDLE_UPLOADS_PER_USER_MAX ? BUNDLE_OK : BUNDLE_E_UPLOADS);
         }
         /* Those that nobody goes on with give way. */
         p->now += 120 * USEC_PER_SEC;

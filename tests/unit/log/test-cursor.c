@@ -13,7 +13,9 @@ static int parse(const char *s, struct log_cursor *c) {
 }
 
 static void test_round_trip(void **state) {
-        static const char *const good[] = { "", "kept:0", "kept:18446744073709551614", "agent:0:s=1;i=2", "agent:77:a:b:", "agent:5:" };
+        static const char *const good[] = {
+                "", "kept:0", "kept:18446744073709551614", "agent:0:s=1;i=2", "agent:77:a:b:", "agent:5:"
+        };
         char buf[LOG_CURSOR_MAX];
         struct log_cursor c;
 
@@ -25,8 +27,21 @@ static void test_round_trip(void **state) {
 }
 
 static void test_refused(void **state) {
-        static const char *const bad[] = { "k", "kept:", "kept:-", "kept:-1", "kept:+1", "kept: 1", "kept:1x", "kept:18446744073709551615",
-                                           "kept:99999999999999999999999999", "agent:", "agent:1", "agent:-:x", "agent::x", "agent:0x1:x", "s=1;i=2" };
+        static const char *const bad[] = { "k",
+                                           "kept:",
+                                           "kept:-",
+                                           "kept:-1",
+                                           "kept:+1",
+                                           "kept: 1",
+                                           "kept:1x",
+                                           "kept:18446744073709551615",
+                                           "kept:99999999999999999999999999",
+                                           "agent:",
+                                           "agent:1",
+                                           "agent:-:x",
+                                           "agent::x",
+                                           "agent:0x1:x",
+                                           "s=1;i=2" };
         char big[LOG_CURSOR_MAX + 100];
         struct log_cursor c;
 
@@ -58,6 +73,7 @@ static void test_advance(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refused), cmocka_unit_test(test_advance) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refused),
+                                            cmocka_unit_test(test_advance) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,8 +13,12 @@
 #include "masterd/logs-worker.h"
 #include "masterd/logs.h"
 
-static const struct executor_id id = { .job_uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b, 0c, 0d, 0e, 0f, 10),
-                                       .job = 7, .role = "worker", .index = 3, .attempt = 2 };
+static const struct executor_id id = { .job_uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b,
+                                                                0c, 0d, 0e, 0f, 10),
+                                       .job = 7,
+                                       .role = "worker",
+                                       .index = 3,
+                                       .attempt = 2 };
 
 struct place {
         char path[64];
@@ -44,7 +48,7 @@ static int teardown(void **state) {
 
 /* Byte X of the log of these tests; a line ends every 64 bytes. */
 static char byte_at(uint64_t x) {
-        return x % 64 == 63 ? '\n' : (char) ('a' + (x * 31 + x / 977) % 26);
+        return x % 64 == 63 ? '\n' : (char)('a' + (x * 31 + x / 977) % 26);
 }
 
 static void append(int fd, uint64_t offset, size_t size) {
@@ -66,7 +70,8 @@ static void expect(int fd, uint64_t from, uint64_t tail, uint64_t start, uint64_
         assert_int_equal(size, end - start);
         for (size_t i = 0; i < size; i++)
                 if (buf[i] != byte_at(start + i))
-                        fail_msg("byte %zu of [%llu, %llu) is wrong", i, (unsigned long long) start, (unsigned long long) end);
+                        fail_msg("byte %zu of [%llu, %llu) is wrong", i, (unsigned long long)start,
+                                 (unsigned long long)end);
 }
 
 static void test_append(void **state) {
@@ -80,7 +85,7 @@ static void test_append(void **state) {
         expect(p->fd, 0, 0, 0, 100);
         append(p->fd, 100, 0);
         append(p->fd, 100, 28);
-        append(p->fd, 0, 128); /* told again */
+        append(p->fd, 0, 128);  /* told again */
         append(p->fd, 64, 128); /* partly new */
         expect(p->fd, 0, 0, 0, 192);
         expect(p->fd, 10, 0, 10, 192);
@@ -115,7 +120,7 @@ static void test_ring(void **state) {
 
 static void test_gap(void **state) {
         struct place *p = *state;
-        uint64_t there = (uint64_t) 10 << 30;
+        uint64_t there = (uint64_t)10 << 30;
 
         append(p->fd, 0, 5000);
         append(p->fd, there, 300);
@@ -154,7 +159,8 @@ static void test_others(void **state) {
         assert_int_equal(kept_read(p->fd, &other, 0, 0, &buf, &size, &start), -ENOENT);
 }
 
-/* ---- the thread ------------------------------------------------------------------------------------------------- */
+/* ---- the thread
+ * ------------------------------------------------------------------------------------------------- */
 
 struct answers {
         unsigned n;
@@ -173,7 +179,8 @@ static void on_done(struct log_task *t, void *userdata) {
                 strcpy(a->line, t->line);
 }
 
-static void push(struct log_worker *w, enum log_task_kind kind, uint64_t offset, const char *text, struct answers *a) {
+static void push(struct log_worker *w, enum log_task_kind kind, uint64_t offset, const char *text,
+                 struct answers *a) {
         struct log_task *t = log_task_new(kind, &id);
 
         assert_non_null(t);

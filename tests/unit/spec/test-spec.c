@@ -15,10 +15,12 @@
 
 static const char *data_dir;
 
-static struct job_spec *parse(const char *text, size_t expected_warnings) {
+typedef int (*parse_function)(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d);
+
+static struct job_spec *parse_by(parse_function f, const char *text, size_t expected_warnings) {
         struct diagnostics d = {};
         struct job_spec *s = NULL;
-        int r = spec_parse(text, strlen(text), &s, &d);
+        int r = f(text, strlen(text), &s, &d);
 
         for (size_t i = 0; i < d.n && (r < 0 || d.n_warnings != expected_warnings); i++) {
                 _cleanup_free_ char *line = diagnostic_format(&d.items[i]);
@@ -30,13 +32,17 @@ static struct job_spec *parse(const char *text, size_t expected_warnings) {
         return s;
 }
 
+static struct job_spec *parse(const char *text, size_t expected_warnings) {
+        return parse_by(spec_parse, text, expected_warnings);
+}
+
 /* The effective configuration reads back, without a warning, to the same effective configuration. */
 static void assert_settled(const struct job_spec *s) {
         _cleanup_(spec_free_p) struct job_spec *again = NULL;
         _cleanup_free_ char *once = NULL, *twice = NULL;
 
         assert_int_equal(spec_effective(s, &once), 0);
-        again = parse(once, 0);
+        again = parse_by(spec_load, once, 0);
         assert_int_equal(spec_effective(again, &twice), 0);
         assert_string_equal(once, twice);
 }
@@ -296,6 +302,31 @@ static void test_too_large(void **state) {
         diagnostics_done(&d);
 }
 
+/* What is accepted at the bounds can be loaded again, though it is larger then. */
+static void test_effective_is_larger(void **state) {
+        _cleanup_(spec_free_p) struct job_spec *s = NULL;
+        _cleanup_free_ char *text = NULL, *json = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+
+        fputs("{\"role\": [", f);
+        for (unsigned i = 0; i < 6; i++)
+                fprintf(f, "%s{\"roleName\": \"w%u\", \"command\": \"true\", \"nodes\": \"%s[1-9999]x\"}",
+                        i > 0 ? "," : "", i, "a-name-that-is-as-long-as-it-may-be-for-the-hosts-of-a-lab");
+        for (unsigned i = 6; i < SPEC_ROLES_MAX; i++) {
+                fprintf(f, ",{\"roleName\": \"w%u\", \"command\": \"true\", \"env\": {", i);
+                for (unsigned j = 0; j < 1000; j++)
+                        fprintf(f, "%s\"V%u\":\"\"", j > 0 ? "," : "", j);
+                fputs("}}", f);
+        }
+        fputs("]}", f);
+        fclose(f);
+        s = parse(text, 0);
+        assert_int_equal(spec_effective(s, &json), 0);
+        assert_true(strlen(json) > SPEC_TEXT_MAX);
+        assert_settled(s);
+}
+
 /* Many roles at the bound, many errors: the list stays bounded and has positions. */
 static void test_many_errors(void **state) {
         _cleanup_free_ char *text = NULL;
@@ -332,6 +363,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(test_large),
                 cmocka_unit_test(test_too_large),
                 cmocka_unit_test(test_many_errors),
+                cmocka_unit_test(test_effective_is_larger),
         };
         if (argc != 2)
                 return EXIT_FAILURE;

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From an order to a unit: the job's files, the private directory, the slice, StartTransientUnit. Invariant: a struct
+ * preparing belongs to whoever works on it (the bundle's transfer, the call to systemd) and is freed there, also when its
+ * executor has gone meanwhile. */
+#include <string.h>
+
+#include "agentd/unit/admission.h"
+#include "agentd/unit/units-internal.h"
+
+/* What a start needs until systemd has it. The executor may go before it does: then executor is NULL. */
+struct preparing {
+        struct units *units;
+        struct executor *executor;
+        struct start_order order;
+        uint64_t term;
+        char *bundle, *work, *why;
+};
+
+static void preparing_free(struct preparing *p) {
+        if (p->executor)
+                p->executor->preparing = NULL;
+        start_order_done(&p->order);
+        free(p->bundle);
+        free(p->work);
+        free(p->why);
+        free(p);
+}
+
+void executor_drop_start(struct executor *e) {
+        preparing_free(e->preparing);
+}
+
+void executor_abandon_start(struct executor *e) {
+        if (e->preparing)
+                e->preparing->executor = NULL;
+        e->preparing = NULL;
+}
+
+static void refuse(struct executor *e, const char *why) {
+        executor_answer(e, &(struct start_result){ .error = LINK_ERROR_START, .message = why });
+        executor_event(e, EVENT_REFUSED);
+}
+
+static void on_start_reply(sd_bus_message *reply, void *userdata) {
+        struct preparing *p = userdata;
+        struct executor *e = p->executor;
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+        const char *job;
+
+        if (e && error)
+                refuse(e, error->message ?: error->name);
+        else if (e) {
+                e->submitted = true;
+                if (sd_bus_message_read(reply, "o", &job) >= 0)
+                        e->start_job = strdup(job);
+                if (e->state == EXECUTOR_STOPPING)
+                        executor_event(e, EVENT_STOP); /* it came while the start waited */
+        }
+        preparing_free(p);
+}
+
+static int write_private(struct preparing *p, const struct unit_context *context) {
+        _cleanup_free_ char *text = NULL;
+        const char *bad = NULL;
+        char **environment;
+        size_t size;
+        int r = unit_environment(&p->order, context, &environment);
+
+        if (r < 0)
+                return r;
+        r = environment_format(environment, &text, &size, &bad);
+        if (r == -EINVAL) {
+                int l = (int) strcspn(bad, "=");
+                if (asprintf(&p->why, "environment variable %.*s has no valid name or its value is not UTF-8, which systemd cannot take",
+                             MIN(l, 100), bad) < 0)
+                        p->why = NULL;
+        }
+        strings_free(environment);
+        if (r < 0)
+                return r;
+        return private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size, p->order.secrets,
+                              p->order.n_secrets);
+}
+
+static int submit_unit(struct preparing *p) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct units *u = p->units;
+        const struct unit_context context = {
+                .node = u->options.node,
+                .term = p->term,
+                .inventory = u->options.inventory,
+                .directory = p->executor->directory,
+                .work = p->work,
+                .bundle = p->bundle,
+        };
+        int r;
+
+        if ((r = systemd_message(u->systemd, "StartTransientUnit", &m)) < 0 ||
+            (r = unit_build(m, &p->order, &context, &p->why)) < 0)
+                return r;
+        if ((r = write_private(p, &context)) < 0 || (r = job_make_slice(p->executor->job)) < 0)
+                return r;
+        if (u->ops.starting)
+                u->ops.starting(&p->order, u->userdata);
+        return systemd_call(u->systemd, m, false, on_start_reply, p);
+}
+
+void executor_submit(struct executor *e) {
+        struct preparing *p = e->preparing;
+        int r = submit_unit(p);
+
+        if (r >= 0)
+                return; /* on_start_reply() goes on */
+        char why[512];
+        snprintf(why, sizeof(why), "%s", p->why ?: strerror(-r));
+        preparing_free(p);
+        refuse(e, why);
+}
+
+static void on_bundle(void *userdata, int r, const char *text, const char *path) {
+        struct preparing *p = userdata;
+        struct executor *e = p->executor;
+        char why[512];
+
+        if (!e) {
+                preparing_free(p);
+                return;
+        }
+        if (r >= 0) {
+                p->bundle = strdup(path);
+                if (p->bundle) {
+                        executor_event(e, EVENT_PREPARED);
+                        return;
+                }
+                text = strerror(ENOMEM);
+        }
+        snprintf(why, sizeof(why), "cannot fetch the job's files: %s", text && *text ? text : strerror(-r));
+        preparing_free(p);
+        refuse(e, why);
+}
+
+static int prepare(struct executor *e, uint64_t term, struct start_order *order, char **ret_why) {
+        struct units *u = e->units;
+        struct preparing *p = calloc(1, sizeof(*p));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        *p = (struct preparing){ .units = u, .executor = e, .order = *order, .term = term };
+        *order = (struct start_order){ 0 };
+        e->preparing = p;
+        order = &p->order;
+        e->kind = order->kind;
+        e->uid = order->uid;
+        e->on_partition = order->on_partition;
+        e->ack = order->ack;
+        e->pipe_size = order->pipe_size;
+        e->watched = true;
+        e->state = EXECUTOR_PREPARING;
+        e->command = strdup(order->argv && *order->argv ? *order->argv : "");
+        p->work = work_path(u->options.root, e->id.job, e->id.job_uid);
+        if (!e->command || !p->work)
+                return -ENOMEM;
+        e->directory = strdup(order->cwd && *order->cwd ? order->cwd : p->work);
+        if (!e->directory)
+                return -ENOMEM;
+        if ((r = job_enter(u, e, order->job_memory_max)) < 0 ||
+            (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
+                return r;
+        if (!*order->bundle)
+                executor_event(e, EVENT_PREPARED);
+        else if (!u->ops.bundle)
+                return asprintf(ret_why, "this agent was built without the transfer of files") < 0 ? -ENOMEM : -EOPNOTSUPP;
+        else
+                return u->ops.bundle(order->uid, order->bundle, on_bundle, p, u->userdata);
+        return 0;
+}
+
+void units_start(struct units *u, uint64_t term, struct start_order *order, start_handler handler, void *userdata) {
+        struct start_result refused = { .error = LINK_ERROR_START };
+        _cleanup_free_ char *why = NULL;
+        char unit[UNIT_NAME_MAX], text[96];
+        struct executor *e;
+        struct waiter *w;
+        uint16_t port;
+        int r;
+
+        executor_unit_name(order->id.job, order->id.role, order->id.index, order->id.attempt, unit);
+        e = executor_find_unit(u, unit);
+        if (e && (e->state >= EXECUTOR_ENDING || !executor_id_equal(&e->id, &order->id))) {
+                refused.error = LINK_ERROR_ALREADY_RAN;
+                refused.message = "an executor of that name has run on this host; its exit record waits to be committed";
+                handler(&refused, userdata);
+                return;
+        }
+        if (!e && exits_present(u->exits, unit)) {
+                refused.error = LINK_ERROR_ALREADY_RAN;
+                refused.message = "there is an exit record of that name on this host";
+                handler(&refused, userdata);
+                return;
+        }
+        if (!e && (port = ports_taken(order->ports, order->n_ports))) {
+                snprintf(text, sizeof(text), "port %u is in use on host %s", port, u->options.node);
+                refused.error = LINK_ERROR_PORT_TAKEN;
+                refused.message = text;
+                handler(&refused, userdata);
+                return;
+        }
+        w = calloc(1, sizeof(*w));
+        if (w && !e)
+                e = executor_new(u, &order->id);
+        if (!w || !e) {
+                free(w);
+                refused.message = "out of memory";
+                handler(&refused, userdata);
+                return;
+        }
+        *w = (struct waiter){ .handler = handler, .userdata = userdata, .next = e->waiters };
+        e->waiters = w;
+        if (e->preparing || e->state != EXECUTOR_PREPARING) {
+                if (e->state == EXECUTOR_RUNNING || e->state == EXECUTOR_STOPPING)
+                        executor_answer_running(e);
+                return;
+        }
+        r = prepare(e, term, order, &why);
+        if (r >= 0)
+                return;
+        if (e->preparing)
+                preparing_free(e->preparing);
+        if (r == -EPERM && !why && asprintf(&why, "the job's work directory on host %s belongs to another user", u->options.node) < 0)
+                why = NULL;
+        refuse(e, why ?: strerror(-r));
+}
+
