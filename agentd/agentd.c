@@ -9,6 +9,7 @@
 
 #include "agentd/manager.h"
 #include "lib/base/log.h"
+#include "lib/base/memory.h"
 
 static const char usage[] =
         "primus-agentd\n"
@@ -69,6 +70,9 @@ static int run(void) {
         r = sd_event_set_watchdog(event, true);
         if (r < 0)
                 return log_error_errno(r, "Cannot answer the watchdog");
+        r = memory_watch(event);
+        if (r < 0)
+                return log_error_errno(r, "Cannot make the event loop");
         r = manager_new(event, &m);
         if (r < 0)
                 return r;
