@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "lib/base/log.h"
+#include "lib/base/memory.h"
 #include "masterd/manager.h"
 
 static int help(const char *name) {
@@ -34,6 +35,8 @@ static int run(void) {
         if (r < 0)
                 return log_error_errno(r, "Cannot start");
         r = manager_start(m);
+        if (r >= 0)
+                r = memory_watch(m->event);
         if (r >= 0)
                 r = sd_event_loop(m->event);
         manager_free(m);

@@ -160,6 +160,10 @@ static void executor_free(struct follow *f, struct executor *e) {
         log_buffer_done(&e->held);
         free(e);
         f->idle = !f->executors;
+        if (f->idle && f->journal) { /* it maps megabytes of the files, and is soon open again */
+                sd_journal_close(f->journal);
+                f->journal = NULL;
+        }
 }
 
 void follow_free(struct follow *f) {
