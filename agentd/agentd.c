@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primus-agentd: arguments, signals, the loop. SIGTERM ends the agent and leaves the executors running. */
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -58,6 +59,7 @@ static int run(void) {
         if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
                 return log_error_errno(-errno, "Cannot block signals");
         (void) signal(SIGPIPE, SIG_IGN);
+        (void) mallopt(M_ARENA_MAX, 1); /* the threads allocate little, and an arena for each costs more than waiting */
         umask(0022); /* directories that users have to go through; what is secret is given its mode by name */
         if ((r = sd_event_new(&event)) < 0 || (r = sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL)) < 0 ||
             (r = sd_event_add_signal(event, NULL, SIGINT, NULL, NULL)) < 0)

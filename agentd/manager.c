@@ -3,6 +3,7 @@
 #include "agentd/manager.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
@@ -13,6 +14,8 @@
 
 /* Kept for the host itself where MemoryReserve= says nothing. */
 #define MEMORY_RESERVE (UINT64_C(256) << 20)
+/* So many heartbeats after the last executor ended, unused memory is given back. */
+#define TRIM_HEARTBEATS 3u
 #define RESERVED_PORTS "/proc/sys/net/ipv4/ip_local_reserved_ports"
 
 /* ---- onPartition=stop ----------------------------------------------------------------------------------------------- */
@@ -121,6 +124,8 @@ static void on_acked(uint64_t sent_boot, void *userdata) {
         set_partition_timer(m);
         data_resume(m->data);
         logs_resume(m->logs);
+        if (m->ended > 0 && --m->ended == 0)
+                (void) malloc_trim(0); /* what a herd of executors needed goes back */
 }
 
 /* ---- units ---------------------------------------------------------------------------------------------------------- */
@@ -142,7 +147,10 @@ static void on_starting(const struct start_order *order, void *userdata) {
 }
 
 static void on_ended(const struct executor_id *id, void *userdata) {
-        logs_ended(((struct manager *) userdata)->logs, id);
+        struct manager *m = userdata;
+
+        logs_ended(m->logs, id);
+        m->ended = TRIM_HEARTBEATS;
 }
 
 static int on_bundle(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data, void *userdata) {

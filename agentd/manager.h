@@ -32,6 +32,7 @@ struct manager {
         sd_event_source *partition; /* runs also while the link is down */
         sd_event_source *renewal;
         char *renewal_key;          /* PEM, of the request under way */
+        unsigned ended; /* heartbeats until memory is given back, see manager.c */
         bool ready;
 };
 

@@ -283,6 +283,16 @@ static void check_finished(struct manager *m, struct job *j) {
                      (unsigned long long)d->table.n_place[TASK_GAVE_UP]);
 }
 
+bool feeding_decides(const struct job *j) {
+        if (!j->data || !j->data->finished || j->spec->graceful_shutdown)
+                return false;
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                if (executor_role(j->executors + i)->input_policy == INPUT_STREAMING &&
+                    !executor_state_ended(j->executors[i].state))
+                        return false;
+        return true;
+}
+
 /* More than stopPolicy.taskFailedPercent of the tasks have failed. */
 static bool too_many_failed(struct manager *m, struct job *j) {
         const struct task_table *t = &j->data->table;

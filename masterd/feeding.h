@@ -54,6 +54,9 @@ bool feeding_scan_exited(struct manager *m, struct job *j, const struct exit_rep
 /* The executor holds nothing any more: its tasks go back. */
 void feeding_gone(struct manager *m, struct executor *e);
 /* Grants what can be granted. */
+/* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so are the
+ * executors that were fed. */
+bool feeding_decides(const struct job *j);
 void feeding_run(struct manager *m, struct job *j);
 /* A unit of a scan that an agent reported: true when it is the one we know. */
 bool feeding_scan_known(struct job *j, struct node *node, const struct executor_id *id);

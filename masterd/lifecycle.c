@@ -199,6 +199,10 @@ void lifecycle_review(struct manager *m, struct job *j) {
         case VERDICT_GO_ON:
                 break;
         }
+        if (feeding_decides(j)) {
+                lifecycle_stop_job(m, j, JOB_EVENT_SUCCEEDED, "all data is through");
+                return;
+        }
         if (j->state == JOB_STARTING && job_all_up(j)) {
                 if (job_transition(j, JOB_EVENT_UP) < 0)
                         return;

@@ -240,6 +240,10 @@ static int property_u64(sd_bus_message *m, const char *name, uint64_t value) {
         return sd_bus_message_append(m, "(sv)", name, "t", value);
 }
 
+static int property_u32(sd_bus_message *m, const char *name, uint32_t value) {
+        return sd_bus_message_append(m, "(sv)", name, "u", value);
+}
+
 static int property_bool(sd_bus_message *m, const char *name, bool value) {
         return sd_bus_message_append(m, "(sv)", name, "b", (int) value);
 }
@@ -474,7 +478,11 @@ static int append_output(sd_bus_message *m, const struct start_order *o) {
         TRY(property_string(m, "StandardOutput", "journal"));
         TRY(property_string(m, "StandardError", "journal"));
         TRY(property_string(m, "SyslogIdentifier", o->id.role));
-        TRY(property_u64(m, "LogRateLimitIntervalUSec", 0));
+        /* An interval of 0 would be journald's default limit; a microsecond's is none. */
+        TRY(property_u64(m, "LogRateLimitIntervalUSec", 1));
+        TRY(property_u32(m, "LogRateLimitBurst", 100000000));
+        /* "<3>" at the start of a line is the program's own text. */
+        TRY(property_bool(m, "SyslogLevelPrefix", false));
         TRY(property_open(m, "LogExtraFields", "aay"));
         TRY(sd_bus_message_open_container(m, 'a', "ay"));
         for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {

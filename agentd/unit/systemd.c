@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The window onto systemd. Invariant: pending <= SYSTEMD_WINDOW, and while something waits the window is full. */
+/* The window onto systemd. Invariant: pending <= SYSTEMD_WINDOW, jobs <= SYSTEMD_JOBS, and while something waits one of the
+ * two is reached. */
 #include "agentd/unit/systemd.h"
 
 #include <string.h>
+#include <uthash.h>
 #include <utlist.h>
 
 #include "lib/base/clock.h"
@@ -18,17 +20,26 @@ struct call {
         struct systemd *systemd;
         sd_bus_message *message;
         sd_bus_slot *slot; /* under way */
+        bool job;
         systemd_reply_handler handler;
         void *userdata;
         struct call *next, *prev;
+};
+
+/* A job of ours in systemd's queue. */
+struct job_path {
+        UT_hash_handle hh;
+        char path[];
 };
 
 struct systemd {
         sd_bus *bus;
         struct systemd_handlers handlers;
         void *userdata;
-        struct call *waiting, *under_way;
+        struct call *waiting, *waiting_jobs, *under_way;
         unsigned pending;
+        struct job_path *job_paths;
+        unsigned jobs; /* asked for or in the queue */
         sd_bus_slot *matches[3];
         unsigned matches_ready;
         bool pumping;
@@ -42,12 +53,40 @@ static void call_free(struct call *c) {
 
 static void pump(struct systemd *s);
 
+static void forget_job(struct systemd *s, struct job_path *j) {
+        HASH_DEL(s->job_paths, j);
+        s->jobs--;
+        free(j);
+}
+
+/* The answer to a call for a job: it counts until JobRemoved. */
+static void note_job(struct systemd *s, sd_bus_message *reply) {
+        struct job_path *j, *known;
+        const char *path;
+
+        if (!sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "o", &path) > 0 &&
+            (j = malloc(sizeof(*j) + strlen(path) + 1))) {
+                strcpy(j->path, path);
+                HASH_FIND_STR(s->job_paths, path, known);
+                if (!known) {
+                        HASH_ADD_STR(s->job_paths, path, j);
+                        (void) sd_bus_message_rewind(reply, true);
+                        return;
+                }
+                free(j); /* it was merged into one that is there */
+        }
+        s->jobs--;
+        (void) sd_bus_message_rewind(reply, true);
+}
+
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct call *c = userdata;
         struct systemd *s = c->systemd;
 
         DL_DELETE(s->under_way, c);
         s->pending--;
+        if (c->job)
+                note_job(s, reply);
         if (c->handler)
                 c->handler(reply, c->userdata);
         call_free(c);
@@ -55,42 +94,69 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         return 0;
 }
 
+static void send_call(struct systemd *s, struct call *c) {
+        sd_bus_message *failure = NULL;
+        int r = sd_bus_call_async(s->bus, &c->slot, c->message, on_reply, c, CALL_USEC);
+
+        if (r >= 0) {
+                c->message = sd_bus_message_unref(c->message);
+                DL_APPEND(s->under_way, c);
+                s->pending++;
+                s->jobs += c->job;
+                return;
+        }
+        /* The bus is going, which ends the loop; whoever waits still hears of it. */
+        if (c->handler && sd_bus_message_new_method_errno(c->message, &failure, r, NULL) >= 0)
+                c->handler(failure, c->userdata);
+        sd_bus_message_unref(failure);
+        call_free(c);
+}
+
 static void pump(struct systemd *s) {
+        struct call *c;
+
         if (s->pumping)
                 return; /* a failing call's handler queued another */
         s->pumping = true;
-        while (s->waiting && s->pending < SYSTEMD_WINDOW) {
-                struct call *c = s->waiting;
-                sd_bus_message *failure = NULL;
-                int r;
-
+        while (s->pending < SYSTEMD_WINDOW && (c = s->waiting)) {
                 DL_DELETE(s->waiting, c);
-                r = sd_bus_call_async(s->bus, &c->slot, c->message, on_reply, c, CALL_USEC);
-                if (r >= 0) {
-                        c->message = sd_bus_message_unref(c->message);
-                        DL_APPEND(s->under_way, c);
-                        s->pending++;
-                        continue;
-                }
-                /* The bus is going, which ends the loop; whoever waits still hears of it. */
-                if (c->handler && sd_bus_message_new_method_errno(c->message, &failure, r, NULL) >= 0)
-                        c->handler(failure, c->userdata);
-                sd_bus_message_unref(failure);
-                call_free(c);
+                send_call(s, c);
+        }
+        while (s->pending < SYSTEMD_WINDOW && s->jobs < SYSTEMD_JOBS && (c = s->waiting_jobs)) {
+                DL_DELETE(s->waiting_jobs, c);
+                send_call(s, c);
         }
         s->pumping = false;
 }
 
-int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler, void *userdata) {
+static struct call *call_new(struct systemd *s, sd_bus_message *m, systemd_reply_handler handler, void *userdata) {
         struct call *c = malloc(sizeof(*c));
+
+        if (c)
+                *c = (struct call){ .systemd = s, .message = sd_bus_message_ref(m), .handler = handler, .userdata = userdata };
+        return c;
+}
+
+int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler, void *userdata) {
+        struct call *c = call_new(s, m, handler, userdata);
 
         if (!c)
                 return -ENOMEM;
-        *c = (struct call){ .systemd = s, .message = sd_bus_message_ref(m), .handler = handler, .userdata = userdata };
         if (urgent)
                 DL_PREPEND(s->waiting, c);
         else
                 DL_APPEND(s->waiting, c);
+        pump(s);
+        return 0;
+}
+
+int systemd_call_job(struct systemd *s, sd_bus_message *m, systemd_reply_handler handler, void *userdata) {
+        struct call *c = call_new(s, m, handler, userdata);
+
+        if (!c)
+                return -ENOMEM;
+        c->job = true;
+        DL_APPEND(s->waiting_jobs, c);
         pump(s);
         return 0;
 }
@@ -105,7 +171,7 @@ int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler hand
 
         if (r < 0 || (r = sd_bus_message_append(m, "ss", unit, "replace")) < 0)
                 return r;
-        return systemd_call(s, m, true, handler, userdata);
+        return systemd_call_job(s, m, handler, userdata);
 }
 
 int systemd_kill(struct systemd *s, const char *unit, int signal, systemd_reply_handler handler, void *userdata) {
@@ -160,6 +226,10 @@ unsigned systemd_pending(const struct systemd *s) {
         return s->pending;
 }
 
+unsigned systemd_jobs(const struct systemd *s) {
+        return s->jobs;
+}
+
 /* ---- signals -------------------------------------------------------------------------------------------------------- */
 
 static bool is_ours(const char *unit) {
@@ -169,8 +239,16 @@ static bool is_ours(const char *unit) {
 static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct systemd *s = userdata;
         const char *job, *unit, *result;
+        struct job_path *j;
 
-        if (sd_bus_message_read(m, "uoss", NULL, &job, &unit, &result) >= 0 && is_ours(unit))
+        if (sd_bus_message_read(m, "uoss", NULL, &job, &unit, &result) < 0)
+                return 0;
+        HASH_FIND_STR(s->job_paths, job, j);
+        if (j) {
+                forget_job(s, j);
+                pump(s);
+        }
+        if (is_ours(unit))
                 s->handlers.job_removed(unit, job, result, s->userdata);
         return 0;
 }
@@ -188,8 +266,15 @@ static int on_reloading(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         struct systemd *s = userdata;
         int active;
 
-        if (sd_bus_message_read(m, "b", &active) >= 0 && !active)
-                s->handlers.reloaded(s->userdata);
+        if (sd_bus_message_read(m, "b", &active) < 0 || active)
+                return 0;
+        /* A reload may swallow JobRemoved; better a few jobs too many than a window that stays shut. */
+        for (struct job_path *j = s->job_paths, *next; j; j = next) {
+                next = j->hh.next;
+                forget_job(s, j);
+        }
+        pump(s);
+        s->handlers.reloaded(s->userdata);
         return 0;
 }
 
@@ -255,8 +340,14 @@ void systemd_free(struct systemd *s) {
                 sd_bus_slot_unref(s->matches[i]);
         DL_FOREACH_SAFE(s->waiting, c, next)
                 call_free(c);
+        DL_FOREACH_SAFE(s->waiting_jobs, c, next)
+                call_free(c);
         DL_FOREACH_SAFE(s->under_way, c, next)
                 call_free(c);
+        for (struct job_path *j = s->job_paths, *next_path; j; j = next_path) {
+                next_path = j->hh.next;
+                forget_job(s, j);
+        }
         sd_bus_unref(s->bus);
         free(s);
 }

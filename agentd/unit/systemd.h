@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An asynchronous client of systemd on the system bus. At most SYSTEMD_WINDOW calls are under way (dbus-daemon allows 128
- * pending replies per connection), the rest waits in order. Three matches in all, whatever the number of units. Nothing
- * here blocks; when the bus is lost the event loop exits with a failure, so that systemd starts agentd anew. */
+ * pending replies per connection) and at most SYSTEMD_JOBS jobs of ours are in systemd's queue (for each, PID 1 watches who
+ * asked for it, by a match rule of its own; it may have 512 and loses its bus at the next one). The rest waits in order.
+ * Three matches in all, whatever the number of units. Nothing here blocks; when the bus is lost the event loop exits with a
+ * failure, so that systemd starts agentd anew. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,6 +14,7 @@
 #include "lib/base/cleanup.h"
 
 #define SYSTEMD_WINDOW 64u
+#define SYSTEMD_JOBS 128u
 
 struct systemd;
 
@@ -37,6 +40,9 @@ int systemd_message(struct systemd *s, const char *member, sd_bus_message **ret)
 /* Queues a call (takes a reference); handler may be NULL. urgent: before those that wait. */
 int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler, void *userdata);
 
+/* The same for a call whose answer is the path of a job. */
+int systemd_call_job(struct systemd *s, sd_bus_message *m, systemd_reply_handler handler, void *userdata);
+
 int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler handler, void *userdata);
 int systemd_kill(struct systemd *s, const char *unit, int signal, systemd_reply_handler handler, void *userdata);
 int systemd_list(struct systemd *s, const char *pattern, systemd_reply_handler handler, void *userdata);
@@ -52,3 +58,4 @@ int systemd_get(struct systemd *s, const char *path, const char *interface, cons
 
 /* For tests and org.primus.Agent1. */
 unsigned systemd_pending(const struct systemd *s);
+unsigned systemd_jobs(const struct systemd *s);

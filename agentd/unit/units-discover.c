@@ -67,9 +67,14 @@ static int adopt(struct discovery *d) {
         e->pipe_size = identity.pipe_size;
         e->state = d->state;
         e->submitted = true;
+        e->started = d->state != EXECUTOR_STARTING;
         e->stop_requested = private_stop_marked(u->options.root, e->unit);
         if (e->stop_requested && e->state == EXECUTOR_RUNNING)
                 e->state = EXECUTOR_STOPPING;
+        if (e->stop_requested) {
+                e->stop_grace = identity.grace_usec;
+                executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
+        }
         executor_read_start(e);
         r = job_enter(u, e, 0);
         if (r < 0)

@@ -56,6 +56,7 @@ struct executor {
         sd_id128_t invocation;
         uint64_t started_real;
         bool submitted;   /* systemd has taken the unit: a stop would find it */
+        bool started;     /* its start job is over */
         bool start_failed; /* systemd's start job did */
         bool stop_requested, stop_local;
         bool watched;     /* we have seen its whole life: no foreign stop job has escaped us */
@@ -96,6 +97,8 @@ struct executor *executor_find_unit(struct units *u, const char *unit);
 void executor_event(struct executor *e, enum executor_event event);
 void executor_verify(struct executor *e);
 void executor_read_start(struct executor *e);
+/* Kills it when that has passed. */
+void executor_limit_grace(struct executor *e, uint64_t grace_usec);
 
 /* Calls every waiting start_handler. */
 void executor_answer(struct executor *e, const struct start_result *result);

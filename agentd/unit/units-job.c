@@ -117,7 +117,7 @@ int job_make_slice(struct job *j) {
                 return 0;
         if ((r = systemd_message(j->units->systemd, "StartTransientUnit", &m)) < 0 ||
             (r = slice_build(m, j->number, j->memory_max)) < 0 ||
-            (r = systemd_call(j->units->systemd, m, false, on_slice, NULL)) < 0)
+            (r = systemd_call_job(j->units->systemd, m, on_slice, NULL)) < 0)
                 return r;
         j->sliced = true;
         return 0;

@@ -102,7 +102,7 @@ static int submit_unit(struct preparing *p) {
                 return r;
         if (u->ops.starting)
                 u->ops.starting(&p->order, u->userdata);
-        return systemd_call(u->systemd, m, false, on_start_reply, p);
+        return systemd_call_job(u->systemd, m, on_start_reply, p);
 }
 
 void executor_submit(struct executor *e) {

@@ -96,18 +96,31 @@ static int on_grace_over(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+void executor_limit_grace(struct executor *e, uint64_t grace_usec) {
+        int r;
+
+        if (!e->kill_timer)
+                r = sd_event_add_time_relative(e->units->event, &e->kill_timer, CLOCK_BOOTTIME, grace_usec, 0, on_grace_over, e);
+        else if ((r = sd_event_source_set_time_relative(e->kill_timer, grace_usec)) >= 0)
+                r = sd_event_source_set_enabled(e->kill_timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                log_oom();
+}
+
 static void on_stop_reply(sd_bus_message *reply, void *userdata) {
-        struct units *u = userdata;
         const sd_bus_error *error = sd_bus_message_get_error(reply);
 
         /* NoSuchUnit: it ended meanwhile; its record says how. */
         if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
-                log_warning("systemd did not stop a unit (%zu known): %s", units_count(u), error->message);
+                log_warning("systemd did not stop a unit: %s", error->message);
 }
 
+/* A unit that runs is stopped by a signal to all of its processes, not by StopUnit: that would be a job, of which only so many
+ * may be under way, for as long as the grace lasts; a thousand executors are to be told at once. When the main process has
+ * ended, systemd ends the unit as it always does. A unit that is only about to start is stopped by a job, against its
+ * start job. */
 static void stop(struct executor *e) {
         struct units *u = e->units;
-        uint64_t grace = e->stop_grace;
         int r;
 
         e->stop_requested = true;
@@ -116,18 +129,13 @@ static void stop(struct executor *e) {
                 log_executor(e, LOG_WARNING, "Cannot mark the stop of %s: %s", e->unit, strerror(-r));
         if (!e->submitted)
                 return; /* done when systemd has taken it */
-        if (grace == 0)
-                (void) systemd_kill(u->systemd, e->unit, SIGKILL, NULL, NULL);
-        if (systemd_stop(u->systemd, e->unit, on_stop_reply, u) < 0)
-                log_oom();
-        if (grace == 0)
-                return;
-        if (!e->kill_timer)
-                r = sd_event_add_time_relative(u->event, &e->kill_timer, CLOCK_BOOTTIME, grace, 0, on_grace_over, e);
-        else if ((r = sd_event_source_set_time_relative(e->kill_timer, grace)) >= 0)
-                r = sd_event_source_set_enabled(e->kill_timer, SD_EVENT_ONESHOT);
+        if (!e->started)
+                r = systemd_stop(u->systemd, e->unit, on_stop_reply, NULL);
+        else
+                r = systemd_kill(u->systemd, e->unit, e->stop_grace > 0 ? SIGTERM : SIGKILL, on_stop_reply, NULL);
         if (r < 0)
                 log_oom();
+        executor_limit_grace(e, e->stop_grace);
 }
 
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason) {
@@ -379,6 +387,7 @@ void executor_event(struct executor *e, enum executor_event event) {
                 executor_submit(e); /* may end in EVENT_REFUSED and the end of e */
                 return;
         case ACTION_ANSWER:
+                e->started = true;
                 executor_read_start(e);
                 executor_answer_running(e);
                 break;

@@ -16,7 +16,7 @@ import time
 import digits as d
 import numpy as np
 
-RATE = 0.015
+RATE = 0.02
 IDLE_MAX = 120  # seconds without any worker before it gives up: more than the time in which a lost host is replaced
 CHECKPOINT = "digits-ps.checkpoint"
 

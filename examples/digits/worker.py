@@ -3,7 +3,7 @@
 """A worker: reads training lines from stdin as they are fed, and for every few of them takes some gradient steps on what it
 has seen so far, against the newest parameters of the parameter server.
 
-usage: worker.py [STEPS]      gradient steps for each batch of new lines (default 60)"""
+usage: worker.py [STEPS]      gradient steps for each batch of new lines (default 40)"""
 import random
 import socket
 import sys
@@ -70,7 +70,7 @@ class Link:
 
 
 def main():
-    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     rendezvous = d.Rendezvous()
     rng = np.random.default_rng(1000 + rendezvous.index)
     link = Link(rendezvous)

@@ -99,8 +99,6 @@ static int complete_job(struct job_spec *s) {
         }
         for (size_t i = 0; i < s->n_inputs; i++) {
                 struct input_spec *in = &s->inputs[i];
-                if (in->format == INPUT_FORMAT_UNSET)
-                        in->format = INPUT_FORMAT_TEXT;
                 if (!in->name && asprintf(&in->name, "%zu", i) < 0) {
                         in->name = NULL;
                         return -ENOMEM;
@@ -201,6 +199,15 @@ static int check_data(struct reader *r, const struct job_spec *s) {
         if (s->input_mode != INPUT_MODE_STDIN)
                 return report(r, mode, "%s is not built yet; use \"stdin\"",
                               input_mode_to_string(s->input_mode));
+        if (s->task_success_milli != 100000) {
+                struct place percent = place_of("inputManager");
+                place_push(&percent, "fileConfig", 0);
+                place_push(&percent, "stopPolicy", 0);
+                place_push(&percent, "taskSuccessPercent", 0);
+                return report(
+                        r, percent,
+                        "less than 100, an end before all data is through, is not built yet; remove it");
+        }
         if (s->input_kind != INPUT_KIND_NONE && !streaming)
                 return report(r, place_of("inputManager"),
                               "no role reads the data: give one of them \"inputPolicy\": \"STREAMING\"");

@@ -276,7 +276,8 @@ static int apply_status(struct reader *r, const struct key *k, json_t *v) {
 
         key.at_key = true;
         if (k->status == STATUS_UNBUILT) {
-                if (value_is_zero(v))
+                /* Of messages that exclude each other, even an empty one says which is meant. */
+                if (value_is_zero(v) && !(k->type == KEY_MESSAGE && k->group > 0))
                         return 0;
                 q = reader_report(r, DIAGNOSTIC_ERROR, &key, "%s", k->hint);
                 return MIN(q, 0);

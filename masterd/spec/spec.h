@@ -109,13 +109,6 @@ enum input_kind {
         INPUT_KIND_KAFKA,
         _INPUT_KIND_MAX
 };
-enum input_format {
-        INPUT_FORMAT_UNSET,
-        INPUT_FORMAT_TEXT,
-        INPUT_FORMAT_RAW,
-        INPUT_FORMAT_CUSTOM,
-        _INPUT_FORMAT_MAX
-};
 enum gpu_visibility {
         GPU_VISIBILITY_JOB,
         GPU_VISIBILITY_EXECUTOR,
@@ -184,7 +177,6 @@ struct input_spec {
         char *name;         /* for people; default: its index */
         char *path_pattern; /* absolute; glob(7) */
         char *name_pattern; /* glob of file names below it; default "*" */
-        uint32_t format;    /* enum input_format: TEXT or RAW */
 };
 
 struct order_spec {
@@ -194,7 +186,7 @@ struct order_spec {
 
 struct job_spec {
         char *name;   /* default "job" */
-        char *queue;  /* default "default" */
+        char *queue;  /* "default": others are not built */
         char **files; /* NULL-ended; paths relative to the submitter's directory, or absolute; never NULL */
         size_t n_files;
         char **env; /* NULL-ended NAME=VALUE for every executor; never NULL */
@@ -222,17 +214,15 @@ struct job_spec {
         struct input_spec *inputs;
         size_t n_inputs;
         /* stopPolicy, in thousandths of a per cent of the tasks (upstream's are fractional): */
-        uint32_t task_success_milli;   /* data is finished when so many are done; default 100000 */
-        uint32_t task_failed_milli;    /* the job fails when so many have failed; default 50000 */
-        uint32_t max_task_attempts;    /* default 2; the loss of a task's executor does not count */
-        uint32_t max_tasks_per_worker; /* default 1 */
-        /* What the end of the data means. true: executors get end-of-file and their own ends decide; false:
-         * the job has succeeded. */
+        uint32_t task_success_milli; /* data is finished when so many are done; 100000 (less is not built) */
+        uint32_t task_failed_milli;  /* the job fails when so many have failed; default 50000 */
+        uint32_t max_task_attempts;  /* default 2; the loss of a task's executor does not count */
+        /* What the end of the data means. true: nothing, all roles' own ends decide; false: when those that
+         * were fed have ended after it, the job has succeeded. */
         bool graceful_shutdown;
-        uint64_t graceful_wait_usec; /* from end-of-file on stdin to the stop; default 30 min */
-        uint32_t input_mode;         /* enum input_mode: STDIN */
-        uint32_t input_ack;          /* enum input_ack */
-        uint64_t pipe_size;          /* bytes, default 1 MiB */
+        uint32_t input_mode; /* enum input_mode: STDIN */
+        uint32_t input_ack;  /* enum input_ack */
+        uint64_t pipe_size;  /* bytes, default 1 MiB */
 };
 
 /* Reads a configuration. 0: *ret is the job (free with spec_free), d may hold warnings. -EBADMSG: d holds at

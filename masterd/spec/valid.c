@@ -37,6 +37,11 @@ bool valid_label(const char *s, const char **ret_why) {
         return rule(!has_control(s) && !strchr(s, '/'), "must not have '/' or control characters", ret_why);
 }
 
+bool valid_queue(const char *s, const char **ret_why) {
+        return rule(strcmp(s, "default") == 0, "must be \"default\": other queues are not built yet",
+                    ret_why);
+}
+
 bool valid_file(const char *s, const char **ret_why) {
         return rule(*s && strlen(s) <= 4095, "must be a path of 1 to 4095 bytes", ret_why) &&
                rule(!strstr(s, "://"), "must be a local file or directory: URLs are not fetched", ret_why);

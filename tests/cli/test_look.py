@@ -44,7 +44,7 @@ def test_list(master, job, ctl):
 def test_status(master, job, ctl):
     j = job()
     running(j)
-    j.executor("worker", 1, "FAILED", result=("s", "oom-kill"), reason=("s", "limit 512M"), memoryPeak=("t", 536870912))
+    j.executor("worker", 1, "FAILED", result=("s", "oom-kill"), reason=("s", "out of memory (limit 512M)"), memoryPeak=("t", 536870912))
     j.executor("worker", 2, "FAILED", result=("s", "signal"), status=("i", 11))
     j.executor("worker", 0, "FAILED", result=("s", "exit-code"), status=("i", 3), restarts=("u", 2), ports=("au", [23000]))
     j.status["firstError"] = ("s", "Traceback\nValueError")
@@ -104,6 +104,15 @@ def test_logs_to_files(master, job, ctl, tmp_path):
     j.finish()
     assert ctl("logs", "--output", "log-%j-%r.%i.%n%%").returncode == 0
     assert (tmp_path / "log-1-worker.2.3%").read_text() == "worker 2 a\nworker 2 b\n"
+
+
+def test_lost_log(master, job, ctl):
+    j = job()
+    j.executor("ps", 0, "LOST")
+    j.logs.clear()
+    j.state("FAILED")
+    r = ctl("logs", 1, "ps")
+    assert r.stdout == "" and r.stderr == "primusctl: no log\n"
 
 
 def test_fast_log(master, job, ctl):

@@ -38,6 +38,26 @@ def test_status_is_the_jobs(master, ctl, state, code):
     assert ("task/0: exit 3" in r.stderr) == (code != 0)
 
 
+def test_why_it_failed(master, ctl):
+    def script(job):
+        job.everybody("RUNNING")
+        job.executor("task", 1, "FAILED", result=("s", "exit-code"), status=("i", 3), node="n2")
+        job.finish("FAILED", "1 of 2 succeeded")
+    master.on_submit = script
+    r = ctl("run", "-n", 2, "--", "false")
+    assert (r.returncode, r.stderr) == (1, "primusctl: job 1 FAILED: rank 1 on n2: exit 3\n")
+
+
+def test_what_it_waits_for(master, ctl):
+    def script(job):
+        job.state("QUEUED", "3 wanted, 2 free")
+        time.sleep(1.3)
+        job.finish("SUCCEEDED")
+    master.on_submit = script
+    r = ctl("run", "--", "x")
+    assert (r.returncode, r.stderr) == (0, "primusctl: job 1 waits: 3 wanted, 2 free\n")
+
+
 def test_configuration(master, ctl, tmp_path):
     master.on_submit = ranks()
     r = ctl("run", "--hosts", "n[1-3]", "--per-host", 2, "--cpus", "0.5", "--mem", "1.5G", "--gpus", 1, "--time", "2h",

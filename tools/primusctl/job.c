@@ -376,11 +376,9 @@ char *executor_result(const struct executor *e, char *buf, size_t size) {
         if (!state_is_end(e->state))
                 snprintf(buf, size, "%s", reason); /* why it waits */
         else if (strcmp(result, "oom-kill") == 0)
-                snprintf(buf, size, "killed: out of memory%s%s%s", *reason ? " (" : "", reason,
-                         *reason ? ")" : "");
+                snprintf(buf, size, "killed: %s", *reason ? reason : "out of memory");
         else if (strcmp(result, "timeout") == 0)
-                snprintf(buf, size, "killed: time limit%s%s%s", *reason ? " (" : "", reason,
-                         *reason ? ")" : "");
+                snprintf(buf, size, "killed: %s", *reason ? reason : "time limit");
         else if (*reason)
                 snprintf(buf, size, "%s", reason);
         else if (strcmp(result, "exit-code") == 0 && e->has_status)

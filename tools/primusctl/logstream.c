@@ -49,7 +49,7 @@ struct logstream {
         size_t n_streams, n_shown, n_done;
         struct stream *head, *tail;
         unsigned reading;
-        bool synced, done_told;
+        bool synced, done_told, missing;
         sd_event_source *retry;
         void (*done)(void *userdata);
         void *userdata;
@@ -247,8 +247,13 @@ static void read_failed(struct stream *s, const sd_bus_error *error) {
                 /* No log (yet). */
                 if (s->changed)
                         queue(s);
-                else if (s->ended || !l->options.follow || watch_ended(s->watch))
+                else if (s->ended || !l->options.follow || watch_ended(s->watch)) {
+                        /* One sentence for all: what is missing is usually a host's. */
+                        if (!l->missing && s->ended)
+                                cli_fail(l->cli, "%s", error->message);
+                        l->missing = true;
                         finish(s);
+                }
         } else if (sd_bus_error_has_name(error, MASTER_ERROR_BUSY))
                 retry_later(l);
         else

