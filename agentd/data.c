@@ -171,7 +171,7 @@ static int send_scan(struct data *d, const struct executor_id *id, const struct 
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
-        if (link_is_congested(d->link))
+        if (link_is_congested(d->link, false))
                 return -EAGAIN;
         if ((r = begin(d, "ScanBatch", id, &m)) >= 0)
                 r = sd_bus_message_open_container(m, 'a', "(ayttt)");
@@ -227,7 +227,7 @@ static void paused_free(struct data *d, struct paused *p) {
 void data_resume(struct data *d) {
         struct paused *p, *next, *list;
 
-        if (!link_bus(d->link) || link_is_congested(d->link))
+        if (!link_bus(d->link) || link_is_congested(d->link, false))
                 return;
         list = TAKE_PTR(d->paused); /* resuming may pause again */
         DL_FOREACH_SAFE(list, p, next) {

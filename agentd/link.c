@@ -417,8 +417,10 @@ sd_bus *link_bulk_bus(struct link *l) {
         return l && l->bulk.up ? peer_bus(l->bulk.peer) : NULL;
 }
 
-bool link_is_congested(struct link *l) {
-        return l && l->main.peer && peer_queued(l->main.peer) > CONGESTED;
+bool link_is_congested(struct link *l, bool bulk) {
+        const struct channel *c = !l ? NULL : bulk ? &l->bulk : &l->main;
+
+        return c && c->peer && peer_queued(c->peer) > CONGESTED;
 }
 
 const struct welcome *link_welcome(const struct link *l) {

@@ -8,7 +8,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#include "agentd/worker.h"
+#include "lib/base/worker.h"
 #include "lib/base/addr.h"
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages.h"
@@ -49,7 +49,7 @@ void link_set_credentials(struct link *l, struct tls_credentials *credentials);
 
 sd_bus *link_bus(struct link *l);      /* NULL while not registered */
 sd_bus *link_bulk_bus(struct link *l); /* NULL while there is none */
-bool link_is_congested(struct link *l); /* much is waiting for the network: hold back what can wait */
+bool link_is_congested(struct link *l, bool bulk); /* much is waiting for the network: hold back what can wait */
 const struct welcome *link_welcome(const struct link *l); /* of the last master; term 0: none yet */
 /* HeartbeatAck has come. */
 void link_heartbeat_acked(struct link *l, uint64_t seq);

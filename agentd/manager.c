@@ -100,11 +100,17 @@ static void on_down(void *userdata) {
 }
 
 static void on_bulk_up(void *userdata) {
-        data_bulk_up(((struct manager *) userdata)->data);
+        struct manager *m = userdata;
+
+        data_bulk_up(m->data);
+        logs_resume(m->logs);
 }
 
 static void on_bulk_down(void *userdata) {
-        data_bulk_down(((struct manager *) userdata)->data);
+        struct manager *m = userdata;
+
+        data_bulk_down(m->data);
+        logs_bulk_down(m->logs);
 }
 
 static void on_acked(uint64_t sent_boot, void *userdata) {
@@ -114,6 +120,7 @@ static void on_acked(uint64_t sent_boot, void *userdata) {
         save_link_state(m);
         set_partition_timer(m);
         data_resume(m->data);
+        logs_resume(m->logs);
 }
 
 /* ---- units ---------------------------------------------------------------------------------------------------------- */
@@ -128,6 +135,14 @@ static void on_exited(const struct exit_report *report, void *userdata) {
         if (r < 0 || (r = exit_report_append(message, report)) < 0 || (r = sd_bus_message_append(message, "a{sv}", 0)) < 0 ||
             (r = link_send(m->link, message)) < 0)
                 log_warning_errno(r, "Cannot report the end of an executor; it is reported again with the next registration");
+}
+
+static void on_starting(const struct start_order *order, void *userdata) {
+        logs_starting(((struct manager *) userdata)->logs, &order->id);
+}
+
+static void on_ended(const struct executor_id *id, void *userdata) {
+        logs_ended(((struct manager *) userdata)->logs, id);
 }
 
 static int on_bundle(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data, void *userdata) {
@@ -157,6 +172,7 @@ static int start_link(struct manager *m) {
         if (r < 0)
                 return log_error_errno(r, "Cannot start the link to masterd at %s", m->settings.master);
         data_set_link(m->data, m->link);
+        logs_set_link(m->logs, m->link);
         return 0;
 }
 
@@ -166,7 +182,7 @@ static void on_units_ready(void *userdata) {
         m->ready = true;
         log_info("%zu executors found on this host", units_count(m->units));
         set_partition_timer(m); /* an expired deadline fires at once */
-        if (data_listen(m->data) < 0 || start_link(m) < 0) {
+        if (logs_start(m->logs) < 0 || data_listen(m->data) < 0 || start_link(m) < 0) {
                 (void) sd_event_exit(m->event, EXIT_FAILURE);
                 return;
         }
@@ -232,6 +248,8 @@ int manager_new(sd_event *event, struct manager **ret) {
         static const struct units_ops ops = {
                 .ready = on_units_ready,
                 .exited = on_exited,
+                .starting = on_starting,
+                .ended = on_ended,
                 .bundle = on_bundle,
         };
         _cleanup_(manager_free_p) struct manager *m = calloc(1, sizeof(*m));
@@ -272,7 +290,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 return log_error_errno(r, "Cannot connect to the system bus");
         options = (struct units_options){ .root = "", .node = m->node, .inventory = &m->inventory };
         if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
-            (r = data_new(event, m->units, &m->data)) < 0)
+            (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0)
                 return r;
         r = agent_bus_offer(m);
         if (r < 0)
@@ -288,6 +306,7 @@ void manager_free(struct manager *m) {
         worker_free(m->remover);
         link_free(m->link);
         data_free(m->data);
+        logs_free(m->logs);
         units_free(m->units);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);

@@ -9,9 +9,10 @@
 #include "agentd/data.h"
 #include "agentd/link.h"
 #include "agentd/linkstate.h"
+#include "agentd/logs.h"
 #include "agentd/unit/admission.h"
 #include "agentd/unit/units.h"
-#include "agentd/worker.h"
+#include "lib/base/worker.h"
 #include "lib/base/cleanup.h"
 
 struct manager {
@@ -27,6 +28,7 @@ struct manager {
         struct link_state link_state;
         struct fence fence;
         struct data *data;
+        struct logs *logs;
         sd_event_source *partition; /* runs also while the link is down */
         sd_event_source *renewal;
         char *renewal_key;          /* PEM, of the request under way */

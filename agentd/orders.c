@@ -137,7 +137,12 @@ static int method_grant(sd_bus_message *call, void *userdata, sd_bus_error *erro
 }
 
 static int method_read_log(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return sd_bus_error_set(error, SD_BUS_ERROR_NOT_SUPPORTED, "this agent does not serve logs");
+        struct manager *m = userdata;
+        int r = logs_read(m->logs, call);
+
+        if (r == -EBUSY)
+                return sd_bus_error_setf(error, LINK_ERROR_BUSY, "too many are reading logs on host %s", m->node);
+        return r < 0 ? malformed(r, error) : 1;
 }
 
 #define ORDER_SIGNATURE "((ayusuu)yuaayayaayasa(say)tttuasasaqttsssuayb)"

@@ -3,12 +3,13 @@
  * is on disk. */
 #include "masterd/manager.h"
 
-#include <sys/random.h>
+#include <dirent.h>
 #include <systemd/sd-daemon.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/bundles.h"
 #include "masterd/identity.h"
@@ -147,11 +148,53 @@ int manager_reply_later(struct manager *m, sd_bus_message *reply) {
         return manager_effect(m, send_reply, r);
 }
 
+struct forgotten {
+        struct manager *manager;
+        uint32_t number;
+};
+
+static void on_known(void *userdata, int error, const struct job_record *jobs, size_t n) {
+        struct forgotten *f = userdata;
+
+        if (error >= 0 && n == 0)
+                logs_forget(f->manager, f->number);
+        free(f);
+}
+
+/* Kept logs of jobs that the store has forgotten. The directory's names say which jobs there are; the store,
+ * which answers behind the pruning, which of them it still knows. */
+static void prune_logs(struct manager *m) {
+        _cleanup_free_ char *path = NULL;
+        struct dirent *entry;
+        DIR *d;
+
+        if (asprintf(&path, "%s/logs", m->conf.state_directory) < 0)
+                return;
+        d = opendir(path);
+        while (d && (entry = readdir(d))) {
+                struct forgotten *f;
+                uint32_t number;
+                if (parse_u32(entry->d_name, 1, UINT32_MAX, &number) < 0 || manager_job(m, number))
+                        continue;
+                f = malloc(sizeof(*f));
+                if (!f)
+                        break;
+                *f = (struct forgotten){ m, number };
+                if (store_query_job(m->store, number, on_known, f) < 0) {
+                        free(f);
+                        break; /* the rest at the next time */
+                }
+        }
+        if (d)
+                closedir(d);
+}
+
 static int on_prune(sd_event_source *s, uint64_t usec, void *userdata) {
         struct manager *m = userdata;
 
         store_prune(m->store, usec_sub(now_real(), m->conf.keep_usec), m->conf.keep_jobs, now_real());
         manager_touch(m);
+        prune_logs(m);
         (void)sd_event_source_set_time_relative(s, PRUNE_USEC);
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }

@@ -18,7 +18,8 @@
 #define TURN_MAX 2000u /* entries read before orders are looked at */
 #define SYNC_MAX (5 * USEC_PER_SEC)
 #define SYNC_PERIOD (500 * USEC_PER_MSEC) /* each makes journald write to the disk */
-#define RETRY (USEC_PER_SEC)
+#define RETRY USEC_PER_SEC
+#define CLOCK_SLACK USEC_PER_SEC /* the wall clock may have been set back a little since */
 #define STATE_MAX (16u << 20)
 
 struct executor {
@@ -27,13 +28,6 @@ struct executor {
         uint64_t offset; /* of the first byte in held */
         struct log_buffer held;
         uint64_t ended; /* when; 0: it runs */
-        UT_hash_handle hh;
-};
-
-/* The matches of the journal: a slice for each job that has executors. */
-struct slice {
-        uint32_t job;
-        uint32_t n;
         UT_hash_handle hh;
 };
 
@@ -48,11 +42,11 @@ struct follow {
         char *directory, *sync_socket, *state;
         sd_journal *journal;
         struct executor *executors;
-        struct slice *slices;
         struct saved *saved;
         char *cursor;        /* of the last entry read; NULL: none yet, */
         uint64_t since_real; /* entries from then on */
-        bool stale;          /* matches and position have to be set anew */
+        bool stale;          /* the position has to be set anew */
+        bool idle;           /* nobody is followed: what is printed meanwhile is nobody's */
         bool at_end;
         unsigned n_read; /* entries since it was opened */
         size_t held, n_ended;
@@ -155,24 +149,17 @@ int follow_new(const char *directory, const char *sync_socket, const char *state
                 follow_free(f);
                 return r;
         }
+        f->idle = !f->cursor;
         *ret = f;
         return 0;
 }
 
 static void executor_free(struct follow *f, struct executor *e) {
-        struct slice *s;
-        uint32_t job = e->id.job;
-
-        HASH_FIND(hh, f->slices, &job, sizeof(job), s);
-        if (s && --s->n == 0) {
-                HASH_DEL(f->slices, s);
-                free(s);
-                f->stale = true;
-        }
         f->n_ended -= e->ended > 0;
         HASH_DEL(f->executors, e);
         log_buffer_done(&e->held);
         free(e);
+        f->idle = !f->executors;
 }
 
 void follow_free(struct follow *f) {
@@ -197,27 +184,10 @@ void follow_free(struct follow *f) {
         free(f);
 }
 
-static int slice_add(struct follow *f, uint32_t job) {
-        struct slice *s;
-
-        HASH_FIND(hh, f->slices, &job, sizeof(job), s);
-        if (!s) {
-                s = calloc(1, sizeof(*s));
-                if (!s)
-                        return -ENOMEM;
-                s->job = job;
-                HASH_ADD(hh, f->slices, job, sizeof(s->job), s);
-                f->stale = true;
-        }
-        s->n++;
-        return 0;
-}
-
-int follow_add(struct follow *f, const struct executor_id *id) {
+int follow_add(struct follow *f, const struct executor_id *id, uint64_t since_real) {
         char unit[UNIT_NAME_MAX];
         struct executor *e;
         struct saved *s;
-        int r;
 
         executor_unit_name(id->job, id->role, id->index, id->attempt, unit);
         HASH_FIND_STR(f->executors, unit, e);
@@ -226,10 +196,12 @@ int follow_add(struct follow *f, const struct executor_id *id) {
         e = calloc(1, sizeof(*e));
         if (!e)
                 return -ENOMEM;
-        r = slice_add(f, id->job);
-        if (r < 0) {
-                free(e);
-                return r;
+        if (f->idle) {
+                free(f->cursor);
+                f->cursor = NULL;
+                f->since_real = usec_sub(since_real, CLOCK_SLACK);
+                f->stale = true;
+                f->idle = false;
         }
         strcpy(e->unit, unit);
         e->id = *id;
@@ -281,10 +253,11 @@ int follow_keep(struct log_buffer *b, uint64_t *offset, const char *data, size_t
         return r;
 }
 
-/* Sets the journal up for the present matches and place. Returns as sd_journal_next(): 1 when it is on an
- * entry to be read, 0 when there is none yet. */
+/* Sets the journal up for the present place. There are no matches: of a process that has ended before
+ * journald gets to its output, an entry has the unit (by the stream) but no slice, and a match for each unit
+ * is slower than leaving out what others log. Returns as sd_journal_next(): 1 when it is on an entry to be
+ * read, 0 when there is none yet. */
 static int position(struct follow *f) {
-        char slice[UNIT_NAME_MAX], match[UNIT_NAME_MAX + 32];
         int r;
 
         if (!f->journal || f->n_read > JOURNAL_ENTRIES_MAX) {
@@ -298,13 +271,6 @@ static int position(struct follow *f) {
                 }
                 f->n_read = 0;
                 (void)sd_journal_get_fd(f->journal);
-        }
-        sd_journal_flush_matches(f->journal);
-        for (struct slice *s = f->slices; s; s = s->hh.next) {
-                snprintf(match, sizeof(match), "_SYSTEMD_SLICE=%s", job_slice_name(s->job, slice));
-                r = sd_journal_add_match(f->journal, match, 0);
-                if (r < 0)
-                        return r;
         }
         if (f->cursor)
                 r = sd_journal_seek_cursor(f->journal, f->cursor);
@@ -391,7 +357,7 @@ static int read_entries(struct follow *f, uint64_t now) {
 bool follow_read(struct follow *f, uint64_t now) {
         int r;
 
-        if (!f->slices || now < f->retry)
+        if (!f->executors || now < f->retry)
                 return false;
         if (f->journal)
                 (void)sd_journal_process(f->journal);

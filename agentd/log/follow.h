@@ -21,7 +21,8 @@ void delivery_free(struct delivery *d);
 int follow_new(const char *directory, const char *sync_socket, const char *state, struct follow **ret);
 void follow_free(struct follow *f);
 
-int follow_add(struct follow *f, const struct executor_id *id);
+/* since_real: when, on the wall clock, it had not printed anything yet. */
+int follow_add(struct follow *f, const struct executor_id *id, uint64_t since_real);
 void follow_ended(struct follow *f, const struct executor_id *id, uint64_t now);
 
 /* Reads on, for a bounded number of entries. Returns whether there is more to read at once. now is

@@ -91,15 +91,6 @@ static int request_seek(sd_journal *j, const struct request *q) {
         r = sd_journal_add_match(j, match, 0);
         if (r < 0)
                 return r;
-        if (!sd_id128_is_null(q->invocation)) {
-                char id[SD_ID128_STRING_MAX];
-
-                snprintf(match, sizeof(match), "_SYSTEMD_INVOCATION_ID=%s",
-                         sd_id128_to_string(q->invocation, id));
-                r = sd_journal_add_match(j, match, 0);
-                if (r < 0)
-                        return r;
-        }
         if (!q->cursor[0]) {
                 r = sd_journal_seek_head(j);
                 return r < 0 ? r : sd_journal_next(j);
@@ -114,6 +105,21 @@ static int request_seek(sd_journal *j, const struct request *q) {
         return r;
 }
 
+/* Whether the current entry is of another life of the unit's name. It is no match, since entries of a unit
+ * that was gone before journald got to its output do not have the field at all. */
+static bool other_invocation(sd_journal *j, const struct request *q) {
+        static const size_t name = sizeof("_SYSTEMD_INVOCATION_ID=") - 1;
+        char id[SD_ID128_STRING_MAX];
+        const char *data;
+        size_t size;
+
+        if (sd_id128_is_null(q->invocation) ||
+            sd_journal_get_data(j, "_SYSTEMD_INVOCATION_ID", (const void **)&data, &size) < 0)
+                return false;
+        return size != name + SD_ID128_STRING_MAX - 1 ||
+               memcmp(data + name, sd_id128_to_string(q->invocation, id), SD_ID128_STRING_MAX - 1) != 0;
+}
+
 /* Reads a page. 1: the journal has more, 0: that is all there is, < 0. */
 static int request_page(struct log_reader *l, struct request *q) {
         sd_journal *j = l->journal;
@@ -122,9 +128,9 @@ static int request_page(struct log_reader *l, struct request *q) {
         while (r > 0) {
                 size_t before = q->data.size;
                 char *cursor;
-                l->n_read++;
-                int n = journal_append_entry(j, &q->data, q->max);
+                int n = other_invocation(j, q) ? 0 : journal_append_entry(j, &q->data, q->max);
 
+                l->n_read++;
                 /* What a vacuuming journald takes away under our hands is no reason to fail. */
                 if (n < 0 && n != -EBADMSG && n != -EADDRNOTAVAIL)
                         return n;

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <uthash.h>
 
 #include "agentd/log/follow.h"
 #include "lib/base/cleanup.h"
@@ -18,6 +17,7 @@
 struct order {
         struct order *next;
         struct executor_id id;
+        uint64_t real; /* when it was given */
         bool ended;
 };
 
@@ -62,7 +62,7 @@ static bool take_orders(struct tail *t, struct delivery **ret_taken) {
                 if (o->ended)
                         follow_ended(t->follow, &o->id, now_boot());
                 else
-                        (void)follow_add(t->follow, &o->id);
+                        (void)follow_add(t->follow, &o->id, o->real);
                 free(o);
         }
         return !stop;
@@ -207,6 +207,7 @@ static int order(struct tail *t, const struct executor_id *id, bool ended) {
         if (!o)
                 return -ENOMEM;
         o->id = *id;
+        o->real = now_real();
         o->ended = ended;
         pthread_mutex_lock(&t->lock);
         *t->orders_end = o;

@@ -11,7 +11,7 @@
 
 #include "agentd/unit/builder.h"
 #include "agentd/unit/executor-state.h"
-#include "agentd/worker.h"
+#include "lib/base/worker.h"
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages.h"
 

@@ -10,11 +10,11 @@ from sandbox import MASTERD, SOURCE
 CORPUS = os.path.join(SOURCE, "tests/data/bad-configs")
 NAMES = sorted(name[:-len(".json")] for name in os.listdir(CORPUS) if name.endswith(".json"))
 
-# One line a file: name, status, what came on standard output, what on standard error (its line ends as \036).
+# One line a file: name, status, what came on standard output, what on standard error (its line ends as \001).
 SUBMIT_ALL = r"""
 for f in "$1"/*.json; do
         out=$(primusctl submit "$f" 2>"$2/err" </dev/null); status=$?
-        printf '%s\t%s\t%s\t%s\n' "$(basename "$f" .json)" "$status" "$out" "$(tr '\n\t' '\036 ' <"$2/err")"
+        printf '%s\t%s\t%s\t%s\n' "$(basename "$f" .json)" "$status" "$out" "$(tr '\n\t' '\001 ' <"$2/err")"
 done
 """
 
@@ -58,9 +58,9 @@ def test_corpus(cluster, bad):
     expected["large-deep"] = "nested too deeply"
     expected["large-values"] = "too many values"
     wrong, seen = [], set()
-    for line in report.splitlines():
+    for line in report.strip().split("\n"):
         name, status, out, err = line.split("\t")
-        lines = [text for text in err.split("\036") if text]
+        lines = [text for text in err.split("\001") if text]
         errors = [text for text in lines if "warning" not in text]
         seen.add(name)
         if status not in ("1", "2") or out or len(errors) != 1 or expected[name] not in errors[0].replace("error: ", ""):

@@ -53,8 +53,8 @@ static void test_state(void **state) {
         assert_true(asprintf(&file, "%s/tail", path) > 0);
         assert_int_equal(write_file_atomic(file, text, strlen(text), 0600, false), 0);
         assert_int_equal(follow_new("/nonexistent", "/nonexistent", file, &f), 0);
-        assert_int_equal(follow_add(f, &id), 0);
-        assert_int_equal(follow_add(f, &id), 0); /* twice is once */
+        assert_int_equal(follow_add(f, &id, now_real()), 0);
+        assert_int_equal(follow_add(f, &id, now_real()), 0); /* twice is once */
         assert_false(follow_due(f, now_boot()));
         d->state = strdup("cursor c\n");
         follow_taken(f, d);
@@ -107,8 +107,10 @@ static void test_bounds(void **state) {
 }
 
 static void test_same_entry(void **state) {
-        assert_true(journal_same_entry("s=82;i=14d5e;b=7c;m=b2;t=66;x=79", "s=83;i=14d5f;b=7c;m=b2;t=66;x=79"));
-        assert_false(journal_same_entry("s=82;i=14d5e;b=7c;m=b2;t=66;x=79", "s=82;i=14d5f;b=7c;m=b3;t=66;x=79"));
+        assert_true(
+                journal_same_entry("s=82;i=14d5e;b=7c;m=b2;t=66;x=79", "s=83;i=14d5f;b=7c;m=b2;t=66;x=79"));
+        assert_false(
+                journal_same_entry("s=82;i=14d5e;b=7c;m=b2;t=66;x=79", "s=82;i=14d5f;b=7c;m=b3;t=66;x=79"));
         assert_false(journal_same_entry(NULL, "s=82;i=1;b=7c;m=b3;t=66;x=79"));
         assert_false(journal_same_entry("", ""));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread for what may block. Invariant: an item is in exactly one of the two lists, or in the thread's hands. */
-#include "agentd/worker.h"
+#include "lib/base/worker.h"
 
 #include <pthread.h>
 #include <signal.h>
