@@ -38,21 +38,12 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
  * --------------------------------------------------------------------------------------------- */
 
 static void drop_nodes(struct manager *m, struct job *j) {
-        /* Each node once: the executors of a job on one node follow no order, so compare with the earlier
-         * ones' nodes. */
-        struct node *told[64];
-        size_t n = 0;
-
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct node *node = j->executors[i].node;
-                bool known = !node;
-                for (size_t k = 0; !known && k < n; k++)
-                        known = told[k] == node;
-                if (known)
+                if (!node || node->drop_told == j->number)
                         continue;
-                if (n < ELEMENTSOF(told))
-                        told[n++] = node;
-                (void)orders_drop_job_later(m, node, j);
+                node->drop_told = j->number;
+                (void) orders_drop_job_later(m, node, j);
         }
 }
 
