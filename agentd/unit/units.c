@@ -110,10 +110,12 @@ struct killing {
 };
 
 static void on_sub_state(sd_bus_message *reply, void *userdata) {
-        static const char *const ending[] = { "stop-post", "final-watchdog", "final-sigterm", "final-sigkill", "dead", "failed" };
+        static const char *const ending[] = { "stop-post",     "final-watchdog", "final-sigterm",
+                                              "final-sigkill", "dead",           "failed" };
         struct killing *k = userdata;
         const char *state;
-        bool kill = !sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "v", "s", &state) >= 0;
+        bool kill = !sd_bus_message_is_method_error(reply, NULL) &&
+                    sd_bus_message_read(reply, "v", "s", &state) >= 0;
 
         for (size_t i = 0; kill && i < ELEMENTSOF(ending); i++)
                 kill = strcmp(state, ending[i]) != 0;
