@@ -95,11 +95,59 @@ void executor_answer_running(struct executor *e) {
 /* ---- stopping
  * ------------------------------------------------------------------------------------------------------- */
 
+static void on_stop_reply(sd_bus_message *reply, void *userdata) {
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+
+        /* NoSuchUnit: it ended meanwhile; its record says how. */
+        if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
+                log_warning("systemd did not stop a unit: %s", error->message);
+}
+
+struct killing {
+        struct units *units;
+        char unit[UNIT_NAME_MAX];
+        int signal;
+};
+
+static void on_sub_state(sd_bus_message *reply, void *userdata) {
+        static const char *const ending[] = { "stop-post", "final-watchdog", "final-sigterm", "final-sigkill", "dead", "failed" };
+        struct killing *k = userdata;
+        const char *state;
+        bool kill = !sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "v", "s", &state) >= 0;
+
+        for (size_t i = 0; kill && i < ELEMENTSOF(ending); i++)
+                kill = strcmp(state, ending[i]) != 0;
+        if (kill && systemd_kill(k->units->systemd, k->unit, k->signal, on_stop_reply, NULL) < 0)
+                log_oom();
+        free(k);
+}
+
+/* Signals all processes of a unit, but none of one that is past them: that would hit primus-exit. */
+static int signal_unit(struct executor *e, int signal) {
+        _cleanup_free_ char *path = NULL;
+        struct killing *k;
+        int r;
+
+        r = sd_bus_path_encode("/org/freedesktop/systemd1/unit", e->unit, &path);
+        if (r < 0)
+                return r;
+        k = malloc(sizeof(*k));
+        if (!k)
+                return -ENOMEM;
+        k->units = e->units;
+        k->signal = signal;
+        strcpy(k->unit, e->unit);
+        r = systemd_get(e->units->systemd, path, "Unit", "SubState", on_sub_state, k);
+        if (r < 0)
+                free(k);
+        return r;
+}
+
 static int on_grace_over(sd_event_source *s, uint64_t usec, void *userdata) {
         struct executor *e = userdata;
 
-        if (e->state == EXECUTOR_STOPPING)
-                (void)systemd_kill(e->units->systemd, e->unit, SIGKILL, NULL, NULL);
+        if (e->state == EXECUTOR_STOPPING && signal_unit(e, SIGKILL) < 0)
+                log_oom();
         return 0;
 }
 
@@ -113,14 +161,6 @@ void executor_limit_grace(struct executor *e, uint64_t grace_usec) {
                 r = sd_event_source_set_enabled(e->kill_timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 log_oom();
-}
-
-static void on_stop_reply(sd_bus_message *reply, void *userdata) {
-        const sd_bus_error *error = sd_bus_message_get_error(reply);
-
-        /* NoSuchUnit: it ended meanwhile; its record says how. */
-        if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
-                log_warning("systemd did not stop a unit: %s", error->message);
 }
 
 /* A unit that runs is stopped by a signal to all of its processes, not by StopUnit: that would be a job, of
@@ -140,11 +180,10 @@ static void stop(struct executor *e) {
         if (!e->started)
                 r = systemd_stop(u->systemd, e->unit, on_stop_reply, NULL);
         else
-                r = systemd_kill(u->systemd, e->unit, e->stop_grace > 0 ? SIGTERM : SIGKILL, on_stop_reply,
-                                 NULL);
+                r = signal_unit(e, e->stop_grace > 0 ? SIGTERM : SIGKILL);
         if (r < 0)
                 log_oom();
-        executor_limit_grace(e, e->stop_grace);
+        executor_limit_grace(e, e->stop_grace > 0 ? e->stop_grace : KILL_AGAIN_USEC);
 }
 
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason) {
