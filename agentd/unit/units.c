@@ -115,9 +115,32 @@ void executor_limit_grace(struct executor *e, uint64_t grace_usec) {
                 log_oom();
 }
 
+/* A call to systemd about a unit, whose executor may be gone when the answer comes. */
+struct asked {
+        struct units *units;
+        char unit[UNIT_NAME_MAX];
+};
+
+static struct asked *asked_new(const struct executor *e) {
+        struct asked *a = malloc(sizeof(*a));
+
+        if (!a)
+                return NULL;
+        a->units = e->units;
+        strcpy(a->unit, e->unit);
+        return a;
+}
+
+/* The grace begins when systemd has passed the signal on: with a thousand executors to stop, or a host that
+ * is short of CPU, that may be long after it was asked. */
 static void on_stop_reply(sd_bus_message *reply, void *userdata) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
+        struct asked *a = userdata;
+        struct executor *e = executor_find_unit(a->units, a->unit);
 
+        free(a);
+        if (e && e->state == EXECUTOR_STOPPING)
+                executor_limit_grace(e, e->stop_grace);
         /* NoSuchUnit: it ended meanwhile; its record says how. */
         if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
                 log_warning("systemd did not stop a unit: %s", error->message);
@@ -129,6 +152,7 @@ static void on_stop_reply(sd_bus_message *reply, void *userdata) {
  * to start is stopped by a job, against its start job. */
 static void stop(struct executor *e) {
         struct units *u = e->units;
+        struct asked *a;
         int r;
 
         e->stop_requested = true;
@@ -137,13 +161,18 @@ static void stop(struct executor *e) {
                 log_executor(e, LOG_WARNING, "Cannot mark the stop of %s: %s", e->unit, strerror(-r));
         if (!e->submitted)
                 return; /* done when systemd has taken it */
-        if (!e->started)
-                r = systemd_stop(u->systemd, e->unit, on_stop_reply, NULL);
+        a = asked_new(e);
+        if (!a)
+                r = -ENOMEM;
+        else if (!e->started)
+                r = systemd_stop(u->systemd, e->unit, on_stop_reply, a);
         else
                 r = systemd_kill(u->systemd, e->unit, e->stop_grace > 0 ? SIGTERM : SIGKILL, on_stop_reply,
-                                 NULL);
-        if (r < 0)
-                log_oom();
+                                 a);
+        if (r >= 0)
+                return;
+        free(a);
+        log_oom();
         executor_limit_grace(e, e->stop_grace);
 }
 
@@ -316,13 +345,8 @@ static int diagnose(struct executor *e) {
         return 0;
 }
 
-struct verification {
-        struct units *units;
-        char unit[UNIT_NAME_MAX];
-};
-
 static void on_verified(sd_bus_message *reply, void *userdata) {
-        struct verification *v = userdata;
+        struct asked *v = userdata;
         struct executor *e = executor_find_unit(v->units, v->unit);
         bool there = sd_bus_message_is_method_error(reply, NULL) || systemd_list_enter(reply) < 0;
         struct systemd_unit row;
@@ -339,14 +363,10 @@ static void on_verified(sd_bus_message *reply, void *userdata) {
 }
 
 static void verify(struct executor *e) {
-        struct verification *v = malloc(sizeof(*v));
+        struct asked *v = asked_new(e);
 
-        if (v) {
-                v->units = e->units;
-                strcpy(v->unit, e->unit);
-                if (systemd_list(e->units->systemd, e->unit, on_verified, v) >= 0)
-                        return;
-        }
+        if (v && systemd_list(e->units->systemd, e->unit, on_verified, v) >= 0)
+                return;
         free(v);
         log_oom();
 }
