@@ -2,7 +2,6 @@
 /* The node's certificate: loaded from /etc/primus/node, renewed over the link when a third of its life is
  * left. Invariant: at every moment the files on disk, with a node.key.new beside them, hold one certificate
  * and its key. */
-#include <gnutls/x509.h>
 #include <string.h>
 
 #include "agentd/manager.h"
@@ -51,25 +50,12 @@ int identity_load(struct tls_credentials **ret, char **ret_name) {
 /* When the certificate should be renewed, on the wall clock. */
 static int renewal_time(uint64_t *ret) {
         _cleanup_free_ char *pem = NULL;
-        gnutls_x509_crt_t certificate;
-        gnutls_datum_t text;
-        time_t start, end;
-        size_t size;
+        uint64_t from, until;
         int r;
 
-        r = read_file(CERT_FILE, PEM_MAX, &pem, &size);
-        if (r < 0)
+        if ((r = read_file(CERT_FILE, PEM_MAX, &pem, NULL)) < 0 || (r = certificate_validity(pem, &from, &until)) < 0)
                 return r;
-        if (gnutls_x509_crt_init(&certificate) < 0)
-                return -ENOMEM;
-        text = (gnutls_datum_t){ (unsigned char *)pem, (unsigned)size };
-        r = gnutls_x509_crt_import(certificate, &text, GNUTLS_X509_FMT_PEM) < 0 ? -EBADMSG : 0;
-        start = gnutls_x509_crt_get_activation_time(certificate);
-        end = gnutls_x509_crt_get_expiration_time(certificate);
-        gnutls_x509_crt_deinit(certificate);
-        if (r < 0 || start < 0 || end <= start)
-                return -EBADMSG;
-        *ret = (uint64_t)(end - (end - start) / 3) * USEC_PER_SEC;
+        *ret = until - (until - from) / 3;
         return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -190,6 +191,7 @@ int main(int argc, char **argv) {
                 fprintf(stderr, "primus-exit: expected one unit name\n");
                 return EXIT_FAILURE;
         }
+        (void) signal(SIGTERM, SIG_IGN); /* a stop that comes while the unit ends */
         add_environment("JOB_UID", "PRIMUS_JOB_UID");
         add_environment("JOB", "PRIMUS_JOB");
         add_environment("ROLE", "PRIMUS_ROLE");

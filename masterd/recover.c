@@ -184,6 +184,7 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
         if (e->attempt > 0) {
                 e->restarts++;
                 j->roles[e->role].restarts++;
+                e->history.consecutive++; /* the back-off goes on where it was, or above */
                 /* The failure of the attempt before is history by now. */
                 if (e->state == EXECUTOR_FAILED && e->ended_real >= j->attempt_real)
                         failover_remember(&e->history,

@@ -95,11 +95,85 @@ void executor_answer_running(struct executor *e) {
 /* ---- stopping
  * ------------------------------------------------------------------------------------------------------- */
 
+/* A call to systemd about a unit, whose executor may be gone when the answer comes. */
+struct asked {
+        struct units *units;
+        char unit[UNIT_NAME_MAX];
+        int signal;
+};
+
+static struct asked *asked_new(const struct executor *e) {
+        struct asked *a = calloc(1, sizeof(*a));
+
+        if (!a)
+                return NULL;
+        a->units = e->units;
+        strcpy(a->unit, e->unit);
+        return a;
+}
+
+static void begin_grace(struct executor *e) {
+        if (e && e->state == EXECUTOR_STOPPING)
+                executor_limit_grace(e, e->stop_grace > 0 ? e->stop_grace : KILL_AGAIN_USEC);
+}
+
+/* The grace begins when systemd has passed the signal on: with a thousand executors to stop, or a host that
+ * is short of CPU, that may be long after it was asked. */
+static void on_stop_reply(sd_bus_message *reply, void *userdata) {
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+        struct asked *a = userdata;
+
+        begin_grace(executor_find_unit(a->units, a->unit));
+        free(a);
+        /* NoSuchUnit: it ended meanwhile; its record says how. */
+        if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
+                log_warning("systemd did not stop a unit: %s", error->message);
+}
+
+static void on_sub_state(sd_bus_message *reply, void *userdata) {
+        static const char *const ending[] = { "stop-post",     "final-watchdog", "final-sigterm",
+                                              "final-sigkill", "dead",           "failed" };
+        struct asked *a = userdata;
+        const char *state;
+        bool known = !sd_bus_message_is_method_error(reply, NULL) &&
+                     sd_bus_message_read(reply, "v", "s", &state) >= 0;
+        bool kill = known;
+
+        for (size_t i = 0; kill && i < ELEMENTSOF(ending); i++)
+                kill = strcmp(state, ending[i]) != 0;
+        if (kill && systemd_kill(a->units->systemd, a->unit, a->signal, on_stop_reply, a) >= 0)
+                return;
+        if (kill)
+                log_oom();
+        if (kill || !known)
+                begin_grace(executor_find_unit(a->units, a->unit)); /* tried again after it */
+        free(a);
+}
+
+/* Signals all processes of a unit, but none of one that is past them: that would hit primus-exit. */
+static int signal_unit(struct executor *e, int signal) {
+        _cleanup_free_ char *path = NULL;
+        struct asked *a;
+        int r;
+
+        r = sd_bus_path_encode("/org/freedesktop/systemd1/unit", e->unit, &path);
+        if (r < 0)
+                return r;
+        a = asked_new(e);
+        if (!a)
+                return -ENOMEM;
+        a->signal = signal;
+        r = systemd_get(e->units->systemd, path, "Unit", "SubState", on_sub_state, a);
+        if (r < 0)
+                free(a);
+        return r;
+}
+
 static int on_grace_over(sd_event_source *s, uint64_t usec, void *userdata) {
         struct executor *e = userdata;
 
-        if (e->state == EXECUTOR_STOPPING)
-                (void)systemd_kill(e->units->systemd, e->unit, SIGKILL, NULL, NULL);
+        if (e->state == EXECUTOR_STOPPING && signal_unit(e, SIGKILL) < 0)
+                log_oom();
         return 0;
 }
 
@@ -113,37 +187,6 @@ void executor_limit_grace(struct executor *e, uint64_t grace_usec) {
                 r = sd_event_source_set_enabled(e->kill_timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 log_oom();
-}
-
-/* A call to systemd about a unit, whose executor may be gone when the answer comes. */
-struct asked {
-        struct units *units;
-        char unit[UNIT_NAME_MAX];
-};
-
-static struct asked *asked_new(const struct executor *e) {
-        struct asked *a = malloc(sizeof(*a));
-
-        if (!a)
-                return NULL;
-        a->units = e->units;
-        strcpy(a->unit, e->unit);
-        return a;
-}
-
-/* The grace begins when systemd has passed the signal on: with a thousand executors to stop, or a host that
- * is short of CPU, that may be long after it was asked. */
-static void on_stop_reply(sd_bus_message *reply, void *userdata) {
-        const sd_bus_error *error = sd_bus_message_get_error(reply);
-        struct asked *a = userdata;
-        struct executor *e = executor_find_unit(a->units, a->unit);
-
-        free(a);
-        if (e && e->state == EXECUTOR_STOPPING)
-                executor_limit_grace(e, e->stop_grace);
-        /* NoSuchUnit: it ended meanwhile; its record says how. */
-        if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
-                log_warning("systemd did not stop a unit: %s", error->message);
 }
 
 /* A unit that runs is stopped by a signal to all of its processes, not by StopUnit: that would be a job, of
@@ -161,19 +204,16 @@ static void stop(struct executor *e) {
                 log_executor(e, LOG_WARNING, "Cannot mark the stop of %s: %s", e->unit, strerror(-r));
         if (!e->submitted)
                 return; /* done when systemd has taken it */
-        a = asked_new(e);
-        if (!a)
+        if (e->started)
+                r = signal_unit(e, e->stop_grace > 0 ? SIGTERM : SIGKILL);
+        else if (!(a = asked_new(e)))
                 r = -ENOMEM;
-        else if (!e->started)
-                r = systemd_stop(u->systemd, e->unit, on_stop_reply, a);
-        else
-                r = systemd_kill(u->systemd, e->unit, e->stop_grace > 0 ? SIGTERM : SIGKILL, on_stop_reply,
-                                 a);
+        else if ((r = systemd_stop(u->systemd, e->unit, on_stop_reply, a)) < 0)
+                free(a);
         if (r >= 0)
                 return;
-        free(a);
         log_oom();
-        executor_limit_grace(e, e->stop_grace);
+        begin_grace(e);
 }
 
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason) {

@@ -56,6 +56,7 @@ struct node {
         struct node *live_prev,
                 *live_next; /* by last sign of life, oldest first; READY, DRAINING, SUSPECT only */
         bool live;
+        uint32_t drop_told; /* number of the job whose end this node was told of last */
         UT_hash_handle hh;
 };
 

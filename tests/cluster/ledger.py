@@ -8,8 +8,8 @@ import os
 COUNTER = itertools.count(1)
 Entry = collections.namedtuple("Entry", "what role index attempt node time text")
 
-# say WHAT [TEXT]: a line of the ledger.
-PRELUDE = ('say() { echo "$1 $PRIMUS_ROLE $PRIMUS_INDEX $PRIMUS_ATTEMPT $PRIMUS_NODE $(date +%s%N) $2" >> "$LEDGER"; }; '
+# say WHAT [TEXT]: a line of the ledger. Commands are bash's, so no process is needed, which a signal might hit.
+PRELUDE = ('say() { echo "$1 $PRIMUS_ROLE $PRIMUS_INDEX $PRIMUS_ATTEMPT $PRIMUS_NODE $EPOCHREALTIME $2" >> "$LEDGER"; }; '
            'say start; ')
 
 
@@ -26,7 +26,7 @@ class Ledger:
         found = []
         for line in self.path.read_text().split("\n")[:-1]:  # the last one may be on its way
             fields = line.split(" ", 6)
-            e = Entry(fields[0], fields[1], int(fields[2]), int(fields[3]), fields[4], int(fields[5]) / 1e9, fields[6])
+            e = Entry(fields[0], fields[1], int(fields[2]), int(fields[3]), fields[4], float(fields[5]), fields[6])
             if all(wanted is None or wanted == seen for wanted, seen in
                    ((what, e.what), (index, e.index), (attempt, e.attempt), (role, e.role), (node, e.node))):
                 found.append(e)
