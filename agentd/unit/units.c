@@ -99,18 +99,22 @@ void executor_answer_running(struct executor *e) {
 struct asked {
         struct units *units;
         char unit[UNIT_NAME_MAX];
-        int signal; /* 0: a stop job */
+        int signal;
 };
 
-static struct asked *asked_new(const struct executor *e, int signal) {
-        struct asked *a = malloc(sizeof(*a));
+static struct asked *asked_new(const struct executor *e) {
+        struct asked *a = calloc(1, sizeof(*a));
 
         if (!a)
                 return NULL;
         a->units = e->units;
-        a->signal = signal;
         strcpy(a->unit, e->unit);
         return a;
+}
+
+static void begin_grace(struct executor *e) {
+        if (e && e->state == EXECUTOR_STOPPING)
+                executor_limit_grace(e, e->stop_grace > 0 ? e->stop_grace : KILL_AGAIN_USEC);
 }
 
 /* The grace begins when systemd has passed the signal on: with a thousand executors to stop, or a host that
@@ -118,10 +122,8 @@ static struct asked *asked_new(const struct executor *e, int signal) {
 static void on_stop_reply(sd_bus_message *reply, void *userdata) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         struct asked *a = userdata;
-        struct executor *e = executor_find_unit(a->units, a->unit);
 
-        if (e && e->state == EXECUTOR_STOPPING)
-                executor_limit_grace(e, a->signal == SIGKILL ? KILL_AGAIN_USEC : e->stop_grace);
+        begin_grace(executor_find_unit(a->units, a->unit));
         free(a);
         /* NoSuchUnit: it ended meanwhile; its record says how. */
         if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
@@ -133,15 +135,18 @@ static void on_sub_state(sd_bus_message *reply, void *userdata) {
                                               "final-sigkill", "dead",           "failed" };
         struct asked *a = userdata;
         const char *state;
-        bool kill = !sd_bus_message_is_method_error(reply, NULL) &&
-                    sd_bus_message_read(reply, "v", "s", &state) >= 0;
+        bool known = !sd_bus_message_is_method_error(reply, NULL) &&
+                     sd_bus_message_read(reply, "v", "s", &state) >= 0;
+        bool kill = known;
 
         for (size_t i = 0; kill && i < ELEMENTSOF(ending); i++)
                 kill = strcmp(state, ending[i]) != 0;
         if (kill && systemd_kill(a->units->systemd, a->unit, a->signal, on_stop_reply, a) >= 0)
-                return; /* a is the reply's now */
+                return;
         if (kill)
                 log_oom();
+        if (kill || !known)
+                begin_grace(executor_find_unit(a->units, a->unit)); /* tried again after it */
         free(a);
 }
 
@@ -154,9 +159,10 @@ static int signal_unit(struct executor *e, int signal) {
         r = sd_bus_path_encode("/org/freedesktop/systemd1/unit", e->unit, &path);
         if (r < 0)
                 return r;
-        a = asked_new(e, signal);
+        a = asked_new(e);
         if (!a)
                 return -ENOMEM;
+        a->signal = signal;
         r = systemd_get(e->units->systemd, path, "Unit", "SubState", on_sub_state, a);
         if (r < 0)
                 free(a);
@@ -198,17 +204,16 @@ static void stop(struct executor *e) {
                 log_executor(e, LOG_WARNING, "Cannot mark the stop of %s: %s", e->unit, strerror(-r));
         if (!e->submitted)
                 return; /* done when systemd has taken it */
-        if (!e->started) {
-                a = asked_new(e, 0);
-                r = a ? systemd_stop(u->systemd, e->unit, on_stop_reply, a) : -ENOMEM;
-                if (r < 0)
-                        free(a);
-        } else
+        if (e->started)
                 r = signal_unit(e, e->stop_grace > 0 ? SIGTERM : SIGKILL);
-        if (r < 0) {
-                log_oom();
-                executor_limit_grace(e, e->stop_grace > 0 ? e->stop_grace : KILL_AGAIN_USEC);
-        }
+        else if (!(a = asked_new(e)))
+                r = -ENOMEM;
+        else if ((r = systemd_stop(u->systemd, e->unit, on_stop_reply, a)) < 0)
+                free(a);
+        if (r >= 0)
+                return;
+        log_oom();
+        begin_grace(e);
 }
 
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason) {
@@ -398,7 +403,7 @@ static void on_verified(sd_bus_message *reply, void *userdata) {
 }
 
 static void verify(struct executor *e) {
-        struct asked *v = asked_new(e, 0);
+        struct asked *v = asked_new(e);
 
         if (v && systemd_list(e->units->systemd, e->unit, on_verified, v) >= 0)
                 return;
