@@ -110,10 +110,12 @@ struct killing {
 };
 
 static void on_sub_state(sd_bus_message *reply, void *userdata) {
-        static const char *const ending[] = { "stop-post", "final-watchdog", "final-sigterm", "final-sigkill", "dead", "failed" };
+        static const char *const ending[] = { "stop-post",     "final-watchdog", "final-sigterm",
+                                              "final-sigkill", "dead",           "failed" };
         struct killing *k = userdata;
         const char *state;
-        bool kill = !sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "v", "s", &state) >= 0;
+        bool kill = !sd_bus_message_is_method_error(reply, NULL) &&
+                    sd_bus_message_read(reply, "v", "s", &state) >= 0;
 
         for (size_t i = 0; kill && i < ELEMENTSOF(ending); i++)
                 kill = strcmp(state, ending[i]) != 0;
@@ -469,6 +471,8 @@ void executor_event(struct executor *e, enum executor_event event) {
         case ACTION_FORGET:
                 if (before == EXECUTOR_ENDING)
                         remove_private(e);
+                if (e->units->ops.forgotten)
+                        e->units->ops.forgotten(&e->id, e->units->userdata);
                 (void)exits_delete(e->units->exits, e->unit);
                 break;
         case ACTION_REFUSE:
@@ -609,6 +613,23 @@ int units_append(struct units *u, sd_bus_message *m) {
                                 return r;
                 }
         return sd_bus_message_close_container(m);
+}
+
+int units_visit_exits(struct units *u, int (*f)(const struct exit_report *x, void *userdata),
+                      void *userdata) {
+        struct executor *e, *next;
+
+        HASH_ITER (hh, u->executors, e, next) {
+                int r = e->has_exit ? f(&e->exit, userdata) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+bool units_known(struct units *u, const char *unit) {
+        return executor_find_unit(u, unit) || exits_present(u->exits, unit);
 }
 
 int units_find(struct units *u, const char *unit, struct unit_facts *ret) {
