@@ -61,8 +61,10 @@ static void finish_job(struct manager *m, struct job *j) {
                 for (uint32_t i = 0; i < j->n_executors; i++) {
                         struct executor *e = j->executors + i;
                         struct role *r = j->roles + e->role;
-                        if (e->state != EXECUTOR_PENDING)
-                                (void)executor_again(e);
+                        if (e->state != EXECUTOR_PENDING && executor_again(e) >= 0 && e->attempt == 0) {
+                                e->restarts--; /* it never ran */
+                                r->restarts--;
+                        }
                         e->gone = false;
                         r->n_succeeded = r->n_failed = 0;
                         e->history = (struct failover_history){};
