@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 #include "lib/wire/messages.h"
 #include "masterd/bundles.h"
 #include "masterd/feeding.h"
@@ -113,8 +114,9 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (major != LINK_MAJOR || minor > LINK_MINOR + 1 || minor + 1 < LINK_MINOR)
                 return sd_bus_reply_method_errorf(m, LINK_ERROR_VERSION,
                                                   "This master (%s) speaks link version %u.%u, the agent "
-                                                  "(%.64s) %u.%u: upgrade the older one",
-                                                  PRIMUS_VERSION, LINK_MAJOR, LINK_MINOR, build, major,
+                                                  "(%.*s) %u.%u: upgrade the older one",
+                                                  PRIMUS_VERSION, LINK_MAJOR, LINK_MINOR,
+                                                  utf8_fit(build, 64), build, major,
                                                   minor);
         if (l->node)
                 return refuse(m, LINK_ERROR_REFUSED, "Hello was said already");
@@ -133,7 +135,7 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 node->link = l;
                 node->epoch++;
                 free(node->version);
-                node->version = strndup(build, 64);
+                node->version = strndup(build, (size_t)utf8_fit(build, 64));
                 record_node(manager, node);
         }
         l->node = node;
