@@ -35,7 +35,8 @@ static void on_started(const struct start_result *result, void *userdata) {
 
         /* It may quote what a user wrote, cut; without an answer masterd would wait for an hour. */
         if (result->error)
-                r = sd_bus_reply_method_errorf(call, result->error, "%s", utf8_clean(why, strlen(why), clean, sizeof(clean)));
+                r = sd_bus_reply_method_errorf(call, result->error, "%s",
+                                               utf8_clean(why, strlen(why), clean, sizeof(clean)));
         else if ((r = sd_bus_message_new_method_return(call, &reply)) >= 0 &&
                  (r = sd_bus_message_append_array(reply, 'y', result->invocation.bytes, sizeof(result->invocation.bytes))) >= 0 &&
                  (r = sd_bus_message_append(reply, "ta{sv}", result->started_real, 0)) >= 0)

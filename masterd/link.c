@@ -115,9 +115,8 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return sd_bus_reply_method_errorf(m, LINK_ERROR_VERSION,
                                                   "This master (%s) speaks link version %u.%u, the agent "
                                                   "(%.*s) %u.%u: upgrade the older one",
-                                                  PRIMUS_VERSION, LINK_MAJOR, LINK_MINOR,
-                                                  utf8_fit(build, 64), build, major,
-                                                  minor);
+                                                  PRIMUS_VERSION, LINK_MAJOR, LINK_MINOR, utf8_fit(build, 64),
+                                                  build, major, minor);
         if (l->node)
                 return refuse(m, LINK_ERROR_REFUSED, "Hello was said already");
         node = nodes_get(&manager->nodes, peer_name(l->peer));

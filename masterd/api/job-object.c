@@ -329,9 +329,8 @@ static int read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 return r;
         e = job_executor(j, role, index);
         if (!e)
-                return sd_bus_error_setf(error, "org.primus.Error.NotFound",
-                                         "Job %u has no executor %.*s/%u", j->number, utf8_fit(role, 33), role,
-                                         index);
+                return sd_bus_error_setf(error, "org.primus.Error.NotFound", "Job %u has no executor %.*s/%u",
+                                         j->number, utf8_fit(role, 33), role, index);
         if (attempt == 0)
                 attempt = e->attempt;
         if (attempt == 0 || attempt > e->attempt || !e->node)

@@ -260,7 +260,8 @@ static int read_filter(sd_bus_message *call, struct list_filter *f, sd_bus_error
                         r = sd_bus_message_read(call, "v", "s", &text);
                         if (r >= 0 && (f->state = job_state_from_string(text)) < 0)
                                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                         "There is no job state '%.*s'", utf8_fit(text, 32), text);
+                                                         "There is no job state '%.*s'", utf8_fit(text, 32),
+                                                         text);
                 } else
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                                  "ListJobs has no filter '%.*s'", utf8_fit(key, 64), key);
@@ -546,7 +547,8 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 return r;
         node = nodes_get(&m->nodes, name);
         if (!node)
-                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE, "There is no node '%.*s'", utf8_fit(name, 64), name);
+                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE, "There is no node '%.*s'",
+                                         utf8_fit(name, 64), name);
         r = identity_revoke(m, node);
         if (r < 0)
                 return r;

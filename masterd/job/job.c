@@ -20,7 +20,8 @@ int text_set(char **field, const char *format, ...) {
                 va_end(ap);
                 if (!text)
                         return -ENOMEM;
-                /* What was cut to fit somewhere may end within a character; cleaning never makes it longer. */
+                /* What was cut to fit somewhere may end within a character; cleaning never makes it longer.
+                 */
                 (void)utf8_clean(text, strlen(text), text, strlen(text) + 1);
         }
         free(*field);
