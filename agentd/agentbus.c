@@ -8,8 +8,9 @@
 #define AGENT_INTERFACE "org.primus.Agent1.Manager"
 
 static int append_unit(const char *unit, const struct unit_facts *f, void *userdata) {
-        return sd_bus_message_append(userdata, "(susuuust)", unit, f->id.job, f->id.role, f->id.index, f->id.attempt, f->uid,
-                                     executor_state_to_string(f->state), f->started_real);
+        return sd_bus_message_append(userdata, "(susuuust)", unit, f->id.job, f->id.role, f->id.index,
+                                     f->id.attempt, f->uid, executor_state_to_string(f->state),
+                                     f->started_real);
 }
 
 static int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -19,33 +20,34 @@ static int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error 
 
         if ((r = sd_bus_message_new_method_return(call, &reply)) < 0 ||
             (r = sd_bus_message_open_container(reply, 'a', "(susuuust)")) < 0 ||
-            (r = units_visit(m->units, append_unit, reply)) < 0 || (r = sd_bus_message_close_container(reply)) < 0)
+            (r = units_visit(m->units, append_unit, reply)) < 0 ||
+            (r = sd_bus_message_close_container(reply)) < 0)
                 return r;
         return sd_bus_send(NULL, reply, NULL);
 }
 
 #define PROPERTY(function, signature, value)                                                                 \
-        static int function(sd_bus *bus, const char *path, const char *interface, const char *name,         \
+        static int function(sd_bus *bus, const char *path, const char *interface, const char *name,          \
                             sd_bus_message *reply, void *userdata, sd_bus_error *error) {                    \
                 struct manager *m = userdata;                                                                \
                 return sd_bus_message_append(reply, signature, value);                                       \
         }
 
-static int get_version(sd_bus *bus, const char *path, const char *interface, const char *name, sd_bus_message *reply,
-                       void *userdata, sd_bus_error *error) {
+static int get_version(sd_bus *bus, const char *path, const char *interface, const char *name,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "s", PRIMUS_VERSION);
 }
 PROPERTY(get_node, "s", m->node)
 PROPERTY(get_master, "s", m->settings.master ?: "")
-PROPERTY(get_connected, "b", (int) (link_bus(m->link) != NULL))
+PROPERTY(get_connected, "b", (int)(link_bus(m->link) != NULL))
 PROPERTY(get_term, "t", m->fence.term)
 PROPERTY(get_epoch, "t", m->fence.epoch)
 PROPERTY(get_cpus, "u", m->inventory.cpus)
 PROPERTY(get_memory, "t", m->inventory.memory)
-PROPERTY(get_limits, "b", (int) m->inventory.controllers)
+PROPERTY(get_limits, "b", (int)m->inventory.controllers)
 
-static int get_gpus(sd_bus *bus, const char *path, const char *interface, const char *name, sd_bus_message *reply,
-                    void *userdata, sd_bus_error *error) {
+static int get_gpus(sd_bus *bus, const char *path, const char *interface, const char *name,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         int r = sd_bus_message_open_container(reply, 'a', "(ssts)");
 
@@ -58,8 +60,8 @@ static int get_gpus(sd_bus *bus, const char *path, const char *interface, const 
 
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
-        SD_BUS_METHOD_WITH_ARGS("ListUnits", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(susuuust)", units), method_list_units,
-                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListUnits", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(susuuust)", units),
+                                method_list_units, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Node", "s", get_node, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Master", "s", get_master, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -74,14 +76,15 @@ static const sd_bus_vtable vtable[] = {
 };
 
 void agent_bus_changed(struct manager *m, const char *property) {
-        (void) sd_bus_emit_properties_changed(m->bus, AGENT_PATH, AGENT_INTERFACE, property, NULL);
+        (void)sd_bus_emit_properties_changed(m->bus, AGENT_PATH, AGENT_INTERFACE, property, NULL);
 }
 
 static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
 
         if (e) /* only busctl and the like miss it */
-                log_warning("Cannot take the name " AGENT_NAME " on the system bus: %s", e->message ?: e->name);
+                log_warning("Cannot take the name " AGENT_NAME " on the system bus: %s",
+                            e->message ?: e->name);
         return 0;
 }
 

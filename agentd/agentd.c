@@ -14,7 +14,8 @@
 static const char usage[] =
         "primus-agentd\n"
         "\n"
-        "Runs the executors of Primus on this host as units of systemd, on the orders of the cluster's masterd.\n"
+        "Runs the executors of Primus on this host as units of systemd, on the orders of the cluster's "
+        "masterd.\n"
         "Started by systemd; settings are in " PRIMUS_SYSCONFDIR "/agentd.conf, see primus-agentd.conf(5).\n"
         "\n"
         "      --help     this text\n"
@@ -58,10 +59,12 @@ static int run(void) {
         sigaddset(&signals, SIGINT);
         if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
                 return log_error_errno(-errno, "Cannot block signals");
-        (void) signal(SIGPIPE, SIG_IGN);
-        (void) mallopt(M_ARENA_MAX, 1); /* the threads allocate little, and an arena for each costs more than waiting */
+        (void)signal(SIGPIPE, SIG_IGN);
+        (void)mallopt(M_ARENA_MAX,
+                      1); /* the threads allocate little, and an arena for each costs more than waiting */
         umask(0022); /* directories that users have to go through; what is secret is given its mode by name */
-        if ((r = sd_event_new(&event)) < 0 || (r = sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL)) < 0 ||
+        if ((r = sd_event_new(&event)) < 0 ||
+            (r = sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL)) < 0 ||
             (r = sd_event_add_signal(event, NULL, SIGINT, NULL, NULL)) < 0)
                 return log_error_errno(r, "Cannot make the event loop");
         r = sd_event_set_watchdog(event, true);
@@ -74,7 +77,7 @@ static int run(void) {
         if (r < 0)
                 return r;
         r = sd_event_loop(event);
-        (void) sd_notify(false, "STOPPING=1");
+        (void)sd_notify(false, "STOPPING=1");
         if (r != 0)
                 log_error("Ending; systemd starts the agent again and it finds its executors");
         return r;

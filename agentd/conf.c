@@ -22,25 +22,27 @@ static int parse_ports(const char *value, void *target, const char **ret_why) {
         const char *dash = strchr(value, '-');
 
         *ret_why = "expected FIRST-LAST with ports from 1024 to 65535";
-        if (!dash || (size_t) (dash - value) >= sizeof(text))
+        if (!dash || (size_t)(dash - value) >= sizeof(text))
                 return -EINVAL;
-        memcpy(text, value, (size_t) (dash - value));
+        memcpy(text, value, (size_t)(dash - value));
         text[dash - value] = 0;
-        if (parse_u32(text, 1024, UINT16_MAX, &first) < 0 || parse_u32(dash + 1, first, UINT16_MAX, &last) < 0)
+        if (parse_u32(text, 1024, UINT16_MAX, &first) < 0 ||
+            parse_u32(dash + 1, first, UINT16_MAX, &last) < 0)
                 return -EINVAL;
-        *range = (struct port_range){ (uint16_t) first, (uint16_t) last };
+        *range = (struct port_range){ (uint16_t)first, (uint16_t)last };
         return 0;
 }
 
 static int parse_level(const char *value, void *target, const char **ret_why) {
         static const char *const names[] = {
-                [LOG_ERR] = "err", [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice", [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
+                [LOG_ERR] = "err",   [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice",
+                [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
         };
 
         *ret_why = "expected err, warning, notice, info or debug";
         for (int i = LOG_ERR; i <= LOG_DEBUG; i++)
                 if (strcmp(value, names[i]) == 0) {
-                        *(int *) target = i;
+                        *(int *)target = i;
                         return 0;
                 }
         return -EINVAL;

@@ -12,15 +12,15 @@ struct port_range {
 };
 
 struct settings {
-        char *master;          /* HOST[:PORT]; NULL: not set */
-        char *node_name;       /* NULL: the certificate's */
-        struct addr address;   /* AF_UNSPEC: where masterd is reached from */
+        char *master;        /* HOST[:PORT]; NULL: not set */
+        char *node_name;     /* NULL: the certificate's */
+        struct addr address; /* AF_UNSPEC: where masterd is reached from */
         bool allow_root;
         struct port_range ports;
         uint64_t memory_reserve;
-        uint64_t memory;       /* 0: the host's */
-        uint32_t cpus;         /* 0: the host's */
-        int log_level;         /* < 0: as it is */
+        uint64_t memory; /* 0: the host's */
+        uint32_t cpus;   /* 0: the host's */
+        int log_level;   /* < 0: as it is */
 };
 
 /* Reads the files below root ("" in life). -EINVAL: a setting that matters for security is wrong. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feed and bundles, joined to the link. Invariant: every transfer that asked for bytes gets exactly one answer; while the
- * second connection is down, it waits. */
+/* Feed and bundles, joined to the link. Invariant: every transfer that asked for bytes gets exactly one
+ * answer; while the second connection is down, it waits. */
 #include "agentd/data.h"
 
 #include <string.h>
@@ -45,7 +45,8 @@ struct data {
         struct paused *paused;
 };
 
-/* ---- bundles -------------------------------------------------------------------------------------------------------- */
+/* ---- bundles
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void fetch_free(struct fetch *f) {
         DL_DELETE(f->data->fetches, f);
@@ -66,14 +67,18 @@ static int on_chunk(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
                 f->slot = sd_bus_slot_unref(f->slot); /* the connection went; asked for again on the next */
                 return 0;
         }
-        if (!e && (sd_bus_message_read(reply, "t", &size) <= 0 || sd_bus_message_read_array(reply, 'y', &chunk, &n) <= 0 ||
-                   n > f->max))
+        if (!e && (sd_bus_message_read(reply, "t", &size) <= 0 ||
+                   sd_bus_message_read_array(reply, 'y', &chunk, &n) <= 0 || n > f->max))
                 r = -EBADMSG;
         else if (e)
-                r = sd_bus_error_has_name(e, LINK_ERROR_NOT_FOUND) ? -ENOENT : -sd_bus_message_get_errno(reply);
+                r = sd_bus_error_has_name(e, LINK_ERROR_NOT_FOUND) ? -ENOENT
+                                                                   : -sd_bus_message_get_errno(reply);
         fetch_free(f);
-        bundles_chunk(transfer, r, r == 0 ? NULL : e && e->message ? e->message : "masterd's answer is not understood", size,
-                      chunk, n);
+        bundles_chunk(transfer, r,
+                      r == 0            ? NULL
+                      : e && e->message ? e->message
+                                        : "masterd's answer is not understood",
+                      size, chunk, n);
         return 0;
 }
 
@@ -106,14 +111,15 @@ static int bundle_get(void *userdata, uint32_t uid, const char *sha256, uint64_t
         return 0;
 }
 
-int data_want_bundle(struct data *d, uint32_t uid, const char *sha256, bundle_handler handler, void *userdata) {
+int data_want_bundle(struct data *d, uint32_t uid, const char *sha256, bundle_handler handler,
+                     void *userdata) {
         return bundles_want(d->bundles, uid, sha256, handler, userdata);
 }
 
 void data_bulk_up(struct data *d) {
         struct fetch *f, *next;
 
-        DL_FOREACH_SAFE(d->fetches, f, next)
+        DL_FOREACH_SAFE (d->fetches, f, next)
                 if (!f->slot && ask(f) < 0)
                         log_oom();
 }
@@ -121,11 +127,12 @@ void data_bulk_up(struct data *d) {
 void data_bulk_down(struct data *d) {
         struct fetch *f;
 
-        DL_FOREACH(d->fetches, f)
+        DL_FOREACH (d->fetches, f)
                 f->slot = sd_bus_slot_unref(f->slot);
 }
 
-/* ---- feed: executors to masterd ------------------------------------------------------------------------------------- */
+/* ---- feed: executors to masterd
+ * ------------------------------------------------------------------------------------- */
 
 static int find_unit(void *userdata, const char *unit, struct feed_unit *ret) {
         struct data *d = userdata;
@@ -133,7 +140,11 @@ static int find_unit(void *userdata, const char *unit, struct feed_unit *ret) {
 
         if (units_find(d->units, unit, &facts) < 0)
                 return -ENOENT;
-        *ret = (struct feed_unit){ .id = facts.id, .uid = facts.uid, .kind = facts.kind, .ack = facts.ack, .pipe_size = facts.pipe_size };
+        *ret = (struct feed_unit){ .id = facts.id,
+                                   .uid = facts.uid,
+                                   .kind = facts.kind,
+                                   .ack = facts.ack,
+                                   .pipe_size = facts.pipe_size };
         return 0;
 }
 
@@ -148,12 +159,14 @@ static void on_open(void *userdata, const struct executor_id *id, uint32_t credi
         struct data *d = userdata;
         int r;
 
-        if ((r = begin(d, "FeedOpen", id, &m)) < 0 || (r = sd_bus_message_append(m, "ua{sv}", credits, 0)) < 0 ||
-            (r = link_send(d->link, m)) < 0)
-                log_full(LOG_DEBUG, r, NULL, "FeedOpen was not sent; the executor says it again on the next link");
+        if ((r = begin(d, "FeedOpen", id, &m)) < 0 ||
+            (r = sd_bus_message_append(m, "ua{sv}", credits, 0)) < 0 || (r = link_send(d->link, m)) < 0)
+                log_full(LOG_DEBUG, r, NULL,
+                         "FeedOpen was not sent; the executor says it again on the next link");
 }
 
-static void on_progress(void *userdata, const struct executor_id *id, const struct task_progress *p, size_t n, uint32_t credits) {
+static void on_progress(void *userdata, const struct executor_id *id, const struct task_progress *p, size_t n,
+                        uint32_t credits) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct data *d = userdata;
         int r;
@@ -162,12 +175,14 @@ static void on_progress(void *userdata, const struct executor_id *id, const stru
                 r = sd_bus_message_open_container(m, 'a', "(tttys)");
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = task_progress_append(m, &p[i]);
-        if (r < 0 || (r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_append(m, "ua{sv}", credits, 0)) < 0 ||
-            (r = link_send(d->link, m)) < 0)
-                log_full(LOG_DEBUG, r, NULL, "FeedReport was not sent; the executor says it again on the next link");
+        if (r < 0 || (r = sd_bus_message_close_container(m)) < 0 ||
+            (r = sd_bus_message_append(m, "ua{sv}", credits, 0)) < 0 || (r = link_send(d->link, m)) < 0)
+                log_full(LOG_DEBUG, r, NULL,
+                         "FeedReport was not sent; the executor says it again on the next link");
 }
 
-static int send_scan(struct data *d, const struct executor_id *id, const struct scan_entry *e, size_t n, bool last, const char *text) {
+static int send_scan(struct data *d, const struct executor_id *id, const struct scan_entry *e, size_t n,
+                     bool last, const char *text) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
@@ -177,12 +192,14 @@ static int send_scan(struct data *d, const struct executor_id *id, const struct 
                 r = sd_bus_message_open_container(m, 'a', "(ayttt)");
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = scan_entry_append(m, &e[i]);
-        if (r < 0 || (r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_append(m, "bsa{sv}", (int) last, text, 0)) < 0)
+        if (r < 0 || (r = sd_bus_message_close_container(m)) < 0 ||
+            (r = sd_bus_message_append(m, "bsa{sv}", (int)last, text, 0)) < 0)
                 return r;
         return link_send(d->link, m);
 }
 
-static int pause_executor(struct data *d, const struct executor_id *id, bool farewell, bool bad, const char *text) {
+static int pause_executor(struct data *d, const struct executor_id *id, bool farewell, bool bad,
+                          const char *text) {
         struct paused *p = calloc(1, sizeof(*p));
 
         if (p && farewell)
@@ -215,7 +232,8 @@ static int on_bye(void *userdata, const struct executor_id *id, bool bad, const 
                 return 0;
         if (bad && !*text)
                 text = "the scan failed";
-        return send_scan(d, id, NULL, 0, true, bad ? text : "") < 0 ? pause_executor(d, id, true, bad, text) : 0;
+        return send_scan(d, id, NULL, 0, true, bad ? text : "") < 0 ? pause_executor(d, id, true, bad, text)
+                                                                    : 0;
 }
 
 static void paused_free(struct data *d, struct paused *p) {
@@ -230,13 +248,13 @@ void data_resume(struct data *d) {
         if (!link_bus(d->link) || link_is_congested(d->link, false))
                 return;
         list = TAKE_PTR(d->paused); /* resuming may pause again */
-        DL_FOREACH_SAFE(list, p, next) {
+        DL_FOREACH_SAFE (list, p, next) {
                 if (!p->farewell)
-                        (void) feed_resume(d->feed, &p->id);
+                        (void)feed_resume(d->feed, &p->id);
                 else if (send_scan(d, &p->id, NULL, 0, true, p->failed ? p->text : "") >= 0)
-                        (void) feed_farewell(d->feed, &p->id);
+                        (void)feed_farewell(d->feed, &p->id);
                 else {
-                        (void) pause_executor(d, &p->id, true, p->failed, p->text);
+                        (void)pause_executor(d, &p->id, true, p->failed, p->text);
                 }
                 free(p->text);
                 free(p);
@@ -247,13 +265,14 @@ void data_link_up(struct data *d) {
         struct paused *p, *next;
 
         /* They connect again at once and say all of it anew. */
-        DL_FOREACH_SAFE(d->paused, p, next)
+        DL_FOREACH_SAFE (d->paused, p, next)
                 paused_free(d, p);
         if (d->feed)
                 feed_drop_all(d->feed);
 }
 
-/* ---- feed: masterd to executors ------------------------------------------------------------------------------------- */
+/* ---- feed: masterd to executors
+ * ------------------------------------------------------------------------------------- */
 
 int data_grant(struct data *d, sd_bus_message *m) {
         struct task_grant *grants = calloc(LINK_TASKS_MAX, sizeof(*grants));
@@ -268,7 +287,8 @@ int data_grant(struct data *d, sd_bus_message *m) {
                 r = sd_bus_message_enter_container(m, 'a', "(taytttt)");
         while (r > 0 && n < LINK_TASKS_MAX && (r = task_grant_read(m, &grants[n])) > 0)
                 n++;
-        if (r >= 0 && (r = sd_bus_message_exit_container(m)) >= 0 && (r = sd_bus_message_read(m, "b", &last)) > 0) {
+        if (r >= 0 && (r = sd_bus_message_exit_container(m)) >= 0 &&
+            (r = sd_bus_message_read(m, "b", &last)) > 0) {
                 r = feed_grant(d->feed, &id, grants, n, last);
                 if (r < 0) /* it will say what it holds when it connects again */
                         log_full(LOG_DEBUG, r, NULL, "Tasks were not passed on to an executor");
@@ -281,7 +301,8 @@ int data_grant(struct data *d, sd_bus_message *m) {
         return r;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------- */
+/* ---- the rest
+ * ------------------------------------------------------------------------------------------------------- */
 
 int data_new(sd_event *event, struct units *units, struct data **ret) {
         static const struct bundle_ops ops = { .get = bundle_get };
@@ -322,9 +343,9 @@ void data_free(struct data *d) {
 
         if (!d)
                 return;
-        DL_FOREACH_SAFE(d->fetches, f, next)
+        DL_FOREACH_SAFE (d->fetches, f, next)
                 fetch_free(f);
-        DL_FOREACH_SAFE(d->paused, p, next_paused)
+        DL_FOREACH_SAFE (d->paused, p, next_paused)
                 paused_free(d, p);
         feed_server_free(d->feed);
         bundles_free(d->bundles);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data on its way between masterd and the executors' processes: the feed's socket and the bundles, joined to the link. It
- * keeps nothing that masterd or an executor does not say again after a reconnect. */
+/* Data on its way between masterd and the executors' processes: the feed's socket and the bundles, joined to
+ * the link. It keeps nothing that masterd or an executor does not say again after a reconnect. */
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -22,7 +22,8 @@ void data_set_link(struct data *d, struct link *link);
 
 /* The bodies of Grant and of units_ops.bundle. */
 int data_grant(struct data *d, sd_bus_message *m);
-int data_want_bundle(struct data *d, uint32_t uid, const char *sha256, bundle_handler handler, void *userdata);
+int data_want_bundle(struct data *d, uint32_t uid, const char *sha256, bundle_handler handler,
+                     void *userdata);
 
 void data_link_up(struct data *d);
 void data_bulk_up(struct data *d);

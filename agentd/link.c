@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The link to masterd. Invariant: a channel either has a peer or a timer that will dial (or a resolution that will), never
- * both and never neither; "up" is announced once per registration and "down" once after it. */
+/* The link to masterd. Invariant: a channel either has a peer or a timer that will dial (or a resolution that
+ * will), never both and never neither; "up" is announced once per registration and "down" once after it. */
 #include "agentd/link.h"
 
 #include <fcntl.h>
@@ -61,13 +61,14 @@ struct link {
 static uint64_t jitter(uint64_t max) {
         uint64_t n = 0;
 
-        (void) getrandom(&n, sizeof(n), 0);
+        (void)getrandom(&n, sizeof(n), 0);
         return max / 2 + n % (max / 2 + 1);
 }
 
 static int dial(struct channel *c);
 
-/* ---- dialling ------------------------------------------------------------------------------------------------------- */
+/* ---- dialling
+ * ------------------------------------------------------------------------------------------------------- */
 
 static int on_retry(sd_event_source *s, uint64_t usec, void *userdata) {
         if (dial(userdata) < 0)
@@ -79,12 +80,13 @@ static void dial_later(struct channel *c, uint64_t usec) {
         int r;
 
         if (!c->retry)
-                r = sd_event_add_time_relative(c->link->event, &c->retry, CLOCK_BOOTTIME, usec, 0, on_retry, c);
+                r = sd_event_add_time_relative(c->link->event, &c->retry, CLOCK_BOOTTIME, usec, 0, on_retry,
+                                               c);
         else if ((r = sd_event_source_set_time_relative(c->retry, usec)) >= 0)
                 r = sd_event_source_set_enabled(c->retry, SD_EVENT_ONESHOT);
         if (r < 0) {
                 log_error_errno(r, "Cannot set a timer for the link");
-                (void) sd_event_exit(c->link->event, EXIT_FAILURE);
+                (void)sd_event_exit(c->link->event, EXIT_FAILURE);
         }
 }
 
@@ -103,7 +105,7 @@ static int connect_to(const struct addr *a) {
         fd = socket(a->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return -errno;
-        if (connect(fd, (struct sockaddr *) &ss, size) < 0 && errno != EINPROGRESS)
+        if (connect(fd, (struct sockaddr *)&ss, size) < 0 && errno != EINPROGRESS)
                 return -errno;
         return TAKE_FD(fd);
 }
@@ -125,10 +127,12 @@ static void resolved(struct channel *c, const struct addr *addresses, size_t n) 
         /* One address a try, so that one that does not answer does not hold up the others for long. */
         r = connect_to(&addresses[c->failures % n]);
         if (r >= 0)
-                r = peer_new(c->link->event, r, c->link->credentials, &options, on_peer_ready, on_peer_ended, c, &c->peer);
+                r = peer_new(c->link->event, r, c->link->credentials, &options, on_peer_ready, on_peer_ended,
+                             c, &c->peer);
         if (r < 0) {
                 if (c->failures == 0)
-                        log_warning_errno(r, "Cannot reach masterd at %s; trying again", c->link->options.master);
+                        log_warning_errno(r, "Cannot reach masterd at %s; trying again",
+                                          c->link->options.master);
                 failed(c);
         }
 }
@@ -191,10 +195,12 @@ static int dial(struct channel *c) {
         return 0;
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------------- */
+/* ---- messages
+ * ------------------------------------------------------------------------------------------------------- */
 
 static int message(struct channel *c, const char *member, sd_bus_message **ret) {
-        return sd_bus_message_new_method_call(peer_bus(c->peer), ret, NULL, LINK_PATH, LINK_INTERFACE, member);
+        return sd_bus_message_new_method_call(peer_bus(c->peer), ret, NULL, LINK_PATH, LINK_INTERFACE,
+                                              member);
 }
 
 int link_message(struct link *l, bool bulk, const char *member, sd_bus_message **ret) {
@@ -214,7 +220,8 @@ static void give_up(struct channel *c, int error, const char *what) {
         peer_close(c->peer, what);
 }
 
-/* ---- heartbeats ----------------------------------------------------------------------------------------------------- */
+/* ---- heartbeats
+ * ----------------------------------------------------------------------------------------------------- */
 
 static int on_heartbeat(sd_event_source *s, uint64_t usec, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
@@ -230,11 +237,11 @@ static int on_heartbeat(sd_event_source *s, uint64_t usec, void *userdata) {
         }
         l->seq++;
         l->sent[l->seq % SENT_MAX] = now;
-        if ((r = message(&l->main, "Heartbeat", &m)) < 0 || (r = sd_bus_message_append(m, "ta{sv}", l->seq, 0)) < 0 ||
-            (r = link_send(l, m)) < 0)
+        if ((r = message(&l->main, "Heartbeat", &m)) < 0 ||
+            (r = sd_bus_message_append(m, "ta{sv}", l->seq, 0)) < 0 || (r = link_send(l, m)) < 0)
                 give_up(&l->main, r, "Cannot send a heartbeat");
-        (void) sd_event_source_set_time_relative(s, l->welcome.heartbeat_usec);
-        (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        (void)sd_event_source_set_time_relative(s, l->welcome.heartbeat_usec);
+        (void)sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
         return 0;
 }
 
@@ -250,12 +257,14 @@ static int start_heartbeats(struct link *l) {
 
         l->heard = now_boot();
         if (!l->heartbeat)
-                return sd_event_add_time_relative(l->event, &l->heartbeat, CLOCK_BOOTTIME, 0, 0, on_heartbeat, l);
+                return sd_event_add_time_relative(l->event, &l->heartbeat, CLOCK_BOOTTIME, 0, 0, on_heartbeat,
+                                                  l);
         r = sd_event_source_set_time_relative(l->heartbeat, 0);
         return r < 0 ? r : sd_event_source_set_enabled(l->heartbeat, SD_EVENT_ONESHOT);
 }
 
-/* ---- Hello, Register ------------------------------------------------------------------------------------------------ */
+/* ---- Hello, Register
+ * ------------------------------------------------------------------------------------------------ */
 
 /* True, and the channel is closed, when the reply is an error. */
 static bool was_refused(struct channel *c, sd_bus_message *reply, const char *what) {
@@ -263,7 +272,8 @@ static bool was_refused(struct channel *c, sd_bus_message *reply, const char *wh
 
         if (!e)
                 return false;
-        c->refused = sd_bus_error_has_name(e, LINK_ERROR_REFUSED) || sd_bus_error_has_name(e, LINK_ERROR_VERSION);
+        c->refused =
+                sd_bus_error_has_name(e, LINK_ERROR_REFUSED) || sd_bus_error_has_name(e, LINK_ERROR_VERSION);
         log_error("masterd refused %s: %s", what, e->message ?: e->name);
         peer_close(c->peer, "masterd refused it");
         return true;
@@ -288,8 +298,8 @@ static int on_registered(sd_bus_message *reply, void *userdata, sd_bus_error *er
                 give_up(c, r, "Cannot start the heartbeats");
                 return 0;
         }
-        log_info("Registered with masterd (term %llu, epoch %llu)", (unsigned long long) l->welcome.term,
-                 (unsigned long long) l->welcome.epoch);
+        log_info("Registered with masterd (term %llu, epoch %llu)", (unsigned long long)l->welcome.term,
+                 (unsigned long long)l->welcome.epoch);
         l->ops.up(l->userdata);
         if (!l->bulk.peer) {
                 l->bulk.failures = 0;
@@ -306,8 +316,10 @@ static int register_node(struct channel *c) {
 
         peer_local_address(c->peer, &local);
         local.port = 0;
-        if ((r = message(c, "Register", &m)) < 0 || (r = sd_bus_message_append(m, "s", l->options.boot_id)) < 0 ||
-            (r = l->ops.registration(m, &local, l->userdata)) < 0 || (r = sd_bus_message_append(m, "a{sv}", 0)) < 0)
+        if ((r = message(c, "Register", &m)) < 0 ||
+            (r = sd_bus_message_append(m, "s", l->options.boot_id)) < 0 ||
+            (r = l->ops.registration(m, &local, l->userdata)) < 0 ||
+            (r = sd_bus_message_append(m, "a{sv}", 0)) < 0)
                 return r;
         return sd_bus_call_async(peer_bus(c->peer), NULL, m, on_registered, c, CALL_USEC);
 }
@@ -332,7 +344,8 @@ static int on_welcome(sd_bus_message *reply, void *userdata, sd_bus_error *error
                 l->ops.bulk_up(l->userdata);
                 return 0;
         }
-        if (w.lost_usec < 3 * HEARTBEAT_MIN_USEC || w.heartbeat_usec < HEARTBEAT_MIN_USEC || w.heartbeat_usec > w.lost_usec) {
+        if (w.lost_usec < 3 * HEARTBEAT_MIN_USEC || w.heartbeat_usec < HEARTBEAT_MIN_USEC ||
+            w.heartbeat_usec > w.lost_usec) {
                 welcome_done(&w);
                 give_up(c, -EBADMSG, "masterd's heartbeat times make no sense");
                 return 0;
@@ -359,8 +372,8 @@ static int say_hello(struct channel *c) {
         int r;
 
         if ((r = message(c, "Hello", &m)) < 0 ||
-            (r = sd_bus_message_append(m, "qqsasa{sv}", LINK_MAJOR, LINK_MINOR, PRIMUS_VERSION, 0, 2, "node", "s",
-                                       l->options.node, "bulk", "b", (int) c->bulk)) < 0)
+            (r = sd_bus_message_append(m, "qqsasa{sv}", LINK_MAJOR, LINK_MINOR, PRIMUS_VERSION, 0, 2, "node",
+                                       "s", l->options.node, "bulk", "b", (int)c->bulk)) < 0)
                 return r;
         return sd_bus_call_async(peer_bus(c->peer), NULL, m, on_welcome, c, CALL_USEC);
 }
@@ -368,7 +381,8 @@ static int say_hello(struct channel *c) {
 static int on_peer_ready(struct peer *p, void *userdata) {
         struct channel *c = userdata;
         const sd_bus_vtable *vtable = c->bulk ? c->link->options.bulk_orders : c->link->options.orders;
-        int r = sd_bus_add_object_vtable(peer_bus(p), NULL, LINK_PATH, LINK_INTERFACE, vtable, c->link->options.orders_data);
+        int r = sd_bus_add_object_vtable(peer_bus(p), NULL, LINK_PATH, LINK_INTERFACE, vtable,
+                                         c->link->options.orders_data);
 
         return r < 0 ? r : say_hello(c);
 }
@@ -376,7 +390,8 @@ static int on_peer_ready(struct peer *p, void *userdata) {
 static void on_peer_ended(struct peer *p, const struct peer_end *end, void *userdata) {
         struct channel *c = userdata;
         struct link *l = c->link;
-        bool was_up = c->up, identity = end->error == -EKEYREJECTED || end->error == -EKEYEXPIRED || end->error == -EKEYREVOKED;
+        bool was_up = c->up, identity = end->error == -EKEYREJECTED || end->error == -EKEYEXPIRED ||
+                                        end->error == -EKEYREVOKED;
 
         c->up = false;
         c->peer = NULL;
@@ -393,11 +408,11 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
                 return;
         }
         if (l->heartbeat)
-                (void) sd_event_source_set_enabled(l->heartbeat, SD_EVENT_OFF);
+                (void)sd_event_source_set_enabled(l->heartbeat, SD_EVENT_OFF);
         if (l->bulk.peer)
                 peer_close(l->bulk.peer, "the link is down");
         if (l->bulk.retry)
-                (void) sd_event_source_set_enabled(l->bulk.retry, SD_EVENT_OFF);
+                (void)sd_event_source_set_enabled(l->bulk.retry, SD_EVENT_OFF);
         if (was_up) {
                 l->ops.down(l->userdata);
                 c->failures = 1;
@@ -407,7 +422,8 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
                 failed(c);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------- */
+/* ---- the rest
+ * ------------------------------------------------------------------------------------------------------- */
 
 sd_bus *link_bus(struct link *l) {
         return l && l->main.up ? peer_bus(l->main.peer) : NULL;
@@ -431,8 +447,9 @@ void link_set_credentials(struct link *l, struct tls_credentials *credentials) {
         l->credentials = credentials;
 }
 
-int link_new(sd_event *event, struct worker *worker, struct tls_credentials *credentials, const struct link_options *options,
-             const struct link_ops *ops, void *userdata, struct link **ret) {
+int link_new(sd_event *event, struct worker *worker, struct tls_credentials *credentials,
+             const struct link_options *options, const struct link_ops *ops, void *userdata,
+             struct link **ret) {
         _cleanup_(link_free_p) struct link *l = calloc(1, sizeof(*l));
         int r;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The link to masterd: dialling (names are resolved in a thread), TLS, Hello, Register, heartbeats, and coming back after a
- * loss, jittered. A second connection carries bulk (files, logs), so that a heartbeat never waits behind a bundle. */
+/* The link to masterd: dialling (names are resolved in a thread), TLS, Hello, Register, heartbeats, and
+ * coming back after a loss, jittered. A second connection carries bulk (files, logs), so that a heartbeat
+ * never waits behind a bundle. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,17 +9,17 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#include "lib/base/worker.h"
 #include "lib/base/addr.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/worker.h"
 #include "lib/wire/messages.h"
 #include "lib/wire/peer.h"
 
 struct link;
 
 struct link_options {
-        const char *master;   /* HOST[:PORT] */
-        const char *node;     /* the certificate's name */
+        const char *master; /* HOST[:PORT] */
+        const char *node;   /* the certificate's name */
         const char *boot_id;
         const sd_bus_vtable *orders, *bulk_orders; /* what masterd may call on either connection */
         void *orders_data;
@@ -27,7 +28,8 @@ struct link_options {
 struct link_ops {
         /* masterd has answered Hello. < 0 with *ret_why: it is not one to follow. */
         int (*welcome)(const struct welcome *w, const char **ret_why, void *userdata);
-        /* Appends inventory, a(unit) and a(exit) of Register; local is the address masterd is reached from. */
+        /* Appends inventory, a(unit) and a(exit) of Register; local is the address masterd is reached from.
+         */
         int (*registration)(sd_bus_message *m, const struct addr *local, void *userdata);
         void (*up)(void *userdata);   /* registered */
         void (*down)(void *userdata); /* no longer */
@@ -38,8 +40,9 @@ struct link_ops {
 };
 
 /* Strings and credentials stay the caller's. Dials at once. */
-int link_new(sd_event *event, struct worker *worker, struct tls_credentials *credentials, const struct link_options *options,
-             const struct link_ops *ops, void *userdata, struct link **ret);
+int link_new(sd_event *event, struct worker *worker, struct tls_credentials *credentials,
+             const struct link_options *options, const struct link_ops *ops, void *userdata,
+             struct link **ret);
 /* After worker_free(). */
 void link_free(struct link *l);
 DEFINE_CLEANUP(struct link *, link_free)
@@ -49,7 +52,8 @@ void link_set_credentials(struct link *l, struct tls_credentials *credentials);
 
 sd_bus *link_bus(struct link *l);      /* NULL while not registered */
 sd_bus *link_bulk_bus(struct link *l); /* NULL while there is none */
-bool link_is_congested(struct link *l, bool bulk); /* much is waiting for the network: hold back what can wait */
+bool link_is_congested(struct link *l,
+                       bool bulk); /* much is waiting for the network: hold back what can wait */
 const struct welcome *link_welcome(const struct link *l); /* of the last master; term 0: none yet */
 /* HeartbeatAck has come. */
 void link_heartbeat_acked(struct link *l, uint64_t seq);

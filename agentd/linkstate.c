@@ -70,7 +70,9 @@ int link_state_save(const char *root, const struct link_state *s) {
                 return r;
         if (asprintf(&path, "%s" LINK_FILE, root) < 0)
                 return -ENOMEM;
-        snprintf(text, sizeof(text), "BOOT=%s\nCLUSTER=%s\nTERM=%" PRIu64 "\nACKED=%" PRIu64 "\nLOST_USEC=%" PRIu64 "\n",
-                 sd_id128_to_string(now, boot), sd_id128_to_string(s->cluster, cluster), s->term, s->acked_boot, s->lost_usec);
+        snprintf(text, sizeof(text),
+                 "BOOT=%s\nCLUSTER=%s\nTERM=%" PRIu64 "\nACKED=%" PRIu64 "\nLOST_USEC=%" PRIu64 "\n",
+                 sd_id128_to_string(now, boot), sd_id128_to_string(s->cluster, cluster), s->term,
+                 s->acked_boot, s->lost_usec);
         return write_file_atomic(path, text, strlen(text), 0600, false);
 }

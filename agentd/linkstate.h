@@ -8,7 +8,8 @@
 struct link_state {
         sd_id128_t cluster;
         uint64_t term;       /* the highest ever followed */
-        uint64_t acked_boot; /* CLOCK_BOOTTIME at which the last acknowledged heartbeat was sent; 0: none yet */
+        uint64_t acked_boot; /* CLOCK_BOOTTIME at which the last acknowledged heartbeat was sent; 0: none yet
+                              */
         uint64_t lost_usec;  /* masterd's, as of then */
 };
 
@@ -16,6 +17,6 @@ struct link_state {
 int link_state_load(const char *root, struct link_state *ret);
 int link_state_save(const char *root, const struct link_state *s);
 
-/* When the executors with onPartition=stop have to be stopped, on CLOCK_BOOTTIME: lost minus min(10 s, lost / 3) after the
- * last acknowledged heartbeat was sent. USEC_INFINITY: there is nothing to go by. */
+/* When the executors with onPartition=stop have to be stopped, on CLOCK_BOOTTIME: lost minus min(10 s, lost /
+ * 3) after the last acknowledged heartbeat was sent. USEC_INFINITY: there is nothing to go by. */
 uint64_t link_state_deadline(const struct link_state *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs, joined to the link. Invariant: every ReadLog is in the list of readers until it is answered or its connection is
- * gone. */
+/* Logs, joined to the link. Invariant: every ReadLog is in the list of readers until it is answered or its
+ * connection is gone. */
 #include "agentd/logs.h"
 
 #include <string.h>
@@ -30,14 +30,16 @@ struct logs {
         bool waiting; /* tails were not taken */
 };
 
-/* ---- the tail ------------------------------------------------------------------------------------------------------- */
+/* ---- the tail
+ * ------------------------------------------------------------------------------------------------------- */
 
 static int send_tail(struct logs *l, const struct tail_chunk *c) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
         if ((r = link_message(l->link, true, "Tail", &m)) < 0 || (r = executor_id_append(m, &c->id)) < 0 ||
-            (r = sd_bus_message_append(m, "t", c->offset)) < 0 || (r = sd_bus_message_append_array(m, 'y', c->data, c->size)) < 0 ||
+            (r = sd_bus_message_append(m, "t", c->offset)) < 0 ||
+            (r = sd_bus_message_append_array(m, 'y', c->data, c->size)) < 0 ||
             (r = sd_bus_message_append(m, "a{sv}", 0)) < 0)
                 return r;
         return link_send(l->link, m);
@@ -75,7 +77,7 @@ void logs_starting(struct logs *l, const struct executor_id *id) {
 void logs_ended(struct logs *l, const struct executor_id *id) {
         char unit[UNIT_NAME_MAX];
 
-        (void) tail_ended(l->tail, id);
+        (void)tail_ended(l->tail, id);
         log_reader_ended(l->pages, executor_unit_name(id->job, id->role, id->index, id->attempt, unit));
 }
 
@@ -92,7 +94,9 @@ int logs_start(struct logs *l) {
         return r < 0 ? log_error_errno(r, "Cannot follow the journal") : 0;
 }
 
-/* ---- pages ---------------------------------------------------------------------------------------------------------- */
+/* ---- pages
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static void reader_free(struct reader *d) {
         DL_DELETE(d->logs->readers, d);
@@ -106,12 +110,13 @@ static void on_page(void *userdata, const struct log_page *page) {
         int r;
 
         if (page->error < 0)
-                r = sd_bus_reply_method_errorf(d->call, page->error == -EINVAL ? SD_BUS_ERROR_INVALID_ARGS : SD_BUS_ERROR_FAILED,
-                                               "cannot read the journal: %s", strerror(-page->error));
+                r = sd_bus_reply_method_errorf(
+                        d->call, page->error == -EINVAL ? SD_BUS_ERROR_INVALID_ARGS : SD_BUS_ERROR_FAILED,
+                        "cannot read the journal: %s", strerror(-page->error));
         else if ((r = sd_bus_message_new_method_return(d->call, &reply)) >= 0 &&
                  (r = sd_bus_message_append_array(reply, 'y', page->data, page->size)) >= 0 &&
                  (r = sd_bus_message_append_array(reply, 'y', page->cursor, strlen(page->cursor))) >= 0 &&
-                 (r = sd_bus_message_append(reply, "ba{sv}", (int) page->end, 0)) >= 0)
+                 (r = sd_bus_message_append(reply, "ba{sv}", (int)page->end, 0)) >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
         if (r < 0)
                 log_full(LOG_DEBUG, r, NULL, "Cannot answer a reader of logs");
@@ -148,13 +153,14 @@ int logs_read(struct logs *l, sd_bus_message *call) {
 void logs_bulk_down(struct logs *l) {
         struct reader *d, *next;
 
-        DL_FOREACH_SAFE(l->readers, d, next) {
+        DL_FOREACH_SAFE (l->readers, d, next) {
                 log_read_cancel(l->pages, d->ticket);
                 reader_free(d);
         }
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------- */
+/* ---- the rest
+ * ------------------------------------------------------------------------------------------------------- */
 
 void logs_set_link(struct logs *l, struct link *link) {
         l->link = link;
@@ -183,7 +189,7 @@ void logs_free(struct logs *l) {
                 return;
         log_reader_free(l->pages);
         tail_free(l->tail);
-        DL_FOREACH_SAFE(l->readers, d, next)
+        DL_FOREACH_SAFE (l->readers, d, next)
                 reader_free(d);
         free(l);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executors' lines on their way to masterd: the tail of each, and pages for those who ask. Both go over the second
- * connection. */
+/* Executors' lines on their way to masterd: the tail of each, and pages for those who ask. Both go over the
+ * second connection. */
 #pragma once
 
 #include <systemd/sd-bus.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agentd's manager: joins units, link and data. Invariant: masterd is dialled only when all that is on the host is known. */
+/* agentd's manager: joins units, link and data. Invariant: masterd is dialled only when all that is on the
+ * host is known. */
 #include "agentd/manager.h"
 
 #include <fcntl.h>
@@ -18,7 +19,8 @@
 #define TRIM_HEARTBEATS 3u
 #define RESERVED_PORTS "/proc/sys/net/ipv4/ip_local_reserved_ports"
 
-/* ---- onPartition=stop ----------------------------------------------------------------------------------------------- */
+/* ---- onPartition=stop
+ * ----------------------------------------------------------------------------------------------- */
 
 static int on_partition_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
         struct manager *m = userdata;
@@ -28,7 +30,9 @@ static int on_partition_deadline(sd_event_source *s, uint64_t usec, void *userda
                 return 0; /* set again when the units are known */
         n = units_stop_partitioned(m->units);
         if (n > 0)
-                log_warning("masterd has not been heard for too long: %u executors with onPartition=stop are killed", n);
+                log_warning("masterd has not been heard for too long: %u executors with onPartition=stop are "
+                            "killed",
+                            n);
         return 0;
 }
 
@@ -45,7 +49,7 @@ static void set_partition_timer(struct manager *m) {
                 r = sd_event_source_set_enabled(m->partition, SD_EVENT_ONESHOT);
         if (r < 0) {
                 log_error_errno(r, "Cannot set the timer for onPartition=stop");
-                (void) sd_event_exit(m->event, EXIT_FAILURE);
+                (void)sd_event_exit(m->event, EXIT_FAILURE);
         }
 }
 
@@ -56,7 +60,9 @@ static void save_link_state(struct manager *m) {
                 log_warning_errno(r, "Cannot write /run/primus/link");
 }
 
-/* ---- link ----------------------------------------------------------------------------------------------------------- */
+/* ---- link
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 static int on_welcome(const struct welcome *w, const char **ret_why, void *userdata) {
         struct manager *m = userdata;
@@ -66,7 +72,8 @@ static int on_welcome(const struct welcome *w, const char **ret_why, void *userd
                 return -EPERM;
         }
         if (w->term < m->fence.term_seen) {
-                *ret_why = "its term is lower than one this host has followed: an old masterd, or a restored one without a new term";
+                *ret_why = "its term is lower than one this host has followed: an old masterd, or a restored "
+                           "one without a new term";
                 return -ESTALE;
         }
         m->fence = (struct fence){ .term = w->term, .epoch = w->epoch, .term_seen = w->term };
@@ -90,16 +97,16 @@ static void on_up(void *userdata) {
         struct manager *m = userdata;
 
         data_link_up(m->data);
-        (void) renewal_start(m);
+        (void)renewal_start(m);
         agent_bus_changed(m, "Connected");
-        (void) sd_notifyf(false, "STATUS=Registered with masterd at %s as %s", m->settings.master, m->node);
+        (void)sd_notifyf(false, "STATUS=Registered with masterd at %s as %s", m->settings.master, m->node);
 }
 
 static void on_down(void *userdata) {
         struct manager *m = userdata;
 
         agent_bus_changed(m, "Connected");
-        (void) sd_notifyf(false, "STATUS=Not connected to masterd at %s; executors go on", m->settings.master);
+        (void)sd_notifyf(false, "STATUS=Not connected to masterd at %s; executors go on", m->settings.master);
 }
 
 static void on_bulk_up(void *userdata) {
@@ -125,10 +132,12 @@ static void on_acked(uint64_t sent_boot, void *userdata) {
         data_resume(m->data);
         logs_resume(m->logs);
         if (m->ended > 0 && --m->ended == 0)
-                (void) malloc_trim(0); /* what a herd of executors needed goes back */
+                (void)malloc_trim(0); /* what a herd of executors needed goes back */
 }
 
-/* ---- units ---------------------------------------------------------------------------------------------------------- */
+/* ---- units
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static void on_exited(const struct exit_report *report, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
@@ -137,13 +146,14 @@ static void on_exited(const struct exit_report *report, void *userdata) {
 
         if ((r = link_message(m->link, false, "Exited", &message)) == -ENOTCONN)
                 return; /* part of the next registration */
-        if (r < 0 || (r = exit_report_append(message, report)) < 0 || (r = sd_bus_message_append(message, "a{sv}", 0)) < 0 ||
-            (r = link_send(m->link, message)) < 0)
-                log_warning_errno(r, "Cannot report the end of an executor; it is reported again with the next registration");
+        if (r < 0 || (r = exit_report_append(message, report)) < 0 ||
+            (r = sd_bus_message_append(message, "a{sv}", 0)) < 0 || (r = link_send(m->link, message)) < 0)
+                log_warning_errno(r, "Cannot report the end of an executor; it is reported again with the "
+                                     "next registration");
 }
 
 static void on_starting(const struct start_order *order, void *userdata) {
-        logs_starting(((struct manager *) userdata)->logs, &order->id);
+        logs_starting(((struct manager *)userdata)->logs, &order->id);
 }
 
 static void on_ended(const struct executor_id *id, void *userdata) {
@@ -153,8 +163,9 @@ static void on_ended(const struct executor_id *id, void *userdata) {
         m->ended = TRIM_HEARTBEATS;
 }
 
-static int on_bundle(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data, void *userdata) {
-        return data_want_bundle(((struct manager *) userdata)->data, uid, sha256, handler, handler_data);
+static int on_bundle(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data,
+                     void *userdata) {
+        return data_want_bundle(((struct manager *)userdata)->data, uid, sha256, handler, handler_data);
 }
 
 static int start_link(struct manager *m) {
@@ -191,13 +202,15 @@ static void on_units_ready(void *userdata) {
         log_info("%zu executors found on this host", units_count(m->units));
         set_partition_timer(m); /* an expired deadline fires at once */
         if (logs_start(m->logs) < 0 || data_listen(m->data) < 0 || start_link(m) < 0) {
-                (void) sd_event_exit(m->event, EXIT_FAILURE);
+                (void)sd_event_exit(m->event, EXIT_FAILURE);
                 return;
         }
-        (void) sd_notifyf(false, "READY=1\nSTATUS=Connecting to masterd at %s", m->settings.master);
+        (void)sd_notifyf(false, "READY=1\nSTATUS=Connecting to masterd at %s", m->settings.master);
 }
 
-/* ---- start ---------------------------------------------------------------------------------------------------------- */
+/* ---- start
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 /* Keeps the kernel from handing out the jobs' ports to whoever connects somewhere. */
 static void reserve_ports(const struct port_range *ports) {
@@ -220,7 +233,9 @@ static void reserve_ports(const struct port_range *ports) {
                 r = fd < 0 ? -errno : write_all(fd, text, strlen(text));
         }
         if (r < 0)
-                log_full(LOG_NOTICE, r, NULL, "Cannot reserve ports %s in net.ipv4.ip_local_reserved_ports; a connection may take one",
+                log_full(LOG_NOTICE, r, NULL,
+                         "Cannot reserve ports %s in net.ipv4.ip_local_reserved_ports; a connection may take "
+                         "one",
                          range);
 }
 
@@ -246,7 +261,8 @@ static int load_identity(struct manager *m) {
         if (r < 0)
                 return r;
         if (m->settings.node_name && strcmp(m->settings.node_name, m->node) != 0) {
-                log_error("NodeName=%s in agentd.conf is not the name in this host's certificate, %s", m->settings.node_name, m->node);
+                log_error("NodeName=%s in agentd.conf is not the name in this host's certificate, %s",
+                          m->settings.node_name, m->node);
                 return -EINVAL;
         }
         return 0;
@@ -274,7 +290,8 @@ int manager_new(sd_event *event, struct manager **ret) {
         if (m->settings.log_level >= 0)
                 log_set_level(m->settings.log_level);
         if (!m->settings.master) {
-                log_error("No master is set: write Master=HOST in section [Agent] of " PRIMUS_SYSCONFDIR "/agentd.conf");
+                log_error("No master is set: write Master=HOST in section [Agent] of " PRIMUS_SYSCONFDIR
+                          "/agentd.conf");
                 return -EINVAL;
         }
         if ((r = load_identity(m)) < 0 || (r = load_inventory(m)) < 0)

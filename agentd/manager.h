@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All state of agentd, and who hears of what. The parts (units, link, feed, bundles) do not know each other; they meet here. */
+/* All state of agentd, and who hears of what. The parts (units, link, feed, bundles) do not know each other;
+ * they meet here. */
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -12,12 +13,12 @@
 #include "agentd/logs.h"
 #include "agentd/unit/admission.h"
 #include "agentd/unit/units.h"
-#include "lib/base/worker.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/worker.h"
 
 struct manager {
         sd_event *event;
-        sd_bus *bus;               /* the system bus */
+        sd_bus *bus; /* the system bus */
         struct settings settings;
         char *node, boot_id[SD_ID128_STRING_MAX];
         struct inventory inventory;
@@ -31,8 +32,8 @@ struct manager {
         struct logs *logs;
         sd_event_source *partition; /* runs also while the link is down */
         sd_event_source *renewal;
-        char *renewal_key;          /* PEM, of the request under way */
-        unsigned ended; /* heartbeats until memory is given back, see manager.c */
+        char *renewal_key; /* PEM, of the request under way */
+        unsigned ended;    /* heartbeats until memory is given back, see manager.c */
         bool ready;
 };
 

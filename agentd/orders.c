@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What masterd may call, and nothing else: the vtables of org.primus.Link1 on agentd's side. Invariant: an order whose
- * term or epoch is not the current one changes nothing. */
+/* What masterd may call, and nothing else: the vtables of org.primus.Link1 on agentd's side. Invariant: an
+ * order whose term or epoch is not the current one changes nothing. */
 #include <string.h>
 
 #include "agentd/manager.h"
@@ -11,13 +11,17 @@
 static int fenced(struct manager *m, uint64_t term, uint64_t epoch, sd_bus_error *error) {
         if (fence_accepts(&m->fence, term, epoch))
                 return 1;
-        return sd_bus_error_setf(error, LINK_ERROR_STALE, "node %s follows term %llu, epoch %llu; the order is of term %llu, epoch %llu",
-                                 m->node, (unsigned long long) m->fence.term, (unsigned long long) m->fence.epoch,
-                                 (unsigned long long) term, (unsigned long long) epoch);
+        return sd_bus_error_setf(
+                error, LINK_ERROR_STALE,
+                "node %s follows term %llu, epoch %llu; the order is of term %llu, epoch %llu", m->node,
+                (unsigned long long)m->fence.term, (unsigned long long)m->fence.epoch,
+                (unsigned long long)term, (unsigned long long)epoch);
 }
 
 static int malformed(int r, sd_bus_error *error) {
-        return r == -ENOMEM ? r : sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "the message is not within the bounds of the protocol");
+        return r == -ENOMEM ? r
+                            : sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                               "the message is not within the bounds of the protocol");
 }
 
 /* An empty answer, where one is wanted. */
@@ -38,7 +42,8 @@ static void on_started(const struct start_result *result, void *userdata) {
                 r = sd_bus_reply_method_errorf(call, result->error, "%s",
                                                utf8_clean(why, strlen(why), clean, sizeof(clean)));
         else if ((r = sd_bus_message_new_method_return(call, &reply)) >= 0 &&
-                 (r = sd_bus_message_append_array(reply, 'y', result->invocation.bytes, sizeof(result->invocation.bytes))) >= 0 &&
+                 (r = sd_bus_message_append_array(reply, 'y', result->invocation.bytes,
+                                                  sizeof(result->invocation.bytes))) >= 0 &&
                  (r = sd_bus_message_append(reply, "ta{sv}", result->started_real, 0)) >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
         if (r < 0) /* the link is gone; masterd learns it from the next registration */
@@ -64,8 +69,9 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
         name = admission_check(&order, m->node, m->settings.allow_root, &why);
         if (name)
                 return sd_bus_error_set(error, name, why ?: "the order is not acceptable");
-        log_full(LOG_INFO, 0, &(struct log_fields){ .job = order.id.job, .role = order.id.role }, "Starting job %u, %s %u, attempt %u",
-                 order.id.job, order.id.role, order.id.index, order.id.attempt);
+        log_full(LOG_INFO, 0, &(struct log_fields){ .job = order.id.job, .role = order.id.role },
+                 "Starting job %u, %s %u, attempt %u", order.id.job, order.id.role, order.id.index,
+                 order.id.attempt);
         units_start(m->units, term, &order, on_started, sd_bus_message_ref(call));
         return 1;
 }
@@ -88,7 +94,8 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
         if (r <= 0)
                 return r;
         if (units_stop(m->units, &id, grace, reason) < 0)
-                return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN, "host %s has neither a unit nor an exit record of it", m->node);
+                return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN,
+                                         "host %s has neither a unit nor an exit record of it", m->node);
         return done(call);
 }
 
@@ -101,8 +108,9 @@ static int method_drop_job(sd_bus_message *call, void *userdata, sd_bus_error *e
         size_t n;
         int r;
 
-        if ((r = sd_bus_message_read(call, "t", &term)) <= 0 || (r = sd_bus_message_read_array(call, 'y', &bytes, &n)) <= 0 ||
-            n != sizeof(uid.bytes) || (r = sd_bus_message_read(call, "u", &job)) <= 0)
+        if ((r = sd_bus_message_read(call, "t", &term)) <= 0 ||
+            (r = sd_bus_message_read_array(call, 'y', &bytes, &n)) <= 0 || n != sizeof(uid.bytes) ||
+            (r = sd_bus_message_read(call, "u", &job)) <= 0)
                 return malformed(r, error);
         r = fenced(m, term, 0, error);
         if (r <= 0)
@@ -146,7 +154,8 @@ static int method_read_log(sd_bus_message *call, void *userdata, sd_bus_error *e
         int r = logs_read(m->logs, call);
 
         if (r == -EBUSY)
-                return sd_bus_error_setf(error, LINK_ERROR_BUSY, "too many are reading logs on host %s", m->node);
+                return sd_bus_error_setf(error, LINK_ERROR_BUSY, "too many are reading logs on host %s",
+                                         m->node);
         return r < 0 ? malformed(r, error) : 1;
 }
 
@@ -157,7 +166,8 @@ const sd_bus_vtable orders_vtable[] = {
         SD_BUS_METHOD("Start", "tt" ORDER_SIGNATURE "a{sv}", "ayta{sv}", method_start, 0),
         SD_BUS_METHOD("Stop", "tt(ayusuu)tsa{sv}", "", method_stop, 0),
         SD_BUS_METHOD("DropJob", "tayua{sv}", "", method_drop_job, SD_BUS_VTABLE_METHOD_NO_REPLY),
-        SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed, SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed,
+                      SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("HeartbeatAck", "ta{sv}", "", method_heartbeat_ack, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Grant", "(ayusuu)a(taytttt)ba{sv}", "", method_grant, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_VTABLE_END,

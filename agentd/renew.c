@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node's certificate: loaded from /etc/primus/node, renewed over the link when a third of its life is left. Invariant: at
- * every moment the files on disk, with a node.key.new beside them, hold one certificate and its key. */
-#include <gnutls/x509.h>
+/* The node's certificate: loaded from /etc/primus/node, renewed over the link when a third of its life is
+ * left. Invariant: at every moment the files on disk, with a node.key.new beside them, hold one certificate
+ * and its key. */
 #include <string.h>
 
 #include "agentd/manager.h"
@@ -34,7 +34,8 @@ int identity_load(struct tls_credentials **ret, char **ret_name) {
                         tls_credentials_free(credentials);
         }
         if (r < 0)
-                return log_error_errno(r, "Cannot use this host's identity in " NODE_DIR " (primusctl join makes it)");
+                return log_error_errno(r, "Cannot use this host's identity in " NODE_DIR
+                                          " (primusctl join makes it)");
         r = read_file(CERT_FILE, PEM_MAX, &pem, NULL);
         if (r >= 0)
                 r = certificate_info(pem, ret_name, serial, &end);
@@ -49,25 +50,13 @@ int identity_load(struct tls_credentials **ret, char **ret_name) {
 /* When the certificate should be renewed, on the wall clock. */
 static int renewal_time(uint64_t *ret) {
         _cleanup_free_ char *pem = NULL;
-        gnutls_x509_crt_t certificate;
-        gnutls_datum_t text;
-        time_t start, end;
-        size_t size;
+        uint64_t from, until;
         int r;
 
-        r = read_file(CERT_FILE, PEM_MAX, &pem, &size);
-        if (r < 0)
+        if ((r = read_file(CERT_FILE, PEM_MAX, &pem, NULL)) < 0 ||
+            (r = certificate_validity(pem, &from, &until)) < 0)
                 return r;
-        if (gnutls_x509_crt_init(&certificate) < 0)
-                return -ENOMEM;
-        text = (gnutls_datum_t){ (unsigned char *) pem, (unsigned) size };
-        r = gnutls_x509_crt_import(certificate, &text, GNUTLS_X509_FMT_PEM) < 0 ? -EBADMSG : 0;
-        start = gnutls_x509_crt_get_activation_time(certificate);
-        end = gnutls_x509_crt_get_expiration_time(certificate);
-        gnutls_x509_crt_deinit(certificate);
-        if (r < 0 || start < 0 || end <= start)
-                return -EBADMSG;
-        *ret = (uint64_t) (end - (end - start) / 3) * USEC_PER_SEC;
+        *ret = until - (until - from) / 3;
         return 0;
 }
 
@@ -103,7 +92,8 @@ static int on_renewed(sd_bus_message *reply, void *userdata, sd_bus_error *error
 
         if (e)
                 log_warning("masterd did not renew this host's certificate: %s", e->message ?: e->name);
-        else if (sd_bus_message_read_array(reply, 'y', &bytes, &n) <= 0 || n > PEM_MAX || !(pem = strndup(bytes, n)))
+        else if (sd_bus_message_read_array(reply, 'y', &bytes, &n) <= 0 || n > PEM_MAX ||
+                 !(pem = strndup(bytes, n)))
                 r = -EBADMSG;
         else
                 r = install(m, pem);
@@ -113,9 +103,9 @@ static int on_renewed(sd_bus_message *reply, void *userdata, sd_bus_error *error
                 log_info("The certificate of this host was renewed");
         m->renewal_key = (free(m->renewal_key), NULL);
         if (e || r < 0)
-                (void) set_timer(m, RETRY_USEC);
+                (void)set_timer(m, RETRY_USEC);
         else
-                (void) renewal_start(m);
+                (void)renewal_start(m);
         return 0;
 }
 
@@ -142,7 +132,7 @@ static int on_renewal(sd_event_source *s, uint64_t usec, void *userdata) {
         r = ask(m);
         if (r < 0) {
                 log_warning_errno(r, "Cannot ask for a new certificate");
-                (void) set_timer(m, RETRY_USEC);
+                (void)set_timer(m, RETRY_USEC);
         }
         return 0;
 }
@@ -151,7 +141,8 @@ static int set_timer(struct manager *m, uint64_t usec) {
         int r;
 
         if (!m->renewal)
-                return sd_event_add_time_relative(m->event, &m->renewal, CLOCK_BOOTTIME, usec, 0, on_renewal, m);
+                return sd_event_add_time_relative(m->event, &m->renewal, CLOCK_BOOTTIME, usec, 0, on_renewal,
+                                                  m);
         r = sd_event_source_set_time_relative(m->renewal, usec);
         return r < 0 ? r : sd_event_source_set_enabled(m->renewal, SD_EVENT_ONESHOT);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* primus-exit UNIT: writes the exit record of a unit. It runs as ExecStopPost=+ in the unit's own cgroup after every end,
- * with the environment of the user's processes but as root. Therefore it is linked statically (no LD_PRELOAD reaches it),
- * uses libc alone, and takes the unit's name from its argument. Invariant: a record appears whole or not at all. */
+/* primus-exit UNIT: writes the exit record of a unit. It runs as ExecStopPost=+ in the unit's own cgroup
+ * after every end, with the environment of the user's processes but as root. Therefore it is linked
+ * statically (no LD_PRELOAD reaches it), uses libc alone, and takes the unit's name from its argument.
+ * Invariant: a record appears whole or not at all. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,8 +34,8 @@ __attribute__((format(printf, 1, 2))) static void add(const char *format, ...) {
         va_start(ap, format);
         n = vsnprintf(record.text + record.size, sizeof(record.text) - record.size, format, ap);
         va_end(ap);
-        if (n > 0 && record.size + (size_t) n < sizeof(record.text))
-                record.size += (size_t) n; /* a line that does not fit is left out whole */
+        if (n > 0 && record.size + (size_t)n < sizeof(record.text))
+                record.size += (size_t)n; /* a line that does not fit is left out whole */
         else
                 record.text[record.size] = 0;
 }
@@ -46,7 +48,7 @@ static bool read_start(const char *path, char *buf, size_t size) {
         if (fd < 0)
                 return false;
         n = read(fd, buf, size - 1);
-        (void) close(fd);
+        (void)close(fd);
         if (n < 0)
                 return false;
         buf[n] = 0;
@@ -58,7 +60,7 @@ static bool read_cgroup(const char *cgroup, const char *file, char *buf, size_t 
         char path[1024];
 
         for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
-                if (snprintf(path, sizeof(path), "%s%s/%s", roots[i], cgroup, file) >= (int) sizeof(path))
+                if (snprintf(path, sizeof(path), "%s%s/%s", roots[i], cgroup, file) >= (int)sizeof(path))
                         return false;
                 if (read_start(path, buf, size))
                         return true;
@@ -93,7 +95,7 @@ static void add_environment(const char *key, const char *variable) {
         if (!value)
                 return;
         for (const char *p = value; *p; p++)
-                if (iscntrl((unsigned char) *p))
+                if (iscntrl((unsigned char)*p))
                         return;
         if (strlen(value) <= 128)
                 add("%s=%s\n", key, value);
@@ -110,13 +112,13 @@ static void add_accounting(void) {
                 return;
         p += 3;
         end = strchr(p, '\n');
-        if (!end || end - p >= (ptrdiff_t) sizeof(cgroup))
+        if (!end || end - p >= (ptrdiff_t)sizeof(cgroup))
                 return;
-        memcpy(cgroup, p, (size_t) (end - p));
+        memcpy(cgroup, p, (size_t)(end - p));
         cgroup[end - p] = 0;
 
-        if (read_cgroup(cgroup, "memory.peak", text, sizeof(text)) && isdigit((unsigned char) *text))
-                add("MEMORY_PEAK=%" PRIu64 "\n", (uint64_t) strtoull(text, NULL, 10));
+        if (read_cgroup(cgroup, "memory.peak", text, sizeof(text)) && isdigit((unsigned char)*text))
+                add("MEMORY_PEAK=%" PRIu64 "\n", (uint64_t)strtoull(text, NULL, 10));
         if (read_cgroup(cgroup, "cpu.stat", text, sizeof(text)) && find_value(text, "usage_usec", &v))
                 add("CPU_USEC=%" PRIu64 "\n", v);
         if (read_cgroup(cgroup, "io.stat", text, sizeof(text))) {
@@ -132,28 +134,30 @@ static void add_times(const char *unit) {
         struct timespec now;
         struct stat st;
 
-        /* systemd writes this link just before it starts the unit's first process; the private directory is made a moment
-         * earlier, and both stay until the unit is gone. */
-        (void) snprintf(path, sizeof(path), "/run/systemd/units/invocation:%s", unit);
+        /* systemd writes this link just before it starts the unit's first process; the private directory is
+         * made a moment earlier, and both stay until the unit is gone. */
+        (void)snprintf(path, sizeof(path), "/run/systemd/units/invocation:%s", unit);
         if (lstat(path, &st) < 0) {
-                (void) snprintf(path, sizeof(path), PRIVATE_DIR "/%s/env", unit);
+                (void)snprintf(path, sizeof(path), PRIVATE_DIR "/%s/env", unit);
                 if (lstat(path, &st) < 0)
                         st.st_mtim = (struct timespec){ 0 };
         }
         if (st.st_mtim.tv_sec > 0)
-                add("STARTED=%" PRIu64 "\n", (uint64_t) st.st_mtim.tv_sec * 1000000 + (uint64_t) st.st_mtim.tv_nsec / 1000);
+                add("STARTED=%" PRIu64 "\n",
+                    (uint64_t)st.st_mtim.tv_sec * 1000000 + (uint64_t)st.st_mtim.tv_nsec / 1000);
         clock_gettime(CLOCK_REALTIME, &now);
-        add("ENDED=%" PRIu64 "\n", (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000);
+        add("ENDED=%" PRIu64 "\n", (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
 }
 
-/* order: agentd left its mark before it stopped the unit. local: the end looks like `systemctl stop`: SIGTERM, and
- * systemd calls that a success. agentd, where it runs, corrects this by whether there was a stop job; a program that
- * catches SIGTERM and returns 0 can be told only by that. */
+/* order: agentd left its mark before it stopped the unit. local: the end looks like `systemctl stop`:
+ * SIGTERM, and systemd calls that a success. agentd, where it runs, corrects this by whether there was a stop
+ * job; a program that catches SIGTERM and returns 0 can be told only by that. */
 static void add_stop(const char *unit) {
-        const char *result = getenv("SERVICE_RESULT"), *code = getenv("EXIT_CODE"), *status = getenv("EXIT_STATUS");
+        const char *result = getenv("SERVICE_RESULT"), *code = getenv("EXIT_CODE"),
+                   *status = getenv("EXIT_STATUS");
         char path[512];
 
-        (void) snprintf(path, sizeof(path), PRIVATE_DIR "/%s/stop", unit);
+        (void)snprintf(path, sizeof(path), PRIVATE_DIR "/%s/stop", unit);
         if (access(path, F_OK) >= 0)
                 add("STOP=order\n");
         else if (result && strcmp(result, "success") == 0 && code && strcmp(code, "killed") == 0 && status &&
@@ -166,12 +170,12 @@ static bool write_record(const char *unit) {
         bool good;
         int fd;
 
-        (void) snprintf(temporary, sizeof(temporary), EXITS_DIR "/.%s.tmp", unit);
-        (void) snprintf(final, sizeof(final), EXITS_DIR "/%s", unit);
+        (void)snprintf(temporary, sizeof(temporary), EXITS_DIR "/.%s.tmp", unit);
+        (void)snprintf(final, sizeof(final), EXITS_DIR "/%s", unit);
         fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return false;
-        good = write(fd, record.text, record.size) == (ssize_t) record.size;
+        good = write(fd, record.text, record.size) == (ssize_t)record.size;
         if (close(fd) < 0)
                 good = false;
         return good && rename(temporary, final) >= 0;
@@ -179,13 +183,15 @@ static bool write_record(const char *unit) {
 
 int main(int argc, char **argv) {
         if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-                puts("primus-exit UNIT\n\nWrites the exit record of a unit; run by systemd when an executor has ended.");
+                puts("primus-exit UNIT\n\nWrites the exit record of a unit; run by systemd when an executor "
+                     "has ended.");
                 return EXIT_SUCCESS;
         }
         if (argc != 2 || !*argv[1] || strlen(argv[1]) > 255 || argv[1][0] == '.' || strchr(argv[1], '/')) {
                 fprintf(stderr, "primus-exit: expected one unit name\n");
                 return EXIT_FAILURE;
         }
+        (void) signal(SIGTERM, SIG_IGN); /* a stop that comes while the unit ends */
         add_environment("JOB_UID", "PRIMUS_JOB_UID");
         add_environment("JOB", "PRIMUS_JOB");
         add_environment("ROLE", "PRIMUS_ROLE");
@@ -199,8 +205,8 @@ int main(int argc, char **argv) {
         add_accounting();
         add_stop(argv[1]);
         if (!write_record(argv[1])) {
-                fprintf(stderr, "primus-exit: cannot write the exit record of %s in " EXITS_DIR ": %s\n", argv[1],
-                        strerror(errno));
+                fprintf(stderr, "primus-exit: cannot write the exit record of %s in " EXITS_DIR ": %s\n",
+                        argv[1], strerror(errno));
                 return EXIT_FAILURE;
         }
         return EXIT_SUCCESS;

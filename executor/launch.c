@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* primus-launch: becomes a command, in its user's environment: with its PATH, and with its output in a file. It exists because
- * systemd opens append:FILE as root and looks for commands along its own path, not the user's; here both happen with the
- * user's rights. Linked statically and without anything but libc: it stands before every such start. */
+/* primus-launch: becomes a command, in its user's environment: with its PATH, and with its output in a file.
+ * It exists because systemd opens append:FILE as root and looks for commands along its own path, not the
+ * user's; here both happen with the user's rights. Linked statically and without anything but libc: it stands
+ * before every such start. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static int redirect(const char *output) {
                 return -errno;
         if (!S_ISREG(st.st_mode))
                 return -ENOTSUP;
-        (void) fcntl(fd, F_SETFL, O_APPEND);
+        (void)fcntl(fd, F_SETFL, O_APPEND);
         return dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0 ? -errno : 0;
 }
 
@@ -32,7 +33,8 @@ int main(int argc, char **argv) {
 
         if (argc == 2 && strcmp(argv[1], "--help") == 0) {
                 puts("primus-launch [--output FILE] -- COMMAND [ARGUMENT...]\n\n"
-                     "Becomes COMMAND, found along $PATH, its output appended to FILE; run by systemd in an executor's unit.");
+                     "Becomes COMMAND, found along $PATH, its output appended to FILE; run by systemd in an "
+                     "executor's unit.");
                 return EXIT_SUCCESS;
         }
         if (argc > 3 && strcmp(argv[1], "--output") == 0) {

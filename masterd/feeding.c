@@ -258,6 +258,7 @@ void feeding_opened(struct manager *m, struct node *node, const struct executor_
 
         if (!e)
                 return;
+        e->leases_unknown = false;
         e->feed_open = true;
         e->feed_last = false; /* said again if it still holds: a feeder that connects anew does not know it */
         e->credits = MIN(credits, 64u);
@@ -351,7 +352,7 @@ void feeding_reported(struct manager *m, struct node *node, const struct executo
 void feeding_gone(struct manager *m, struct executor *e) {
         struct task *t;
 
-        e->feed_open = e->feed_last = false;
+        e->feed_open = e->feed_last = e->leases_unknown = false;
         e->credits = 0;
         if (!e->job->data)
                 return;
@@ -361,14 +362,12 @@ void feeding_gone(struct manager *m, struct executor *e) {
         }
 }
 
-/* Whether somebody may hold tasks that we do not know of, because we came up after they were granted. */
+/* Whether somebody may hold tasks that we do not know of, because we came up after they were granted. A feeder that
+ * connects anew first reports what it holds and then says that it is open. */
 static bool leases_unknown(const struct job *j) {
-        for (uint32_t i = 0; i < j->n_executors; i++) {
-                const struct executor *e = j->executors + i;
-                if (executor_role(e)->input_policy == INPUT_STREAMING && executor_state_holds(e->state) &&
-                    !e->confirmed)
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                if (j->executors[i].leases_unknown && executor_state_holds(j->executors[i].state))
                         return true;
-        }
         return false;
 }
 

@@ -8,7 +8,7 @@ struct manager;
 
 /* What is kept in memory: so many jobs with so many executors together. */
 #define HISTORY_JOBS 200u
-#define HISTORY_EXECUTORS 2000u
+#define HISTORY_EXECUTORS 1000u
 
 void history_job_ended(struct manager *m, struct job *j);
 

@@ -38,21 +38,12 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
  * --------------------------------------------------------------------------------------------- */
 
 static void drop_nodes(struct manager *m, struct job *j) {
-        /* Each node once: the executors of a job on one node follow no order, so compare with the earlier
-         * ones' nodes. */
-        struct node *told[64];
-        size_t n = 0;
-
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct node *node = j->executors[i].node;
-                bool known = !node;
-                for (size_t k = 0; !known && k < n; k++)
-                        known = told[k] == node;
-                if (known)
+                if (!node || node->drop_told == j->number)
                         continue;
-                if (n < ELEMENTSOF(told))
-                        told[n++] = node;
-                (void)orders_drop_job_later(m, node, j);
+                node->drop_told = j->number;
+                (void) orders_drop_job_later(m, node, j);
         }
 }
 
@@ -70,8 +61,10 @@ static void finish_job(struct manager *m, struct job *j) {
                 for (uint32_t i = 0; i < j->n_executors; i++) {
                         struct executor *e = j->executors + i;
                         struct role *r = j->roles + e->role;
-                        if (e->state != EXECUTOR_PENDING)
-                                (void)executor_again(e);
+                        if (e->state != EXECUTOR_PENDING && executor_again(e) >= 0 && e->attempt == 0) {
+                                e->restarts--; /* it never ran */
+                                r->restarts--;
+                        }
                         e->gone = false;
                         r->n_succeeded = r->n_failed = 0;
                         e->history = (struct failover_history){};

@@ -8,7 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/feeding.h"
-#include "masterd/job/rendezvous.h"
+#include "masterd/job/peers.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
@@ -103,44 +103,6 @@ static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error
         return 0;
 }
 
-static int rendezvous_of(struct job *j, struct rendezvous_member **ret_members,
-                         struct rendezvous_role **ret_roles, struct rendezvous_job *ret) {
-        struct rendezvous_member *members = calloc(j->n_executors, sizeof(*members));
-        struct rendezvous_role *roles = calloc(j->spec->n_roles, sizeof(*roles));
-        static _Thread_local char uid[SD_ID128_STRING_MAX];
-
-        if (!members || !roles) {
-                free(members);
-                free(roles);
-                return -ENOMEM;
-        }
-        for (size_t i = 0; i < j->spec->n_roles; i++)
-                roles[i] = (struct rendezvous_role){ j->spec->roles[i].name,
-                                                     role_category_to_string(j->spec->roles[i].category),
-                                                     j->spec->roles[i].num };
-        for (uint32_t i = 0; i < j->n_executors; i++) {
-                const struct executor *e = j->executors + i;
-                /* An executor that has ended keeps its place in the rank order. */
-                bool placed = e->node && e->attempt > 0 && e->state != EXECUTOR_PENDING;
-                members[i] = (struct rendezvous_member){ e->role,
-                                                         e->index,
-                                                         placed ? e->node->name : NULL,
-                                                         e->node ? &e->node->address : NULL,
-                                                         e->ports,
-                                                         e->n_ports };
-        }
-        *ret = (struct rendezvous_job){ .name = j->name,
-                                        .uid = sd_id128_to_string(j->uid, uid),
-                                        .submitted_real = j->submitted_real,
-                                        .roles = roles,
-                                        .n_roles = j->spec->n_roles,
-                                        .members = members,
-                                        .n_members = j->n_executors };
-        *ret_members = members;
-        *ret_roles = roles;
-        return 0;
-}
-
 static void strv_free(char **list) {
         for (char **p = list; p && *p; p++)
                 free(*p);
@@ -168,21 +130,6 @@ static int environment_of(const struct executor *e, char **rendezvous, char ***r
         return 0;
 }
 
-/* Of the job's executors on this host together: what its slice may hold. */
-static uint64_t slice_memory(const struct executor *e) {
-        uint64_t sum = 0;
-
-        for (uint32_t i = 0; i < e->job->n_executors; i++) {
-                const struct executor *other = e->job->executors + i;
-                if (other->node != e->node || !executor_state_holds(other->state))
-                        continue;
-                if (executor_role(other)->memory == 0)
-                        return 0;
-                sum += executor_role(other)->memory;
-        }
-        return sum;
-}
-
 /* Uuids of the GPUs in the mask, NULL-ended, borrowed strings. */
 static int gpu_names(const struct node *node, uint64_t mask, char ***ret) {
         char **list = calloc(65, sizeof(*list));
@@ -197,22 +144,9 @@ static int gpu_names(const struct node *node, uint64_t mask, char ***ret) {
         return 0;
 }
 
-static uint64_t job_gpus_on(const struct executor *e) {
-        uint64_t mask = 0;
-
-        for (uint32_t i = 0; i < e->job->n_executors; i++)
-                if (e->job->executors[i].node == e->node && executor_state_holds(e->job->executors[i].state))
-                        mask |= e->job->executors[i].gpus;
-        return mask;
-}
-
 static int send_start(struct manager *m, struct executor *e) {
-        _cleanup_free_ struct rendezvous_member *members = NULL;
-        _cleanup_free_ struct rendezvous_role *roles = NULL;
         _cleanup_(strv_free_p) char **rendezvous_env = NULL;
         _cleanup_free_ char **env = NULL, **gpus = NULL, **visible = NULL;
-        struct rendezvous *rendezvous = NULL;
-        struct rendezvous_job rj;
         const struct role_spec *spec = executor_role(e);
         const struct job_spec *js = e->job->spec;
         char identity_text[8][96], uid[SD_ID128_STRING_MAX];
@@ -222,19 +156,14 @@ static int send_start(struct manager *m, struct executor *e) {
         struct order *o;
         int r;
 
-        r = rendezvous_of(e->job, &members, &roles, &rj);
-        if (r >= 0)
-                r = rendezvous_new(&rj, &rendezvous);
-        if (r >= 0)
-                r = rendezvous_environment(rendezvous, (size_t)(e - e->job->executors), &rendezvous_env);
-        rendezvous_free(rendezvous);
+        r = job_peers_environment(e, &rendezvous_env);
         if (r >= 0)
                 r = environment_of(e, rendezvous_env, &env);
         if (r >= 0)
-                r = gpu_names(e->node, job_gpus_on(e), &gpus);
+                r = gpu_names(e->node, job_gpus_on_node(e), &gpus);
         if (r >= 0)
                 r = gpu_names(e->node,
-                              js->gpu_visibility == GPU_VISIBILITY_EXECUTOR ? e->gpus : job_gpus_on(e),
+                              js->gpu_visibility == GPU_VISIBILITY_EXECUTOR ? e->gpus : job_gpus_on_node(e),
                               &visible);
         if (r < 0)
                 return r;
@@ -264,7 +193,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 .n_secrets = MIN(e->job->n_secrets, ELEMENTSOF(secrets)),
                 .cpu_usec_per_sec = (uint64_t)spec->cpu_milli * 1000,
                 .memory_max = spec->memory,
-                .job_memory_max = slice_memory(e),
+                .job_memory_max = job_memory_on_node(e),
                 .gpus = gpus,
                 .visible_gpus = visible,
                 .ports = e->ports,

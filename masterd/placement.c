@@ -365,9 +365,24 @@ static struct node *node_by_slot(struct manager *m, uint32_t slot) {
         return NULL;
 }
 
+/* An executor that comes back to its host gets its old ports where they are free: its peers know it by them,
+ * and theirs is what their environment said when they started. */
+static bool keeps_ports(struct manager *m, const struct executor *e, const struct sched_hold *hold,
+                        const struct node *node) {
+        struct sched_hold old = { .slot = hold->slot, .ports = e->ports, .n_ports = (uint32_t)e->n_ports };
+        struct sched_hold found = { .slot = hold->slot, .ports = hold->ports, .n_ports = hold->n_ports };
+
+        if (e->attempt == 0 || e->node != node || e->n_ports != hold->n_ports || e->n_ports == 0 ||
+            sched_reserve(m->placement->sched, &old) != 0)
+                return false;
+        sched_release(m->placement->sched, &found);
+        return true;
+}
+
 static int take_place(struct manager *m, struct executor *e, const struct sched_hold *hold,
                       struct node *node) {
         uint16_t *ports = NULL;
+        bool kept;
 
         if (hold->n_ports > 0) {
                 ports = calloc(hold->n_ports, sizeof(*ports));
@@ -379,9 +394,14 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
                 free(ports);
                 return -EPROTO;
         }
-        free(e->ports);
-        e->ports = ports;
-        e->n_ports = hold->n_ports;
+        kept = keeps_ports(m, e, hold, node);
+        if (kept)
+                free(ports);
+        else {
+                free(e->ports);
+                e->ports = ports;
+                e->n_ports = hold->n_ports;
+        }
         e->gpus = hold->gpus;
         e->node = node;
         e->attempt++;

@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
+#include "masterd/job/peers.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/liveness.h"
@@ -183,11 +184,11 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
         if (e->attempt > 0) {
                 e->restarts++;
                 j->roles[e->role].restarts++;
+                e->history.consecutive++; /* the back-off goes on where it was, or above */
                 /* The failure of the attempt before is history by now. */
-                if (e->state == EXECUTOR_FAILED && e->ended_real >= j->attempt_real &&
-                    e->history.n_failures < FAILOVER_REMEMBERED)
-                        e->history.failures[e->history.n_failures++] =
-                                usec_sub(now_boot(), usec_sub(now_real(), e->ended_real));
+                if (e->state == EXECUTOR_FAILED && e->ended_real >= j->attempt_real)
+                        failover_remember(&e->history,
+                                          usec_sub(now_boot(), usec_sub(now_real(), e->ended_real)));
         }
         e->attempt = r->attempt;
         e->node = nodes_get(&m->nodes, r->node);
@@ -281,6 +282,7 @@ static int resume_job(struct manager *m, struct job *j) {
                 struct executor *e = j->executors + i;
                 int r;
                 if (executor_state_holds(e->state)) {
+                        e->leases_unknown = j->data && executor_role(e)->input_policy == INPUT_STREAMING;
                         r = e->node ? placement_restore(m, e) : -ENOENT;
                         if (r < 0) { /* its node was removed meanwhile */
                                 executor_restore_state(e, EXECUTOR_LOST);
@@ -341,6 +343,8 @@ static void remap_gpus(struct node *node, const struct inventory *old, const str
 
 static int take_inventory(struct node *node, const struct inventory *new) {
         struct inventory copy = *new;
+        struct addr before = node->address;
+        struct executor *e;
 
         copy.hostname = strdup(new->hostname);
         copy.kernel = strdup(new->kernel);
@@ -362,6 +366,9 @@ static int take_inventory(struct node *node, const struct inventory *new) {
         else if (node->link)
                 peer_address(node->link->peer, &node->address);
         node->address.port = 0;
+        if (!addr_equal(&before, &node->address))
+                DL_FOREACH2(node->executors, e, node_next)
+        job_peers_drop(e->job);
         return 0;
 }
 

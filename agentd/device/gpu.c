@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPUs. Invariant: a GPU is reported only with a device node that exists: without its driver it is no use to a job. */
+/* GPUs. Invariant: a GPU is reported only with a device node that exists: without its driver it is no use to
+ * a job. */
 #include "agentd/device/gpu.h"
 
 #include <dirent.h>
@@ -36,13 +37,16 @@ static int select_visible(const struct dirent *d) {
         return d->d_name[0] != '.';
 }
 
-static int scan(const char *root, const char *path, struct dirent ***ret, char **ret_path) {
+/* PCI addresses are hexadecimal and of one width: their order is that of the text. */
+static int scan(const char *root, const char *path,
+                int (*order)(const struct dirent **, const struct dirent **), struct dirent ***ret,
+                char **ret_path) {
         char *full;
         int n;
 
         if (asprintf(&full, "%s%s", root, path) < 0)
                 return -ENOMEM;
-        n = scandir(full, ret, select_visible, versionsort);
+        n = scandir(full, ret, select_visible, order);
         if (n < 0) {
                 free(full);
                 return 0;
@@ -54,7 +58,8 @@ static int scan(const char *root, const char *path, struct dirent ***ret, char *
 static bool node_exists(const char *root, const char *node) {
         char path[512];
 
-        return snprintf(path, sizeof(path), "%s%s", root, node) < (int) sizeof(path) && access(path, F_OK) >= 0;
+        return snprintf(path, sizeof(path), "%s%s", root, node) < (int)sizeof(path) &&
+               access(path, F_OK) >= 0;
 }
 
 static bool complete(const struct gpu_info *g) {
@@ -87,7 +92,8 @@ static int nvidia_gpu(const char *root, const char *directory, const char *pci, 
         g.model = find_line(text, "Model") ?: strdup("NVIDIA GPU");
         g.uuid = find_line(text, "GPU UUID");
         g.nodes = strdup(node);
-        if (!g.uuid || strncmp(g.uuid, "GPU-", 4) != 0 || strchr(g.uuid, '?')) { /* not known before the first use */
+        if (!g.uuid || strncmp(g.uuid, "GPU-", 4) != 0 ||
+            strchr(g.uuid, '?')) { /* not known before the first use */
                 free(g.uuid);
                 if (asprintf(&g.uuid, "pci-%s", pci) < 0)
                         g.uuid = NULL;
@@ -103,7 +109,8 @@ static int nvidia_gpu(const char *root, const char *directory, const char *pci, 
 int gpus_find_nvidia(const char *root, struct gpu_info *gpus, size_t *n) {
         _cleanup_free_ char *directory = NULL;
         struct dirent **entries = NULL;
-        int count = scan(root, "/proc/driver/nvidia/gpus", &entries, &directory), r = count < 0 ? count : 0;
+        int count = scan(root, "/proc/driver/nvidia/gpus", alphasort, &entries, &directory),
+            r = count < 0 ? count : 0;
 
         for (int i = 0; i < count; i++) {
                 if (r >= 0 && *n < LINK_GPUS_MAX) {
@@ -127,15 +134,17 @@ static int amd_gpu(const char *root, const char *directory, const char *topology
                 return -ENOMEM;
         if (read_file(path, 16 << 10, &text, NULL) < 0 || find_number(text, "simd_count") == 0)
                 return 0; /* a CPU */
-        snprintf(node, sizeof(node), "/dev/dri/renderD%u", (unsigned) find_number(text, "drm_render_minor"));
+        snprintf(node, sizeof(node), "/dev/dri/renderD%u", (unsigned)find_number(text, "drm_render_minor"));
         if (!node_exists(root, node))
                 return 0;
         if (read_file(bank, 4096, &memory, NULL) >= 0)
                 g.memory = find_number(memory, "size_in_bytes");
         id = find_number(text, "unique_id");
-        if (asprintf(&g.uuid, "kfd-%016llx", (unsigned long long) (id ?: find_number(text, "location_id"))) < 0)
+        if (asprintf(&g.uuid, "kfd-%016llx", (unsigned long long)(id ?: find_number(text, "location_id"))) <
+            0)
                 g.uuid = NULL;
-        if (asprintf(&g.model, "AMD gfx%llu", (unsigned long long) find_number(text, "gfx_target_version")) < 0)
+        if (asprintf(&g.model, "AMD gfx%llu", (unsigned long long)find_number(text, "gfx_target_version")) <
+            0)
                 g.model = NULL;
         g.nodes = strdup(node);
         if (!complete(&g)) {
@@ -149,7 +158,8 @@ static int amd_gpu(const char *root, const char *directory, const char *topology
 int gpus_find_amd(const char *root, struct gpu_info *gpus, size_t *n) {
         _cleanup_free_ char *directory = NULL;
         struct dirent **entries = NULL;
-        int count = scan(root, "/sys/class/kfd/kfd/topology/nodes", &entries, &directory), r = count < 0 ? count : 0;
+        int count = scan(root, "/sys/class/kfd/kfd/topology/nodes", versionsort, &entries, &directory),
+            r = count < 0 ? count : 0;
 
         for (int i = 0; i < count; i++) {
                 if (r >= 0 && *n < LINK_GPUS_MAX) {

@@ -31,7 +31,7 @@ static uint32_t count_list(const char *s) {
                         last = strtoul(end + 1, &end, 10);
                 if (last < first || last - first > 65535)
                         return 0;
-                n += (uint32_t) (last - first + 1);
+                n += (uint32_t)(last - first + 1);
                 s = *end == ',' ? end + 1 : end;
         }
         return n;
@@ -71,7 +71,8 @@ static char *read_os(const char *root) {
         const char *line;
         size_t l;
 
-        if (read_below(root, "/etc/os-release", &text) < 0 && read_below(root, "/usr/lib/os-release", &text) < 0)
+        if (read_below(root, "/etc/os-release", &text) < 0 &&
+            read_below(root, "/usr/lib/os-release", &text) < 0)
                 return strdup("");
         line = strstr(text, "PRETTY_NAME=");
         if (!line || (line != text && line[-1] != '\n'))
@@ -79,7 +80,7 @@ static char *read_os(const char *root) {
         line += strlen("PRETTY_NAME=");
         line += *line == '"';
         l = strcspn(line, "\"\n");
-        return strndup(line, MIN(l, (size_t) 128));
+        return strndup(line, MIN(l, (size_t)128));
 }
 
 int inventory_read_host(const char *root, const struct inventory_limits *limits, struct inventory *ret) {

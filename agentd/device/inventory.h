@@ -7,11 +7,11 @@
 #include "lib/wire/messages.h"
 
 struct inventory_limits {
-        uint32_t cpus;            /* 0: all that are online */
-        uint64_t memory_reserve;  /* bytes kept for the host itself */
-        uint64_t memory;          /* bytes to offer in all; 0: all but the reserve */
+        uint32_t cpus;           /* 0: all that are online */
+        uint64_t memory_reserve; /* bytes kept for the host itself */
+        uint64_t memory;         /* bytes to offer in all; 0: all but the reserve */
 };
 
-/* root, for tests, is put before every path ("" in life). Ports, address and allow_root are the caller's. What cannot be
- * read is left out (0, ""), never an error; -ENOMEM. Release with inventory_done(). */
+/* root, for tests, is put before every path ("" in life). Ports, address and allow_root are the caller's.
+ * What cannot be read is left out (0, ""), never an error; -ENOMEM. Release with inventory_done(). */
 int inventory_read_host(const char *root, const struct inventory_limits *limits, struct inventory *ret);

@@ -21,8 +21,11 @@ const char *admission_check(const struct start_order *o, const char *node, bool 
                 r = asprintf(ret_why, "the order names no valid executor");
         else if (o->uid == 0 && !allow_root) {
                 error = LINK_ERROR_REFUSED;
-                r = asprintf(ret_why, "host %s does not run jobs of root; submit as an ordinary user, or set AllowRoot=yes "
-                             "in /etc/primus/agentd.conf there", node);
+                r = asprintf(
+                        ret_why,
+                        "host %s does not run jobs of root; submit as an ordinary user, or set AllowRoot=yes "
+                        "in /etc/primus/agentd.conf there",
+                        node);
         } else if (o->uid == UINT32_MAX || o->uid == UINT16_MAX)
                 r = asprintf(ret_why, "uid %u is not a user's", o->uid);
         else if (o->cwd && *o->cwd && *o->cwd != '/')
@@ -36,20 +39,24 @@ const char *admission_check(const struct start_order *o, const char *node, bool 
 
 static bool taken(int family, uint16_t port) {
         _cleanup_close_ int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_any };
-        struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_ANY) };
+        struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+                                   .sin6_port = htons(port),
+                                   .sin6_addr = in6addr_any };
+        struct sockaddr_in v4 = { .sin_family = AF_INET,
+                                  .sin_port = htons(port),
+                                  .sin_addr.s_addr = htonl(INADDR_ANY) };
         const int one = 1;
         int r;
 
         if (fd < 0)
                 return false; /* no such family here */
         /* With SO_REUSEADDR connections in TIME_WAIT do not count, a listener does. */
-        (void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
         if (family == AF_INET6) {
-                (void) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
-                r = bind(fd, (struct sockaddr *) &v6, sizeof(v6));
+                (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+                r = bind(fd, (struct sockaddr *)&v6, sizeof(v6));
         } else
-                r = bind(fd, (struct sockaddr *) &v4, sizeof(v4));
+                r = bind(fd, (struct sockaddr *)&v4, sizeof(v4));
         return r < 0 && errno == EADDRINUSE;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start order -> transient unit. Invariant: the properties, which every user of the host may read, hold identity and
- * limits only; nothing that the user gave us but the command line, which /proc shows as well. */
+/* Start order -> transient unit. Invariant: the properties, which every user of the host may read, hold
+ * identity and limits only; nothing that the user gave us but the command line, which /proc shows as well. */
 #include "agentd/unit/builder.h"
 
 #include <string.h>
@@ -29,7 +29,8 @@ void strings_free(char **strings) {
 }
 DEFINE_CLEANUP(char **, strings_free)
 
-/* ---- identity ------------------------------------------------------------------------------------------------------- */
+/* ---- identity
+ * ------------------------------------------------------------------------------------------------------- */
 
 static const char *const kind_names[_ORDER_KIND_MAX] = {
         [ORDER_TRAINER] = "trainer",
@@ -39,15 +40,17 @@ static const char *const kind_names[_ORDER_KIND_MAX] = {
 
 /* The variables agentd writes itself; the order's own identity may add others, never replace these. */
 static const char *const identity_names[] = {
-        "PRIMUS_JOB",  "PRIMUS_JOB_UID", "PRIMUS_ROLE",         "PRIMUS_INDEX",      "PRIMUS_ATTEMPT", "PRIMUS_NODE",
-        "PRIMUS_TERM", "PRIMUS_KIND",    "PRIMUS_ON_PARTITION", "PRIMUS_GRACE_USEC", "PRIMUS_OWNER",   "PRIMUS_SOCKET",
-        "PRIMUS_ACK",  "PRIMUS_PIPE_SIZE",
+        "PRIMUS_JOB",   "PRIMUS_JOB_UID", "PRIMUS_ROLE", "PRIMUS_INDEX",        "PRIMUS_ATTEMPT",
+        "PRIMUS_NODE",  "PRIMUS_TERM",    "PRIMUS_KIND", "PRIMUS_ON_PARTITION", "PRIMUS_GRACE_USEC",
+        "PRIMUS_OWNER", "PRIMUS_SOCKET",  "PRIMUS_ACK",  "PRIMUS_PIPE_SIZE",
 };
 
-/* What systemd sets for the processes of a unit. An environment file would override it, for primus-exit too. */
+/* What systemd sets for the processes of a unit. An environment file would override it, for primus-exit too.
+ */
 static const char *const reserved_names[] = {
-        "SERVICE_RESULT", "EXIT_CODE",      "EXIT_STATUS", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID",
-        "NOTIFY_SOCKET",  "WATCHDOG_USEC",  "WATCHDOG_PID", "LISTEN_FDS",   "LISTEN_PID",     "LISTEN_FDNAMES",
+        "SERVICE_RESULT", "EXIT_CODE",  "EXIT_STATUS",   "INVOCATION_ID",
+        "JOURNAL_STREAM", "MAINPID",    "NOTIFY_SOCKET", "WATCHDOG_USEC",
+        "WATCHDOG_PID",   "LISTEN_FDS", "LISTEN_PID",    "LISTEN_FDNAMES",
 };
 
 static bool is_name(const char *entry, const char *name) {
@@ -69,7 +72,7 @@ static bool is_owned(const char *entry, char *const *identity) {
                 return true;
         for (char *const *i = identity; i && *i; i++) {
                 const char *equals = strchr(*i, '=');
-                if (equals && strncmp(entry, *i, (size_t) (equals - *i) + 1) == 0)
+                if (equals && strncmp(entry, *i, (size_t)(equals - *i) + 1) == 0)
                         return true;
         }
         return false;
@@ -114,10 +117,10 @@ int unit_identity(const struct start_order *o, const struct unit_context *c, cha
         TRY(push(s, &n, "PRIMUS_INDEX=%u", o->id.index));
         TRY(push(s, &n, "PRIMUS_ATTEMPT=%u", o->id.attempt));
         TRY(push(s, &n, "PRIMUS_NODE=%s", c->node));
-        TRY(push(s, &n, "PRIMUS_TERM=%llu", (unsigned long long) c->term));
+        TRY(push(s, &n, "PRIMUS_TERM=%llu", (unsigned long long)c->term));
         TRY(push(s, &n, "PRIMUS_KIND=%s", kind_names[o->kind]));
         TRY(push(s, &n, "PRIMUS_ON_PARTITION=%s", on_partition_to_string(o->on_partition)));
-        TRY(push(s, &n, "PRIMUS_GRACE_USEC=%llu", (unsigned long long) o->grace_usec));
+        TRY(push(s, &n, "PRIMUS_GRACE_USEC=%llu", (unsigned long long)o->grace_usec));
         TRY(push(s, &n, "PRIMUS_OWNER=%u", o->uid));
         TRY(push(s, &n, "PRIMUS_SOCKET=" FEED_SOCKET));
         if (o->kind == ORDER_FEED) {
@@ -141,7 +144,8 @@ static const char *find(char *const *environment, const char *name) {
 
 int unit_identity_parse(char *const *environment, struct unit_identity *ret) {
         const char *uid = find(environment, "PRIMUS_JOB_UID"), *role = find(environment, "PRIMUS_ROLE"),
-                   *kind = find(environment, "PRIMUS_KIND"), *partition = find(environment, "PRIMUS_ON_PARTITION");
+                   *kind = find(environment, "PRIMUS_KIND"),
+                   *partition = find(environment, "PRIMUS_ON_PARTITION");
         const char *ack = find(environment, "PRIMUS_ACK"), *pipe_size = find(environment, "PRIMUS_PIPE_SIZE");
         struct unit_identity i = { .kind = _ORDER_KIND_MAX, .on_partition = ON_PARTITION_REPLACE };
 
@@ -172,9 +176,11 @@ int unit_identity_parse(char *const *environment, struct unit_identity *ret) {
         return 0;
 }
 
-/* ---- the private environment ---------------------------------------------------------------------------------------- */
+/* ---- the private environment
+ * ---------------------------------------------------------------------------------------- */
 
-static const struct gpu_info *find_gpu(const struct inventory *inventory, const char *uuid, size_t *ret_index) {
+static const struct gpu_info *find_gpu(const struct inventory *inventory, const char *uuid,
+                                       size_t *ret_index) {
         for (size_t i = 0; inventory && i < inventory->n_gpus; i++)
                 if (strcmp(inventory->gpus[i].uuid, uuid) == 0) {
                         if (ret_index)
@@ -184,7 +190,8 @@ static const struct gpu_info *find_gpu(const struct inventory *inventory, const 
         return NULL;
 }
 
-/* Names of GPUs as CUDA takes them: its own uuid, else the position in PCI order, in which the inventory is. */
+/* Names of GPUs as CUDA takes them: its own uuid, else the position in PCI order, in which the inventory is.
+ */
 static int visible_gpus(const struct start_order *o, const struct unit_context *c, char *buf, size_t size) {
         size_t l = 0;
 
@@ -199,9 +206,9 @@ static int visible_gpus(const struct start_order *o, const struct unit_context *
                         n = snprintf(buf + l, size - l, "%s%zu", l ? "," : "", index);
                 else
                         continue;
-                if (n < 0 || (size_t) n >= size - l)
+                if (n < 0 || (size_t)n >= size - l)
                         return -E2BIG;
-                l += (size_t) n;
+                l += (size_t)n;
         }
         return 0;
 }
@@ -230,7 +237,8 @@ int unit_environment(const struct start_order *o, const struct unit_context *c, 
         return 0;
 }
 
-/* ---- properties ----------------------------------------------------------------------------------------------------- */
+/* ---- properties
+ * ----------------------------------------------------------------------------------------------------- */
 
 static int property_string(sd_bus_message *m, const char *name, const char *value) {
         return sd_bus_message_append(m, "(sv)", name, "s", value);
@@ -245,7 +253,7 @@ static int property_u32(sd_bus_message *m, const char *name, uint32_t value) {
 }
 
 static int property_bool(sd_bus_message *m, const char *name, bool value) {
-        return sd_bus_message_append(m, "(sv)", name, "b", (int) value);
+        return sd_bus_message_append(m, "(sv)", name, "b", (int)value);
 }
 
 static int property_open(sd_bus_message *m, const char *name, const char *signature) {
@@ -259,8 +267,9 @@ static int property_close(sd_bus_message *m) {
         return sd_bus_message_close_container(m);
 }
 
-/* systemd expands $NAME in arguments; $$ is a dollar. (ExecStartEx= with no-env-expand would spare us that, but it is
- * not known in unit files, into which systemd writes transient units, and so is lost at a daemon-reload.) */
+/* systemd expands $NAME in arguments; $$ is a dollar. (ExecStartEx= with no-env-expand would spare us that,
+ * but it is not known in unit files, into which systemd writes transient units, and so is lost at a
+ * daemon-reload.) */
 static int append_argument(sd_bus_message *m, const char *argument) {
         _cleanup_free_ char *escaped = NULL;
         char *p;
@@ -280,7 +289,8 @@ static int append_argument(sd_bus_message *m, const char *argument) {
 }
 
 /* One command: argv is head followed by tail (either may be NULL). */
-static int property_exec(sd_bus_message *m, const char *name, const char *path, const char *const *head, char *const *tail) {
+static int property_exec(sd_bus_message *m, const char *name, const char *path, const char *const *head,
+                         char *const *tail) {
         TRY(property_open(m, name, "a(sasb)"));
         TRY(sd_bus_message_open_container(m, 'a', "(sasb)"));
         TRY(sd_bus_message_open_container(m, 'r', "sasb"));
@@ -300,7 +310,8 @@ static int property_exec(sd_bus_message *m, const char *name, const char *path, 
 #define EXECUTOR_PATH PRIMUS_LIBEXECDIR "/primus-executor"
 #define LAUNCH_PATH PRIMUS_LIBEXECDIR "/primus-launch"
 
-int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory, char **ret) {
+int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory,
+                  char **ret) {
         _cleanup_free_ char *text = NULL;
         bool bad = false;
         size_t size;
@@ -347,15 +358,16 @@ int output_expand(const char *pattern, const struct executor_id *id, const char 
         return 0;
 }
 
-/* Whether the launcher has to stand before the command: systemd opens an output file as root, and finds commands along
- * its own path. */
+/* Whether the launcher has to stand before the command: systemd opens an output file as root, and finds
+ * commands along its own path. */
 static bool wants_launcher(const struct start_order *o) {
         if (o->output && *o->output)
                 return true;
         return o->kind == ORDER_TRAINER && !strchr(o->argv[0], '/') && find(o->env, "PATH");
 }
 
-static int append_start(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
+static int append_start(sd_bus_message *m, const struct start_order *o, const struct unit_context *c,
+                        char **ret_why) {
         const char *head[8] = { NULL };
         _cleanup_free_ char *output = NULL, *absolute = NULL;
         const char *path;
@@ -363,12 +375,18 @@ static int append_start(sd_bus_message *m, const struct start_order *o, const st
 
         if (o->output && *o->output) {
                 int r = output_expand(o->output, &o->id, c->node, c->directory, &output);
-                if (r == -EINVAL && asprintf(ret_why, "the output pattern %s has an unknown letter behind %%; known are %%j %%r %%i %%a %%n", o->output) < 0)
+                if (r == -EINVAL && asprintf(ret_why,
+                                             "the output pattern %s has an unknown letter behind %%; known "
+                                             "are %%j %%r %%i %%a %%n",
+                                             o->output) < 0)
                         return -ENOMEM;
                 if (r < 0)
                         return r;
                 if (!utf8_valid(output, strlen(output)))
-                        return asprintf(ret_why, "the output file's name is not valid UTF-8, which systemd cannot take") < 0 ? -ENOMEM : -EINVAL;
+                        return asprintf(ret_why, "the output file's name is not valid UTF-8, which systemd "
+                                                 "cannot take") < 0
+                                       ? -ENOMEM
+                                       : -EINVAL;
         }
         if (wants_launcher(o)) {
                 head[n++] = LAUNCH_PATH;
@@ -398,7 +416,8 @@ static int append_start(sd_bus_message *m, const struct start_order *o, const st
         return property_exec(m, "ExecStart", path, head, o->argv);
 }
 
-static int append_commands(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
+static int append_commands(sd_bus_message *m, const struct start_order *o, const struct unit_context *c,
+                           char **ret_why) {
         const char *const stage[] = { EXECUTOR_PATH, "--stage", c->bundle, c->work, NULL };
 
         if (c->bundle)
@@ -425,10 +444,12 @@ static int append_limits(sd_bus_message *m, const struct start_order *o) {
 }
 
 /* Nodes that several GPUs share, and InfiniBand's, which come with them. */
-static const char *const nvidia_nodes[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset" };
+static const char *const nvidia_nodes[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
+                                            "/dev/nvidia-modeset" };
 static const char *const common_nodes[] = { "char-infiniband_verbs", "char-infiniband_cm", "/dev/fuse" };
 
-static int append_devices(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
+static int append_devices(sd_bus_message *m, const struct start_order *o, const struct unit_context *c,
+                          char **ret_why) {
         bool nvidia = false, amd = false;
 
         if (!c->inventory || c->inventory->n_gpus == 0) {
@@ -447,7 +468,8 @@ static int append_devices(sd_bus_message *m, const struct start_order *o, const 
                 char *save;
 
                 if (!gpu)
-                        return asprintf(ret_why, "host %s has no GPU %s", c->node, *g) < 0 ? -ENOMEM : -EINVAL;
+                        return asprintf(ret_why, "host %s has no GPU %s", c->node, *g) < 0 ? -ENOMEM
+                                                                                           : -EINVAL;
                 nodes = strdup(gpu->nodes);
                 if (!nodes)
                         return -ENOMEM;
@@ -495,7 +517,8 @@ static int append_output(sd_bus_message *m, const struct start_order *o) {
         return property_close(m);
 }
 
-static int append_environment(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, const char *unit) {
+static int append_environment(sd_bus_message *m, const struct start_order *o, const struct unit_context *c,
+                              const char *unit) {
         _cleanup_(strings_free_p) char **identity = NULL;
         char path[sizeof(PRIVATE_DIR) + UNIT_NAME_MAX + 8];
 
@@ -513,10 +536,14 @@ static int check(const struct start_order *o, const struct unit_context *c, char
         if (!o->argv || (o->kind != ORDER_SCAN && (!*o->argv || !**o->argv)))
                 r = asprintf(ret_why, "the command is empty");
         else if (!utf8_valid(c->directory, strlen(c->directory)))
-                r = asprintf(ret_why, "the working directory's name is not valid UTF-8, which systemd cannot take");
+                r = asprintf(ret_why,
+                             "the working directory's name is not valid UTF-8, which systemd cannot take");
         for (size_t i = 0; o->argv && o->argv[i] && r == 0; i++)
                 if (!utf8_valid(o->argv[i], strlen(o->argv[i])))
-                        r = asprintf(ret_why, "argument %zu of the command is not valid UTF-8, which systemd cannot take", i);
+                        r = asprintf(
+                                ret_why,
+                                "argument %zu of the command is not valid UTF-8, which systemd cannot take",
+                                i);
         return r < 0 ? -ENOMEM : r > 0 ? -EINVAL : 0;
 }
 
@@ -527,7 +554,8 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         executor_unit_name(o->id.job, o->id.role, o->id.index, o->id.attempt, unit);
         TRY(sd_bus_message_append(m, "ss", unit, "fail"));
         TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
-        snprintf(text, sizeof(text), "Primus job %u, %s %u, attempt %u", o->id.job, o->id.role, o->id.index, o->id.attempt);
+        snprintf(text, sizeof(text), "Primus job %u, %s %u, attempt %u", o->id.job, o->id.role, o->id.index,
+                 o->id.attempt);
         TRY(property_string(m, "Description", text));
         TRY(property_string(m, "Slice", job_slice_name(o->id.job, slice)));
         TRY(property_string(m, "Type", "exec"));
@@ -568,26 +596,31 @@ int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max) {
         return sd_bus_message_append(m, "a(sa(sv))", 0);
 }
 
-/* ---- why systemd could not run it ----------------------------------------------------------------------------------- */
+/* ---- why systemd could not run it
+ * ----------------------------------------------------------------------------------- */
 
-char *exit_explain(const struct exit_report *e, const char *node, const char *command, const char *directory, uint32_t uid) {
+char *exit_explain(const struct exit_report *e, const char *node, const char *command, const char *directory,
+                   uint32_t uid) {
         char *text = NULL;
         int r = -1;
 
         if (strcmp(e->result, "oom-kill") == 0)
-                r = asprintf(&text, "out of memory on host %s: the kernel killed it at its memory limit", node);
+                r = asprintf(&text, "out of memory on host %s: the kernel killed it at its memory limit",
+                             node);
         else if (strcmp(e->result, "timeout") == 0 && !e->stop_requested && !e->stop_local)
                 r = asprintf(&text, "stopped on host %s: the time limit was over", node);
         else if (strcmp(e->result, "no-record") == 0)
                 r = asprintf(&text, "the unit is gone from host %s and left no exit record", node);
-        else if (strcmp(e->code, "exited") != 0 || e->status < 200 || e->status > 243 || strcmp(e->result, "exit-code") != 0)
+        else if (strcmp(e->code, "exited") != 0 || e->status < 200 || e->status > 243 ||
+                 strcmp(e->result, "exit-code") != 0)
                 return strdup("");
         else
-                /* systemd.exec(5), "Process Exit Codes"; the user's program may return these numbers too, so the
-                 * sentences that are not certain say the number. */
+                /* systemd.exec(5), "Process Exit Codes"; the user's program may return these numbers too, so
+                 * the sentences that are not certain say the number. */
                 switch (e->status) {
                 case 200:
-                        r = asprintf(&text, "directory %s does not exist on host %s or user %u may not enter it",
+                        r = asprintf(&text,
+                                     "directory %s does not exist on host %s or user %u may not enter it",
                                      directory ?: "(the working directory)", node, uid);
                         break;
                 case 203:
@@ -595,24 +628,35 @@ char *exit_explain(const struct exit_report *e, const char *node, const char *co
                                      command ?: "(see the job's configuration)");
                         break;
                 case 216:
-                        r = asprintf(&text, "systemd could not take on the groups of uid %u on host %s (status 216)", uid, node);
+                        r = asprintf(&text,
+                                     "systemd could not take on the groups of uid %u on host %s (status 216)",
+                                     uid, node);
                         break;
                 case 217:
                         r = asprintf(&text, "no user with uid %u on host %s", uid, node);
                         break;
                 case 209:
-                        r = asprintf(&text, "systemd could not set up standard output on host %s (status 209)", node);
+                        r = asprintf(&text,
+                                     "systemd could not set up standard output on host %s (status 209)",
+                                     node);
                         break;
                 case 214:
                 case 206:
                 case 205:
-                        r = asprintf(&text, "systemd could not apply a limit of the unit on host %s (status %d)", node, e->status);
+                        r = asprintf(&text,
+                                     "systemd could not apply a limit of the unit on host %s (status %d)",
+                                     node, e->status);
                         break;
                 case 219:
-                        r = asprintf(&text, "systemd could not move the executor into its cgroup on host %s (status 219)", node);
+                        r = asprintf(
+                                &text,
+                                "systemd could not move the executor into its cgroup on host %s (status 219)",
+                                node);
                         break;
                 default:
-                        r = asprintf(&text, "exit status %d on host %s: systemd could not set the executor up, or its program returned that itself",
+                        r = asprintf(&text,
+                                     "exit status %d on host %s: systemd could not set the executor up, or "
+                                     "its program returned that itself",
                                      e->status, node);
                 }
         return r < 0 ? NULL : text;

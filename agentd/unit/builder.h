@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns a start order into the arguments of systemd's StartTransientUnit: what a unit of Primus looks like is decided
- * here and nowhere else. Pure: no bus, no file, no clock. */
+/* Turns a start order into the arguments of systemd's StartTransientUnit: what a unit of Primus looks like is
+ * decided here and nowhere else. Pure: no bus, no file, no clock. */
 #pragma once
 
 #include <stddef.h>
@@ -15,26 +15,30 @@
 #define FEED_SOCKET "/run/primus/feed.sock"
 
 struct unit_context {
-        const char *node;                  /* this host's name */
+        const char *node; /* this host's name */
         uint64_t term;
         const struct inventory *inventory; /* for the device nodes of GPUs */
-        const char *directory;             /* where the commands run: the order's cwd or the job's work directory */
-        const char *work;                  /* the job's work directory */
-        const char *bundle;                /* path of the bundle to unpack, or NULL */
+        const char *directory; /* where the commands run: the order's cwd or the job's work directory */
+        const char *work;      /* the job's work directory */
+        const char *bundle;    /* path of the bundle to unpack, or NULL */
 };
 
-/* Appends (s name, s mode, a(sv) properties, a(sa(sv)) auxiliary units) to m. -EINVAL with *ret_why (allocated, one
- * sentence for people) where systemd could not take the order: an argument that is not UTF-8, a GPU that is not there. */
-int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit_context *context, char **ret_why);
+/* Appends (s name, s mode, a(sv) properties, a(sa(sv)) auxiliary units) to m. -EINVAL with *ret_why
+ * (allocated, one sentence for people) where systemd could not take the order: an argument that is not UTF-8,
+ * a GPU that is not there. */
+int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit_context *context,
+               char **ret_why);
 
-/* Expands %j %r %i %a %n %% of an output pattern; a relative one is below directory. -EINVAL: an unknown letter. */
-int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory, char **ret);
+/* Expands %j %r %i %a %n %% of an output pattern; a relative one is below directory. -EINVAL: an unknown
+ * letter. */
+int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory,
+                  char **ret);
 
 /* The same for the job's slice on this host. */
 int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max);
 
-/* The variables of the private environment file: the order's, without names that agentd and systemd own, and TMPDIR,
- * PRIMUS_SECRETS_DIR, CUDA_VISIBLE_DEVICES. NULL-ended, free with strings_free(). */
+/* The variables of the private environment file: the order's, without names that agentd and systemd own, and
+ * TMPDIR, PRIMUS_SECRETS_DIR, CUDA_VISIBLE_DEVICES. NULL-ended, free with strings_free(). */
 int unit_environment(const struct start_order *o, const struct unit_context *context, char ***ret);
 void strings_free(char **strings);
 
@@ -53,6 +57,7 @@ struct unit_identity {
 };
 int unit_identity_parse(char *const *environment, struct unit_identity *ret);
 
-/* One sentence for an exit status by which systemd says that it could not run the command (200 ... 243), allocated; ""
- * for other ends. Texts may be NULL where they are no longer known. */
-char *exit_explain(const struct exit_report *e, const char *node, const char *command, const char *directory, uint32_t uid);
+/* One sentence for an exit status by which systemd says that it could not run the command (200 ... 243),
+ * allocated; "" for other ends. Texts may be NULL where they are no longer known. */
+char *exit_explain(const struct exit_report *e, const char *node, const char *command, const char *directory,
+                   uint32_t uid);

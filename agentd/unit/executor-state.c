@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of an executor's life. Invariant: from every state an end (ENDED or GONE) is reached by events of systemd
- * and primus-exit alone, whatever masterd does. */
+/* The table of an executor's life. Invariant: from every state an end (ENDED or GONE) is reached by events of
+ * systemd and primus-exit alone, whatever masterd does. */
 #include "agentd/unit/executor-state.h"
 
 #include <errno.h>
@@ -13,8 +13,9 @@ static const char *const state_names[_EXECUTOR_STATE_MAX] = {
 };
 
 static const char *const event_names[_EXECUTOR_EVENT_MAX] = {
-        [EVENT_PREPARED] = "prepared", [EVENT_REFUSED] = "refused",     [EVENT_STARTED] = "started",     [EVENT_STOP] = "stop",
-        [EVENT_RECORD] = "record",     [EVENT_UNIT_GONE] = "unit gone", [EVENT_COMMITTED] = "committed",
+        [EVENT_PREPARED] = "prepared",   [EVENT_REFUSED] = "refused", [EVENT_STARTED] = "started",
+        [EVENT_STOP] = "stop",           [EVENT_RECORD] = "record",   [EVENT_UNIT_GONE] = "unit gone",
+        [EVENT_COMMITTED] = "committed",
 };
 
 const char *executor_state_to_string(enum executor_state s) {
@@ -25,7 +26,8 @@ const char *executor_event_to_string(enum executor_event e) {
         return e < _EXECUTOR_EVENT_MAX ? event_names[e] : "invalid";
 }
 
-#define TO(next, act) { true, EXECUTOR_##next, ACTION_##act }
+#define TO(next, act)                                                                                        \
+        { true, EXECUTOR_##next, ACTION_##act }
 
 static const struct {
         bool defined;
@@ -79,5 +81,5 @@ int executor_step(enum executor_state *state, enum executor_event event) {
         if (s >= _EXECUTOR_STATE_MAX || event >= _EXECUTOR_EVENT_MAX || !table[s][event].defined)
                 return -EINVAL;
         *state = table[s][event].next;
-        return (int) table[s][event].action;
+        return (int)table[s][event].action;
 }

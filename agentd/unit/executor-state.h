@@ -6,10 +6,10 @@ enum executor_state {
         EXECUTOR_PREPARING, /* the job's files are fetched, the output file is opened */
         EXECUTOR_STARTING,  /* systemd was asked to start the unit */
         EXECUTOR_RUNNING,
-        EXECUTOR_STOPPING,  /* a stop was ordered */
-        EXECUTOR_ENDING,    /* the exit record is there, the unit is on its way out */
-        EXECUTOR_ENDED,     /* reported; masterd has not committed it yet */
-        EXECUTOR_GONE,      /* to be forgotten */
+        EXECUTOR_STOPPING, /* a stop was ordered */
+        EXECUTOR_ENDING,   /* the exit record is there, the unit is on its way out */
+        EXECUTOR_ENDED,    /* reported; masterd has not committed it yet */
+        EXECUTOR_GONE,     /* to be forgotten */
         _EXECUTOR_STATE_MAX,
 };
 

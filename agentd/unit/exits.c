@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exit records. Invariant: a record is deleted by exits_delete() alone, after masterd has it; what is no record stays
- * where it is, for a person to look at, and is logged once. */
+/* Exit records. Invariant: a record is deleted by exits_delete() alone, after masterd has it; what is no
+ * record stays where it is, for a person to look at, and is logged once. */
 #include "agentd/unit/exits.h"
 
 #include <dirent.h>
@@ -22,9 +22,17 @@ struct exits {
         void *userdata;
 };
 
-/* ---- the text ------------------------------------------------------------------------------------------------------- */
+/* ---- the text
+ * ------------------------------------------------------------------------------------------------------- */
 
-enum { SEEN_UID = 1, SEEN_JOB = 2, SEEN_ROLE = 4, SEEN_INDEX = 8, SEEN_ATTEMPT = 16, SEEN_ALL = 31 };
+enum {
+        SEEN_UID = 1,
+        SEEN_JOB = 2,
+        SEEN_ROLE = 4,
+        SEEN_INDEX = 8,
+        SEEN_ATTEMPT = 16,
+        SEEN_ALL = 31
+};
 
 static int parse_text(const char *value, void *target, size_t size) {
         if (strlen(value) >= size || !utf8_valid(value, strlen(value)))
@@ -49,25 +57,29 @@ static int parse_status(const char *value, void *target, size_t size) {
         uint32_t n;
 
         if (parse_u32(value, 0, 255, &n) >= 0) {
-                *(int32_t *) target = (int32_t) n;
+                *(int32_t *)target = (int32_t)n;
                 return 0;
         }
         for (int i = 1; i < NSIG; i++) {
                 const char *name = sigabbrev_np(i);
                 if (name && strcmp(name, value) == 0) {
-                        *(int32_t *) target = i;
+                        *(int32_t *)target = i;
                         return 0;
                 }
         }
-        if (strncmp(value, "RTMIN+", 6) == 0 && parse_u32(value + 6, 0, 64, &n) >= 0 && SIGRTMIN + (int) n <= SIGRTMAX) {
-                *(int32_t *) target = SIGRTMIN + (int) n;
+        if (strncmp(value, "RTMIN+", 6) == 0 && parse_u32(value + 6, 0, 64, &n) >= 0 &&
+            SIGRTMIN + (int)n <= SIGRTMAX) {
+                *(int32_t *)target = SIGRTMIN + (int)n;
                 return 0;
         }
         return -EINVAL;
 }
 
 #define FIELD(key, parser, field, flag)                                                                      \
-        { key, parser, offsetof(struct exit_report, field), sizeof(((struct exit_report *) NULL)->field), flag }
+        {                                                                                                    \
+                key, parser, offsetof(struct exit_report, field),                                            \
+                        sizeof(((struct exit_report *)NULL)->field), flag                                    \
+        }
 
 static const struct {
         const char *key;
@@ -95,7 +107,10 @@ static const struct {
 #undef FIELD
 
 int exit_record_parse(char *text, struct exit_report *ret) {
-        struct exit_report e = { .memory_peak = UINT64_MAX, .cpu_usec = UINT64_MAX, .io_read = UINT64_MAX, .io_write = UINT64_MAX };
+        struct exit_report e = { .memory_peak = UINT64_MAX,
+                                 .cpu_usec = UINT64_MAX,
+                                 .io_read = UINT64_MAX,
+                                 .io_write = UINT64_MAX };
         unsigned seen = 0;
         char *save;
 
@@ -112,7 +127,7 @@ int exit_record_parse(char *text, struct exit_report *ret) {
                 }
                 for (size_t i = 0; i < ELEMENTSOF(fields); i++)
                         if (strcmp(line, fields[i].key) == 0) {
-                                if (fields[i].parse(value, (char *) &e + fields[i].offset, fields[i].size) < 0)
+                                if (fields[i].parse(value, (char *)&e + fields[i].offset, fields[i].size) < 0)
                                         return -EBADMSG;
                                 seen |= fields[i].seen;
                         }
@@ -126,7 +141,8 @@ int exit_record_parse(char *text, struct exit_report *ret) {
         return 0;
 }
 
-/* ---- the directory -------------------------------------------------------------------------------------------------- */
+/* ---- the directory
+ * -------------------------------------------------------------------------------------------------- */
 
 static bool is_record_name(const char *name) {
         return strncmp(name, "primus-", 7) == 0 && strlen(name) < UNIT_NAME_MAX;
@@ -175,11 +191,11 @@ static int on_inotify(sd_event_source *s, int fd, uint32_t revents, void *userda
         if (n < 0)
                 return 0;
         for (char *p = buf; p < buf + n;) {
-                struct inotify_event *event = (struct inotify_event *) p;
+                struct inotify_event *event = (struct inotify_event *)p;
 
                 p += sizeof(*event) + event->len;
                 if (event->mask & IN_Q_OVERFLOW)
-                        (void) exits_scan(e);
+                        (void)exits_scan(e);
                 else if (event->len > 0 && is_record_name(event->name))
                         report_record(e, event->name);
         }
@@ -236,7 +252,7 @@ int exits_scan(struct exits *e) {
         while ((entry = readdir(dir)))
                 if (is_record_name(entry->d_name))
                         report_record(e, entry->d_name);
-        (void) closedir(dir);
+        (void)closedir(dir);
         return 0;
 }
 

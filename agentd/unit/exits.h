@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exit records in /run/primus/exits: watching, reading, deleting. primus-exit writes them (docs/architecture.md). */
+/* The exit records in /run/primus/exits: watching, reading, deleting. primus-exit writes them
+ * (docs/architecture.md). */
 #pragma once
 
 #include <stdbool.h>
@@ -11,15 +12,16 @@
 #define EXITS_DIR "/run/primus/exits"
 #define EXIT_RECORD_MAX (16u << 10)
 
-/* Reads the text of a record. -EBADMSG: not a record (a line without '=', an identity that is missing or invalid, a
- * number that is none). text is changed. ret->detail is an allocated "". */
+/* Reads the text of a record. -EBADMSG: not a record (a line without '=', an identity that is missing or
+ * invalid, a number that is none). text is changed. ret->detail is an allocated "". */
 int exit_record_parse(char *text, struct exit_report *ret);
 
 struct exits;
 /* A record has appeared; report may be taken over by moving it out (zero it then). */
 typedef void (*exits_handler)(const char *unit, struct exit_report *report, void *userdata);
 
-/* Makes and watches the directory; records that are there already are reported by exits_scan(). root as in private.h. */
+/* Makes and watches the directory; records that are there already are reported by exits_scan(). root as in
+ * private.h. */
 int exits_new(sd_event *event, const char *root, exits_handler handler, void *userdata, struct exits **ret);
 void exits_free(struct exits *e);
 DEFINE_CLEANUP(struct exits *, exits_free)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The private files of executors. Invariant: nothing that PID 1 or agentd reads as root (env, stop) can be changed by the
- * job's user: the directory above it is root's. */
+/* The private files of executors. Invariant: nothing that PID 1 or agentd reads as root (env, stop) can be
+ * changed by the job's user: the directory above it is root's. */
 #include "agentd/unit/private.h"
 
 #include <fcntl.h>
@@ -27,9 +27,9 @@ int environment_format(char *const *env, char **ret, size_t *ret_size, const cha
 
                 if (ret_bad)
                         *ret_bad = *e;
-                if (!equals || (size_t) (equals - *e) >= sizeof(name))
+                if (!equals || (size_t)(equals - *e) >= sizeof(name))
                         return -EINVAL;
-                memcpy(name, *e, (size_t) (equals - *e));
+                memcpy(name, *e, (size_t)(equals - *e));
                 name[equals - *e] = 0;
                 if (!env_name_valid(name) || !utf8_valid(equals + 1, strlen(equals + 1)))
                         return -EINVAL;
@@ -42,7 +42,7 @@ int environment_format(char *const *env, char **ret, size_t *ret_size, const cha
                 p = stpcpy(p, "\"\n");
         }
         *p = 0;
-        *ret_size = (size_t) (p - text);
+        *ret_size = (size_t)(p - text);
         *ret = TAKE_PTR(text);
         return 0;
 }
@@ -58,8 +58,10 @@ static int open_private(const char *root, const char *unit) {
 }
 
 /* owner UINT32_MAX: stays the caller's. */
-static int write_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode, uint32_t owner) {
-        _cleanup_close_ int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+static int write_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode,
+                    uint32_t owner) {
+        _cleanup_close_ int fd =
+                openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         int r;
 
         if (fd < 0)
@@ -67,7 +69,7 @@ static int write_at(int dir_fd, const char *name, const void *data, size_t size,
         r = write_all(fd, data, size);
         if (r < 0)
                 return r;
-        if (fchmod(fd, mode) < 0 || (owner != UINT32_MAX && fchown(fd, owner, (gid_t) -1) < 0))
+        if (fchmod(fd, mode) < 0 || (owner != UINT32_MAX && fchown(fd, owner, (gid_t)-1) < 0))
                 return -errno;
         return 0;
 }
@@ -92,7 +94,7 @@ static int write_secrets(int dir_fd, uint32_t uid, const struct secret *secrets,
                 if (r < 0)
                         return r;
         }
-        if (fchmod(fd, 0500) < 0 || fchown(fd, uid, (gid_t) -1) < 0)
+        if (fchmod(fd, 0500) < 0 || fchown(fd, uid, (gid_t)-1) < 0)
                 return -errno;
         return 0;
 }
@@ -126,7 +128,7 @@ int private_create(const char *root, const char *unit, uint32_t uid, const char 
         if (r >= 0 && n_secrets > 0)
                 r = write_secrets(fd, uid, secrets, n_secrets);
         if (r < 0)
-                (void) remove_tree(path);
+                (void)remove_tree(path);
         return r;
 }
 
@@ -173,7 +175,7 @@ int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid
         if (mkdir(path, 0700) >= 0)
                 made = true;
         else if (errno == ENOENT) {
-                parent = strndup(path, (size_t) (strrchr(path, '/') - path));
+                parent = strndup(path, (size_t)(strrchr(path, '/') - path));
                 if (!parent)
                         return -ENOMEM;
                 r = make_directories(parent, 0711);
@@ -191,8 +193,8 @@ int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid
         if (made || st.st_uid == 0) { /* root's: agentd died between the steps */
                 /* tmp before the directory is the user's: afterwards a link could stand in its place. */
                 if ((mkdirat(fd, "tmp", 0700) < 0 && errno != EEXIST) ||
-                    fchownat(fd, "tmp", uid, (gid_t) -1, AT_SYMLINK_NOFOLLOW) < 0 || fchmod(fd, 0700) < 0 ||
-                    fchown(fd, uid, (gid_t) -1) < 0)
+                    fchownat(fd, "tmp", uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0 || fchmod(fd, 0700) < 0 ||
+                    fchown(fd, uid, (gid_t)-1) < 0)
                         return -errno;
                 return 0;
         }

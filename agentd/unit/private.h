@@ -18,9 +18,9 @@
 #define PRIVATE_DIR "/run/primus/x"
 #define WORK_DIR "/var/lib/primus-agent/work"
 
-/* The text of an environment file that systemd reads back as exactly these NAME=VALUE (NULL-ended): values in double
- * quotes, escaped. -EINVAL: a name is not one, or a value is not UTF-8 (systemd refuses the whole file then); then
- * *ret_bad (if not NULL) points to the entry in env. -ENOMEM. */
+/* The text of an environment file that systemd reads back as exactly these NAME=VALUE (NULL-ended): values in
+ * double quotes, escaped. -EINVAL: a name is not one, or a value is not UTF-8 (systemd refuses the whole file
+ * then); then *ret_bad (if not NULL) points to the entry in env. -ENOMEM. */
 int environment_format(char *const *env, char **ret, size_t *ret_size, const char **ret_bad);
 
 /* Makes the private directory; what an earlier try left is replaced. -EINVAL as above, -EEXIST never. */

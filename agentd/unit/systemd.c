@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The window onto systemd. Invariant: pending <= SYSTEMD_WINDOW, jobs <= SYSTEMD_JOBS, and while something waits one of the
- * two is reached. */
+/* The window onto systemd. Invariant: pending <= SYSTEMD_WINDOW, jobs <= SYSTEMD_JOBS, and while something
+ * waits one of the two is reached. */
 #include "agentd/unit/systemd.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ struct systemd {
         sd_bus *bus;
         struct systemd_handlers handlers;
         void *userdata;
-        struct call *waiting, *waiting_jobs, *under_way;
+        struct call *urgent, *waiting, *waiting_jobs, *under_way;
         unsigned pending;
         struct job_path *job_paths;
         unsigned jobs; /* asked for or in the queue */
@@ -70,13 +70,13 @@ static void note_job(struct systemd *s, sd_bus_message *reply) {
                 HASH_FIND_STR(s->job_paths, path, known);
                 if (!known) {
                         HASH_ADD_STR(s->job_paths, path, j);
-                        (void) sd_bus_message_rewind(reply, true);
+                        (void)sd_bus_message_rewind(reply, true);
                         return;
                 }
                 free(j); /* it was merged into one that is there */
         }
         s->jobs--;
-        (void) sd_bus_message_rewind(reply, true);
+        (void)sd_bus_message_rewind(reply, true);
 }
 
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
@@ -118,6 +118,10 @@ static void pump(struct systemd *s) {
         if (s->pumping)
                 return; /* a failing call's handler queued another */
         s->pumping = true;
+        while (s->pending < SYSTEMD_WINDOW && (c = s->urgent)) {
+                DL_DELETE(s->urgent, c);
+                send_call(s, c);
+        }
         while (s->pending < SYSTEMD_WINDOW && (c = s->waiting)) {
                 DL_DELETE(s->waiting, c);
                 send_call(s, c);
@@ -129,21 +133,26 @@ static void pump(struct systemd *s) {
         s->pumping = false;
 }
 
-static struct call *call_new(struct systemd *s, sd_bus_message *m, systemd_reply_handler handler, void *userdata) {
+static struct call *call_new(struct systemd *s, sd_bus_message *m, systemd_reply_handler handler,
+                             void *userdata) {
         struct call *c = malloc(sizeof(*c));
 
         if (c)
-                *c = (struct call){ .systemd = s, .message = sd_bus_message_ref(m), .handler = handler, .userdata = userdata };
+                *c = (struct call){ .systemd = s,
+                                    .message = sd_bus_message_ref(m),
+                                    .handler = handler,
+                                    .userdata = userdata };
         return c;
 }
 
-int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler, void *userdata) {
+int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler,
+                 void *userdata) {
         struct call *c = call_new(s, m, handler, userdata);
 
         if (!c)
                 return -ENOMEM;
-        if (urgent)
-                DL_PREPEND(s->waiting, c);
+        if (urgent) /* in their order: SIGTERM before the SIGKILL that follows it */
+                DL_APPEND(s->urgent, c);
         else
                 DL_APPEND(s->waiting, c);
         pump(s);
@@ -174,11 +183,12 @@ int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler hand
         return systemd_call_job(s, m, handler, userdata);
 }
 
-int systemd_kill(struct systemd *s, const char *unit, int signal, systemd_reply_handler handler, void *userdata) {
+int systemd_kill(struct systemd *s, const char *unit, int signal, systemd_reply_handler handler,
+                 void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r = systemd_message(s, "KillUnit", &m);
 
-        if (r < 0 || (r = sd_bus_message_append(m, "ssi", unit, "all", (int32_t) signal)) < 0)
+        if (r < 0 || (r = sd_bus_message_append(m, "ssi", unit, "all", (int32_t)signal)) < 0)
                 return r;
         return systemd_call(s, m, true, handler, userdata);
 }
@@ -200,8 +210,8 @@ int systemd_list_enter(sd_bus_message *m) {
 
 int systemd_list_next(sd_bus_message *m, struct systemd_unit *ret) {
         struct systemd_unit u;
-        int r = sd_bus_message_read(m, "(ssssssouso)", &u.name, NULL, NULL, &u.active_state, &u.sub_state, NULL, &u.path, NULL,
-                                    NULL, NULL);
+        int r = sd_bus_message_read(m, "(ssssssouso)", &u.name, NULL, NULL, &u.active_state, &u.sub_state,
+                                    NULL, &u.path, NULL, NULL, NULL);
 
         if (r <= 0)
                 return r;
@@ -215,7 +225,8 @@ int systemd_get(struct systemd *s, const char *path, const char *interface, cons
         char name[64];
         int r;
 
-        r = sd_bus_message_new_method_call(s->bus, &m, SERVICE, path, "org.freedesktop.DBus.Properties", "Get");
+        r = sd_bus_message_new_method_call(s->bus, &m, SERVICE, path, "org.freedesktop.DBus.Properties",
+                                           "Get");
         snprintf(name, sizeof(name), SERVICE ".%s", interface);
         if (r < 0 || (r = sd_bus_message_append(m, "ss", name, property)) < 0)
                 return r;
@@ -230,7 +241,8 @@ unsigned systemd_jobs(const struct systemd *s) {
         return s->jobs;
 }
 
-/* ---- signals -------------------------------------------------------------------------------------------------------- */
+/* ---- signals
+ * -------------------------------------------------------------------------------------------------------- */
 
 static bool is_ours(const char *unit) {
         return strncmp(unit, "primus-", 7) == 0;
@@ -323,8 +335,8 @@ int systemd_new(sd_bus *bus, const struct systemd_handlers *handlers, void *user
         s->userdata = userdata;
         r = sd_bus_set_exit_on_disconnect(bus, true);
         for (size_t i = 0; i < ELEMENTSOF(signals) && r >= 0; i++)
-                r = sd_bus_match_signal_async(bus, &s->matches[i], SERVICE, OBJECT, MANAGER, signals[i].member,
-                                              signals[i].handler, on_match_installed, s);
+                r = sd_bus_match_signal_async(bus, &s->matches[i], SERVICE, OBJECT, MANAGER,
+                                              signals[i].member, signals[i].handler, on_match_installed, s);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);
@@ -338,11 +350,13 @@ void systemd_free(struct systemd *s) {
                 return;
         for (size_t i = 0; i < ELEMENTSOF(s->matches); i++)
                 sd_bus_slot_unref(s->matches[i]);
-        DL_FOREACH_SAFE(s->waiting, c, next)
+        DL_FOREACH_SAFE (s->urgent, c, next)
                 call_free(c);
-        DL_FOREACH_SAFE(s->waiting_jobs, c, next)
+        DL_FOREACH_SAFE (s->waiting, c, next)
                 call_free(c);
-        DL_FOREACH_SAFE(s->under_way, c, next)
+        DL_FOREACH_SAFE (s->waiting_jobs, c, next)
+                call_free(c);
+        DL_FOREACH_SAFE (s->under_way, c, next)
                 call_free(c);
         for (struct job_path *j = s->job_paths, *next_path; j; j = next_path) {
                 next_path = j->hh.next;

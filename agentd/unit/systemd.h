@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An asynchronous client of systemd on the system bus. At most SYSTEMD_WINDOW calls are under way (dbus-daemon allows 128
- * pending replies per connection) and at most SYSTEMD_JOBS jobs of ours are in systemd's queue (for each, PID 1 watches who
- * asked for it, by a match rule of its own; it may have 512 and loses its bus at the next one). The rest waits in order.
- * Three matches in all, whatever the number of units. Nothing here blocks; when the bus is lost the event loop exits with a
- * failure, so that systemd starts agentd anew. */
+/* An asynchronous client of systemd on the system bus. At most SYSTEMD_WINDOW calls are under way
+ * (dbus-daemon allows 128 pending replies per connection) and at most SYSTEMD_JOBS jobs of ours are in
+ * systemd's queue (for each, PID 1 watches who asked for it, by a match rule of its own; it may have 512 and
+ * loses its bus at the next one). The rest waits in order. Three matches in all, whatever the number of
+ * units. Nothing here blocks; when the bus is lost the event loop exits with a failure, so that systemd
+ * starts agentd anew. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,7 +28,8 @@ struct systemd_handlers {
         void (*reloaded)(void *userdata);
 };
 
-/* reply is an error message where the call failed (sd_bus_message_get_error()). Not called after systemd_free(). */
+/* reply is an error message where the call failed (sd_bus_message_get_error()). Not called after
+ * systemd_free(). */
 typedef void (*systemd_reply_handler)(sd_bus_message *reply, void *userdata);
 
 /* bus is attached to an event loop and stays the caller's. */
@@ -37,14 +39,17 @@ DEFINE_CLEANUP(struct systemd *, systemd_free)
 
 /* An empty call of a method of systemd's Manager. */
 int systemd_message(struct systemd *s, const char *member, sd_bus_message **ret);
-/* Queues a call (takes a reference); handler may be NULL. urgent: before those that wait. */
-int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler, void *userdata);
+/* Queues a call (takes a reference); handler may be NULL. urgent: before
+ * those that wait and are not. */
+int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler,
+                 void *userdata);
 
 /* The same for a call whose answer is the path of a job. */
 int systemd_call_job(struct systemd *s, sd_bus_message *m, systemd_reply_handler handler, void *userdata);
 
 int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler handler, void *userdata);
-int systemd_kill(struct systemd *s, const char *unit, int signal, systemd_reply_handler handler, void *userdata);
+int systemd_kill(struct systemd *s, const char *unit, int signal, systemd_reply_handler handler,
+                 void *userdata);
 int systemd_list(struct systemd *s, const char *pattern, systemd_reply_handler handler, void *userdata);
 /* Goes into the reply, then reads one row at a time: 1, 0 at the end. Strings live as long as the message. */
 struct systemd_unit {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the executors again, after a restart of agentd or a daemon-reload: systemd's list, each new unit's Transient and
- * Environment=, then the exit records. Invariant: only a transient unit whose Environment= carries our identity and
- * whose name is the one of that identity counts. */
+/* Finding the executors again, after a restart of agentd or a daemon-reload: systemd's list, each new unit's
+ * Transient and Environment=, then the exit records. Invariant: only a transient unit whose Environment=
+ * carries our identity and whose name is the one of that identity counts. */
 #include <string.h>
 
 #include "agentd/unit/units-internal.h"
@@ -31,7 +31,7 @@ static void finish_listing(struct units *u) {
                         log_oom();
                 return;
         }
-        (void) exits_scan(u->exits);
+        (void)exits_scan(u->exits);
         if (!u->ready) {
                 u->ready = true;
                 jobs_stop_empty_slices(u);
@@ -88,7 +88,7 @@ static void discovered(struct discovery *d) {
 
         if (--d->pending > 0)
                 return;
-        (void) adopt(d);
+        (void)adopt(d);
         discovery_free(d);
         u->discovering--;
         finish_listing(u);
@@ -98,7 +98,8 @@ static void on_transient(sd_bus_message *reply, void *userdata) {
         struct discovery *d = userdata;
         int transient = 0;
 
-        if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "v", "b", &transient) < 0)
+        if (sd_bus_message_is_method_error(reply, NULL) ||
+            sd_bus_message_read(reply, "v", "b", &transient) < 0)
                 d->failed = true;
         d->transient = transient;
         discovered(d);
@@ -107,7 +108,8 @@ static void on_transient(sd_bus_message *reply, void *userdata) {
 static void on_environment(sd_bus_message *reply, void *userdata) {
         struct discovery *d = userdata;
 
-        if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_enter_container(reply, 'v', "as") < 0 ||
+        if (sd_bus_message_is_method_error(reply, NULL) ||
+            sd_bus_message_enter_container(reply, 'v', "as") < 0 ||
             sd_bus_message_read_strv(reply, &d->environment) < 0)
                 d->failed = true; /* gone in between */
         discovered(d);
@@ -155,7 +157,8 @@ static void on_list(sd_bus_message *reply, void *userdata) {
         struct units *u = userdata;
         struct executor *e, *next;
         struct systemd_unit row;
-        int r = sd_bus_message_is_method_error(reply, NULL) ? -sd_bus_message_get_errno(reply) : systemd_list_enter(reply);
+        int r = sd_bus_message_is_method_error(reply, NULL) ? -sd_bus_message_get_errno(reply)
+                                                            : systemd_list_enter(reply);
 
         struct seen {
                 struct executor *executor;
@@ -190,12 +193,12 @@ static void on_list(sd_bus_message *reply, void *userdata) {
         if (r < 0)
                 log_warning_errno(r, "Cannot list the units of this host");
         else /* what we believe in and systemd does not have */
-                HASH_ITER(hh, u->executors, e, next) {
+                HASH_ITER (hh, u->executors, e, next) {
                         HASH_FIND_PTR(seen, &e, s);
                         if (!s && e->submitted && e->state <= EXECUTOR_STOPPING)
                                 executor_verify(e);
                 }
-        HASH_ITER(hh, seen, s, s_next) {
+        HASH_ITER (hh, seen, s, s_next) {
                 HASH_DEL(seen, s);
                 free(s);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What units.c (the executors' life), units-start.c (starting them), units-discover.c (finding them again) and units-job.c (slices and work
- * directories) share. Not for others. */
+/* What units.c (the executors' life), units-start.c (starting them), units-discover.c (finding them again)
+ * and units-job.c (slices and work directories) share. Not for others. */
 #pragma once
 
 #include <uthash.h>
@@ -14,10 +14,14 @@
 #include "lib/base/unitname.h"
 
 #define log_executor(e, level, ...)                                                                          \
-        log_full(level, 0, &(struct log_fields){ .job = (e)->id.job, .unit = (e)->unit, .role = (e)->id.role }, __VA_ARGS__)
+        log_full(level, 0,                                                                                   \
+                 &(struct log_fields){ .job = (e)->id.job, .unit = (e)->unit, .role = (e)->id.role },        \
+                 __VA_ARGS__)
 
 /* How long after its record an ended unit may take to leave before it is reported all the same. */
 #define SETTLE_USEC (200 * USEC_PER_MSEC)
+/* When a unit that was to be killed at once, and is still there, is killed again. */
+#define KILL_AGAIN_USEC (5 * USEC_PER_SEC)
 /* How long a unit that systemd dropped without a record is given before systemd is asked once more. */
 #define VERIFY_USEC (300 * USEC_PER_MSEC)
 /* How long a job's slice outlives its last unit: a restart of an executor would make it again. */
@@ -55,11 +59,11 @@ struct executor {
         uint32_t pipe_size;
         sd_id128_t invocation;
         uint64_t started_real;
-        bool submitted;   /* systemd has taken the unit: a stop would find it */
-        bool started;     /* its start job is over */
+        bool submitted;    /* systemd has taken the unit: a stop would find it */
+        bool started;      /* its start job is over */
         bool start_failed; /* systemd's start job did */
         bool stop_requested, stop_local;
-        bool watched;     /* we have seen its whole life: no foreign stop job has escaped us */
+        bool watched; /* we have seen its whole life: no foreign stop job has escaped us */
         uint64_t stop_grace;
         char *start_job, *stop_job;
         char *command, *directory;
@@ -84,7 +88,7 @@ struct units {
         struct executor *executors; /* by unit name */
         struct job *jobs;           /* by uid */
         unsigned discovering;       /* property calls of the listing under way */
-        uint32_t *slices; /* job numbers, see job_note_slice() */
+        uint32_t *slices;           /* job numbers, see job_note_slice() */
         size_t n_slices;
         bool listing, list_again;
         bool ready;
@@ -120,8 +124,8 @@ void job_leave(struct executor *e);
 /* Asks for the slice before the unit that follows in the same queue. */
 int job_make_slice(struct job *j);
 void job_free(struct job *j);
-/* At the first listing: remembers a unit's name where it is a job's slice; afterwards stops those without a unit, which agentd
- * would have stopped had it not been restarted. */
+/* At the first listing: remembers a unit's name where it is a job's slice; afterwards stops those without a
+ * unit, which agentd would have stopped had it not been restarted. */
 int job_note_slice(struct units *u, const char *name);
 void jobs_stop_empty_slices(struct units *u);
 /* Removes a tree in the thread; takes path. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs on this host: the slice that their units share and their work directory. Invariant: a slice is stopped after its
- * last unit (systemd never collects one), a work directory is removed when masterd drops the job. */
+/* Jobs on this host: the slice that their units share and their work directory. Invariant: a slice is stopped
+ * after its last unit (systemd never collects one), a work directory is removed when masterd drops the job.
+ */
 #include <string.h>
 
 #include "agentd/unit/units-internal.h"
@@ -8,7 +9,7 @@
 #include "lib/base/parse.h"
 
 static void run_remove(void *data) {
-        (void) remove_tree(data);
+        (void)remove_tree(data);
 }
 
 void remove_later(struct units *u, char *path) {
@@ -50,7 +51,7 @@ static void stop_slice(struct job *j) {
         if (!j->sliced)
                 return;
         j->sliced = false;
-        (void) systemd_stop(j->units->systemd, job_slice_name(j->number, slice), NULL, NULL);
+        (void)systemd_stop(j->units->systemd, job_slice_name(j->number, slice), NULL, NULL);
 }
 
 static int on_linger(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -70,12 +71,12 @@ static void job_idle(struct job *j) {
                 job_free(j);
                 return;
         }
-        if (!j->linger && sd_event_add_time_relative(j->units->event, &j->linger, CLOCK_BOOTTIME, SLICE_LINGER_USEC, 0,
-                                                     on_linger, j) < 0)
+        if (!j->linger && sd_event_add_time_relative(j->units->event, &j->linger, CLOCK_BOOTTIME,
+                                                     SLICE_LINGER_USEC, 0, on_linger, j) < 0)
                 log_oom();
         else {
-                (void) sd_event_source_set_time_relative(j->linger, SLICE_LINGER_USEC);
-                (void) sd_event_source_set_enabled(j->linger, SD_EVENT_ONESHOT);
+                (void)sd_event_source_set_time_relative(j->linger, SLICE_LINGER_USEC);
+                (void)sd_event_source_set_enabled(j->linger, SD_EVENT_ONESHOT);
         }
 }
 
@@ -89,7 +90,7 @@ int job_enter(struct units *u, struct executor *e, uint64_t memory_max) {
         j->n_units++;
         j->dropped = false;
         if (j->linger)
-                (void) sd_event_source_set_enabled(j->linger, SD_EVENT_OFF);
+                (void)sd_event_source_set_enabled(j->linger, SD_EVENT_OFF);
         e->job = j;
         return 0;
 }
@@ -106,7 +107,9 @@ static void on_slice(sd_bus_message *reply, void *userdata) {
 
         /* It may be there from before a restart of agentd. */
         if (e && !sd_bus_error_has_name(e, "org.freedesktop.systemd1.UnitExists"))
-                log_warning("systemd did not make the slice of a job, whose memory limit is not enforced now: %s", e->message);
+                log_warning(
+                        "systemd did not make the slice of a job, whose memory limit is not enforced now: %s",
+                        e->message);
 }
 
 int job_make_slice(struct job *j) {
@@ -157,10 +160,10 @@ void jobs_stop_empty_slices(struct units *u) {
         for (size_t i = 0; i < u->n_slices; i++) {
                 bool used = false;
 
-                HASH_ITER(hh, u->jobs, j, next)
+                HASH_ITER (hh, u->jobs, j, next)
                         used |= j->number == u->slices[i];
                 if (!used)
-                        (void) systemd_stop(u->systemd, job_slice_name(u->slices[i], slice), NULL, NULL);
+                        (void)systemd_stop(u->systemd, job_slice_name(u->slices[i], slice), NULL, NULL);
         }
         free(TAKE_PTR(u->slices));
         u->n_slices = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an order to a unit: the job's files, the private directory, the slice, StartTransientUnit. Invariant: a struct
- * preparing belongs to whoever works on it (the bundle's transfer, the call to systemd) and is freed there, also when its
- * executor has gone meanwhile. */
+/* From an order to a unit: the job's files, the private directory, the slice, StartTransientUnit. Invariant:
+ * a struct preparing belongs to whoever works on it (the bundle's transfer, the call to systemd) and is freed
+ * there, also when its executor has gone meanwhile. */
 #include <string.h>
 
 #include "agentd/unit/admission.h"
@@ -70,16 +70,18 @@ static int write_private(struct preparing *p, const struct unit_context *context
                 return r;
         r = environment_format(environment, &text, &size, &bad);
         if (r == -EINVAL) {
-                int l = (int) strcspn(bad, "=");
-                if (asprintf(&p->why, "environment variable %.*s has no valid name or its value is not UTF-8, which systemd cannot take",
+                int l = (int)strcspn(bad, "=");
+                if (asprintf(&p->why,
+                             "environment variable %.*s has no valid name or its value is not UTF-8, which "
+                             "systemd cannot take",
                              MIN(l, 100), bad) < 0)
                         p->why = NULL;
         }
         strings_free(environment);
         if (r < 0)
                 return r;
-        return private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size, p->order.secrets,
-                              p->order.n_secrets);
+        return private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size,
+                              p->order.secrets, p->order.n_secrets);
 }
 
 static int submit_unit(struct preparing *p) {
@@ -170,13 +172,16 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order,
         if (!*order->bundle)
                 executor_event(e, EVENT_PREPARED);
         else if (!u->ops.bundle)
-                return asprintf(ret_why, "this agent was built without the transfer of files") < 0 ? -ENOMEM : -EOPNOTSUPP;
+                return asprintf(ret_why, "this agent was built without the transfer of files") < 0
+                               ? -ENOMEM
+                               : -EOPNOTSUPP;
         else
                 return u->ops.bundle(order->uid, order->bundle, on_bundle, p, u->userdata);
         return 0;
 }
 
-void units_start(struct units *u, uint64_t term, struct start_order *order, start_handler handler, void *userdata) {
+void units_start(struct units *u, uint64_t term, struct start_order *order, start_handler handler,
+                 void *userdata) {
         struct start_result refused = { .error = LINK_ERROR_START };
         _cleanup_free_ char *why = NULL;
         char unit[UNIT_NAME_MAX], text[96];
@@ -189,7 +194,8 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
         e = executor_find_unit(u, unit);
         if (e && (e->state >= EXECUTOR_ENDING || !executor_id_equal(&e->id, &order->id))) {
                 refused.error = LINK_ERROR_ALREADY_RAN;
-                refused.message = "an executor of that name has run on this host; its exit record waits to be committed";
+                refused.message = "an executor of that name has run on this host; its exit record waits to "
+                                  "be committed";
                 handler(&refused, userdata);
                 return;
         }
@@ -227,8 +233,9 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
                 return;
         if (e->preparing)
                 preparing_free(e->preparing);
-        if (r == -EPERM && !why && asprintf(&why, "the job's work directory on host %s belongs to another user", u->options.node) < 0)
+        if (r == -EPERM && !why &&
+            asprintf(&why, "the job's work directory on host %s belongs to another user", u->options.node) <
+                    0)
                 why = NULL;
         refuse(e, why ?: strerror(-r));
 }
-

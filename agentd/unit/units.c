@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executors' life. Invariant: every change of an executor's state goes through executor_event() and the table of
- * executor-state.c; every start_handler is called exactly once. */
+/* The executors' life. Invariant: every change of an executor's state goes through executor_event() and the
+ * table of executor-state.c; every start_handler is called exactly once. */
 #include "agentd/unit/units.h"
 
 #include <pwd.h>
@@ -10,7 +10,8 @@
 
 #include "agentd/unit/units-internal.h"
 
-/* ---- the set -------------------------------------------------------------------------------------------------------- */
+/* ---- the set
+ * -------------------------------------------------------------------------------------------------------- */
 
 struct executor *executor_find_unit(struct units *u, const char *unit) {
         struct executor *e;
@@ -52,7 +53,8 @@ void executor_answer(struct executor *e, const struct start_result *result) {
 
 static void executor_free(struct executor *e) {
         executor_abandon_start(e);
-        executor_answer(e, &(struct start_result){ .error = LINK_ERROR_START, .message = "the executor is gone" });
+        executor_answer(
+                e, &(struct start_result){ .error = LINK_ERROR_START, .message = "the executor is gone" });
         HASH_DEL(e->units->executors, e);
         job_leave(e);
         sd_event_source_disable_unref(e->timer);
@@ -65,16 +67,18 @@ static void executor_free(struct executor *e) {
         free(e);
 }
 
-/* systemd exports a unit's invocation as a link, for journald; its time is when the unit's first process was started. */
+/* systemd exports a unit's invocation as a link, for journald; its time is when the unit's first process was
+ * started. */
 void executor_read_start(struct executor *e) {
         char path[sizeof("/run/systemd/units/invocation:") + UNIT_NAME_MAX], text[SD_ID128_STRING_MAX] = "";
         struct stat st;
 
         snprintf(path, sizeof(path), "/run/systemd/units/invocation:%s", e->unit);
         if (readlink(path, text, sizeof(text) - 1) == SD_ID128_STRING_MAX - 1)
-                (void) sd_id128_from_string(text, &e->invocation);
+                (void)sd_id128_from_string(text, &e->invocation);
         if (lstat(path, &st) >= 0)
-                e->started_real = (uint64_t) st.st_mtim.tv_sec * USEC_PER_SEC + (uint64_t) st.st_mtim.tv_nsec / 1000;
+                e->started_real =
+                        (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec / 1000;
         else
                 e->started_real = now_real();
 }
@@ -82,17 +86,94 @@ void executor_read_start(struct executor *e) {
 void executor_answer_running(struct executor *e) {
         const bool ended = e->has_exit && sd_id128_is_null(e->invocation);
 
-        executor_answer(e, &(struct start_result){ .invocation = ended ? e->exit.invocation : e->invocation,
-                                          .started_real = e->started_real > 0 ? e->started_real : e->exit.started_real });
+        executor_answer(e,
+                        &(struct start_result){ .invocation = ended ? e->exit.invocation : e->invocation,
+                                                .started_real = e->started_real > 0 ? e->started_real
+                                                                                    : e->exit.started_real });
 }
 
-/* ---- stopping ------------------------------------------------------------------------------------------------------- */
+/* ---- stopping
+ * ------------------------------------------------------------------------------------------------------- */
+
+/* A call to systemd about a unit, whose executor may be gone when the answer comes. */
+struct asked {
+        struct units *units;
+        char unit[UNIT_NAME_MAX];
+        int signal;
+};
+
+static struct asked *asked_new(const struct executor *e) {
+        struct asked *a = calloc(1, sizeof(*a));
+
+        if (!a)
+                return NULL;
+        a->units = e->units;
+        strcpy(a->unit, e->unit);
+        return a;
+}
+
+static void begin_grace(struct executor *e) {
+        if (e && e->state == EXECUTOR_STOPPING)
+                executor_limit_grace(e, e->stop_grace > 0 ? e->stop_grace : KILL_AGAIN_USEC);
+}
+
+/* The grace begins when systemd has passed the signal on: with a thousand executors to stop, or a host that
+ * is short of CPU, that may be long after it was asked. */
+static void on_stop_reply(sd_bus_message *reply, void *userdata) {
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+        struct asked *a = userdata;
+
+        begin_grace(executor_find_unit(a->units, a->unit));
+        free(a);
+        /* NoSuchUnit: it ended meanwhile; its record says how. */
+        if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
+                log_warning("systemd did not stop a unit: %s", error->message);
+}
+
+static void on_sub_state(sd_bus_message *reply, void *userdata) {
+        static const char *const ending[] = { "stop-post",     "final-watchdog", "final-sigterm",
+                                              "final-sigkill", "dead",           "failed" };
+        struct asked *a = userdata;
+        const char *state;
+        bool known = !sd_bus_message_is_method_error(reply, NULL) &&
+                     sd_bus_message_read(reply, "v", "s", &state) >= 0;
+        bool kill = known;
+
+        for (size_t i = 0; kill && i < ELEMENTSOF(ending); i++)
+                kill = strcmp(state, ending[i]) != 0;
+        if (kill && systemd_kill(a->units->systemd, a->unit, a->signal, on_stop_reply, a) >= 0)
+                return;
+        if (kill)
+                log_oom();
+        if (kill || !known)
+                begin_grace(executor_find_unit(a->units, a->unit)); /* tried again after it */
+        free(a);
+}
+
+/* Signals all processes of a unit, but none of one that is past them: that would hit primus-exit. */
+static int signal_unit(struct executor *e, int signal) {
+        _cleanup_free_ char *path = NULL;
+        struct asked *a;
+        int r;
+
+        r = sd_bus_path_encode("/org/freedesktop/systemd1/unit", e->unit, &path);
+        if (r < 0)
+                return r;
+        a = asked_new(e);
+        if (!a)
+                return -ENOMEM;
+        a->signal = signal;
+        r = systemd_get(e->units->systemd, path, "Unit", "SubState", on_sub_state, a);
+        if (r < 0)
+                free(a);
+        return r;
+}
 
 static int on_grace_over(sd_event_source *s, uint64_t usec, void *userdata) {
         struct executor *e = userdata;
 
-        if (e->state == EXECUTOR_STOPPING)
-                (void) systemd_kill(e->units->systemd, e->unit, SIGKILL, NULL, NULL);
+        if (e->state == EXECUTOR_STOPPING && signal_unit(e, SIGKILL) < 0)
+                log_oom();
         return 0;
 }
 
@@ -100,27 +181,21 @@ void executor_limit_grace(struct executor *e, uint64_t grace_usec) {
         int r;
 
         if (!e->kill_timer)
-                r = sd_event_add_time_relative(e->units->event, &e->kill_timer, CLOCK_BOOTTIME, grace_usec, 0, on_grace_over, e);
+                r = sd_event_add_time_relative(e->units->event, &e->kill_timer, CLOCK_BOOTTIME, grace_usec, 0,
+                                               on_grace_over, e);
         else if ((r = sd_event_source_set_time_relative(e->kill_timer, grace_usec)) >= 0)
                 r = sd_event_source_set_enabled(e->kill_timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 log_oom();
 }
 
-static void on_stop_reply(sd_bus_message *reply, void *userdata) {
-        const sd_bus_error *error = sd_bus_message_get_error(reply);
-
-        /* NoSuchUnit: it ended meanwhile; its record says how. */
-        if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
-                log_warning("systemd did not stop a unit: %s", error->message);
-}
-
-/* A unit that runs is stopped by a signal to all of its processes, not by StopUnit: that would be a job, of which only so many
- * may be under way, for as long as the grace lasts; a thousand executors are to be told at once. When the main process has
- * ended, systemd ends the unit as it always does. A unit that is only about to start is stopped by a job, against its
- * start job. */
+/* A unit that runs is stopped by a signal to all of its processes, not by StopUnit: that would be a job, of
+ * which only so many may be under way, for as long as the grace lasts; a thousand executors are to be told at
+ * once. When the main process has ended, systemd ends the unit as it always does. A unit that is only about
+ * to start is stopped by a job, against its start job. */
 static void stop(struct executor *e) {
         struct units *u = e->units;
+        struct asked *a;
         int r;
 
         e->stop_requested = true;
@@ -129,13 +204,16 @@ static void stop(struct executor *e) {
                 log_executor(e, LOG_WARNING, "Cannot mark the stop of %s: %s", e->unit, strerror(-r));
         if (!e->submitted)
                 return; /* done when systemd has taken it */
-        if (!e->started)
-                r = systemd_stop(u->systemd, e->unit, on_stop_reply, NULL);
-        else
-                r = systemd_kill(u->systemd, e->unit, e->stop_grace > 0 ? SIGTERM : SIGKILL, on_stop_reply, NULL);
-        if (r < 0)
-                log_oom();
-        executor_limit_grace(e, e->stop_grace);
+        if (e->started)
+                r = signal_unit(e, e->stop_grace > 0 ? SIGTERM : SIGKILL);
+        else if (!(a = asked_new(e)))
+                r = -ENOMEM;
+        else if ((r = systemd_stop(u->systemd, e->unit, on_stop_reply, a)) < 0)
+                free(a);
+        if (r >= 0)
+                return;
+        log_oom();
+        begin_grace(e);
 }
 
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason) {
@@ -148,7 +226,8 @@ int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_use
                 return 0;
         e->stop_grace = grace_usec;
         if (e->state == EXECUTOR_PREPARING)
-                executor_answer(e, &(struct start_result){ .error = LINK_ERROR_START, .message = "stopped before it was started" });
+                executor_answer(e, &(struct start_result){ .error = LINK_ERROR_START,
+                                                           .message = "stopped before it was started" });
         executor_event(e, EVENT_STOP);
         return 0;
 }
@@ -157,7 +236,7 @@ unsigned units_stop_partitioned(struct units *u) {
         struct executor *e, *next;
         unsigned n = 0;
 
-        HASH_ITER(hh, u->executors, e, next)
+        HASH_ITER (hh, u->executors, e, next)
                 if (e->on_partition == ON_PARTITION_STOP && e->state <= EXECUTOR_STOPPING) {
                         e->stop_grace = 0;
                         executor_event(e, EVENT_STOP);
@@ -166,7 +245,9 @@ unsigned units_stop_partitioned(struct units *u) {
         return n;
 }
 
-/* ---- ending --------------------------------------------------------------------------------------------------------- */
+/* ---- ending
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 /* What systemd calls a success or not is one thing, what it means for a trainer another. */
 static void judge(struct executor *e) {
@@ -179,8 +260,10 @@ static void judge(struct executor *e) {
                 x->stop_local |= e->stop_local;
         if (x->stop_requested)
                 x->stop_local = false;
-        /* SIGTERM, SIGINT, SIGHUP and SIGPIPE are clean ends of a service, but not of a program that nobody stopped. */
-        if (strcmp(x->result, "success") == 0 && strcmp(x->code, "killed") == 0 && !x->stop_requested && !x->stop_local)
+        /* SIGTERM, SIGINT, SIGHUP and SIGPIPE are clean ends of a service, but not of a program that nobody
+         * stopped. */
+        if (strcmp(x->result, "success") == 0 && strcmp(x->code, "killed") == 0 && !x->stop_requested &&
+            !x->stop_local)
                 strcpy(x->result, "signal");
         if (sd_id128_is_null(x->invocation))
                 x->invocation = e->invocation;
@@ -200,10 +283,15 @@ static void report(struct executor *e) {
         char *detail;
 
         if (!e->has_exit) {
-                e->exit = (struct exit_report){ .id = e->id, .result = "no-record", .invocation = e->invocation,
-                                                .started_real = e->started_real, .ended_real = now_real(),
-                                                .memory_peak = UINT64_MAX, .cpu_usec = UINT64_MAX,
-                                                .io_read = UINT64_MAX, .io_write = UINT64_MAX };
+                e->exit = (struct exit_report){ .id = e->id,
+                                                .result = "no-record",
+                                                .invocation = e->invocation,
+                                                .started_real = e->started_real,
+                                                .ended_real = now_real(),
+                                                .memory_peak = UINT64_MAX,
+                                                .cpu_usec = UINT64_MAX,
+                                                .io_read = UINT64_MAX,
+                                                .io_write = UINT64_MAX };
                 e->has_exit = true;
         }
         judge(e);
@@ -229,15 +317,16 @@ static void arm(struct executor *e, uint64_t usec) {
         int r;
 
         if (!e->timer)
-                r = sd_event_add_time_relative(e->units->event, &e->timer, CLOCK_BOOTTIME, usec, 0, on_timer, e);
+                r = sd_event_add_time_relative(e->units->event, &e->timer, CLOCK_BOOTTIME, usec, 0, on_timer,
+                                               e);
         else if ((r = sd_event_source_set_time_relative(e->timer, usec)) >= 0)
                 r = sd_event_source_set_enabled(e->timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 log_oom();
 }
 
-/* A unit whose directory or user does not exist can run nothing, not even primus-exit. What was missing is found out
- * afterwards, in the thread: the directory may be on a file system that hangs. */
+/* A unit whose directory or user does not exist can run nothing, not even primus-exit. What was missing is
+ * found out afterwards, in the thread: the directory may be on a file system that hangs. */
 struct diagnosis {
         struct units *units;
         char unit[UNIT_NAME_MAX], *directory;
@@ -263,10 +352,16 @@ static void on_diagnosed(void *data) {
 
         if (e && e->state <= EXECUTOR_STOPPING) {
                 if (d->status > 0) {
-                        e->exit = (struct exit_report){ .id = e->id, .result = "exit-code", .code = "exited", .status = d->status,
-                                                        .started_real = e->started_real, .ended_real = now_real(),
-                                                        .memory_peak = UINT64_MAX, .cpu_usec = UINT64_MAX,
-                                                        .io_read = UINT64_MAX, .io_write = UINT64_MAX };
+                        e->exit = (struct exit_report){ .id = e->id,
+                                                        .result = "exit-code",
+                                                        .code = "exited",
+                                                        .status = d->status,
+                                                        .started_real = e->started_real,
+                                                        .ended_real = now_real(),
+                                                        .memory_peak = UINT64_MAX,
+                                                        .cpu_usec = UINT64_MAX,
+                                                        .io_read = UINT64_MAX,
+                                                        .io_write = UINT64_MAX };
                         e->has_exit = true;
                 }
                 executor_event(e, EVENT_UNIT_GONE);
@@ -290,13 +385,8 @@ static int diagnose(struct executor *e) {
         return 0;
 }
 
-struct verification {
-        struct units *units;
-        char unit[UNIT_NAME_MAX];
-};
-
 static void on_verified(sd_bus_message *reply, void *userdata) {
-        struct verification *v = userdata;
+        struct asked *v = userdata;
         struct executor *e = executor_find_unit(v->units, v->unit);
         bool there = sd_bus_message_is_method_error(reply, NULL) || systemd_list_enter(reply) < 0;
         struct systemd_unit row;
@@ -313,14 +403,10 @@ static void on_verified(sd_bus_message *reply, void *userdata) {
 }
 
 static void verify(struct executor *e) {
-        struct verification *v = malloc(sizeof(*v));
+        struct asked *v = asked_new(e);
 
-        if (v) {
-                v->units = e->units;
-                strcpy(v->unit, e->unit);
-                if (systemd_list(e->units->systemd, e->unit, on_verified, v) >= 0)
-                        return;
-        }
+        if (v && systemd_list(e->units->systemd, e->unit, on_verified, v) >= 0)
+                return;
         free(v);
         log_oom();
 }
@@ -369,20 +455,21 @@ void units_committed(struct units *u, const struct executor_id *id) {
                 executor_event(e, EVENT_COMMITTED);
 }
 
-/* ---- the table's actions -------------------------------------------------------------------------------------------- */
+/* ---- the table's actions
+ * -------------------------------------------------------------------------------------------- */
 
 void executor_event(struct executor *e, enum executor_event event) {
         enum executor_state before = e->state;
         int action = executor_step(&e->state, event);
 
         if (action < 0) {
-                log_executor(e, LOG_WARNING, "%s: nothing is defined for event '%s' in state '%s'; ignored", e->unit,
-                             executor_event_to_string(event), executor_state_to_string(before));
+                log_executor(e, LOG_WARNING, "%s: nothing is defined for event '%s' in state '%s'; ignored",
+                             e->unit, executor_event_to_string(event), executor_state_to_string(before));
                 return;
         }
         log_executor(e, LOG_DEBUG, "%s: %s -> %s", e->unit, executor_state_to_string(before),
                      executor_state_to_string(e->state));
-        switch ((enum executor_action) action) {
+        switch ((enum executor_action)action) {
         case ACTION_SUBMIT:
                 executor_submit(e); /* may end in EVENT_REFUSED and the end of e */
                 return;
@@ -403,7 +490,7 @@ void executor_event(struct executor *e, enum executor_event event) {
         case ACTION_FORGET:
                 if (before == EXECUTOR_ENDING)
                         remove_private(e);
-                (void) exits_delete(e->units->exits, e->unit);
+                (void)exits_delete(e->units->exits, e->unit);
                 break;
         case ACTION_REFUSE:
                 remove_private(e);
@@ -417,7 +504,8 @@ void executor_event(struct executor *e, enum executor_event event) {
                 executor_free(e);
 }
 
-/* ---- what systemd and primus-exit say ------------------------------------------------------------------------------- */
+/* ---- what systemd and primus-exit say
+ * ------------------------------------------------------------------------------- */
 
 static void on_job_removed(const char *unit, const char *job, const char *result, void *userdata) {
         struct units *u = userdata;
@@ -426,7 +514,8 @@ static void on_job_removed(const char *unit, const char *job, const char *result
         if (!e)
                 return;
         if (e->start_job && strcmp(job, e->start_job) == 0) {
-                /* "failed" also ran: its exit record says how it ended. Other results (canceled, dependency): no process. */
+                /* "failed" also ran: its exit record says how it ended. Other results (canceled, dependency):
+                 * no process. */
                 if (strcmp(result, "done") == 0)
                         executor_event(e, EVENT_STARTED);
                 else if (strcmp(result, "failed") == 0)
@@ -435,8 +524,8 @@ static void on_job_removed(const char *unit, const char *job, const char *result
                         executor_verify(e);
                 return;
         }
-        /* Not our start. Our own stop is marked; any other job that is over when the record is there is somebody's
-         * `systemctl stop` or the shutdown. */
+        /* Not our start. Our own stop is marked; any other job that is over when the record is there is
+         * somebody's `systemctl stop` or the shutdown. */
         if (!e->stop_requested && e->submitted && exits_present(u->exits, unit)) {
                 e->stop_local = true;
                 log_executor(e, LOG_INFO, "%s was stopped on this host, not by masterd", e->unit);
@@ -450,7 +539,8 @@ static void on_unit_removed(const char *unit, void *userdata) {
         if (!e || !e->submitted)
                 return;
         if (e->state <= EXECUTOR_STOPPING)
-                take_record(e); /* the file is there before the unit goes, whichever of the two we hear of first */
+                take_record(e); /* the file is there before the unit goes, whichever of the two we hear of
+                                   first */
         if (e->state == EXECUTOR_ENDING)
                 executor_event(e, EVENT_UNIT_GONE);
         else if (e->state <= EXECUTOR_STOPPING)
@@ -469,7 +559,7 @@ static void on_ready(int r, void *userdata) {
                 r = units_list(u);
         if (r < 0) {
                 log_error_errno(r, "Cannot follow systemd on the system bus");
-                (void) sd_event_exit(u->event, EXIT_FAILURE);
+                (void)sd_event_exit(u->event, EXIT_FAILURE);
         }
 }
 
@@ -493,7 +583,8 @@ static void on_record(const char *unit, struct exit_report *x, void *userdata) {
                 return;
         }
         if (!executor_id_equal(&e->id, &x->id)) {
-                log_executor(e, LOG_WARNING, "Ignoring the exit record of %s, which is of another job of that number", unit);
+                log_executor(e, LOG_WARNING,
+                             "Ignoring the exit record of %s, which is of another job of that number", unit);
                 return;
         }
         if (e->has_exit)
@@ -502,7 +593,8 @@ static void on_record(const char *unit, struct exit_report *x, void *userdata) {
         executor_event(e, EVENT_RECORD);
 }
 
-/* ---- registration and the rest -------------------------------------------------------------------------------------- */
+/* ---- registration and the rest
+ * -------------------------------------------------------------------------------------- */
 
 static const enum unit_state reported_states[_EXECUTOR_STATE_MAX] = {
         [EXECUTOR_PREPARING] = UNIT_STARTING,
@@ -517,10 +609,12 @@ int units_append(struct units *u, sd_bus_message *m) {
 
         if (r < 0)
                 return r;
-        HASH_ITER(hh, u->executors, e, next)
+        HASH_ITER (hh, u->executors, e, next)
                 if (!e->has_exit && e->state <= EXECUTOR_STOPPING) {
-                        const struct unit_report x = { .id = e->id, .state = reported_states[e->state],
-                                                       .invocation = e->invocation, .started_real = e->started_real,
+                        const struct unit_report x = { .id = e->id,
+                                                       .state = reported_states[e->state],
+                                                       .invocation = e->invocation,
+                                                       .started_real = e->started_real,
                                                        .stop_requested = e->stop_requested };
                         r = unit_report_append(m, &x);
                         if (r < 0)
@@ -529,7 +623,7 @@ int units_append(struct units *u, sd_bus_message *m) {
         if ((r = sd_bus_message_close_container(m)) < 0 ||
             (r = sd_bus_message_open_container(m, 'a', "((ayusuu)ayssibbttttttts)")) < 0)
                 return r;
-        HASH_ITER(hh, u->executors, e, next)
+        HASH_ITER (hh, u->executors, e, next)
                 if (e->has_exit) {
                         r = exit_report_append(m, &e->exit);
                         if (r < 0)
@@ -543,8 +637,14 @@ int units_find(struct units *u, const char *unit, struct unit_facts *ret) {
 
         if (!e || e->state >= EXECUTOR_ENDED)
                 return -ENOENT;
-        *ret = (struct unit_facts){ .id = e->id, .uid = e->uid, .kind = e->kind, .ack = e->ack, .pipe_size = e->pipe_size,
-                                    .state = e->state, .started_real = e->started_real, .invocation = e->invocation };
+        *ret = (struct unit_facts){ .id = e->id,
+                                    .uid = e->uid,
+                                    .kind = e->kind,
+                                    .ack = e->ack,
+                                    .pipe_size = e->pipe_size,
+                                    .state = e->state,
+                                    .started_real = e->started_real,
+                                    .invocation = e->invocation };
         return 0;
 }
 
@@ -552,7 +652,7 @@ int units_visit(struct units *u, units_visitor f, void *userdata) {
         struct executor *e, *next;
         int r;
 
-        HASH_ITER(hh, u->executors, e, next)
+        HASH_ITER (hh, u->executors, e, next)
                 if (e->state <= EXECUTOR_ENDING) {
                         struct unit_facts facts;
                         r = units_find(u, e->unit, &facts);
@@ -568,8 +668,8 @@ size_t units_count(const struct units *u) {
         return HASH_COUNT(u->executors);
 }
 
-int units_new(sd_bus *bus, struct worker *worker, const struct units_options *options, const struct units_ops *ops,
-              void *userdata, struct units **ret) {
+int units_new(sd_bus *bus, struct worker *worker, const struct units_options *options,
+              const struct units_ops *ops, void *userdata, struct units **ret) {
         static const struct systemd_handlers handlers = {
                 .ready = on_ready,
                 .job_removed = on_job_removed,
@@ -607,13 +707,13 @@ void units_free(struct units *u) {
                 return;
         u->ops = (struct units_ops){ 0 };
         systemd_free(u->systemd);
-        HASH_ITER(hh, u->executors, e, next) {
+        HASH_ITER (hh, u->executors, e, next) {
                 e->job = NULL; /* the jobs go below, without touching systemd */
                 if (e->preparing)
                         executor_drop_start(e); /* systemd and the bundles are gone: nobody else does */
                 executor_free(e);
         }
-        HASH_ITER(hh, u->jobs, j, next_job)
+        HASH_ITER (hh, u->jobs, j, next_job)
                 job_free(j);
         free(u->slices);
         exits_free(u->exits);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executors on this host: starting, stopping, how they ended. Everything in here can be found again after a restart
- * from systemd (units, their Environment=) and /run/primus (exit records, stop marks). */
+/* The executors on this host: starting, stopping, how they ended. Everything in here can be found again after
+ * a restart from systemd (units, their Environment=) and /run/primus (exit records, stop marks). */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +11,8 @@
 
 #include "agentd/unit/builder.h"
 #include "agentd/unit/executor-state.h"
-#include "lib/base/worker.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/worker.h"
 #include "lib/wire/messages.h"
 
 struct units;
@@ -28,8 +28,10 @@ struct units_ops {
         /* A unit is about to be started, has ended. */
         void (*starting)(const struct start_order *order, void *userdata);
         void (*ended)(const struct executor_id *id, void *userdata);
-        /* Fetches a bundle and calls handler exactly once, later; < 0: it will not. NULL: bundles are refused. */
-        int (*bundle)(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data, void *userdata);
+        /* Fetches a bundle and calls handler exactly once, later; < 0: it will not. NULL: bundles are
+         * refused. */
+        int (*bundle)(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data,
+                      void *userdata);
 };
 
 struct units_options {
@@ -39,8 +41,8 @@ struct units_options {
 };
 
 /* bus: the system bus, attached. Strings and the inventory stay the caller's. */
-int units_new(sd_bus *bus, struct worker *worker, const struct units_options *options, const struct units_ops *ops,
-              void *userdata, struct units **ret);
+int units_new(sd_bus *bus, struct worker *worker, const struct units_options *options,
+              const struct units_ops *ops, void *userdata, struct units **ret);
 /* After worker_free(). */
 void units_free(struct units *u);
 DEFINE_CLEANUP(struct units *, units_free)
@@ -53,14 +55,16 @@ struct start_result {
 };
 typedef void (*start_handler)(const struct start_result *result, void *userdata);
 
-/* Carries out an order that was admitted (admission.h), calling handler exactly once. Takes the order's contents (zeroed).
- * An order for an executor that is there already joins its start. */
-void units_start(struct units *u, uint64_t term, struct start_order *order, start_handler handler, void *userdata);
+/* Carries out an order that was admitted (admission.h), calling handler exactly once. Takes the order's
+ * contents (zeroed). An order for an executor that is there already joins its start. */
+void units_start(struct units *u, uint64_t term, struct start_order *order, start_handler handler,
+                 void *userdata);
 
 /* -ENOENT: neither a unit nor a record. */
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason);
 
-/* Kills, without grace, everything that is to be stopped when the link is lost (onPartition: stop). Returns how many. */
+/* Kills, without grace, everything that is to be stopped when the link is lost (onPartition: stop). Returns
+ * how many. */
 unsigned units_stop_partitioned(struct units *u);
 
 void units_committed(struct units *u, const struct executor_id *id);

@@ -108,9 +108,12 @@ int write_file_atomic(const char *path, const void *data, size_t size, mode_t mo
 
 int make_directories(const char *path, mode_t mode) {
         _cleanup_free_ char *copy = strdup(path);
+        struct stat st;
 
         if (!copy)
                 return -ENOMEM;
+        if (!*copy)
+                return -ENOENT;
         for (char *p = copy + 1; *p; p++) {
                 if (*p != '/')
                         continue;
@@ -119,14 +122,17 @@ int make_directories(const char *path, mode_t mode) {
                         return -errno;
                 *p = '/';
         }
-        if (mkdir(copy, mode) < 0 && errno != EEXIST)
+        if (mkdir(copy, mode) >= 0)
+                return 0;
+        if (errno != EEXIST || stat(copy, &st) < 0)
                 return -errno;
-        return 0;
+        return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
 /* How deep remove_below() goes before it moves what lies deeper up to the top: bounds descriptors and stack.
  */
 #define REMOVE_DEPTH_MAX 64
+#define MOVES_MAX 1000
 
 struct removal {
         int top;        /* directory that deeper ones are moved to */
@@ -166,11 +172,17 @@ static void remove_entry(struct removal *t, int dir_fd, const char *name, unsign
                 return;
         }
         if (depth >= REMOVE_DEPTH_MAX) {
-                snprintf(moved, sizeof(moved), ".deep-%u", t->moved++);
-                if (renameat(dir_fd, name, t->top, moved) < 0)
-                        t->error = t->error ?: -errno;
-                else
-                        t->again = true;
+                /* The tree may have such names of its own: those are passed over, some of them. */
+                for (unsigned i = 0; i < MOVES_MAX; i++) {
+                        snprintf(moved, sizeof(moved), ".deep-%u", t->moved++);
+                        if (renameat(dir_fd, name, t->top, moved) >= 0) {
+                                t->again = true;
+                                return;
+                        }
+                        if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR)
+                                break;
+                }
+                t->error = t->error ?: -errno;
                 return;
         }
         fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -22,7 +22,8 @@ int write_file_atomic(const char *path, const void *data, size_t size, mode_t mo
 /* Writes everything, waiting where the descriptor is non-blocking. */
 int write_all(int fd, const void *data, size_t size);
 
-/* Makes path and its missing parents with mode. */
+/* Makes path and its missing parents with mode. -ENOTDIR where something else has the name; -ENOENT for "".
+ */
 int make_directories(const char *path, mode_t mode);
 
 /* Removes a directory tree; never follows links and never leaves the file system, also while somebody changes

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread for what may block. Invariant: an item is in exactly one of the two lists, or in the thread's hands. */
+/* The thread for what may block. Invariant: an item is in exactly one of the two lists, or in the thread's
+ * hands. */
 #include "lib/base/worker.h"
 
 #include <pthread.h>
@@ -59,7 +60,7 @@ static int on_finished(sd_event_source *s, int fd, uint32_t revents, void *userd
         pthread_mutex_lock(&w->lock);
         finished = TAKE_PTR(w->finished);
         pthread_mutex_unlock(&w->lock);
-        DL_FOREACH_SAFE(finished, i, next) {
+        DL_FOREACH_SAFE (finished, i, next) {
                 if (i->done)
                         i->done(i->data);
                 free(i);
@@ -109,9 +110,9 @@ void worker_free(struct worker *w) {
                 pthread_mutex_unlock(&w->lock);
                 pthread_join(w->thread, NULL);
         }
-        DL_FOREACH_SAFE(w->todo, i, next)
+        DL_FOREACH_SAFE (w->todo, i, next)
                 free(i);
-        DL_FOREACH_SAFE(w->finished, i, next)
+        DL_FOREACH_SAFE (w->finished, i, next)
                 free(i);
         sd_event_source_disable_unref(w->source);
         close_fd(w->fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread for the few things that may block (a remote file system, name resolution, a big tree to remove), so that
- * agentd's loop never does. Work is done in the order given. */
+/* One thread for the few things that may block (a remote file system, name resolution, a big tree to remove),
+ * so that agentd's loop never does. Work is done in the order given. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -9,8 +9,8 @@
 
 struct worker;
 
-/* run is called in the thread and must not log, use the bus or touch shared state; done (may be NULL) is called
- * afterwards in the loop. Both get data, which belongs to the caller; it must live until done. */
+/* run is called in the thread and must not log, use the bus or touch shared state; done (may be NULL) is
+ * called afterwards in the loop. Both get data, which belongs to the caller; it must live until done. */
 typedef void (*worker_function)(void *data);
 
 int worker_new(sd_event *event, struct worker **ret);

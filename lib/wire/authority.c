@@ -340,6 +340,19 @@ int certificate_info(const char *cert_pem, char **ret_name, char ret_serial_hex[
         return 0;
 }
 
+int certificate_validity(const char *cert_pem, uint64_t *ret_from_real, uint64_t *ret_until_real) {
+        _cleanup_(gnutls_x509_crt_deinit_p) gnutls_x509_crt_t crt = NULL;
+        int r = import_cert(cert_pem, &crt);
+        if (r < 0)
+                return r;
+        time_t from = gnutls_x509_crt_get_activation_time(crt), until = gnutls_x509_crt_get_expiration_time(crt);
+        if (from < 0 || until < from)
+                return -EBADMSG;
+        *ret_from_real = (uint64_t)from * USEC_PER_SEC;
+        *ret_until_real = (uint64_t)until * USEC_PER_SEC;
+        return 0;
+}
+
 int authority_fingerprint(const char *ca_cert_pem, uint8_t ret[static 32]) {
         _cleanup_(gnutls_x509_crt_deinit_p) gnutls_x509_crt_t crt = NULL;
         size_t size = 32;

@@ -30,6 +30,9 @@ int authority_issue_node(const struct certificate *ca, const char *csr_pem, size
 int certificate_request_new(const char *name, char **ret_key_pem, char **ret_csr_pem);
 int certificate_info(const char *cert_pem, char **ret_name, char ret_serial_hex[static 41], uint64_t *ret_not_after_real);
 
+/* From when to when a certificate is valid, usec on the wall clock; for renewal in time. */
+int certificate_validity(const char *cert_pem, uint64_t *ret_from_real, uint64_t *ret_until_real);
+
 /* SHA-256 over the CA certificate's DER. */
 int authority_fingerprint(const char *ca_cert_pem, uint8_t ret[static 32]);
 

@@ -140,8 +140,11 @@ void task_return(struct task_table *t, struct task *task, struct task **leases) 
 }
 
 bool task_fail(struct task_table *t, struct task *task, struct task **leases, const char *error) {
-        char *copy = strdup(error ? error : "");
+        char *copy;
 
+        if (task->place == TASK_FINISHED || task->place == TASK_GAVE_UP)
+                return false; /* a late report */
+        copy = strdup(error ? error : "");
         if (copy) {
                 free(task->error);
                 task->error = copy;

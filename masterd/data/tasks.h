@@ -60,7 +60,7 @@ void task_adopt(struct task_table *t, struct task *task, void *holder, struct ta
 bool task_progress_update(struct task_table *t, struct task *task, uint64_t read, uint64_t acked);
 void task_finish(struct task_table *t, struct task *task, struct task **leases);
 /* Failed by itself: tried again (first in the queue) until max_attempts, then GAVE_UP. Takes a copy of error.
- * Returns true when it is given up. */
+ * Returns true when it is given up by this. One that is FINISHED or given up already stays so. */
 bool task_fail(struct task_table *t, struct task *task, struct task **leases, const char *error);
 /* Its holder is gone: PENDING again from acked, first in the queue; no attempt is counted. */
 void task_return(struct task_table *t, struct task *task, struct task **leases);

@@ -7,29 +7,38 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 
-uint32_t failover_count(const struct failover_policy *p, struct failover_history *h, uint64_t now) {
-        uint32_t drop = 0;
+static void remove_entries(struct failover_history *h, uint32_t first, uint32_t n) {
+        uint32_t behind = h->n_failures - first - n;
 
-        if (p->window_usec == USEC_INFINITY)
-                return h->n_failures + h->n_older;
-        while (drop < h->n_failures && usec_sub(now, h->failures[drop]) > p->window_usec)
-                drop++;
-        if (drop > 0) {
-                /* Older ones than the oldest dated are out of the window as well. */
-                h->n_older = 0;
-                h->n_failures -= drop;
-                memmove(h->failures, h->failures + drop, h->n_failures * sizeof(h->failures[0]));
-        }
-        return h->n_failures + h->n_older;
+        memmove(h->failures + first, h->failures + first + n, behind * sizeof(h->failures[0]));
+        memmove(h->n_at + first, h->n_at + first + n, behind * sizeof(h->n_at[0]));
+        h->n_failures -= n;
 }
 
-static void remember(struct failover_history *h, uint64_t now) {
+uint32_t failover_count(const struct failover_policy *p, struct failover_history *h, uint64_t now) {
+        uint32_t drop = 0, sum = 0;
+
+        while (p->window_usec != USEC_INFINITY && drop < h->n_failures &&
+               usec_sub(now, h->failures[drop]) > p->window_usec)
+                drop++;
+        remove_entries(h, 0, drop);
+        for (uint32_t i = 0; i < h->n_failures; i++)
+                sum += h->n_at[i];
+        return sum;
+}
+
+void failover_remember(struct failover_history *h, uint64_t when) {
         if (h->n_failures == FAILOVER_REMEMBERED) {
-                memmove(h->failures, h->failures + 1, (FAILOVER_REMEMBERED - 1) * sizeof(h->failures[0]));
-                h->n_failures--;
-                h->n_older++;
+                uint32_t closest = 1;
+                for (uint32_t i = 2; i < h->n_failures; i++)
+                        if (h->failures[i] - h->failures[i - 1] <
+                            h->failures[closest] - h->failures[closest - 1])
+                                closest = i;
+                h->n_at[closest - 1] += h->n_at[closest];
+                remove_entries(h, closest, 1);
         }
-        h->failures[h->n_failures++] = now;
+        h->failures[h->n_failures] = when;
+        h->n_at[h->n_failures++] = 1;
 }
 
 static uint64_t next_delay(const struct failover_policy *p, struct failover_history *h, uint64_t started,
@@ -54,7 +63,8 @@ enum failover_action failover_decide(const struct failover_policy *p, struct fai
                         return FAILOVER_DONE;
                 break;
         case EXECUTOR_EVENT_FAILED:
-                remember(h, now);
+                (void)failover_count(p, h, now); /* what left the window makes room */
+                failover_remember(h, now);
                 if (p->restart == RESTART_NEVER)
                         return FAILOVER_LEAVE;
                 if (failover_count(p, h, now) >= MAX(p->max_failures, 1u))

@@ -6,8 +6,8 @@
  * not count.
  * - maxFailureTimes = N: the N-th failure within the window brings maxFailurePolicy (upstream: N = 1 is "no
  * restart").
- * - Restarts wait with exponential back-off: none before the first, then initial, doubling to max; a run that
- * outlives the window starts afresh. */
+ * - Restarts wait with exponential back-off: none before the first, then initial, doubling to max; a run
+ * longer than max starts afresh. */
 #pragma once
 
 #include <stdint.h>
@@ -24,12 +24,11 @@ struct failover_policy {
 };
 
 /* Kept per executor (role, index), over its attempts. Zero-initialised. */
-#define FAILOVER_REMEMBERED 16
+#define FAILOVER_REMEMBERED 12
 struct failover_history {
-        uint64_t failures[FAILOVER_REMEMBERED]; /* times, newest last; more than that many are counted, not
-                                                   dated */
+        uint64_t failures[FAILOVER_REMEMBERED]; /* times, newest last */
+        uint32_t n_at[FAILOVER_REMEMBERED];     /* failures that this time stands for */
         uint32_t n_failures;                    /* entries used */
-        uint32_t n_older;     /* failures that fell off the array while still in the window */
         uint32_t consecutive; /* restarts without a run longer than backoff_max in between */
 };
 
@@ -47,5 +46,10 @@ enum failover_action failover_decide(const struct failover_policy *policy, struc
                                      enum executor_event event, uint64_t started, uint64_t now,
                                      uint64_t *ret_delay_usec);
 
-/* Failures within the window at that time. */
+/* Enters a failure of that time (not before those entered earlier). Where there is no room, the two entries
+ * that are closest to each other become one, dated as the earlier. */
+void failover_remember(struct failover_history *history, uint64_t when);
+
+/* Failures within the window at that time: exact up to FAILOVER_REMEMBERED of them, and with an infinite
+ * window; beyond that at most by a gap between two entries too few, never too many. */
 uint32_t failover_count(const struct failover_policy *policy, struct failover_history *history, uint64_t now);

@@ -8,6 +8,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "masterd/job/peers.h"
 
 int text_set(char **field, const char *format, ...) {
         char *text = NULL;
@@ -69,6 +70,7 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
 struct job *job_free(struct job *j) {
         if (!j)
                 return NULL;
+        job_peers_drop(j);
         for (uint32_t i = 0; j->executors && i < j->n_executors; i++) {
                 free(j->executors[i].ports);
                 free(j->executors[i].reason);
@@ -112,12 +114,18 @@ int job_transition(struct job *j, enum job_event event) {
                                 "Job %u: '%s' does not happen in state %s", j->number,
                                 job_event_to_string(event), job_state_to_string(j->state));
         j->state = next;
+        /* Starts come in bursts, and this is the end of one; what is asked for later is computed then. */
+        if (next == JOB_RUNNING || next == JOB_STOPPING)
+                job_peers_drop(j);
         return 0;
 }
 
 void executor_restore_state(struct executor *e, enum executor_state state) {
         struct role *r = e->job->roles + e->role;
 
+        /* Into or out of a place. */
+        if ((e->state == EXECUTOR_PENDING) != (state == EXECUTOR_PENDING))
+                job_peers_drop(e->job);
         r->n_state[e->state]--;
         e->state = state;
         r->n_state[e->state]++;

@@ -19,6 +19,7 @@ struct manager;
 struct node;
 struct job;
 struct job_data;
+struct job_peers;
 
 /* A (role, index) and its latest attempt. Earlier attempts are in the store. */
 struct executor {
@@ -51,6 +52,7 @@ struct executor {
         sd_event_source *restart_timer; /* back-off before the next attempt */
 
         /* data (masterd/feeding.c) */
+        bool leases_unknown; /* it was placed by an earlier master and has not said yet which tasks it holds */
         bool feed_open; /* its feeder is connected and has told its credits */
         bool feed_last; /* end of file was promised */
         uint32_t credits;
@@ -94,7 +96,8 @@ struct job {
         uint32_t order_step;    /* SCHEDULE_POLICY_ORDER: roles[order] up to here may be placed */
         sd_event_source *limit_timer;
         sd_event_source *grace_timer;
-        struct job_data *data; /* NULL without input */
+        struct job_data *data;   /* NULL without input */
+        struct job_peers *peers; /* masterd/job/peers.h */
 
         bool queued;                         /* in the placement queue */
         struct job *ended_next, *ended_prev; /* finished jobs kept in memory, oldest first */

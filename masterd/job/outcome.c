@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an ending means. Invariant: whoever asks for a stop gets KILLED, whatever the trainer answered; an
- * out-of-memory kill is a failure, also as "exit status 137". */
+/* What an ending means. Invariant: whoever asks for a stop gets KILLED, whatever the trainer answered or ran
+ * into on its way out; any other out-of-memory kill is a failure, also as "exit status 137". */
 #include "masterd/job/outcome.h"
 
 #include <stdio.h>
@@ -35,6 +35,11 @@ enum executor_event outcome_of(const struct exit_report *e, uint64_t memory_limi
                          e->detail && *e->detail ? ": " : "", e->detail ? e->detail : "");
                 return EXECUTOR_EVENT_LOST;
         }
+        if (e->stop_requested || e->stop_local) {
+                snprintf(ret_text, OUTCOME_TEXT_MAX, "%s, %s",
+                         e->stop_requested ? "stopped" : "stopped by somebody on the host", status);
+                return EXECUTOR_EVENT_KILLED;
+        }
         if (strcmp(e->result, "oom-kill") == 0 || (e->oom_kills > 0 && e->oom_kills != UINT64_MAX)) {
                 if (memory_limit > 0)
                         snprintf(ret_text, OUTCOME_TEXT_MAX, "out of memory (limit %s)",
@@ -43,11 +48,6 @@ enum executor_event outcome_of(const struct exit_report *e, uint64_t memory_limi
                         snprintf(ret_text, OUTCOME_TEXT_MAX,
                                  "out of memory (no limit of its own: the host's)");
                 return EXECUTOR_EVENT_FAILED;
-        }
-        if (e->stop_requested || e->stop_local) {
-                snprintf(ret_text, OUTCOME_TEXT_MAX, "%s, %s",
-                         e->stop_requested ? "stopped" : "stopped by somebody on the host", status);
-                return EXECUTOR_EVENT_KILLED;
         }
         if (strcmp(e->result, "success") == 0 && strcmp(e->code, "exited") == 0 && e->status == 0) {
                 snprintf(ret_text, OUTCOME_TEXT_MAX, "%s", status);

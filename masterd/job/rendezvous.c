@@ -31,7 +31,8 @@ struct rendezvous {
         struct node_seen *nodes; /* by node rank */
         uint32_t n_nodes, world_size;
         size_t master; /* member that is rank 0 */
-        json_t *cluster;
+        char master_address[ADDR_TEXT_MAX];
+        json_t *cluster; /* NULL: no TF_CONFIG */
         char *roles_list, *hosts;
 };
 
@@ -100,30 +101,59 @@ static int number_nodes(struct rendezvous *r) {
         return 0;
 }
 
+/* Roles whose placed executors are not 0, 1, 2, ...: a list would give them wrong indices. */
+static bool *roles_with_gaps(const struct rendezvous *r) {
+        const struct rendezvous_job *job = r->job;
+        _cleanup_free_ uint32_t *next = calloc(job->n_roles + 1, sizeof(*next));
+        bool *gaps = next ? calloc(job->n_roles + 1, sizeof(*gaps)) : NULL;
+
+        for (size_t i = 0; gaps && i < job->n_members; i++)
+                if (r->positions[i].placed && job->members[i].index != next[job->members[i].role]++)
+                        gaps[job->members[i].role] = true;
+        return gaps;
+}
+
+static int add_to_cluster(json_t *cluster, const char *role, const struct rendezvous_member *m, bool gaps) {
+        json_t *tasks = json_object_get(cluster, role), *endpoint;
+        struct addr a = *m->address;
+        char text[ADDR_TEXT_MAX], index[16];
+
+        if (!tasks) {
+                tasks = gaps ? json_object() : json_array();
+                if (json_object_set_new(cluster, role, tasks) < 0)
+                        return -ENOMEM;
+        }
+        a.port = m->n_ports > 0 ? m->ports[0] : 0;
+        endpoint = json_string(addr_format(&a, text));
+        if (!gaps)
+                return json_array_append_new(tasks, endpoint) < 0 ? -ENOMEM : 0;
+        snprintf(index, sizeof(index), "%u", m->index);
+        return json_object_set_new(tasks, index, endpoint) < 0 ? -ENOMEM : 0;
+}
+
 static int make_cluster(struct rendezvous *r) {
         const struct rendezvous_job *job = r->job;
+        _cleanup_free_ bool *gaps = NULL;
+        int k;
 
+        if (job->n_members <= 1)
+                return 0;
+        gaps = roles_with_gaps(r);
         r->cluster = json_object();
-        if (!r->cluster)
+        if (!gaps || !r->cluster)
                 return -ENOMEM;
         for (size_t i = 0; i < job->n_members; i++) {
                 const struct rendezvous_member *m = job->members + i;
-                const char *role = job->roles[m->role].name;
-                json_t *list = json_object_get(r->cluster, role);
-                struct addr a;
-                char text[ADDR_TEXT_MAX];
-
                 if (!r->positions[i].placed)
                         continue;
-                if (!list) {
-                        list = json_array();
-                        if (json_object_set_new(r->cluster, role, list) < 0)
-                                return -ENOMEM;
-                }
-                a = *m->address;
-                a.port = m->n_ports > 0 ? m->ports[0] : 0;
-                if (json_array_append_new(list, json_string(addr_format(&a, text))) < 0)
-                        return -ENOMEM;
+                k = add_to_cluster(r->cluster, job->roles[m->role].name, m, gaps[m->role]);
+                if (k < 0)
+                        return k;
+        }
+        /* Not tried again for every executor of a big gang. */
+        if (json_dumpb(r->cluster, NULL, 0, JSON_COMPACT) > TF_CONFIG_MAX) {
+                json_decref(r->cluster);
+                r->cluster = NULL;
         }
         return 0;
 }
@@ -143,9 +173,13 @@ int rendezvous_new(const struct rendezvous_job *job, struct rendezvous **ret) {
         for (size_t i = 0; i < job->n_members; i++) {
                 if (!job->members[i].node)
                         continue;
-                if (r->world_size == 0)
-                        r->master = i;
                 r->positions[i].placed = true;
+                if (r->world_size == 0) {
+                        struct addr a = *job->members[i].address;
+                        r->master = i;
+                        a.port = 0;
+                        addr_format(&a, r->master_address);
+                }
                 r->positions[i].rank = r->world_size++;
         }
         k = number_nodes(r);
@@ -205,7 +239,7 @@ static void add_tf_config(struct environment *e, const struct rendezvous *r,
         _cleanup_(json_decref_p) json_t *config = NULL;
         _cleanup_free_ char *text = NULL;
 
-        if (r->world_size <= 1 || e->error < 0)
+        if (!r->cluster || e->error < 0)
                 return;
         config = json_pack("{s:O, s:{s:s, s:I}}", "cluster", r->cluster, "task", "type",
                            r->job->roles[m->role].name, "index", (json_int_t)m->index);
@@ -228,27 +262,22 @@ static void add_ports(struct environment *e, const char *name, const struct rend
 
 int rendezvous_environment(const struct rendezvous *r, size_t i, char ***ret) {
         const struct rendezvous_job *job = r->job;
+
+        if (i >= job->n_members || !r->positions[i].placed)
+                return -ENOENT;
+
         const struct rendezvous_member *m = job->members + i, *master = job->members + r->master;
         const struct position *p = r->positions + i;
         const struct rendezvous_role *role = job->roles + m->role;
         struct environment e = { .list = calloc(ENVIRONMENT_MAX, sizeof(char *)) };
-        char master_address[ADDR_TEXT_MAX];
-        struct addr a;
-        uint32_t local = 0;
+        uint32_t local;
 
-        if (!p->placed) {
-                free(e.list);
-                return -ENOENT;
-        }
         if (!e.list)
                 return -ENOMEM;
-        a = *master->address;
-        a.port = 0;
-        addr_format(&a, master_address);
         local = r->nodes[p->node_rank].count;
 
         add_tf_config(&e, r, m);
-        add(&e, "MASTER_ADDR=%s", master_address);
+        add(&e, "MASTER_ADDR=%s", r->master_address);
         if (master->n_ports > 0) {
                 add(&e, "MASTER_PORT=%u", master->ports[0]);
                 add(&e, "PET_MASTER_PORT=%u", master->ports[0]);
@@ -261,7 +290,7 @@ int rendezvous_environment(const struct rendezvous *r, size_t i, char ***ret) {
         /* torchrun counts agents, of which each executor runs one. */
         add(&e, "PET_NNODES=%u", r->world_size);
         add(&e, "PET_NODE_RANK=%u", p->rank);
-        add(&e, "PET_MASTER_ADDR=%s", master_address);
+        add(&e, "PET_MASTER_ADDR=%s", r->master_address);
 
         add(&e, "EXECUTOR_ID=%u", m->index);
         add(&e, "EXECUTOR_ROLE=%s", role->name);

@@ -81,6 +81,8 @@ int nodes_add(struct nodes *n, const char *name, struct node **ret) {
 void nodes_unwatch(struct nodes *n, struct node *node) {
         if (!node->live)
                 return;
+        if (n->fresh == node)
+                n->fresh = node->live_next;
         DL_DELETE2(n->live_head, node, live_prev, live_next);
         node->live = false;
 }
@@ -101,26 +103,29 @@ void nodes_clear(struct nodes *n) {
 
 void nodes_heard(struct nodes *n, struct node *node, uint64_t now_boot, uint64_t now_real) {
         nodes_unwatch(n, node);
-        node->last_seen_boot = now_boot;
+        node->last_seen_boot =
+                n->live_head ? MAX(now_boot, n->live_head->live_prev->last_seen_boot) : now_boot;
         node->last_seen_real = now_real;
         DL_APPEND2(n->live_head, node, live_prev, live_next);
+        if (!n->fresh)
+                n->fresh = node;
         node->live = true;
 }
 
 struct node *nodes_next_deadline(struct nodes *n, uint64_t suspect_usec, uint64_t lost_usec,
                                  uint64_t *ret_when) {
-        struct node *head = n->live_head, *node;
+        struct node *head = n->live_head;
 
         if (!head)
                 return NULL;
-        /* Suspects are the oldest, so the walk is over those only, who are few or about to be lost. */
-        for (node = head; node && node->state == NODE_SUSPECT; node = node->live_next)
-                ;
+        /* A suspect stops being one only by a sign of life, which moves it behind the others. */
+        while (n->fresh && n->fresh->state == NODE_SUSPECT)
+                n->fresh = n->fresh->live_next;
         *ret_when = usec_add(head->last_seen_boot,
                              head->state == NODE_SUSPECT ? lost_usec : MIN(suspect_usec, lost_usec));
-        if (node && usec_add(node->last_seen_boot, suspect_usec) < *ret_when) {
-                *ret_when = usec_add(node->last_seen_boot, suspect_usec);
-                return node;
+        if (n->fresh && usec_add(n->fresh->last_seen_boot, suspect_usec) < *ret_when) {
+                *ret_when = usec_add(n->fresh->last_seen_boot, suspect_usec);
+                return n->fresh;
         }
         return head;
 }

@@ -56,12 +56,14 @@ struct node {
         struct node *live_prev,
                 *live_next; /* by last sign of life, oldest first; READY, DRAINING, SUSPECT only */
         bool live;
+        uint32_t drop_told; /* number of the job whose end this node was told of last */
         UT_hash_handle hh;
 };
 
 struct nodes {
         struct node *by_name;
         struct node *live_head; /* oldest sign of life; live_prev of it is the newest (utlist) */
+        struct node *fresh;     /* all before it on the list are SUSPECT; NULL: all are */
         uint32_t n;
 };
 
@@ -73,13 +75,14 @@ int nodes_add(struct nodes *n, const char *name, struct node **ret);
 void nodes_remove(struct nodes *n, struct node *node);
 void nodes_clear(struct nodes *n);
 
-/* A sign of life: O(1). */
+/* A sign of life: O(1). A time before that of another node (which may be granted a spread to dial in) is
+ * taken as that one's, so that the list stays in order. */
 void nodes_heard(struct nodes *n, struct node *node, uint64_t now_boot, uint64_t now_real);
 /* No longer watched (LOST). */
 void nodes_unwatch(struct nodes *n, struct node *node);
 
 /* The node whose next deadline (suspect or lost) comes first, and when; NULL where none is watched. The order
- * of signs of life is that of the LOST deadlines, and of the SUSPECT ones among those not suspect yet: both
- * are heads of short runs. */
+ * of signs of life is that of the LOST deadlines, and of the SUSPECT ones among those not suspect yet: the
+ * list's head and its first fresh node. O(1) amortised over nodes that turn SUSPECT. */
 struct node *nodes_next_deadline(struct nodes *n, uint64_t suspect_usec, uint64_t lost_usec,
                                  uint64_t *ret_when);

@@ -187,7 +187,7 @@ struct order_spec {
 struct job_spec {
         char *name;   /* default "job" */
         char *queue;  /* "default": others are not built */
-        char **files; /* NULL-ended; paths relative to the submitter's directory, or absolute; never NULL */
+        char **files; /* NULL-ended; paths relative to the configuration's folder, or absolute; never NULL */
         size_t n_files;
         char **env; /* NULL-ended NAME=VALUE for every executor; never NULL */
         size_t n_env;

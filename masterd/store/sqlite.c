@@ -130,7 +130,7 @@ static int configure(sqlite3 *db, const char *path, bool unclean, bool *ret_expl
                 db, "PRAGMA locking_mode = EXCLUSIVE;" /* a second masterd gets SQLITE_BUSY, for good */
                     "PRAGMA trusted_schema = OFF;"
                     "PRAGMA mmap_size = 0;"
-                    "PRAGMA cache_size = -512;"
+                    "PRAGMA cache_size = -256;"
                     "PRAGMA temp_store = MEMORY;"
                     "PRAGMA secure_delete = ON;" /* secrets */
                     "PRAGMA synchronous = FULL;"

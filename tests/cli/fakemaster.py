@@ -196,7 +196,10 @@ class FakeMaster:
 
     # ---- Manager
     def do_Submit(self, _, config, options):
-        text = bytes(config).decode()
+        try:
+            text = bytes(config).decode()
+        except ValueError as e:
+            raise Refuse("org.primus.Error.BadConfig", f"1:1: {e}") from e
         number = len(self.jobs) + 1
         job = Job(self, number, text, options)
         self.jobs[number] = job

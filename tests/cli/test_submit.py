@@ -73,8 +73,10 @@ def test_bad_files(master, ctl, tmp_path):
     (tmp_path / "latin.json").write_bytes(b'{\n"name": "\xff"}')
     (tmp_path / "nul.json").write_bytes(b'{}\0')
     start = time.monotonic()
+    for path, text in [("latin.json", "latin.json:2:10: error: not UTF-8"), ("nul.json", "nul.json:1:3: error: ")]:
+        r = ctl("validate", path)
+        assert r.returncode == 1 and r.stderr.startswith(text) and r.stderr.count("\n") == 1, (path, r.stderr)
     for path, text in [("huge.json", "huge.json: larger than 4 MiB"), (".", ".: is a directory"),
-                       ("latin.json", "latin.json:2: not valid UTF-8"), ("nul.json", "nul.json: holds a NUL byte"),
                        ("none.json", "none.json: No such file"), ("/dev/zero", "/dev/zero: larger than 4 MiB")]:
         r = ctl("submit", path)
         assert r.returncode == 1 and r.stderr.startswith(text) and r.stderr.count("\n") == 1, (path, r.stderr)

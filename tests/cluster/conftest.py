@@ -3,6 +3,7 @@
 
     cluster      three hosts with Primus, shared by all tests of a run; every host is healed and READY before each test
     bare         two hosts without Primus, shared
+    quick        like cluster, of its own, where a silent host is LOST after 5 s; also at /shared
     new_cluster  new_cluster(nodes=…, conf=[…], primus=…) for one test; taken down after it
     shared_dir   the directory of the build machine that the hosts of `cluster` see as /shared
 
@@ -12,9 +13,11 @@ import itertools
 import os
 
 import pytest
+from ledger import Ledger
 from sandbox import AGENTD, MASTERD, SOURCE, Cluster
 
 COUNTER = itertools.count(1)
+LOST = 5
 
 
 def pytest_addoption(parser):
@@ -56,6 +59,25 @@ def cluster(_cluster):
 
 
 @pytest.fixture(scope="session")
+def _quick(build, shared_dir):
+    with Cluster(_name(), 3, build=build, binds=[f"{shared_dir}:/shared"], conf=[f"masterd.conf:Master.LostSec={LOST}"]) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def quick(_quick):
+    _quick.heal_all()
+    _quick.wait_nodes()
+    yield _quick
+    _quick.run("n1", "sh", "-c", "primusctl list --json | grep -o '\"job\": *[0-9]*' | grep -o '[0-9]*' | xargs -r -n1 primusctl kill")
+
+
+@pytest.fixture
+def ledger(shared_dir):
+    return Ledger(shared_dir)
+
+
+@pytest.fixture(scope="session")
 def _bare(tmp_path_factory):
     shared = tmp_path_factory.mktemp("bare")
     os.chmod(shared, 0o1777)
@@ -92,8 +114,9 @@ def pytest_runtest_makereport(item, call):
     report = outcome.get_result()
     if report.when == "call":
         item.failed_call = report.failed
-        if report.failed and "cluster" in getattr(item, "funcargs", {}):
-            _show_journals(item, item.funcargs["cluster"], report)
+        for name in ("cluster", "quick"):
+            if report.failed and name in getattr(item, "funcargs", {}):
+                _show_journals(item, item.funcargs[name], report)
 
 
 def _show_journals(item, cluster, report=None):

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A masterd of few words, to try one agentd alone: fake-master DIRECTORY NODE PORT makes a CA and the node's identity
- * in DIRECTORY where they are missing, listens, and carries out lines from standard input:
+/* A masterd of few words, to try one agentd alone: fake-master DIRECTORY NODE PORT makes a CA and the node's
+ * identity in DIRECTORY where they are missing, listens, and carries out lines from standard input:
  *
- *     start JOB ROLE INDEX ATTEMPT UID [NAME=VALUE ...] -- COMMAND ...     settings: cwd, env, grace, cpu, mem, runtime,
- *                                                                     partition, port, output, kind, secret, term
- *     stop JOB ROLE INDEX ATTEMPT GRACE_USEC
- *     drop JOB
+ *     start JOB ROLE INDEX ATTEMPT UID [NAME=VALUE ...] -- COMMAND ...     settings: cwd, env, grace, cpu,
+ * mem, runtime, partition, port, output, kind, secret, term stop JOB ROLE INDEX ATTEMPT GRACE_USEC drop JOB
  *     auto yes|no      commit exits at once (yes at first)
  *     mute yes|no      leave heartbeats unanswered
  *
@@ -56,13 +54,18 @@ static sd_id128_t job_uid(uint32_t job) {
         return id;
 }
 
-/* ---- what the agent says -------------------------------------------------------------------------------------------- */
+/* ---- what the agent says
+ * -------------------------------------------------------------------------------------------- */
 
 static int method_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         struct master *f = userdata;
-        struct welcome w = { .major = LINK_MAJOR, .minor = LINK_MINOR, .build = (char *) "fake", .term = f->term,
-                             .heartbeat_usec = f->lost_usec / 10, .lost_usec = f->lost_usec };
+        struct welcome w = { .major = LINK_MAJOR,
+                             .minor = LINK_MINOR,
+                             .build = (char *)"fake",
+                             .term = f->term,
+                             .heartbeat_usec = f->lost_usec / 10,
+                             .lost_usec = f->lost_usec };
 
         bool bulk = !f->main || sd_bus_message_get_bus(m) != peer_bus(f->main);
 
@@ -80,7 +83,8 @@ static void commit(struct master *f, const struct executor_id *id) {
 
         if (!f->automatic || !f->main)
                 return;
-        CHECK(sd_bus_message_new_method_call(peer_bus(f->main), &m, NULL, LINK_PATH, LINK_INTERFACE, "ExitCommitted"));
+        CHECK(sd_bus_message_new_method_call(peer_bus(f->main), &m, NULL, LINK_PATH, LINK_INTERFACE,
+                                             "ExitCommitted"));
         CHECK(executor_id_append(m, id));
         CHECK(sd_bus_message_append(m, "a{sv}", 0));
         CHECK(sd_bus_message_set_expect_reply(m, false));
@@ -96,9 +100,11 @@ static void print_exit(struct master *f, const struct exit_report *e) {
 
         printf("exited");
         print_id(&e->id);
-        printf(" result=%s code=%s status=%d requested=%d local=%d invocation=%s ran_usec=%" PRIi64 " cpu=%" PRIi64 " detail=%s\n",
-               e->result, e->code, e->status, e->stop_requested, e->stop_local, sd_id128_to_string(e->invocation, invocation),
-               (int64_t) (e->ended_real - e->started_real), (int64_t) e->cpu_usec, e->detail);
+        printf(" result=%s code=%s status=%d requested=%d local=%d invocation=%s ran_usec=%" PRIi64
+               " cpu=%" PRIi64 " detail=%s\n",
+               e->result, e->code, e->status, e->stop_requested, e->stop_local,
+               sd_id128_to_string(e->invocation, invocation), (int64_t)(e->ended_real - e->started_real),
+               (int64_t)e->cpu_usec, e->detail);
         commit(f, &e->id);
 }
 
@@ -113,8 +119,8 @@ static int method_register(sd_bus_message *m, void *userdata, sd_bus_error *erro
 
         CHECK(sd_bus_message_read(m, "s", &boot));
         CHECK(inventory_read(m, &i));
-        printf("registered cpus=%u memory=%" PRIu64 " gpus=%zu ports=%u-%u address=%s os=%s\n", i.cpus, i.memory, i.n_gpus, i.port_first,
-               i.port_last, addr_format(&i.address, address), i.os);
+        printf("registered cpus=%u memory=%" PRIu64 " gpus=%zu ports=%u-%u address=%s os=%s\n", i.cpus,
+               i.memory, i.n_gpus, i.port_first, i.port_last, addr_format(&i.address, address), i.os);
         inventory_done(&i);
         CHECK(sd_bus_message_enter_container(m, 'a', "((ayusuu)saytb)"));
         while ((r = unit_report_read(m, &u)) > 0) {
@@ -143,7 +149,8 @@ static int method_heartbeat(sd_bus_message *m, void *userdata, sd_bus_error *err
         CHECK(sd_bus_message_read(m, "t", &seq));
         if (f->mute)
                 return 1;
-        CHECK(sd_bus_message_new_method_call(sd_bus_message_get_bus(m), &ack, NULL, LINK_PATH, LINK_INTERFACE, "HeartbeatAck"));
+        CHECK(sd_bus_message_new_method_call(sd_bus_message_get_bus(m), &ack, NULL, LINK_PATH, LINK_INTERFACE,
+                                             "HeartbeatAck"));
         CHECK(sd_bus_message_append(ack, "ta{sv}", seq, 0));
         CHECK(sd_bus_message_set_expect_reply(ack, false));
         CHECK(sd_bus_send(NULL, ack, NULL));
@@ -162,13 +169,16 @@ static int method_exited(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Hello", "qqsasa{sv}", "(qqsayttttt)a{sv}", method_hello, 0),
-        SD_BUS_METHOD("Register", "s(sssuta(ssts)qqbb(yayq))a((ayusuu)saytb)a((ayusuu)ayssibbttttttts)a{sv}", "", method_register, 0),
+        SD_BUS_METHOD("Register", "s(sssuta(ssts)qqbb(yayq))a((ayusuu)saytb)a((ayusuu)ayssibbttttttts)a{sv}",
+                      "", method_register, 0),
         SD_BUS_METHOD("Heartbeat", "ta{sv}", "", method_heartbeat, SD_BUS_VTABLE_METHOD_NO_REPLY),
-        SD_BUS_METHOD("Exited", "((ayusuu)ayssibbttttttts)a{sv}", "", method_exited, SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Exited", "((ayusuu)ayssibbttttttts)a{sv}", "", method_exited,
+                      SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_VTABLE_END,
 };
 
-/* ---- connections ---------------------------------------------------------------------------------------------------- */
+/* ---- connections
+ * ---------------------------------------------------------------------------------------------------- */
 
 static int on_ready(struct peer *p, void *userdata) {
         struct master *f = userdata;
@@ -194,7 +204,10 @@ static void on_ended(struct peer *p, const struct peer_end *end, void *userdata)
 }
 
 static int on_connection(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
-        const struct peer_options options = { .server = true, .expect_role = PEER_NODE, .handshake_usec = 10 * USEC_PER_SEC, .queue_max = 64 << 20 };
+        const struct peer_options options = { .server = true,
+                                              .expect_role = PEER_NODE,
+                                              .handshake_usec = 10 * USEC_PER_SEC,
+                                              .queue_max = 64 << 20 };
         struct master *f = userdata;
         struct peer *p;
         int connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -204,7 +217,9 @@ static int on_connection(sd_event_source *s, int fd, uint32_t revents, void *use
         return 0;
 }
 
-/* ---- orders --------------------------------------------------------------------------------------------------------- */
+/* ---- orders
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
@@ -218,13 +233,15 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 }
 
 static int begin(struct master *f, const char *member, sd_bus_message **ret) {
-        return sd_bus_message_new_method_call(peer_bus(f->main), ret, NULL, LINK_PATH, LINK_INTERFACE, member);
+        return sd_bus_message_new_method_call(peer_bus(f->main), ret, NULL, LINK_PATH, LINK_INTERFACE,
+                                              member);
 }
 
 static int read_id(char **words, size_t n, struct executor_id *ret) {
         *ret = (struct executor_id){ 0 };
         if (n < 5 || parse_u32(words[1], 1, UINT32_MAX, &ret->job) < 0 || !role_name_valid(words[2]) ||
-            parse_u32(words[3], 0, UINT32_MAX, &ret->index) < 0 || parse_u32(words[4], 1, UINT32_MAX, &ret->attempt) < 0)
+            parse_u32(words[3], 0, UINT32_MAX, &ret->index) < 0 ||
+            parse_u32(words[4], 1, UINT32_MAX, &ret->attempt) < 0)
                 return -EINVAL;
         ret->job_uid = job_uid(ret->job);
         strcpy(ret->role, words[2]);
@@ -246,8 +263,15 @@ static int order_start(struct master *f, char **words, size_t n) {
         char *env[WORDS_MAX] = { NULL }, *none[] = { NULL };
         struct secret secrets[4];
         uint16_t ports[8];
-        struct start_order o = { .identity = none, .gpus = none, .visible_gpus = none, .cwd = empty, .output = empty, .env = env,
-                                 .grace_usec = 5 * USEC_PER_SEC, .ports = ports, .secrets = secrets };
+        struct start_order o = { .identity = none,
+                                 .gpus = none,
+                                 .visible_gpus = none,
+                                 .cwd = empty,
+                                 .output = empty,
+                                 .env = env,
+                                 .grace_usec = 5 * USEC_PER_SEC,
+                                 .ports = ports,
+                                 .secrets = secrets };
         uint64_t value, term = f->term;
         size_t i, n_env = 0;
         char what[128];
@@ -257,20 +281,23 @@ static int order_start(struct master *f, char **words, size_t n) {
         if (r < 0 || n < 8 || parse_u32(words[5], 0, UINT32_MAX, &o.uid) < 0)
                 return -EINVAL;
         for (i = 6; i < n && strcmp(words[i], "--") != 0; i++) {
-                bool number = strchr(words[i], '=') && parse_u64(strchr(words[i], '=') + 1, 0, UINT64_MAX, &value) >= 0;
+                bool number = strchr(words[i], '=') &&
+                              parse_u64(strchr(words[i], '=') + 1, 0, UINT64_MAX, &value) >= 0;
 
                 if (setting(words[i], "cwd", &v))
-                        o.cwd = (char *) v;
+                        o.cwd = (char *)v;
                 else if (setting(words[i], "output", &v))
-                        o.output = (char *) v;
+                        o.output = (char *)v;
                 else if (setting(words[i], "env", &v))
-                        env[n_env++] = (char *) v;
+                        env[n_env++] = (char *)v;
                 else if (setting(words[i], "secret", &v))
-                        secrets[o.n_secrets++] = (struct secret){ (char *) "password", (char *) v, strlen(v) };
+                        secrets[o.n_secrets++] = (struct secret){ (char *)"password", (char *)v, strlen(v) };
                 else if (setting(words[i], "partition", &v))
                         o.on_partition = on_partition_from_string(v);
                 else if (setting(words[i], "kind", &v))
-                        o.kind = strcmp(v, "feed") == 0 ? ORDER_FEED : strcmp(v, "scan") == 0 ? ORDER_SCAN : ORDER_TRAINER;
+                        o.kind = strcmp(v, "feed") == 0   ? ORDER_FEED
+                                 : strcmp(v, "scan") == 0 ? ORDER_SCAN
+                                                          : ORDER_TRAINER;
                 else if (!number)
                         return -EINVAL;
                 else if (setting(words[i], "grace", &v))
@@ -284,7 +311,7 @@ static int order_start(struct master *f, char **words, size_t n) {
                 else if (setting(words[i], "term", &v))
                         term = value;
                 else if (setting(words[i], "port", &v))
-                        ports[o.n_ports++] = (uint16_t) value;
+                        ports[o.n_ports++] = (uint16_t)value;
                 else
                         return -EINVAL;
         }
@@ -376,10 +403,10 @@ static int on_input(sd_event_source *s, int fd, uint32_t revents, void *userdata
 
         if (l <= 0)
                 return sd_event_exit(f->event, 0);
-        f->filled += (size_t) l;
+        f->filled += (size_t)l;
         f->line[f->filled] = 0;
         while ((newline = strchr(f->line, '\n'))) {
-                size_t n, used = (size_t) (newline - f->line) + 1;
+                size_t n, used = (size_t)(newline - f->line) + 1;
 
                 *newline = 0;
                 n = split(f->line, words);
@@ -392,7 +419,8 @@ static int on_input(sd_event_source *s, int fd, uint32_t revents, void *userdata
         return 0;
 }
 
-/* ---- identities ----------------------------------------------------------------------------------------------------- */
+/* ---- identities
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void write_identity(const char *directory, const char *name, const char *text) {
         char path[512];
@@ -438,7 +466,8 @@ int main(int argc, char **argv) {
         uint32_t port;
         int fd;
 
-        if (argc < 4 || parse_u32(argv[3], 0, UINT16_MAX, &port) < 0 || (argc > 4 && parse_duration(argv[4], &f.lost_usec) < 0) ||
+        if (argc < 4 || parse_u32(argv[3], 0, UINT16_MAX, &port) < 0 ||
+            (argc > 4 && parse_duration(argv[4], &f.lost_usec) < 0) ||
             (argc > 5 && parse_u64(argv[5], 1, UINT64_MAX, &f.term) < 0)) {
                 fprintf(stderr, "usage: fake-master DIRECTORY NODE PORT [LOST] [TERM]\n");
                 return 2;
@@ -455,9 +484,9 @@ int main(int argc, char **argv) {
         CHECK(tls_credentials_new(ca, certificate, key, &f.credentials));
         CHECK(sd_event_new(&f.event));
         fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        (void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-        a.sin_port = htons((uint16_t) port);
-        if (fd < 0 || bind(fd, (struct sockaddr *) &a, sizeof(a)) < 0 || listen(fd, 64) < 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+        a.sin_port = htons((uint16_t)port);
+        if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 64) < 0)
                 die(-errno, "listen");
         CHECK(sd_event_add_io(f.event, NULL, fd, EPOLLIN, on_connection, &f));
         CHECK(sd_event_add_io(f.event, NULL, STDIN_FILENO, EPOLLIN, on_input, &f));

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -123,7 +124,42 @@ class Cluster:
         """`primusctl wait`: 0 succeeded, 1 failed, 3 killed."""
         return self.run("n1", "primusctl", "wait", str(job), user=user, timeout=timeout).returncode
 
+    def status(self, job, user="root"):
+        return self.primusctl_json("status", str(job), user=user)
+
+    def executor(self, job, role="worker", index=0):
+        return next(e for e in self.status(job)["executors"] if (e["role"], e["index"]) == (role, index))
+
+    def wait_state(self, job, *states, timeout=15):
+        self.wait_for(lambda: self.status(job)["state"] in states, timeout, f"job {job} {' or '.join(states)}")
+
+    def events(self, job, kind=None):
+        lines = self.primusctl("events", str(job), "--json", user="root").splitlines()
+        return [e for e in map(json.loads, lines) if kind in (None, e["kind"])]
+
     # Faults
+
+    def main_pid(self, node, unit):
+        """On the build machine; None while it does not run. Takes no process, so it can be timed."""
+        record = state.Cluster(self.name).node(node).leader()
+        for payload in record["payload"]:
+            try:
+                with open(os.path.join(payload, "system.slice", unit, "cgroup.procs")) as f:
+                    pids = f.read().split()
+            except FileNotFoundError:
+                continue
+            if pids:
+                return int(pids[0])
+        return None
+
+    def kill9_now(self, node, unit):
+        """SIGKILL within microseconds. False when it did not run."""
+        pid = self.main_pid(node, unit)
+        if pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                return True
+        return False
 
     def kill9(self, node, unit):
         """SIGKILL to the main process of a unit; systemd does with it what the unit says."""

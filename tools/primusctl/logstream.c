@@ -253,7 +253,8 @@ static void read_failed(struct stream *s, const sd_bus_error *error) {
                                 cli_fail(l->cli, "%s", error->message);
                         l->missing = true;
                         finish(s);
-                }
+                } else
+                        retry_later(l); /* its host may have to come back first */
         } else if (sd_bus_error_has_name(error, MASTER_ERROR_BUSY))
                 retry_later(l);
         else

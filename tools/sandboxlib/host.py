@@ -124,7 +124,7 @@ def crash(node):
 
 def kill(node):
     cgroup.backend().kill(node)
-    network.remove(node.netns)
+    network.remove_host(node)
     if os.path.lexists(node.path("leader.json")):
         os.unlink(node.path("leader.json"))
 

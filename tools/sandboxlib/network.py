@@ -21,6 +21,11 @@ def _ip(*arguments, batch=None):
     return done.stdout
 
 
+def _quiet(*arguments):
+    """For what may be gone already."""
+    subprocess.run(["ip", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def exists(netns):
     return os.path.exists(f"{NETNS_DIR}/{netns}")
 
@@ -46,7 +51,7 @@ def add_host(node):
     """The host's namespace with its interface host0, cabled to the bridge. A new one at every boot: what an earlier life
     left in it, such as connections half closed, must not speak up again. The hardware address stays."""
     cluster = node.cluster
-    remove(node.netns)
+    remove_host(node)
     _ip("netns", "add", node.netns)
     mac = f"02:99:{cluster.subnet:02x}:00:{node.index >> 8:02x}:{node.index & 0xff:02x}"
     _ip("-n", cluster.netns, batch=[
@@ -59,6 +64,13 @@ def add_host(node):
         f"address add {node.address6}/64 dev host0 nodad",
         "link set host0 up",
     ])
+
+
+def remove_host(node):
+    """The kernel takes a namespace apart some time after it was deleted, and the host's end of the cable with it. The end
+    on the bridge is deleted first, which takes both away at once, so that the name is free for the next boot."""
+    _quiet("-n", node.cluster.netns, "link", "delete", node.link)
+    remove(node.netns)
 
 
 def set_cable(node, plugged):

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who else is in the job, and where. Invariant: what is kept agrees with the placement, since every change of
+ * it (a state that is entered or left with a place, a node's address) drops it. */
+#include "masterd/job/peers.h"
+
+#include <utlist.h>
+
+#include "masterd/job/job.h"
+#include "masterd/job/rendezvous.h"
+#include "masterd/node/node.h"
+
+struct job_peers {
+        struct rendezvous_job job;
+        struct rendezvous_member *members;
+        struct rendezvous_role *roles;
+        char uid[SD_ID128_STRING_MAX];
+        struct rendezvous *rendezvous;
+};
+
+static void peers_free(struct job_peers *p) {
+        if (!p)
+                return;
+        rendezvous_free(p->rendezvous);
+        free(p->members);
+        free(p->roles);
+        free(p);
+}
+DEFINE_CLEANUP(struct job_peers *, peers_free)
+
+void job_peers_drop(struct job *j) {
+        peers_free(TAKE_PTR(j->peers));
+}
+
+static int peers_new(const struct job *j, struct job_peers **ret) {
+        _cleanup_(peers_free_p) struct job_peers *p = calloc(1, sizeof(*p));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->members = calloc(j->n_executors, sizeof(*p->members));
+        p->roles = calloc(j->spec->n_roles, sizeof(*p->roles));
+        if (!p->members || !p->roles)
+                return -ENOMEM;
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                p->roles[i] = (struct rendezvous_role){ j->spec->roles[i].name,
+                                                        role_category_to_string(j->spec->roles[i].category),
+                                                        j->spec->roles[i].num };
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                const struct executor *e = j->executors + i;
+                /* An executor that has ended keeps its place in the rank order. */
+                bool placed = e->node && e->attempt > 0 && e->state != EXECUTOR_PENDING;
+                p->members[i] = (struct rendezvous_member){
+                        e->role,  e->index,  placed ? e->node->name : NULL, placed ? &e->node->address : NULL,
+                        e->ports, e->n_ports
+                };
+        }
+        p->job = (struct rendezvous_job){ .name = j->name,
+                                          .uid = sd_id128_to_string(j->uid, p->uid),
+                                          .submitted_real = j->submitted_real,
+                                          .roles = p->roles,
+                                          .n_roles = j->spec->n_roles,
+                                          .members = p->members,
+                                          .n_members = j->n_executors };
+        r = rendezvous_new(&p->job, &p->rendezvous);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+int job_peers_environment(struct executor *e, char ***ret) {
+        struct job *j = e->job;
+
+        if (!j->peers) {
+                int r = peers_new(j, &j->peers);
+                if (r < 0)
+                        return r;
+        }
+        return rendezvous_environment(j->peers->rendezvous, (size_t)(e - j->executors), ret);
+}
+
+uint64_t job_memory_on_node(const struct executor *e) {
+        const struct executor *other;
+        uint64_t sum = 0;
+
+        DL_FOREACH2(e->node->executors, other, node_next) {
+                if (other->job != e->job)
+                        continue;
+                if (executor_role(other)->memory == 0)
+                        return 0;
+                sum += executor_role(other)->memory;
+        }
+        return sum;
+}
+
+uint64_t job_gpus_on_node(const struct executor *e) {
+        const struct executor *other;
+        uint64_t mask = 0;
+
+        DL_FOREACH2(e->node->executors, other, node_next)
+        if (other->job == e->job)
+                mask |= other->gpus;
+        return mask;
+}

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples do on a cluster what they say."""
+import re
+import shutil
+
+import pytest
+from sandbox import SOURCE
+
+EXAMPLES = "/usr/share/doc/primus/examples"
+
+
+def run(cluster, name):
+    """What its executors printed."""
+    cluster.primusctl("submit", f"{EXAMPLES}/{name}/{name}.json", "--wait")
+    return cluster.primusctl("logs").splitlines()
+
+
+def test_hello(cluster):
+    said = run(cluster, "hello")
+    assert any(re.search(r"hello from the chief on n\d", line) for line in said)
+    assert {line.split(" on ")[0] for line in said if "worker" in line} == {f"worker/{i} | hello from worker {i}" for i in range(2)}
+
+
+def test_torchrun_env(cluster):
+    said = run(cluster, "torchrun-env")
+    for rank in range(4):
+        mine = {line.split(" | ", 1)[1] for line in said if line.startswith(f"worker/{rank} | ")}
+        assert {f"RANK={rank}", "WORLD_SIZE=4", f"PRIMUS_INDEX={rank}", f"PRIMUS_RANK={rank}"} <= mine
+        assert any(line.startswith("MASTER_ADDR=") for line in mine)
+        assert any(line.startswith("TF_CONFIG=") and f'"index":{rank}' in line for line in mine)
+
+
+def test_failover(cluster):
+    assert run(cluster, "failover") == ["attempt 1", "attempt 2", "attempt 3"]
+
+
+def test_files(cluster):
+    said = run(cluster, "files")
+    assert any("hello, Ada; I run in /" in line for line in said) and any("hello, Grace; I run in /" in line for line in said)
+
+
+def test_stdin(cluster):
+    said = run(cluster, "stdin")
+    lines = [int(count) for count in re.findall(r"was fed (\d+) lines", "\n".join(said))]
+    want = int(cluster.exec("n1", "sh", "-c", "cat /usr/share/common-licenses/GPL-[123] | wc -l"))
+    assert len(lines) == 2 and sum(lines) == want
+
+
+def test_order(cluster):
+    said = run(cluster, "order")
+    assert len([line for line in said if "started at" in line]) == 3
+
+
+@pytest.fixture
+def digits(cluster, shared_dir):
+    """Submits the digits example, with the data where this cluster has it, and gives the job's number."""
+    target = shared_dir / "digits"
+    if not target.exists():
+        shutil.copytree(f"{SOURCE}/examples/digits", target)
+        job = (target / "digits.json").read_text(encoding="utf-8").replace("/data/digits", "/shared/digits/data")
+        (target / "digits.json").write_text(job, encoding="utf-8")
+    job = cluster.primusctl_json("submit", "/shared/digits/digits.json")["job"]
+    yield job
+    cluster.run("n1", "primusctl", "kill", str(job))
+
+
+def executors(cluster, job):
+    return {(row["role"], row["index"]): row for row in cluster.primusctl_json("status", str(job))["executors"]}
+
+
+def accuracy(cluster, job):
+    return float(re.search(r"held-out accuracy (\d\.\d+)", cluster.primusctl("logs", str(job), "ps"))[1])
+
+
+def test_digits(cluster, digits):
+    assert cluster.wait_job(digits, timeout=120) == 0
+    assert accuracy(cluster, digits) >= 0.95
+    assert len({row["node"] for (role, _), row in executors(cluster, digits).items() if role == "worker"}) == 3
+
+
+def test_digits_with_a_worker_and_the_parameter_server_killed(cluster, digits):
+    """Both come again, the parameter server at the address that the workers know, and the job ends as it would have."""
+    cluster.wait_for(lambda: "loss" in cluster.primusctl("logs", str(digits), "ps"), 30, "the first loss")
+    before = executors(cluster, digits)
+    for victim in (("worker", 1), ("ps", 0)):
+        cluster.kill9(before[victim]["node"], before[victim]["unit"])
+    assert cluster.wait_job(digits, timeout=120) == 0
+    assert accuracy(cluster, digits) >= 0.95
+    after = executors(cluster, digits)
+    assert after["worker", 1]["attempt"] == 2 and after["ps", 0]["attempt"] == 2
+    assert after["worker", 0]["attempt"] == 1 and after["worker", 2]["attempt"] == 1

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemons as services: who may own and call what, what their sandboxes leave, what a restart leaves alone."""
+import pytest
+from sandbox import AGENTD, MASTERD
+
+OWN = """
+import sys
+from jeepney.bus_messages import DBus
+from jeepney.io.blocking import open_dbus_connection
+answer = open_dbus_connection("SYSTEM").send_and_get_reply(DBus().RequestName(sys.argv[1]))
+print(answer.body[0])
+"""
+
+
+def status(cluster, node, unit):
+    """Effective capabilities (bits) and the values of /proc/PID/status of a service's main process."""
+    pid = cluster.exec(node, "systemctl", "show", "-P", "MainPID", unit).strip()
+    text = cluster.exec(node, "cat", f"/proc/{pid}/status")
+    return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+
+
+def test_masterd_has_no_privilege(cluster):
+    found = status(cluster, "n1", MASTERD)
+    assert int(found["CapEff"], 16) == int(found["CapBnd"], 16) == 0
+    assert found["NoNewPrivs"] == "1" and found["Seccomp"] == "2"
+    assert found["Uid"].split()[0] != "0"
+
+
+def test_agentd_has_what_its_unit_names(cluster):
+    found = status(cluster, "n2", AGENTD)
+    chown, dac_override, fowner, sys_ptrace, sys_resource = (1 << bit for bit in (0, 1, 3, 19, 24))
+    assert int(found["CapBnd"], 16) & ~(chown | dac_override | fowner | sys_ptrace | sys_resource) == 0
+    assert found["NoNewPrivs"] == "1" and found["Seccomp"] == "2"
+
+
+def test_masterd_writes_its_state_alone(cluster):
+    pid = cluster.exec("n1", "systemctl", "show", "-P", "MainPID", MASTERD).strip()
+    mounts = cluster.exec("n1", "cat", f"/proc/{pid}/mounts").splitlines()
+    mode = {line.split()[1]: line.split()[3].split(",")[0] for line in mounts}
+    assert mode["/"] == "ro" and mode["/var/lib/primus"] == "rw"
+
+
+@pytest.mark.parametrize("name", ["org.primus.Master1", "org.primus.Agent1"])
+def test_nobody_else_owns_the_names(cluster, name):
+    assert "not allowed to own" in cluster.exec("n1", "python3", "-c", OWN, name, user="ml")
+
+
+@pytest.mark.parametrize("node, unit", [("n1", MASTERD), ("n1", AGENTD)])
+def test_units_have_no_faults(cluster, node, unit):
+    done = cluster.run(node, "systemd-analyze", "verify", "--man=no", unit)
+    assert not [line for line in done.stderr.splitlines() if "primus" in line]
+
+
+def test_everybody_sees_the_tree(cluster):
+    tree = cluster.exec("n1", "busctl", "tree", "--list", "org.primus.Master1", user="eve").split()
+    assert {f"/org/primus/Master1/node/{node}" for node in cluster.nodes} <= set(tree)
+    assert cluster.exec("n2", "busctl", "get-property", "org.primus.Agent1", "/org/primus/Agent1",
+                        "org.primus.Agent1.Manager", "Node", user="eve").strip() == 's "n2"'
+
+
+def test_a_restart_of_the_agent_leaves_its_files(cluster):
+    cluster.exec("n3", "touch", "/run/primus/x/.stays")
+    cluster.exec("n3", "systemctl", "restart", AGENTD)
+    cluster.exec("n3", "rm", "/run/primus/x/.stays")
+    cluster.wait_nodes()
+
+
+def test_the_bus_starts_the_master(cluster):
+    """Where it is enabled, and nowhere else."""
+    cluster.exec("n1", "systemctl", "stop", MASTERD)
+    assert cluster.primusctl("nodes", user="root")
+    assert cluster.exec("n1", "systemctl", "is-active", MASTERD).strip() == "active"
+    refused = cluster.run("n2", "busctl", "tree", "--list", "org.primus.Master1")
+    assert "/org/primus/Master1/node" not in refused.stdout
+    assert cluster.run("n2", "systemctl", "is-active", MASTERD).stdout.strip() == "inactive"
+    cluster.wait_nodes()

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/unitname.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_names(void **state) {
+        char buf[UNIT_NAME_MAX];
+
+        assert_string_equal(executor_unit_name(418, "worker", 3, 1, buf), "primus-418-worker-3.1.service");
+        assert_ptr_equal(executor_unit_name(1, "ps", 0, 2, buf), buf);
+        assert_string_equal(buf, "primus-1-ps-0.2.service");
+        assert_string_equal(job_slice_name(418, buf), "primus-418.slice");
+        assert_ptr_equal(job_slice_name(UINT32_MAX, buf), buf);
+        assert_string_equal(buf, "primus-4294967295.slice");
+}
+
+/* The longest role name (32) with the largest numbers fits, or two executors would share a name. */
+static void test_longest(void **state) {
+        char buf[UNIT_NAME_MAX];
+
+        executor_unit_name(UINT32_MAX, "abcdefghijklmnopqrstuvwxyzabcdef", UINT32_MAX, UINT32_MAX, buf);
+        assert_string_equal(
+                buf, "primus-4294967295-abcdefghijklmnopqrstuvwxyzabcdef-4294967295.4294967295.service");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_longest),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

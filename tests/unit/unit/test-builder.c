@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds units into messages and reads them back. */
+#include "agentd/unit/builder.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "lib/base/cleanup.h"
+
+static sd_bus *bus;
+static int other_end;
+
+/* A message needs a bus; nobody has to be at its other end. */
+static int setup(void **state) {
+        int fds[2];
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+        other_end = fds[1];
+        assert_true(sd_bus_new(&bus) >= 0);
+        assert_true(sd_bus_set_fd(bus, fds[0], fds[0]) >= 0);
+        assert_true(sd_bus_start(bus) >= 0);
+        return 0;
+}
+
+static int teardown(void **state) {
+        sd_bus_close_unref(bus);
+        close_fd(other_end);
+        return 0;
+}
+
+static sd_bus_message *new_message(void) {
+        sd_bus_message *m = NULL;
+
+        assert_true(sd_bus_message_new_method_call(bus, &m, "org.example", "/", "org.example.I", "M") >= 0);
+        return m;
+}
+
+static const char *empty[] = { NULL };
+static char nothing[] = "";
+
+static struct start_order an_order(const char *const *argv, const char *const *env) {
+        struct start_order o = { .id = { .job = 418, .role = "worker", .index = 3, .attempt = 2 },
+                                 .uid = 1000,
+                                 .argv = (char **)argv,
+                                 .env = (char **)env,
+                                 .identity = (char **)empty,
+                                 .gpus = (char **)empty,
+                                 .visible_gpus = (char **)empty,
+                                 .cwd = nothing,
+                                 .output = nothing,
+                                 .grace_usec = 7000000,
+                                 .on_partition = ON_PARTITION_STOP };
+        o.id.job_uid.bytes[0] = 0xab;
+        return o;
+}
+
+static const struct unit_context here = { .node = "n2", .term = 7, .directory = "/data", .work = "/work" };
+
+/* Goes to the variant of a property; the message is rewound first. */
+static bool find_property(sd_bus_message *m, const char *name, const char *signature) {
+        const char *s;
+
+        assert_true(sd_bus_message_rewind(m, true) >= 0);
+        assert_true(sd_bus_message_skip(m, "ss") >= 0);
+        assert_true(sd_bus_message_enter_container(m, 'a', "(sv)") > 0);
+        while (sd_bus_message_enter_container(m, 'r', "sv") > 0) {
+                assert_true(sd_bus_message_read(m, "s", &s) > 0);
+                if (strcmp(s, name) == 0) {
+                        assert_true(sd_bus_message_enter_container(m, 'v', signature) > 0);
+                        return true;
+                }
+                assert_true(sd_bus_message_skip(m, "v") >= 0);
+                assert_true(sd_bus_message_exit_container(m) >= 0);
+        }
+        return false;
+}
+
+static void assert_text(sd_bus_message *m, const char *name, const char *expected) {
+        const char *s;
+
+        assert_true(find_property(m, name, "s"));
+        assert_true(sd_bus_message_read(m, "s", &s) > 0);
+        assert_string_equal(s, expected);
+}
+
+static void assert_number(sd_bus_message *m, const char *name, uint64_t expected) {
+        uint64_t n;
+
+        assert_true(find_property(m, name, "t"));
+        assert_true(sd_bus_message_read(m, "t", &n) > 0);
+        assert_true(n == expected);
+}
+
+static void assert_command(sd_bus_message *m, const char *name, const char *path, const char *const *argv) {
+        char **strings = NULL;
+        const char *p;
+        int ignore;
+
+        assert_true(find_property(m, name, "a(sasb)"));
+        assert_true(sd_bus_message_enter_container(m, 'a', "(sasb)") > 0);
+        assert_true(sd_bus_message_enter_container(m, 'r', "sasb") > 0);
+        assert_true(sd_bus_message_read(m, "s", &p) > 0);
+        assert_string_equal(p, path);
+        assert_true(sd_bus_message_read_strv(m, &strings) > 0);
+        for (size_t i = 0; argv[i] || strings[i]; i++) {
+                assert_non_null(argv[i]);
+                assert_non_null(strings[i]);
+                assert_string_equal(strings[i], argv[i]);
+        }
+        assert_true(sd_bus_message_read(m, "b", &ignore) > 0);
+        assert_false(ignore);
+        strings_free(strings);
+}
+
+static sd_bus_message *build(const struct start_order *o, const struct unit_context *c) {
+        sd_bus_message *m = new_message();
+        char *why = NULL;
+
+        assert_true(unit_build(m, o, c, &why) >= 0);
+        assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
+        return m;
+}
+
+static void test_properties(void **state) {
+        const char *const argv[] = { "/bin/echo", "$HOME", "100%", NULL }, *const env[] = { NULL };
+        struct start_order o = an_order(argv, env);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        const char *unit, *mode;
+
+        o.cpu_usec_per_sec = 1500000;
+        o.memory_max = 1 << 30;
+        o.runtime_max_usec = 60000000;
+        m = build(&o, &here);
+        assert_true(sd_bus_message_rewind(m, true) >= 0);
+        assert_true(sd_bus_message_read(m, "ss", &unit, &mode) > 0);
+        assert_string_equal(unit, "primus-418-worker-3.2.service");
+        assert_string_equal(mode, "fail");
+        assert_text(m, "Slice", "primus-418.slice");
+        assert_text(m, "Type", "exec");
+        assert_text(m, "User", "1000");
+        assert_text(m, "KillMode", "control-group");
+        assert_text(m, "OOMPolicy", "kill");
+        assert_text(m, "CollectMode", "inactive-or-failed");
+        assert_text(m, "WorkingDirectory", "/data");
+        assert_text(m, "StandardOutput", "journal");
+        assert_number(m, "CPUQuotaPerSecUSec", 1500000);
+        assert_number(m, "MemoryMax", 1 << 30);
+        assert_number(m, "MemorySwapMax", 0);
+        assert_number(m, "RuntimeMaxUSec", 60000000);
+        assert_number(m, "TimeoutStopUSec", 7000000);
+        assert_number(m, "LogRateLimitIntervalUSec", 1);
+        assert_false(find_property(m, "TasksMax", "t"));
+        assert_false(find_property(m, "DevicePolicy", "s"));
+        assert_command(m, "ExecStart", "/bin/echo",
+                       (const char *const[]){ "/bin/echo", "$$HOME", "100%", NULL });
+}
+
+static void test_short_grace(void **state) {
+        const char *const argv[] = { "/bin/true", NULL };
+        struct start_order o = an_order(argv, empty);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+
+        o.grace_usec = 0; /* primus-exit has to run all the same */
+        m = build(&o, &here);
+        assert_number(m, "TimeoutStopUSec", UNIT_STOP_USEC_MIN);
+}
+
+static void test_commands(void **state) {
+        const char *const argv[] = { "train", "--x", NULL }, *const path[] = { "PATH=/opt/bin:/bin", NULL },
+                          *const relative[] = { "./train.py", NULL };
+        struct unit_context with_bundle = here;
+        char output[] = "/logs/%j-%r-%i-%a-%n%%";
+        struct start_order o = an_order(argv, empty);
+        sd_bus_message *m;
+
+        m = build(&o, &here); /* systemd looks for it */
+        assert_command(m, "ExecStart", "train", argv);
+        sd_bus_message_unref(m);
+
+        o.env = (char **)path;
+        m = build(&o, &here); /* the user's PATH counts */
+        assert_command(
+                m, "ExecStart", PRIMUS_LIBEXECDIR "/primus-launch",
+                (const char *const[]){ PRIMUS_LIBEXECDIR "/primus-launch", "--", "train", "--x", NULL });
+        sd_bus_message_unref(m);
+
+        o.argv = (char **)relative;
+        m = build(&o, &here);
+        assert_command(m, "ExecStart", "/data/./train.py", relative);
+        sd_bus_message_unref(m);
+
+        o.argv = (char **)argv;
+        o.kind = ORDER_FEED;
+        o.output = output;
+        with_bundle.bundle = "/b/1000/ff";
+        m = build(&o, &with_bundle);
+        assert_command(m, "ExecStart", PRIMUS_LIBEXECDIR "/primus-launch",
+                       (const char *const[]){ PRIMUS_LIBEXECDIR "/primus-launch", "--output",
+                                              "/logs/418-worker-3-2-n2%", "--",
+                                              PRIMUS_LIBEXECDIR "/primus-executor", "--feed", "--", "train",
+                                              "--x", NULL });
+        assert_command(m, "ExecStartPre", PRIMUS_LIBEXECDIR "/primus-executor",
+                       (const char *const[]){ PRIMUS_LIBEXECDIR "/primus-executor", "--stage", "/b/1000/ff",
+                                              "/work", NULL });
+        sd_bus_message_unref(m);
+}
+
+static void test_devices(void **state) {
+        const char *const argv[] = { "/bin/true", NULL }, *const gpus[] = { "GPU-1", NULL };
+        struct gpu_info list[] = { { .uuid = (char *)"GPU-0", .nodes = (char *)"/dev/nvidia0" },
+                                   { .uuid = (char *)"GPU-1", .nodes = (char *)"/dev/nvidia1" } };
+        const struct inventory inventory = { .gpus = list, .n_gpus = 2 };
+        struct start_order o = an_order(argv, empty);
+        struct unit_context c = here;
+        bool own = false, other = false, control = false;
+        const char *node, *rights;
+        char *why = NULL;
+        sd_bus_message *m;
+
+        c.inventory = &inventory;
+        o.gpus = (char **)gpus;
+        m = build(&o, &c);
+        assert_text(m, "DevicePolicy", "closed");
+        assert_true(find_property(m, "DeviceAllow", "a(ss)"));
+        assert_true(sd_bus_message_enter_container(m, 'a', "(ss)") > 0);
+        while (sd_bus_message_read(m, "(ss)", &node, &rights) > 0) {
+                own |= strcmp(node, "/dev/nvidia1") == 0;
+                other |= strcmp(node, "/dev/nvidia0") == 0;
+                control |= strcmp(node, "/dev/nvidiactl") == 0;
+        }
+        assert_true(own && control && !other);
+        sd_bus_message_unref(m);
+
+        m = new_message();
+        assert_int_equal(unit_build(m, &o, &here, &why), -EINVAL);
+        assert_string_equal(why, "host n2 has no GPU GPU-1");
+        free(why);
+        sd_bus_message_unref(m);
+}
+
+static void test_refusals(void **state) {
+        static const struct {
+                const char *argument, *output, *directory;
+        } table[] = { { "\xff\xfe", "", "/data" },
+                      { "a", "/x/%z", "/data" },
+                      { "a", "/x/%", "/data" },
+                      { "a", "", "/\xff" } };
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                const char *const argv[] = { "/bin/echo", table[i].argument, NULL };
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = new_message();
+                _cleanup_free_ char *why = NULL;
+                struct start_order o = an_order(argv, empty);
+                struct unit_context c = here;
+
+                c.directory = table[i].directory;
+                o.output = (char *)table[i].output;
+                assert_int_equal(unit_build(m, &o, &c, &why), -EINVAL);
+                assert_non_null(why);
+        }
+}
+
+static bool has(char *const *strings, const char *s) {
+        for (; *strings; strings++)
+                if (strcmp(*strings, s) == 0)
+                        return true;
+        return false;
+}
+
+static void test_environments(void **state) {
+        const char *const argv[] = { "/bin/true", NULL };
+        const char *const env[] = { "A=1",           "PRIMUS_JOB=77", "SERVICE_RESULT=lie",
+                                    "EXIT_STATUS=0", "PRIMUS_X=no",   NULL };
+        const char *const identity[] = { "PRIMUS_X=yes", "PRIMUS_JOB=99", "OTHER=no", NULL };
+        struct start_order o = an_order(argv, env);
+        struct unit_identity i;
+        char **strings;
+
+        o.identity = (char **)identity;
+        o.n_secrets = 1;
+        o.kind = ORDER_FEED;
+        o.ack = ACK_EXIT;
+        o.pipe_size = 4096;
+        assert_int_equal(unit_environment(&o, &here, &strings), 0);
+        assert_true(has(strings, "A=1"));
+        assert_true(has(strings, "TMPDIR=/work/tmp"));
+        assert_true(has(strings, "PRIMUS_SECRETS_DIR=/run/primus/x/primus-418-worker-3.2.service/secrets"));
+        /* What systemd and agentd own, a user cannot say: primus-exit would believe it. */
+        assert_false(has(strings, "PRIMUS_JOB=77") || has(strings, "SERVICE_RESULT=lie") ||
+                     has(strings, "EXIT_STATUS=0") || has(strings, "PRIMUS_X=no"));
+        strings_free(strings);
+
+        assert_int_equal(unit_identity(&o, &here, &strings), 0);
+        assert_true(has(strings, "PRIMUS_X=yes"));
+        assert_true(has(strings, "PRIMUS_JOB=418"));
+        assert_false(has(strings, "PRIMUS_JOB=99") || has(strings, "OTHER=no") || has(strings, "A=1"));
+        assert_int_equal(unit_identity_parse(strings, &i), 0);
+        assert_true(executor_id_equal(&i.id, &o.id));
+        assert_int_equal(i.uid, 1000);
+        assert_int_equal(i.kind, ORDER_FEED);
+        assert_int_equal(i.on_partition, ON_PARTITION_STOP);
+        assert_int_equal(i.ack, ACK_EXIT);
+        assert_int_equal(i.pipe_size, 4096);
+        assert_true(i.term == 7 && i.grace_usec == 7000000);
+        free(strings[0]); /* PRIMUS_JOB= */
+        strings[0] = strdup("PRIMUS_JOB=-1");
+        assert_int_equal(unit_identity_parse(strings, &i), -EBADMSG);
+        strings_free(strings);
+}
+
+static void test_explanations(void **state) {
+        static const struct {
+                const char *result, *code;
+                int status;
+                const char *part;
+        } table[] = {
+                { "exit-code", "exited", 203, "command not found or not executable on host n2: train" },
+                { "exit-code", "exited", 200, "directory /data does not exist on host n2" },
+                { "exit-code", "exited", 217, "no user with uid 1000 on host n2" },
+                { "oom-kill", "killed", 9, "out of memory on host n2" },
+                { "no-record", "", 0, "no exit record" },
+                { "exit-code", "exited", 1, "" },
+                { "success", "exited", 0, "" },
+        };
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                struct exit_report e = { .status = table[i].status };
+                _cleanup_free_ char *text = NULL;
+
+                strcpy(e.result, table[i].result);
+                strcpy(e.code, table[i].code);
+                text = exit_explain(&e, "n2", "train", "/data", 1000);
+                assert_non_null(text);
+                assert_non_null(strstr(text, table[i].part));
+                assert_true(*table[i].part || !*text);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_properties),   cmocka_unit_test(test_short_grace),
+                cmocka_unit_test(test_commands),     cmocka_unit_test(test_devices),
+                cmocka_unit_test(test_refusals),     cmocka_unit_test(test_environments),
+                cmocka_unit_test(test_explanations),
+        };
+        return cmocka_run_group_tests(tests, setup, teardown);
+}
