@@ -24,6 +24,9 @@
  * be sent is small. */
 #define QUEUE_MAX (64u << 20)
 
+#define REFUSED_INTERVAL (60 * USEC_PER_SEC)
+#define REFUSED_BURST 20u
+
 static struct link *link_of(struct manager *m, struct peer *p) {
         struct link *l;
 
@@ -135,6 +138,7 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 node->epoch++;
                 free(node->version);
                 node->version = strndup(build, (size_t)utf8_fit(build, 64));
+                identity_seen(manager, node, peer_serial(l->peer));
                 record_node(manager, node);
         }
         l->node = node;
@@ -416,10 +420,28 @@ static void on_ended(struct peer *p, const struct peer_end *end, void *userdata)
         peer_free(p);
 }
 
+/* What strangers do to the port; anybody can do it, so a burst is told and the rest only counted. */
+static void on_refused(const struct addr *from, const char *name, const char *why, void *userdata) {
+        struct manager *m = userdata;
+        char text[ADDR_TEXT_MAX];
+        uint64_t now = now_boot();
+
+        if (now >= usec_add(m->refused_since, REFUSED_INTERVAL)) {
+                if (m->n_refused > REFUSED_BURST)
+                        log_warning("Refused %u more connections within the last minute", m->n_refused - REFUSED_BURST);
+                m->refused_since = now;
+                m->n_refused = 0;
+        }
+        if (m->n_refused++ < REFUSED_BURST)
+                log_warning("Refused a connection from %s%s%s%s: %s", addr_format(from, text), name ? " (" : "",
+                            name ? name : "", name ? ")" : "", why);
+}
+
 int link_listen(struct manager *m) {
         static const struct listener_handlers handlers = {
                 .link_ready = on_ready,
                 .link_ended = on_ended,
+                .refused = on_refused,
                 .check = identity_check,
                 .join = identity_join,
         };
