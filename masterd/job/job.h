@@ -140,5 +140,6 @@ uint32_t job_active(const struct job *j); /* hold resources */
 bool job_all_up(const struct job
                         *j); /* every executor that has to run for RUNNING (min_num of each role) is or was */
 
-/* Replaces a text field. NULL clears. */
+/* Replaces a text for people; what is not UTF-8 in it becomes '?', since D-Bus would not take it. NULL
+ * clears. */
 int text_set(char **field, const char *format, ...) _printf_(2, 3);
