@@ -152,7 +152,7 @@ static void test_properties(void **state) {
         assert_number(m, "MemorySwapMax", 0);
         assert_number(m, "RuntimeMaxUSec", 60000000);
         assert_number(m, "TimeoutStopUSec", 7000000);
-        assert_number(m, "LogRateLimitIntervalUSec", 0);
+        assert_number(m, "LogRateLimitIntervalUSec", 1);
         assert_false(find_property(m, "TasksMax", "t"));
         assert_false(find_property(m, "DevicePolicy", "s"));
         assert_command(m, "ExecStart", "/bin/echo",
