@@ -53,7 +53,8 @@ static int renewal_time(uint64_t *ret) {
         uint64_t from, until;
         int r;
 
-        if ((r = read_file(CERT_FILE, PEM_MAX, &pem, NULL)) < 0 || (r = certificate_validity(pem, &from, &until)) < 0)
+        if ((r = read_file(CERT_FILE, PEM_MAX, &pem, NULL)) < 0 ||
+            (r = certificate_validity(pem, &from, &until)) < 0)
                 return r;
         *ret = until - (until - from) / 3;
         return 0;

@@ -36,7 +36,7 @@ struct systemd {
         sd_bus *bus;
         struct systemd_handlers handlers;
         void *userdata;
-        struct call *waiting, *waiting_jobs, *under_way;
+        struct call *urgent, *waiting, *waiting_jobs, *under_way;
         unsigned pending;
         struct job_path *job_paths;
         unsigned jobs; /* asked for or in the queue */
@@ -118,6 +118,10 @@ static void pump(struct systemd *s) {
         if (s->pumping)
                 return; /* a failing call's handler queued another */
         s->pumping = true;
+        while (s->pending < SYSTEMD_WINDOW && (c = s->urgent)) {
+                DL_DELETE(s->urgent, c);
+                send_call(s, c);
+        }
         while (s->pending < SYSTEMD_WINDOW && (c = s->waiting)) {
                 DL_DELETE(s->waiting, c);
                 send_call(s, c);
@@ -147,8 +151,8 @@ int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_repl
 
         if (!c)
                 return -ENOMEM;
-        if (urgent)
-                DL_PREPEND(s->waiting, c);
+        if (urgent) /* in their order: SIGTERM before the SIGKILL that follows it */
+                DL_APPEND(s->urgent, c);
         else
                 DL_APPEND(s->waiting, c);
         pump(s);
@@ -346,6 +350,8 @@ void systemd_free(struct systemd *s) {
                 return;
         for (size_t i = 0; i < ELEMENTSOF(s->matches); i++)
                 sd_bus_slot_unref(s->matches[i]);
+        DL_FOREACH_SAFE (s->urgent, c, next)
+                call_free(c);
         DL_FOREACH_SAFE (s->waiting, c, next)
                 call_free(c);
         DL_FOREACH_SAFE (s->waiting_jobs, c, next)

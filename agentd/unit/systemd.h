@@ -39,7 +39,8 @@ DEFINE_CLEANUP(struct systemd *, systemd_free)
 
 /* An empty call of a method of systemd's Manager. */
 int systemd_message(struct systemd *s, const char *member, sd_bus_message **ret);
-/* Queues a call (takes a reference); handler may be NULL. urgent: before those that wait. */
+/* Queues a call (takes a reference); handler may be NULL. urgent: before
+ * those that wait and are not. */
 int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler,
                  void *userdata);
 

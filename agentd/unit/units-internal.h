@@ -21,7 +21,7 @@
 /* How long after its record an ended unit may take to leave before it is reported all the same. */
 #define SETTLE_USEC (200 * USEC_PER_MSEC)
 /* When a unit that was to be killed at once, and is still there, is killed again. */
-#define KILL_AGAIN_USEC USEC_PER_SEC
+#define KILL_AGAIN_USEC (5 * USEC_PER_SEC)
 /* How long a unit that systemd dropped without a record is given before systemd is asked once more. */
 #define VERIFY_USEC (300 * USEC_PER_MSEC)
 /* How long a job's slice outlives its last unit: a restart of an executor would make it again. */

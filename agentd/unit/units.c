@@ -95,51 +95,77 @@ void executor_answer_running(struct executor *e) {
 /* ---- stopping
  * ------------------------------------------------------------------------------------------------------- */
 
-static void on_stop_reply(sd_bus_message *reply, void *userdata) {
-        const sd_bus_error *error = sd_bus_message_get_error(reply);
-
-        /* NoSuchUnit: it ended meanwhile; its record says how. */
-        if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
-                log_warning("systemd did not stop a unit: %s", error->message);
-}
-
-struct killing {
+/* A call to systemd about a unit, whose executor may be gone when the answer comes. */
+struct asked {
         struct units *units;
         char unit[UNIT_NAME_MAX];
         int signal;
 };
 
+static struct asked *asked_new(const struct executor *e) {
+        struct asked *a = calloc(1, sizeof(*a));
+
+        if (!a)
+                return NULL;
+        a->units = e->units;
+        strcpy(a->unit, e->unit);
+        return a;
+}
+
+static void begin_grace(struct executor *e) {
+        if (e && e->state == EXECUTOR_STOPPING)
+                executor_limit_grace(e, e->stop_grace > 0 ? e->stop_grace : KILL_AGAIN_USEC);
+}
+
+/* The grace begins when systemd has passed the signal on: with a thousand executors to stop, or a host that
+ * is short of CPU, that may be long after it was asked. */
+static void on_stop_reply(sd_bus_message *reply, void *userdata) {
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+        struct asked *a = userdata;
+
+        begin_grace(executor_find_unit(a->units, a->unit));
+        free(a);
+        /* NoSuchUnit: it ended meanwhile; its record says how. */
+        if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
+                log_warning("systemd did not stop a unit: %s", error->message);
+}
+
 static void on_sub_state(sd_bus_message *reply, void *userdata) {
-        static const char *const ending[] = { "stop-post", "final-watchdog", "final-sigterm", "final-sigkill", "dead", "failed" };
-        struct killing *k = userdata;
+        static const char *const ending[] = { "stop-post",     "final-watchdog", "final-sigterm",
+                                              "final-sigkill", "dead",           "failed" };
+        struct asked *a = userdata;
         const char *state;
-        bool kill = !sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "v", "s", &state) >= 0;
+        bool known = !sd_bus_message_is_method_error(reply, NULL) &&
+                     sd_bus_message_read(reply, "v", "s", &state) >= 0;
+        bool kill = known;
 
         for (size_t i = 0; kill && i < ELEMENTSOF(ending); i++)
                 kill = strcmp(state, ending[i]) != 0;
-        if (kill && systemd_kill(k->units->systemd, k->unit, k->signal, on_stop_reply, NULL) < 0)
+        if (kill && systemd_kill(a->units->systemd, a->unit, a->signal, on_stop_reply, a) >= 0)
+                return;
+        if (kill)
                 log_oom();
-        free(k);
+        if (kill || !known)
+                begin_grace(executor_find_unit(a->units, a->unit)); /* tried again after it */
+        free(a);
 }
 
 /* Signals all processes of a unit, but none of one that is past them: that would hit primus-exit. */
 static int signal_unit(struct executor *e, int signal) {
         _cleanup_free_ char *path = NULL;
-        struct killing *k;
+        struct asked *a;
         int r;
 
         r = sd_bus_path_encode("/org/freedesktop/systemd1/unit", e->unit, &path);
         if (r < 0)
                 return r;
-        k = malloc(sizeof(*k));
-        if (!k)
+        a = asked_new(e);
+        if (!a)
                 return -ENOMEM;
-        k->units = e->units;
-        k->signal = signal;
-        strcpy(k->unit, e->unit);
-        r = systemd_get(e->units->systemd, path, "Unit", "SubState", on_sub_state, k);
+        a->signal = signal;
+        r = systemd_get(e->units->systemd, path, "Unit", "SubState", on_sub_state, a);
         if (r < 0)
-                free(k);
+                free(a);
         return r;
 }
 
@@ -169,6 +195,7 @@ void executor_limit_grace(struct executor *e, uint64_t grace_usec) {
  * to start is stopped by a job, against its start job. */
 static void stop(struct executor *e) {
         struct units *u = e->units;
+        struct asked *a;
         int r;
 
         e->stop_requested = true;
@@ -177,13 +204,16 @@ static void stop(struct executor *e) {
                 log_executor(e, LOG_WARNING, "Cannot mark the stop of %s: %s", e->unit, strerror(-r));
         if (!e->submitted)
                 return; /* done when systemd has taken it */
-        if (!e->started)
-                r = systemd_stop(u->systemd, e->unit, on_stop_reply, NULL);
-        else
+        if (e->started)
                 r = signal_unit(e, e->stop_grace > 0 ? SIGTERM : SIGKILL);
-        if (r < 0)
-                log_oom();
-        executor_limit_grace(e, e->stop_grace > 0 ? e->stop_grace : KILL_AGAIN_USEC);
+        else if (!(a = asked_new(e)))
+                r = -ENOMEM;
+        else if ((r = systemd_stop(u->systemd, e->unit, on_stop_reply, a)) < 0)
+                free(a);
+        if (r >= 0)
+                return;
+        log_oom();
+        begin_grace(e);
 }
 
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason) {
@@ -355,13 +385,8 @@ static int diagnose(struct executor *e) {
         return 0;
 }
 
-struct verification {
-        struct units *units;
-        char unit[UNIT_NAME_MAX];
-};
-
 static void on_verified(sd_bus_message *reply, void *userdata) {
-        struct verification *v = userdata;
+        struct asked *v = userdata;
         struct executor *e = executor_find_unit(v->units, v->unit);
         bool there = sd_bus_message_is_method_error(reply, NULL) || systemd_list_enter(reply) < 0;
         struct systemd_unit row;
@@ -378,14 +403,10 @@ static void on_verified(sd_bus_message *reply, void *userdata) {
 }
 
 static void verify(struct executor *e) {
-        struct verification *v = malloc(sizeof(*v));
+        struct asked *v = asked_new(e);
 
-        if (v) {
-                v->units = e->units;
-                strcpy(v->unit, e->unit);
-                if (systemd_list(e->units->systemd, e->unit, on_verified, v) >= 0)
-                        return;
-        }
+        if (v && systemd_list(e->units->systemd, e->unit, on_verified, v) >= 0)
+                return;
         free(v);
         log_oom();
 }

@@ -128,8 +128,8 @@ static uint64_t candidate_key(const struct placing *p, const struct need *n, uin
                MIN(left & UINT32_MAX, (UINT64_C(1) << 36) - 1);
 }
 
-/* Where the shape may go, and how many: s->candidates. Returns how many nodes; *ret_room: executors on them
- * together, each node counted for no more than are wanted. */
+/* Where the shape may go, and how many: s->candidates, the best of them first. Returns how many nodes;
+ * *ret_room: executors on them together, each node counted for no more than are wanted. */
 static uint32_t find_candidates(struct placing *p, uint32_t shape, uint32_t wanted, uint64_t *ret_room) {
         const struct sched_shape *h = &p->gang->shapes[shape];
         const struct need *need = &p->needs[shape];
@@ -151,7 +151,13 @@ static uint32_t find_candidates(struct placing *p, uint32_t shape, uint32_t want
                 k = k > 0 ? fit_count(s, need, slot, k) : 0;
                 if (k == 0 || (h->per_node > 0 && count_there(p, slot) == 0 && k < h->per_node))
                         continue;
-                s->candidates[n++] = (struct candidate){ candidate_key(p, need, slot, k, wanted), slot, k };
+                s->candidates[n] = (struct candidate){ candidate_key(p, need, slot, k, wanted), slot, k };
+                if (n > 0 && comes_before(&s->candidates[n], &s->candidates[0])) {
+                        struct candidate t = s->candidates[0];
+                        s->candidates[0] = s->candidates[n];
+                        s->candidates[n] = t;
+                }
+                n++;
                 room += k;
         }
         *ret_room = room;
@@ -192,6 +198,10 @@ static int place_together(struct placing *p, uint32_t shape, uint32_t wanted, bo
         *ret_placed = 0;
         if (room < wanted && !partial)
                 return SCHED_E_NO_FIT;
+        if (n > 0 && c[0].count >= wanted && h->per_node == 0) { /* no need to sort them */
+                *ret_placed = wanted;
+                return choose(p, shape, c[0].slot, wanted);
+        }
         for (uint32_t i = n / 2; i-- > 0;)
                 sift_down(c, n, i);
         while (rest > 0 && n > 0) {

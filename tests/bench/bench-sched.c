@@ -59,7 +59,7 @@ static double time_gang(struct sched *s, const struct sched_shape *shapes, size_
         double best = INFINITY;
 
         for (unsigned round = 0; round < ROUNDS; round++) {
-                double begin = bench_now();
+                double begin = bench_cpu();
                 for (unsigned i = 0; i < times / ROUNDS; i++) {
                         struct sched_placement p;
                         int r = sched_place(s, &g, &p, &why);
@@ -69,7 +69,7 @@ static double time_gang(struct sched *s, const struct sched_shape *shapes, size_
                         if (r == 0)
                                 release(s, &p);
                 }
-                best = MIN(best, (bench_now() - begin) / (times / ROUNDS) * 1e6);
+                best = MIN(best, (bench_cpu() - begin) / (times / ROUNDS) * 1e6);
         }
         return best;
 }
@@ -91,10 +91,10 @@ static double time_loop(const uint32_t *cpu, const uint32_t *memory, unsigned ti
         double best = INFINITY;
 
         for (unsigned round = 0; round < ROUNDS; round++) {
-                double begin = bench_now();
+                double begin = bench_cpu();
                 for (unsigned k = 0; k < times / ROUNDS; k++)
                         sink = best_of_loop(cpu, memory, need_cpu, need_memory);
-                best = MIN(best, (bench_now() - begin) / (times / ROUNDS) * 1e6);
+                best = MIN(best, (bench_cpu() - begin) / (times / ROUNDS) * 1e6);
         }
         (void)sink;
         return best;

@@ -41,6 +41,8 @@ static struct {
         size_t n_hosts;
         sd_event *event;
         sd_id128_t uid;
+        uint32_t round; /* part of the names: agentd tidies up behind an ended unit, and must not take the
+                           next one's files */
 } state = { .window = 1, .rounds = 20, .count = 1, .vcores = 1000, .memory = 1024 };
 
 static _Noreturn void die(const char *what, int r) {
@@ -57,7 +59,11 @@ static int must(int r, const char *what) {
 static struct start_order order(unsigned index) {
         static char *argv[] = { (char *)"/bin/sleep", (char *)"infinity", NULL }, *none[] = { NULL };
         struct start_order o = {
-                .id = { .job_uid = state.uid, .job = JOB, .role = "w", .index = index, .attempt = 1 },
+                .id = { .job_uid = state.uid,
+                        .job = JOB,
+                        .role = "w",
+                        .index = index,
+                        .attempt = state.round },
                 .kind = ORDER_TRAINER,
                 .uid = OWNER,
                 .argv = argv,
@@ -96,7 +102,7 @@ static void start_one(struct host *h) {
         char unit[UNIT_NAME_MAX];
         unsigned index = h->next++;
 
-        executor_unit_name(JOB, "w", index, 1, unit);
+        executor_unit_name(JOB, "w", index, state.round, unit);
         must(sd_bus_message_new_method_call(h->bus, &m, SYSTEMD, "StartTransientUnit"), "message");
         if (state.bare)
                 append_bare(m, unit);
@@ -148,14 +154,14 @@ static void run_until(unsigned started, unsigned stopped) {
 static void prepare(struct host *h, unsigned index) {
         char unit[UNIT_NAME_MAX];
 
-        executor_unit_name(JOB, "w", index, 1, unit);
+        executor_unit_name(JOB, "w", index, state.round, unit);
         must(private_create(h->root, unit, OWNER, "A=\"1\"\n", 6, NULL, 0), "private files");
 }
 
 static void forget(struct host *h, unsigned index) {
         char unit[UNIT_NAME_MAX], path[256];
 
-        executor_unit_name(JOB, "w", index, 1, unit);
+        executor_unit_name(JOB, "w", index, state.round, unit);
         (void)private_remove(h->root, unit);
         snprintf(path, sizeof(path), "%s/run/primus/exits/%s", h->root, unit);
         (void)unlink(path);
@@ -164,6 +170,7 @@ static void forget(struct host *h, unsigned index) {
 static double run_round(void) {
         double begin, took;
 
+        state.round++;
         for (size_t i = 0; i < state.n_hosts; i++) {
                 struct host *h = &state.hosts[i];
                 h->next = h->pending = h->started = h->stopped = 0;
@@ -179,7 +186,7 @@ static double run_round(void) {
         for (size_t i = 0; i < state.n_hosts; i++)
                 for (unsigned k = 0; k < state.count; k++) {
                         char unit[UNIT_NAME_MAX];
-                        executor_unit_name(JOB, "w", k, 1, unit);
+                        executor_unit_name(JOB, "w", k, state.round, unit);
                         must(sd_bus_call_method_async(state.hosts[i].bus, NULL, SYSTEMD, "StopUnit", NULL,
                                                       NULL, "ss", unit, "replace"),
                              "StopUnit");

@@ -40,9 +40,17 @@ double bench_percentile(double *values, size_t n, double p) {
         return n ? values[MIN(i, n - 1)] : 0;
 }
 
-double bench_now(void) {
+static double seconds(clockid_t clock) {
         struct timespec ts;
 
-        (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+        (void)clock_gettime(clock, &ts);
         return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+double bench_now(void) {
+        return seconds(CLOCK_MONOTONIC);
+}
+
+double bench_cpu(void) {
+        return seconds(CLOCK_THREAD_CPUTIME_ID);
 }

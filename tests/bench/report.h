@@ -23,3 +23,7 @@ double bench_percentile(double *values, size_t n, double p);
 
 /* Monotonic time in seconds. */
 double bench_now(void);
+
+/* The processor's time that this thread has used, in seconds: for what neither waits nor is to be charged for
+ * others. */
+double bench_cpu(void);
