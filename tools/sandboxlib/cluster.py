@@ -4,12 +4,16 @@
 `up` records its intent before it makes anything, and all it makes carries the cluster's name, so `down` removes a cluster
 that was left half made at any point.
 """
+import ctypes
 import json
 import os
 import shutil
 
 from . import cgroup, host, network, primus, rootfs, stage
 from .state import (NODES_MAX, STATE, Cluster, SandboxError, cluster_names, locked, say)
+
+# systemd, dbus-daemon, logind, both daemons and a login: a host that gets none hangs while it boots.
+INOTIFY_PER_HOST = 8
 
 REQUIRED = {"systemd-nspawn": "systemd-container", "ip": "iproute2", "unshare": "util-linux"}
 
@@ -20,6 +24,21 @@ def _check_machine():
     for program, package in REQUIRED.items():
         if not shutil.which(program):
             raise SandboxError(f"{program} is missing (package {package}); run 'tools/install-deps sandbox'")
+
+
+def _check_inotify(nodes):
+    """The machine gives each user so many inotify instances, and all hosts' services that run as root share root's."""
+    libc, wanted, taken = ctypes.CDLL(None), nodes * INOTIFY_PER_HOST, []
+    try:
+        while len(taken) < wanted:
+            fd = libc.inotify_init1(os.O_CLOEXEC)
+            if fd < 0:
+                raise SandboxError(f"{nodes} hosts need {wanted} inotify instances and the machine has {len(taken)} left; take clusters"
+                                   " down, or raise the limit: 'sysctl fs.inotify.max_user_instances=1024'")
+            taken.append(fd)
+    finally:
+        for fd in taken:
+            os.close(fd)
 
 
 def _bind(text):
@@ -63,6 +82,7 @@ def up(name, nodes, binds=(), conf=(), build=None, rebuild=True, with_primus=Tru
         raise SandboxError(f"--nodes {nodes}: between 1 and {NODES_MAX}")
     settings = [stage.parse_conf(text) for text in conf]
     binds = [_bind(text) for text in binds]
+    _check_inotify(nodes)
     cluster = Cluster(name)
     _record(cluster, nodes, binds, list(conf))
     try:
