@@ -8,12 +8,14 @@ import ctypes
 import json
 import os
 import shutil
+import time
 
 from . import cgroup, host, network, primus, rootfs, stage
-from .state import (NODES_MAX, STATE, Cluster, SandboxError, cluster_names, locked, say)
+from .state import (NODES_MAX, STATE, Cluster, SandboxError, cluster_names, deadline, locked, say)
 
 # systemd, dbus-daemon, logind, both daemons and a login: a host that gets none hangs while it boots.
-INOTIFY_PER_HOST = 8
+INOTIFY_PER_HOST = 7
+INOTIFY_WAIT = 60
 
 REQUIRED = {"systemd-nspawn": "systemd-container", "ip": "iproute2", "unshare": "util-linux"}
 
@@ -26,19 +28,27 @@ def _check_machine():
             raise SandboxError(f"{program} is missing (package {package}); run 'tools/install-deps sandbox'")
 
 
-def _check_inotify(nodes):
-    """The machine gives each user so many inotify instances, and all hosts' services that run as root share root's."""
-    libc, wanted, taken = ctypes.CDLL(None), nodes * INOTIFY_PER_HOST, []
-    try:
-        while len(taken) < wanted:
-            fd = libc.inotify_init1(os.O_CLOEXEC)
-            if fd < 0:
-                raise SandboxError(f"{nodes} hosts need {wanted} inotify instances and the machine has {len(taken)} left; take clusters"
-                                   " down, or raise the limit: 'sysctl fs.inotify.max_user_instances=1024'")
-            taken.append(fd)
-    finally:
-        for fd in taken:
-            os.close(fd)
+def _inotify_free(wanted):
+    """How many inotify instances root can still have, looking no further than wanted."""
+    libc, taken = ctypes.CDLL(None), []
+    while len(taken) < wanted and (fd := libc.inotify_init1(os.O_CLOEXEC)) >= 0:
+        taken.append(fd)
+    for fd in taken:
+        os.close(fd)
+    return len(taken)
+
+
+def _await_inotify(nodes):
+    """The machine gives each user so many, and root's are shared by the services of all hosts of all clusters."""
+    wanted, left, told = nodes * INOTIFY_PER_HOST, deadline(INOTIFY_WAIT), False
+    while (free := _inotify_free(wanted)) < wanted:
+        if not left():
+            raise SandboxError(f"{nodes} hosts need {wanted} inotify instances and the machine has {free} left; take clusters down,"
+                               " or raise the limit: 'sysctl fs.inotify.max_user_instances=1024'")
+        if not told:
+            say(f"waiting for inotify instances, which other clusters hold ({free} of {wanted} are free) …")
+            told = True
+        time.sleep(0.5)
 
 
 def _bind(text):
@@ -82,7 +92,7 @@ def up(name, nodes, binds=(), conf=(), build=None, rebuild=True, with_primus=Tru
         raise SandboxError(f"--nodes {nodes}: between 1 and {NODES_MAX}")
     settings = [stage.parse_conf(text) for text in conf]
     binds = [_bind(text) for text in binds]
-    _check_inotify(nodes)
+    _await_inotify(nodes)
     cluster = Cluster(name)
     _record(cluster, nodes, binds, list(conf))
     try:
