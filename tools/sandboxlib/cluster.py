@@ -4,6 +4,7 @@
 `up` records its intent before it makes anything, and all it makes carries the cluster's name, so `down` removes a cluster
 that was left half made at any point.
 """
+import contextlib
 import ctypes
 import json
 import os
@@ -148,6 +149,20 @@ def down_all(prefix=""):
     for name in sorted(name for name in names if name.startswith(prefix)):
         down(name)
         say(f"{name}: down")
+
+
+def clean():
+    """Removes what is kept between clusters: the root tree and the places of records. False while there is a cluster."""
+    lock = os.path.join(STATE, ".lock")
+    with locked(lock, "another sandbox"):
+        if cluster_names():
+            return False
+        # In this order: a sandbox that finds a lock file gone starts over.
+        rootfs.clean()
+        os.unlink(lock)
+        with contextlib.suppress(OSError):
+            os.rmdir(STATE)
+    return True
 
 
 def status(name=None):
