@@ -14,7 +14,7 @@
 #define ROLES_SHOWN 8u
 
 static uint64_t units(const struct data_status *d) {
-        return d->bytes > 0 ? d->acked > 0 ? d->acked : d->read : d->done;
+        return d->bytes > 0 ? d->acked : d->done;
 }
 
 void live_sample(struct live *l, const struct data_status *d, uint64_t now_usec) {
