@@ -222,6 +222,7 @@ static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
                 sd_bus_message_unref(reply);
                 return r; /* the job is there all the same: the caller sees it in the list */
         }
+        api_watch(j, call);
         (void)emit_new(m, j);
         return manager_reply_later(m, reply);
 }

@@ -94,6 +94,8 @@ struct job *job_free(struct job *j) {
         free(j->config);
         free(j->reason);
         free(j->first_error);
+        for (unsigned i = 0; i < JOB_WATCHERS_MAX; i++)
+                free(j->watchers[i]);
         spec_free(j->spec);
         free(j);
         return NULL;

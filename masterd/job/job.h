@@ -68,6 +68,8 @@ struct role {
         uint32_t restarts;
 };
 
+#define JOB_WATCHERS_MAX 32u
+
 struct job {
         struct manager *manager; /* for its timers; this module does not look into it */
         uint32_t number;
@@ -91,6 +93,8 @@ struct job {
         char *reason; /* why it waits or how it ended */
         char *first_error;
         uint64_t event_seq;
+        char *watchers[JOB_WATCHERS_MAX]; /* unique names on the bus that get its signals (masterd/api) */
+        unsigned next_watcher;
 
         enum job_event verdict; /* while STOPPING: what it ends as (SUCCEEDED, FAILED, KILLED or REQUEUE) */
         uint32_t order_step;    /* SCHEDULE_POLICY_ORDER: roles[order] up to here may be placed */
