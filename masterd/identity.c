@@ -349,8 +349,8 @@ static int record_revoked(struct manager *m, const char *node, const char *seria
                                          .node = node,
                                          .revoked_real = revoked_real,
                                          /* It may have been issued when CertificateSec= was longer. */
-                                         .not_after_real = usec_add(now_real(), MAX(m->conf.certificate_usec,
-                                                                                    KEEP_REVOKED)) };
+                                         .not_after_real = usec_add(
+                                                 now_real(), MAX(m->conf.certificate_usec, KEEP_REVOKED)) };
         int r = add_revoked(m, serial, node, revoked_real);
 
         if (r < 0)

@@ -428,13 +428,14 @@ static void on_refused(const struct addr *from, const char *name, const char *wh
 
         if (now >= usec_add(m->refused_since, REFUSED_INTERVAL)) {
                 if (m->n_refused > REFUSED_BURST)
-                        log_warning("Refused %u more connections within the last minute", m->n_refused - REFUSED_BURST);
+                        log_warning("Refused %u more connections within the last minute",
+                                    m->n_refused - REFUSED_BURST);
                 m->refused_since = now;
                 m->n_refused = 0;
         }
         if (m->n_refused++ < REFUSED_BURST)
-                log_warning("Refused a connection from %s%s%s%s: %s", addr_format(from, text), name ? " (" : "",
-                            name ? name : "", name ? ")" : "", why);
+                log_warning("Refused a connection from %s%s%s%s: %s", addr_format(from, text),
+                            name ? " (" : "", name ? name : "", name ? ")" : "", why);
 }
 
 int link_listen(struct manager *m) {
