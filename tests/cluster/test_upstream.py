@@ -164,10 +164,12 @@ def test_warnings_name_key_place_and_remedy(upstream, name):
     """Every slip of upstream's is told with its place: the key is on that line, at that column."""
     with open(f"{CONFIGS}/{name}.json", encoding="utf-8") as f:
         text = f.read().splitlines()
-    _, _, err = submit(upstream, name)
+    status, _, err = submit(upstream, name)
+    if status != 0:  # what is refused says why, and no more
+        err = upstream.run("n1", "primusctl", "validate", f"/upstream/{name}.json").stderr
     told = set()
     for line in err.splitlines():
-        match = re.match(r".*\.json:(\d+):(\d+): (warning: )?([\w.\[\]]+): (.+)", line)
+        match = re.match(r".*\.json:(\d+):(\d+): (?:(warning)|error): ([\w.\[\]]+): (.+)", line)
         assert match, line
         row, column, severity, path, message = int(match[1]), int(match[2]), *match.groups()[2:]
         key = re.sub(r"\[\d+\]$", "", path.rsplit(".", 1)[-1])
