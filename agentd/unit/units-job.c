@@ -186,6 +186,12 @@ int job_make_slice(struct job *j) {
 
         if (j->sliced)
                 return j->slice_memory == j->memory_max ? 0 : update_slice(j);
+        /* Without a limit there is nothing to say about it: systemd makes it with the first unit, which costs less than a call. */
+        if (j->memory_max == 0) {
+                j->sliced = true;
+                j->slice_memory = 0;
+                return 0;
+        }
         if ((r = systemd_message(j->units->systemd, "StartTransientUnit", &m)) < 0 ||
             (r = slice_build(m, j->number, j->memory_max)) < 0 ||
             (r = systemd_call_job(j->units->systemd, m, on_slice, NULL)) < 0)
