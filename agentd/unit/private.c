@@ -10,6 +10,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
+#include "lib/base/unitname.h"
 
 int environment_format(char *const *env, char **ret, size_t *ret_size, const char **ret_bad) {
         _cleanup_free_ char *text = NULL;
@@ -157,10 +158,9 @@ int private_remove(const char *root, const char *unit) {
 }
 
 char *work_path(const char *root, uint32_t job, sd_id128_t job_uid) {
-        char hex[SD_ID128_STRING_MAX], *path;
+        char name[WORK_NAME_MAX], *path;
 
-        sd_id128_to_string(job_uid, hex);
-        return asprintf(&path, "%s" WORK_DIR "/%u-%.8s", root, job, hex) < 0 ? NULL : path;
+        return asprintf(&path, "%s" WORK_DIR "/%s", root, work_name(job, job_uid, name)) < 0 ? NULL : path;
 }
 
 int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid) {
