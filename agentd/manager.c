@@ -98,7 +98,11 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
                 return r;
         /* Ahead of the registration, which tells masterd that they have ended. */
         r = units_visit_exits(m->units, send_final, sd_bus_message_get_bus(message));
-        return r < 0 ? r : units_append(m->units, message);
+        if (r < 0 || (r = units_append(m->units, message)) < 0 ||
+            (r = sd_bus_message_open_container(message, 'a', "{sv}")) < 0 ||
+            (r = units_append_work(m->units, message)) < 0)
+                return r;
+        return sd_bus_message_close_container(message);
 }
 
 static void on_up(void *userdata) {

@@ -191,7 +191,7 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
                                           usec_sub(now_boot(), usec_sub(now_real(), e->ended_real)));
         }
         e->attempt = r->attempt;
-        e->node = nodes_get(&m->nodes, r->node);
+        executor_move(e, nodes_get(&m->nodes, r->node));
         executor_restore_state(e, state);
         e->invocation = r->invocation;
         e->started_real = r->started_real;
@@ -400,6 +400,17 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
                 lifecycle_found_running(m, e, u->invocation, u->started_real);
 }
 
+/* Ends of jobs that the host has missed: its files of them can go. */
+static void drop_ended(struct manager *m, struct node *node, const struct registration *g) {
+        for (size_t i = 0; i < g->n_work; i++) {
+                const struct work *w = g->work + i;
+                struct job *j = manager_job(m, w->job);
+
+                if (!j || job_state_ended(j->state) || memcmp(&j->uid, &w->uid, 4) != 0)
+                        (void)orders_drop_job_later(m, node, w->uid, w->job);
+        }
+}
+
 int recover_registered(struct manager *m, struct node *node, struct link *link,
                        const struct registration *g) {
         bool rebooted = !sd_id128_equal(node->boot_id, g->boot_id);
@@ -441,6 +452,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                  was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
                  g->n_exits, rebooted ? ", new boot" : "");
         feeding_node_gone(m, node, true);
+        drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
         DL_FOREACH2(node->executors, e, node_next)
         feeding_run(m, e->job);

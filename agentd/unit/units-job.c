@@ -2,6 +2,7 @@
 /* Jobs on this host: the slice that their units share and their work directory. Invariant: a slice is stopped
  * after its last unit (systemd never collects one), a work directory is removed when masterd drops the job.
  */
+#include <dirent.h>
 #include <string.h>
 
 #include "agentd/unit/units-internal.h"
@@ -211,6 +212,55 @@ void units_drop_job(struct units *u, sd_id128_t job_uid, uint32_t number) {
         j->dropped = true;
         if (j->n_units == 0)
                 job_idle(j);
+}
+
+static bool work_in_use(struct units *u, const char *name) {
+        struct job *j, *next;
+
+        HASH_ITER (hh, u->jobs, j, next) {
+                char mine[WORK_NAME_MAX];
+
+                if (j->n_units > 0 && strcmp(work_name(j->number, j->uid, mine), name) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static int append_names(struct units *u, sd_bus_message *m, DIR *dir) {
+        struct dirent *entry;
+        unsigned n = 0;
+        uint32_t number;
+        sd_id128_t uid;
+        int r = 0;
+
+        while (r >= 0 && n < LINK_WORK_MAX && (entry = readdir(dir)))
+                if (work_name_parse(entry->d_name, &number, &uid) >= 0 && !work_in_use(u, entry->d_name)) {
+                        r = sd_bus_message_append_basic(m, 's', entry->d_name);
+                        n++;
+                }
+        return r;
+}
+
+int units_append_work(struct units *u, sd_bus_message *m) {
+        _cleanup_free_ char *path = NULL;
+        DIR *dir;
+        int r;
+
+        if (asprintf(&path, "%s" WORK_DIR, u->options.root) < 0)
+                return -ENOMEM;
+        dir = opendir(path);
+        if (!dir)
+                return errno == ENOENT ? 0 : -errno;
+        if ((r = sd_bus_message_open_container(m, 'e', "sv")) >= 0 &&
+            (r = sd_bus_message_append(m, "s", "work")) >= 0 &&
+            (r = sd_bus_message_open_container(m, 'v', "as")) >= 0 &&
+            (r = sd_bus_message_open_container(m, 'a', "s")) >= 0)
+                r = append_names(u, m, dir);
+        (void)closedir(dir);
+        if (r < 0 || (r = sd_bus_message_close_container(m)) < 0 ||
+            (r = sd_bus_message_close_container(m)) < 0)
+                return r;
+        return sd_bus_message_close_container(m);
 }
 
 int job_note_slice(struct units *u, const char *name) {

@@ -78,6 +78,10 @@ int units_visit_exits(struct units *u, int (*f)(const struct exit_report *x, voi
 
 /* For the registration: appends a(unit) and a(exit). */
 int units_append(struct units *u, sd_bus_message *m);
+/* The entry "work" of the registration's a{sv}: work directories, by name, of jobs without a unit here. Those
+ * whose end this host has missed are dropped by masterd. */
+int units_append_work(struct units *u, sd_bus_message *m);
+
 /* What the other parts of agentd may know of an executor that has not ended. */
 struct unit_facts {
         struct executor_id id;
