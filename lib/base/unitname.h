@@ -4,6 +4,7 @@
  * for people. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define UNIT_NAME_MAX 96
@@ -11,6 +12,9 @@
 /* "primus-418-worker-3.1.service". Returns buf. */
 char *executor_unit_name(uint32_t job, const char *role, uint32_t index, uint32_t attempt,
                          char buf[static UNIT_NAME_MAX]);
+
+/* Whether a name looks like one of those. */
+bool executor_unit_name_valid(const char *name);
 
 /* "primus-418.slice". Returns buf. */
 char *job_slice_name(uint32_t job, char buf[static UNIT_NAME_MAX]);
