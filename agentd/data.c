@@ -411,12 +411,17 @@ void data_free(struct data *d) {
 
         if (!d)
                 return;
-        DL_FOREACH_SAFE (d->fetches, f, next)
-                fetch_free(f);
         DL_FOREACH_SAFE (d->paused, p, next_paused)
                 paused_free(d, p);
         feed_server_free(d->feed);
-        bundles_free(d->bundles);
+        bundles_free(
+                d->bundles); /* tells those who wait; transfers that asked for bytes stay until answered */
+        DL_FOREACH_SAFE (d->fetches, f, next) {
+                struct bundle_transfer *transfer = f->transfer;
+
+                fetch_free(f);
+                bundles_chunk(transfer, -ECANCELED, NULL, 0, NULL, 0);
+        }
         sd_event_unref(d->event);
         free(d);
 }

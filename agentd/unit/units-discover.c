@@ -35,6 +35,9 @@ static void finish_listing(struct units *u) {
         if (!u->ready) {
                 u->ready = true;
                 jobs_stop_empty_slices(u);
+                extra_fields_sweep(u->options.root);
+                if (jobs_start_sweeping(u) < 0)
+                        log_oom();
                 if (u->ops.ready)
                         u->ops.ready(u->userdata);
         }

@@ -55,6 +55,53 @@ static void stop_slice(struct job *j) {
         (void)systemd_stop(j->units->systemd, job_slice_name(j->number, slice), NULL, NULL);
 }
 
+static void remove_work_named(struct units *u, const char *name) {
+        char *path;
+        int r = work_detach(u->options.root, name, &path);
+
+        if (r < 0)
+                log_warning_errno(r, "Cannot remove the work directory %s", name);
+        else
+                remove_later(u, path);
+}
+
+static void remove_work(struct job *j) {
+        char name[32], hex[SD_ID128_STRING_MAX];
+
+        snprintf(name, sizeof(name), "%u-%.8s", j->number, sd_id128_to_string(j->uid, hex));
+        remove_work_named(j->units, name);
+}
+
+static int visit_old(const char *name, void *userdata) {
+        struct units *u = userdata;
+        struct job *j, *next;
+        char hex[SD_ID128_STRING_MAX], used[32];
+
+        HASH_ITER (hh, u->jobs, j, next) {
+                snprintf(used, sizeof(used), "%u-%.8s", j->number, sd_id128_to_string(j->uid, hex));
+                if (strcmp(used, name) == 0)
+                        return 0;
+        }
+        remove_work_named(u, name);
+        return 0;
+}
+
+static int on_sweep(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct units *u = userdata;
+        int r = work_visit_old(u->options.root, now_real(), WORK_AGE_USEC, visit_old, u);
+
+        if (r < 0)
+                log_warning_errno(r, "Cannot look for old work directories in " WORK_DIR);
+        (void)sd_event_source_set_time_relative(s, WORK_SWEEP_USEC);
+        (void)sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        return 0;
+}
+
+/* masterd says when a job is over, but not to a host that was away. */
+int jobs_start_sweeping(struct units *u) {
+        return sd_event_add_time_relative(u->event, &u->sweep, CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_sweep, u);
+}
+
 static int on_linger(sd_event_source *s, uint64_t usec, void *userdata) {
         struct job *j = userdata;
 
@@ -68,10 +115,11 @@ static int on_linger(sd_event_source *s, uint64_t usec, void *userdata) {
 static void job_idle(struct job *j) {
         if (j->dropped) {
                 stop_slice(j);
-                remove_later(j->units, work_path(j->units->options.root, j->number, j->uid));
+                remove_work(j);
                 job_free(j);
                 return;
         }
+        work_touch(j->units->options.root, j->number, j->uid);
         if (!j->linger && sd_event_add_time_relative(j->units->event, &j->linger, CLOCK_BOOTTIME,
                                                      SLICE_LINGER_USEC, 0, on_linger, j) < 0)
                 log_oom();

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 #include "masterd/job/peers.h"
 
 int text_set(char **field, const char *format, ...) {
@@ -20,6 +21,9 @@ int text_set(char **field, const char *format, ...) {
                 va_end(ap);
                 if (!text)
                         return -ENOMEM;
+                /* What was cut to fit somewhere may end within a character; cleaning never makes it longer.
+                 */
+                (void)utf8_clean(text, strlen(text), text, strlen(text) + 1);
         }
         free(*field);
         *field = text;
@@ -91,6 +95,8 @@ struct job *job_free(struct job *j) {
         free(j->config);
         free(j->reason);
         free(j->first_error);
+        for (unsigned i = 0; i < JOB_WATCHERS_MAX; i++)
+                free(j->watchers[i]);
         spec_free(j->spec);
         free(j);
         return NULL;

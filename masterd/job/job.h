@@ -69,6 +69,8 @@ struct role {
         uint32_t restarts;
 };
 
+#define JOB_WATCHERS_MAX 32u
+
 struct job {
         struct manager *manager; /* for its timers; this module does not look into it */
         uint32_t number;
@@ -92,6 +94,8 @@ struct job {
         char *reason; /* why it waits or how it ended */
         char *first_error;
         uint64_t event_seq;
+        char *watchers[JOB_WATCHERS_MAX]; /* unique names on the bus that get its signals (masterd/api) */
+        unsigned next_watcher;
 
         struct node **left; /* nodes that earlier attempts of its executors ran on: they keep its files */
         size_t n_left;
@@ -150,5 +154,6 @@ uint32_t job_active(const struct job *j); /* hold resources */
 bool job_all_up(const struct job
                         *j); /* every executor that has to run for RUNNING (min_num of each role) is or was */
 
-/* Replaces a text field. NULL clears. */
+/* Replaces a text for people; what is not UTF-8 in it becomes '?', since D-Bus would not take it. NULL
+ * clears. */
 int text_set(char **field, const char *format, ...) _printf_(2, 3);
