@@ -25,6 +25,8 @@ static struct job *job_or_error(struct manager *m, sd_bus_message *call, sd_bus_
         if (!j)
                 (void)sd_bus_error_set(error, ERROR_NO_SUCH_JOB,
                                        "The job is not in memory any more; ask for it again by GetJob");
+        else
+                api_watch(j, call);
         return j;
 }
 

@@ -231,6 +231,7 @@ static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
                 sd_bus_message_unref(reply);
                 return r; /* the job is there all the same: the caller sees it in the list */
         }
+        api_watch(j, call);
         (void)emit_new(m, j);
         return manager_reply_later(m, reply);
 }
@@ -575,9 +576,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         /* Executors that have ended still name it; forget that first. */
         struct job *j, *j_next;
         HASH_ITER (hh, m->jobs, j, j_next)
-                for (uint32_t i = 0; i < j->n_executors; i++)
-                        if (j->executors[i].node == node)
-                                j->executors[i].node = NULL;
+                job_forget_node(j, node);
         nodes_remove(&m->nodes, node);
         manager_schedule(m);
         return manager_reply_later(m, reply);

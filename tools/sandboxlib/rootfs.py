@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The root tree that all hosts share, read-only: made once by mmdebstrap, found again by what it was made from."""
+import contextlib
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 
@@ -116,3 +118,15 @@ def ensure():
         _customise(work)
         os.rename(work, root)
     return root
+
+
+def clean():
+    """Removes every root tree that was made here."""
+    lock = os.path.join(CACHE, "lock")
+    with locked(lock, "another sandbox that is making the root tree"):
+        for name in os.listdir(CACHE):
+            if re.fullmatch(r"[0-9a-f]{16}(\.new)?", name):
+                shutil.rmtree(os.path.join(CACHE, name))
+        os.unlink(lock)
+        with contextlib.suppress(OSError):
+            os.rmdir(CACHE)
