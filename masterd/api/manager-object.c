@@ -571,6 +571,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         node->state = NODE_LOST;
         DL_FOREACH_SAFE2(node->executors, e, next, node_next)
         lifecycle_node_lost(m, e, true);
+        feeding_node_gone(m, node, false);
         placement_node_removed(m, node);
         store_delete_node(m->store, node->name);
         /* Executors that have ended still name it; forget that first. */
