@@ -189,14 +189,12 @@ void feeding_node_gone(struct manager *m, struct node *node, bool back) {
                 }
 }
 
-bool feeding_scan_exited(struct manager *m, struct job *j, const struct exit_report *report) {
+bool feeding_scan_exited(struct manager *m, struct job *j, struct node *node, const struct exit_report *report) {
         char why[600];
 
         if (strcmp(report->id.role, SCAN_ROLE) != 0)
                 return false;
-        if (j->data && report->id.index < j->spec->n_inputs &&
-            j->data->sources[report->id.index].attempt == report->id.attempt &&
-            j->data->sources[report->id.index].node) {
+        if (scan_of(j, node, &report->id)) {
                 if (strcmp(report->result, "success") == 0 && strcmp(report->code, "exited") == 0) {
                         /* It has told its agent everything; the link or a master broke before that was on
                          * disk. */

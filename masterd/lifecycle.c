@@ -431,7 +431,7 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         (void)orders_committed_later(m, node, &report->id);
         if (!j || !sd_id128_equal(j->uid, report->id.job_uid))
                 return;
-        if (feeding_scan_exited(m, j, report))
+        if (feeding_scan_exited(m, j, node, report))
                 return;
         e = job_executor(j, report->id.role, report->id.index);
         if (!e || e->attempt != report->id.attempt || !executor_state_holds(e->state) || e->node != node)

@@ -26,12 +26,12 @@ static int handled(int r) {
 }
 
 int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work, sd_bus_error *error) {
-        return handled(caller_identify(m->callers, call, work, m, error));
+        return handled(caller_explain(caller_identify(m->callers, call, work, m, error), error));
 }
 
 int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
                         caller_handler work, sd_bus_error *error) {
-        return handled(authorize(m->callers, call, owner, action, work, m, error));
+        return handled(caller_explain(authorize(m->callers, call, owner, action, work, m, error), error));
 }
 
 static struct job *job_by_path(struct manager *m, const char *path) {

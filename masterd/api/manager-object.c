@@ -22,8 +22,11 @@
 /* ---- Submit
  * ------------------------------------------------------------------------------------------------------- */
 
+#define ENV_STRING_MAX (127u << 10) /* less than what execve() takes, so that the end and a default fit */
+#define ENV_BYTES_MAX (1u << 20)
+
 static int read_env(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
-        size_t n = 0;
+        size_t n = 0, total = 0;
         int r = sd_bus_message_enter_container(m, 'v', "aay");
 
         if (r >= 0)
@@ -44,6 +47,12 @@ static int read_env(sd_bus_message *m, struct submission *s, sd_bus_error *error
                 name[equals - text] = 0;
                 if (!env_name_valid(name))
                         continue; /* shells export functions under odd names; such are left out */
+                total += size;
+                if (size > ENV_STRING_MAX || total > ENV_BYTES_MAX)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "env: %.64s: at most %u KiB for one variable, which is the kernel's "
+                                                 "limit, and %u KiB together",
+                                                 name, ENV_STRING_MAX >> 10, ENV_BYTES_MAX >> 10);
                 if (n >= LINK_ENV_MAX / 2)
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                                  "env: more than %u variables", LINK_ENV_MAX / 2);
