@@ -318,8 +318,7 @@ static int register_node(struct channel *c) {
         local.port = 0;
         if ((r = message(c, "Register", &m)) < 0 ||
             (r = sd_bus_message_append(m, "s", l->options.boot_id)) < 0 ||
-            (r = l->ops.registration(m, &local, l->userdata)) < 0 ||
-            (r = sd_bus_message_append(m, "a{sv}", 0)) < 0)
+            (r = l->ops.registration(m, &local, l->userdata)) < 0)
                 return r;
         return sd_bus_call_async(peer_bus(c->peer), NULL, m, on_registered, c, CALL_USEC);
 }

@@ -191,7 +191,9 @@ int main(int argc, char **argv) {
                 fprintf(stderr, "primus-exit: expected one unit name\n");
                 return EXIT_FAILURE;
         }
-        (void) signal(SIGTERM, SIG_IGN); /* a stop that comes while the unit ends */
+        if (!getenv("PRIMUS_JOB_UID"))
+                return EXIT_SUCCESS; /* not an executor: the drop-in applies to every primus-NAME.service */
+        (void)signal(SIGTERM, SIG_IGN); /* a stop that comes while the unit ends */
         add_environment("JOB_UID", "PRIMUS_JOB_UID");
         add_environment("JOB", "PRIMUS_JOB");
         add_environment("ROLE", "PRIMUS_ROLE");

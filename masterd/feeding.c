@@ -167,6 +167,28 @@ bool feeding_scan_known(struct job *j, struct node *node, const struct executor_
         return scan_of(j, node, id);
 }
 
+bool feeding_scan_reported(struct job *j, struct node *node, const struct executor_id *id) {
+        struct source *s = scan_of(j, node, id);
+
+        if (s)
+                s->reported = true;
+        return s;
+}
+
+void feeding_node_gone(struct manager *m, struct node *node, bool back) {
+        struct job *j, *next;
+
+        HASH_ITER (hh, m->jobs, j, next)
+                for (uint32_t i = 0; j->data && i < j->spec->n_inputs; i++) {
+                        struct source *s = j->data->sources + i;
+
+                        if (s->node == node && !(back && s->reported))
+                                s->node = NULL;
+                        s->reported = false;
+                        start_scan(m, j, i);
+                }
+}
+
 bool feeding_scan_exited(struct manager *m, struct job *j, const struct exit_report *report) {
         char why[600];
 
@@ -175,6 +197,13 @@ bool feeding_scan_exited(struct manager *m, struct job *j, const struct exit_rep
         if (j->data && report->id.index < j->spec->n_inputs &&
             j->data->sources[report->id.index].attempt == report->id.attempt &&
             j->data->sources[report->id.index].node) {
+                if (strcmp(report->result, "success") == 0 && strcmp(report->code, "exited") == 0) {
+                        /* It has told its agent everything; the link or a master broke before that was on
+                         * disk. */
+                        j->data->sources[report->id.index].node = NULL;
+                        start_scan(m, j, report->id.index);
+                        return true;
+                }
                 snprintf(why, sizeof(why), "the listing ended early (%s, status %d)%s%s", report->result,
                          report->status, report->detail && *report->detail ? ": " : "",
                          report->detail ? report->detail : "");
@@ -362,8 +391,8 @@ void feeding_gone(struct manager *m, struct executor *e) {
         }
 }
 
-/* Whether somebody may hold tasks that we do not know of, because we came up after they were granted. A feeder that
- * connects anew first reports what it holds and then says that it is open. */
+/* Whether somebody may hold tasks that we do not know of, because we came up after they were granted. A
+ * feeder that connects anew first reports what it holds and then says that it is open. */
 static bool leases_unknown(const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++)
                 if (j->executors[i].leases_unknown && executor_state_holds(j->executors[i].state))

@@ -23,6 +23,7 @@ struct source {
         char *cursor;      /* path of the last file listed, or NULL */
         struct node *node; /* where it is being scanned; NULL: nowhere */
         uint32_t attempt;  /* of its unit */
+        bool reported;     /* the node has said in its registration that the unit is there */
         uint32_t failures;
         sd_event_source *retry;
 };
@@ -54,9 +55,14 @@ bool feeding_scan_exited(struct manager *m, struct job *j, const struct exit_rep
 /* The executor holds nothing any more: its tasks go back. */
 void feeding_gone(struct manager *m, struct executor *e);
 /* Grants what can be granted. */
-/* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so are the
- * executors that were fed. */
+/* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so
+ * are the executors that were fed. */
 bool feeding_decides(const struct job *j);
 void feeding_run(struct manager *m, struct job *j);
+/* The node is LOST, or has registered anew (back) and reported its units: what it no longer lists is listed
+ * again, there or on another one. */
+void feeding_node_gone(struct manager *m, struct node *node, bool back);
 /* A unit of a scan that an agent reported: true when it is the one we know. */
 bool feeding_scan_known(struct job *j, struct node *node, const struct executor_id *id);
+/* The same, for units in a registration. */
+bool feeding_scan_reported(struct job *j, struct node *node, const struct executor_id *id);

@@ -37,14 +37,18 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
 /* ---- ends of jobs
  * --------------------------------------------------------------------------------------------- */
 
+static void drop_on(struct manager *m, struct job *j, struct node *node) {
+        if (!node || node->drop_told == j->number)
+                return;
+        node->drop_told = j->number;
+        (void)orders_drop_job_later(m, node, j->uid, j->number);
+}
+
 static void drop_nodes(struct manager *m, struct job *j) {
-        for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct node *node = j->executors[i].node;
-                if (!node || node->drop_told == j->number)
-                        continue;
-                node->drop_told = j->number;
-                (void) orders_drop_job_later(m, node, j);
-        }
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                drop_on(m, j, j->executors[i].node);
+        for (size_t i = 0; i < j->n_left; i++)
+                drop_on(m, j, j->left[i]);
 }
 
 static void finish_job(struct manager *m, struct job *j) {

@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
@@ -48,6 +49,7 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         link_drop(node, "the node is LOST");
         DL_FOREACH_SAFE2(node->executors, e, next, node_next)
         lifecycle_node_lost(m, e, declared);
+        feeding_node_gone(m, node, false);
 }
 
 static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {

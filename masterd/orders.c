@@ -387,8 +387,8 @@ static void run_drop_job(struct manager *m, void *data) {
         free(o);
 }
 
-int orders_drop_job_later(struct manager *m, const struct node *node, const struct job *j) {
-        struct executor_id id = { .job_uid = j->uid, .job = j->number };
+int orders_drop_job_later(struct manager *m, const struct node *node, sd_id128_t job_uid, uint32_t job) {
+        struct executor_id id = { .job_uid = job_uid, .job = job };
         struct order *o = order_new(m, node, &id, NULL);
 
         return o ? manager_effect(m, run_drop_job, o) : -ENOMEM;

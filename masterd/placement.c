@@ -403,7 +403,7 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
                 e->n_ports = hold->n_ports;
         }
         e->gpus = hold->gpus;
-        e->node = node;
+        executor_move(e, node);
         e->attempt++;
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;

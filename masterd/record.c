@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 
 void record_node(struct manager *m, const struct node *node) {
         char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX];
@@ -127,7 +128,7 @@ void record_executor(struct manager *m, const struct executor *e) {
 
 void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e,
                   const char *format, ...) {
-        char text[1024];
+        char formatted[1024], text[sizeof(formatted)];
         struct event_record record = { .job = j->number,
                                        .seq = ++j->event_seq,
                                        .time_real = now_real(),
@@ -138,8 +139,10 @@ void record_event(struct manager *m, struct job *j, const char *kind, const stru
         va_list ap;
 
         va_start(ap, format);
-        vsnprintf(text, sizeof(text), format, ap);
+        vsnprintf(formatted, sizeof(formatted), format, ap);
         va_end(ap);
+        /* Cut in the middle of a character, it could not be shown over D-Bus any more. */
+        (void)utf8_clean(formatted, strlen(formatted), text, sizeof(text));
         store_put_event(m->store, &record);
         manager_touch(m);
         if (e)

@@ -45,13 +45,13 @@ static int load_inventory(struct node *node, const struct store_bytes *text) {
         stop = memchr(p, '\n', text->size);
         if (!stop || sscanf(p, "%u %u\n", &first, &last) != 2 || first > UINT16_MAX || last > UINT16_MAX)
                 return -EUCLEAN;
-        node->inventory.port_first = (uint16_t) first;
-        node->inventory.port_last = (uint16_t) last;
+        node->inventory.port_first = (uint16_t)first;
+        node->inventory.port_last = (uint16_t)last;
         for (p = stop + 1; p < end; p = stop + 1) {
-                stop = memchr(p, '\n', (size_t) (end - p));
+                stop = memchr(p, '\n', (size_t)(end - p));
                 if (!stop)
                         return -EUCLEAN;
-                r = add_gpu(node, p, (size_t) (stop - p));
+                r = add_gpu(node, p, (size_t)(stop - p));
                 if (r < 0)
                         return r;
         }
@@ -191,7 +191,7 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
                                           usec_sub(now_boot(), usec_sub(now_real(), e->ended_real)));
         }
         e->attempt = r->attempt;
-        e->node = nodes_get(&m->nodes, r->node);
+        executor_move(e, nodes_get(&m->nodes, r->node));
         executor_restore_state(e, state);
         e->invocation = r->invocation;
         e->started_real = r->started_real;
@@ -379,7 +379,7 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
         if (j && !sd_id128_equal(j->uid, u->id.job_uid))
                 j = NULL;
         if (j && strcmp(u->id.role, SCAN_ROLE) == 0) {
-                if (!feeding_scan_known(j, node, &u->id))
+                if (!feeding_scan_reported(j, node, &u->id))
                         (void)orders_stop_stale_later(m, node, &u->id);
                 return;
         }
@@ -398,6 +398,17 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
                 (void)orders_start_later(m, e); /* idempotent; its answer tells when it runs */
         else
                 lifecycle_found_running(m, e, u->invocation, u->started_real);
+}
+
+/* Ends of jobs that the host has missed: its files of them can go. */
+static void drop_ended(struct manager *m, struct node *node, const struct registration *g) {
+        for (size_t i = 0; i < g->n_work; i++) {
+                const struct work *w = g->work + i;
+                struct job *j = manager_job(m, w->job);
+
+                if (!j || job_state_ended(j->state) || memcmp(&j->uid, &w->uid, 4) != 0)
+                        (void)orders_drop_job_later(m, node, w->uid, w->job);
+        }
 }
 
 int recover_registered(struct manager *m, struct node *node, struct link *link,
@@ -440,6 +451,8 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                  "Node %s registered (%s, %u CPUs, %zu units, %zu endings%s)", node->name,
                  was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
                  g->n_exits, rebooted ? ", new boot" : "");
+        feeding_node_gone(m, node, true);
+        drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
         DL_FOREACH2(node->executors, e, node_next)
         feeding_run(m, e->job);

@@ -7,21 +7,11 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
+#include "agentd/unit/environment.h"
 #include "lib/wire/messages.h"
 
 /* The least TimeoutStopUSec= of a unit. */
 #define UNIT_STOP_USEC_MIN UINT64_C(5000000)
-
-#define FEED_SOCKET "/run/primus/feed.sock"
-
-struct unit_context {
-        const char *node; /* this host's name */
-        uint64_t term;
-        const struct inventory *inventory; /* for the device nodes of GPUs */
-        const char *directory; /* where the commands run: the order's cwd or the job's work directory */
-        const char *work;      /* the job's work directory */
-        const char *bundle;    /* path of the bundle to unpack, or NULL */
-};
 
 /* Appends (s name, s mode, a(sv) properties, a(sa(sv)) auxiliary units) to m. -EINVAL with *ret_why
  * (allocated, one sentence for people) where systemd could not take the order: an argument that is not UTF-8,
@@ -36,26 +26,8 @@ int output_expand(const char *pattern, const struct executor_id *id, const char 
 
 /* The same for the job's slice on this host. */
 int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max);
-
-/* The variables of the private environment file: the order's, without names that agentd and systemd own, and
- * TMPDIR, PRIMUS_SECRETS_DIR, CUDA_VISIBLE_DEVICES. NULL-ended, free with strings_free(). */
-int unit_environment(const struct start_order *o, const struct unit_context *context, char ***ret);
-void strings_free(char **strings);
-
-/* The public identity, as Environment= carries it (PRIMUS_JOB=418 ...); free with strings_free(). */
-int unit_identity(const struct start_order *o, const struct unit_context *context, char ***ret);
-
-/* What a unit's Environment= says it is. -EBADMSG: not an executor of ours. */
-struct unit_identity {
-        struct executor_id id;
-        uint32_t uid;
-        enum order_kind kind;
-        enum on_partition on_partition;
-        uint64_t term, grace_usec;
-        enum ack_mode ack;
-        uint32_t pipe_size;
-};
-int unit_identity_parse(char *const *environment, struct unit_identity *ret);
+/* The body of SetUnitProperties for it: another memory limit (0: none), for as long as the slice lives. */
+int slice_update_build(sd_bus_message *m, uint32_t job, uint64_t memory_max);
 
 /* One sentence for an exit status by which systemd says that it could not run the command (200 ... 243),
  * allocated; "" for other ends. Texts may be NULL where they are no longer known. */

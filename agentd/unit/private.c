@@ -3,13 +3,16 @@
  * changed by the job's user: the directory above it is root's. */
 #include "agentd/unit/private.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
+#include "lib/base/unitname.h"
 
 int environment_format(char *const *env, char **ret, size_t *ret_size, const char **ret_bad) {
         _cleanup_free_ char *text = NULL;
@@ -157,10 +160,9 @@ int private_remove(const char *root, const char *unit) {
 }
 
 char *work_path(const char *root, uint32_t job, sd_id128_t job_uid) {
-        char hex[SD_ID128_STRING_MAX], *path;
+        char name[WORK_NAME_MAX], *path;
 
-        sd_id128_to_string(job_uid, hex);
-        return asprintf(&path, "%s" WORK_DIR "/%u-%.8s", root, job, hex) < 0 ? NULL : path;
+        return asprintf(&path, "%s" WORK_DIR "/%s", root, work_name(job, job_uid, name)) < 0 ? NULL : path;
 }
 
 int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid) {
@@ -199,4 +201,102 @@ int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid
                 return 0;
         }
         return st.st_uid == uid ? 0 : -EPERM;
+}
+
+void work_touch(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = work_path(root, job, job_uid);
+
+        /* ctime is what counts, which the user cannot set. */
+        if (path)
+                (void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+int work_detach(const char *root, const char *name, char **ret) {
+        _cleanup_free_ char *from = NULL, *to = NULL;
+
+        if (asprintf(&from, "%s" WORK_DIR "/%s", root, name) < 0)
+                return -ENOMEM;
+        if (*name == '.') {
+                *ret = TAKE_PTR(from);
+                return 0;
+        }
+        if (asprintf(&to, "%s" WORK_DIR "/.%s.%llx", root, name, (unsigned long long)now_real()) < 0)
+                return -ENOMEM;
+        if (rename(from, to) < 0) {
+                if (errno != ENOENT)
+                        return -errno;
+                *ret = NULL;
+                return 0;
+        }
+        *ret = TAKE_PTR(to);
+        return 0;
+}
+
+static DIR *open_directory(const char *root, const char *path) {
+        _cleanup_free_ char *full = NULL;
+
+        return asprintf(&full, "%s%s", root, path) < 0 ? NULL : opendir(full);
+}
+
+static bool is_work_name(const char *name) {
+        size_t digits = strspn(name, "0123456789");
+
+        return digits > 0 && name[digits] == '-' && strspn(name + digits + 1, "0123456789abcdef") == 8 &&
+               strlen(name) == digits + 9;
+}
+
+int work_visit_old(const char *root, uint64_t now_usec, uint64_t age_usec, work_visitor f, void *userdata) {
+        DIR *dir = open_directory(root, WORK_DIR);
+        struct dirent *entry;
+        struct stat st;
+        int r = 0;
+
+        if (!dir)
+                return errno == ENOENT ? 0 : -errno;
+        while (r >= 0 && (entry = readdir(dir))) {
+                const char *name = entry->d_name;
+
+                if (*name == '.') {
+                        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+                                r = f(name, userdata);
+                } else if (is_work_name(name) && fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
+                           (uint64_t)st.st_ctim.tv_sec * USEC_PER_SEC + age_usec < now_usec)
+                        r = f(name, userdata);
+        }
+        (void)closedir(dir);
+        return r;
+}
+
+/* ---- what systemd leaves
+ * -------------------------------------------------------------------------------------------- */
+
+#define STATE_DIR "/run/systemd/units"
+#define EXTRA_FIELDS "log-extra-fields:"
+
+void extra_fields_remove(const char *root, const char *unit) {
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s" STATE_DIR "/" EXTRA_FIELDS "%s", root, unit) >= 0)
+                (void)unlink(path);
+}
+
+/* A unit that runs, or is about to, has a link to its invocation, which is there before the other file. */
+void extra_fields_sweep(const char *root) {
+        DIR *dir = open_directory(root, STATE_DIR);
+        struct dirent *entry;
+
+        if (!dir)
+                return;
+        while ((entry = readdir(dir))) {
+                char invocation[sizeof("invocation:") + UNIT_NAME_MAX];
+                const char *unit = entry->d_name + strlen(EXTRA_FIELDS);
+
+                if (strncmp(entry->d_name, EXTRA_FIELDS, strlen(EXTRA_FIELDS)) != 0 ||
+                    !executor_unit_name_valid(unit))
+                        continue;
+                snprintf(invocation, sizeof(invocation), "invocation:%s", unit);
+                if (faccessat(dirfd(dir), invocation, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+                        (void)unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+        (void)closedir(dir);
 }

@@ -5,6 +5,7 @@
  *       stop                       root 0600, present once a stop was ordered
  *       secrets/NAME               the job's user, 0500 and 0400
  *   /var/lib/primus-agent/work/NUMBER-UID8/      the job's user 0700, with tmp/
+ *   /run/systemd/units/log-extra-fields:UNIT     systemd's, for journald; it does not remove it (252)
  * root, for tests, is put before every path ("" in life). */
 #pragma once
 
@@ -30,7 +31,20 @@ int private_mark_stop(const char *root, const char *unit, const char *reason);
 bool private_stop_marked(const char *root, const char *unit);
 int private_remove(const char *root, const char *unit);
 
+/* Removes what systemd leaves of a unit that is gone. sweep: of all executors' units that do not run. */
+void extra_fields_remove(const char *root, const char *unit);
+void extra_fields_sweep(const char *root);
+
 /* The job's work directory, made where it is missing. -EPERM: it belongs to another user. */
 int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid);
 /* Its path, allocated; NULL on ENOMEM. */
 char *work_path(const char *root, uint32_t job, sd_id128_t job_uid);
+/* Begins its age anew. */
+void work_touch(const char *root, uint32_t job, sd_id128_t job_uid);
+/* Takes the directory from its name, to be removed by remove_tree() at leisure: whatever gets that name
+ * afterwards is another one. *ret NULL: there is none. */
+int work_detach(const char *root, const char *name, char **ret);
+/* Calls f for the name of every work directory (NUMBER-UID8) that is older than age_usec, and for what
+ * work_detach() left ("." in front), until it returns < 0. */
+typedef int (*work_visitor)(const char *name, void *userdata);
+int work_visit_old(const char *root, uint64_t now_usec, uint64_t age_usec, work_visitor f, void *userdata);

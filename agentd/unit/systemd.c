@@ -183,12 +183,12 @@ int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler hand
         return systemd_call_job(s, m, handler, userdata);
 }
 
-int systemd_kill(struct systemd *s, const char *unit, int signal, systemd_reply_handler handler,
-                 void *userdata) {
+int systemd_kill(struct systemd *s, const char *unit, const char *whom, int signal,
+                 systemd_reply_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r = systemd_message(s, "KillUnit", &m);
 
-        if (r < 0 || (r = sd_bus_message_append(m, "ssi", unit, "all", (int32_t)signal)) < 0)
+        if (r < 0 || (r = sd_bus_message_append(m, "ssi", unit, whom, (int32_t)signal)) < 0)
                 return r;
         return systemd_call(s, m, true, handler, userdata);
 }

@@ -48,8 +48,9 @@ int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_repl
 int systemd_call_job(struct systemd *s, sd_bus_message *m, systemd_reply_handler handler, void *userdata);
 
 int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler handler, void *userdata);
-int systemd_kill(struct systemd *s, const char *unit, int signal, systemd_reply_handler handler,
-                 void *userdata);
+/* whom: all, main or control. */
+int systemd_kill(struct systemd *s, const char *unit, const char *whom, int signal,
+                 systemd_reply_handler handler, void *userdata);
 int systemd_list(struct systemd *s, const char *pattern, systemd_reply_handler handler, void *userdata);
 /* Goes into the reply, then reads one row at a time: 1, 0 at the end. Strings live as long as the message. */
 struct systemd_unit {

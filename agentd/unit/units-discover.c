@@ -35,6 +35,9 @@ static void finish_listing(struct units *u) {
         if (!u->ready) {
                 u->ready = true;
                 jobs_stop_empty_slices(u);
+                extra_fields_sweep(u->options.root);
+                if (jobs_start_sweeping(u) < 0)
+                        log_oom();
                 if (u->ops.ready)
                         u->ops.ready(u->userdata);
         }
@@ -76,10 +79,11 @@ static int adopt(struct discovery *d) {
                 executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
         }
         executor_read_start(e);
-        r = job_enter(u, e, 0);
+        r = job_enter(u, e, JOB_MEMORY_KEEP);
         if (r < 0)
                 return log_oom();
         e->job->sliced = true;
+        e->job->slice_memory = JOB_MEMORY_KEEP;
         return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What units.c (the executors' life), units-start.c (starting them), units-discover.c (finding them again)
- * and units-job.c (slices and work directories) share. Not for others. */
+/* What units.c (the executors' life), units-start.c, units-stop.c and units-end.c (its stations),
+ * units-discover.c (finding them again) and units-job.c (slices and work directories) share. Not for others.
+ */
 #pragma once
 
 #include <uthash.h>
@@ -22,10 +23,15 @@
 #define SETTLE_USEC (200 * USEC_PER_MSEC)
 /* When a unit that was to be killed at once, and is still there, is killed again. */
 #define KILL_AGAIN_USEC (5 * USEC_PER_SEC)
+/* How long after its main process the rest of a unit is killed. */
+#define KILL_REST_USEC (300 * USEC_PER_MSEC)
 /* How long a unit that systemd dropped without a record is given before systemd is asked once more. */
 #define VERIFY_USEC (300 * USEC_PER_MSEC)
 /* How long a job's slice outlives its last unit: a restart of an executor would make it again. */
 #define SLICE_LINGER_USEC (2 * USEC_PER_SEC)
+/* For how long a job that is not known to be over keeps its work directory on a host where it has no unit. */
+#define WORK_AGE_USEC (24 * 3600 * USEC_PER_SEC)
+#define WORK_SWEEP_USEC (3600 * USEC_PER_SEC)
 
 struct waiter {
         start_handler handler;
@@ -36,13 +42,22 @@ struct waiter {
 struct job {
         sd_id128_t uid;
         uint32_t number;
-        uint64_t memory_max;
+        uint64_t memory_max;   /* of all its executors here together; 0: none */
+        uint64_t slice_memory; /* what the slice was told; JOB_MEMORY_KEEP: by an earlier agentd, not known */
         unsigned n_units;
         bool sliced;  /* the slice exists or was asked for */
         bool dropped; /* nothing of it will come back */
         struct units *units;
         sd_event_source *linger;
         UT_hash_handle hh;
+};
+
+/* A call to systemd about a unit, whose executor may be gone when the answer comes. */
+struct asked {
+        struct units *units;
+        char unit[UNIT_NAME_MAX];
+        int signal;
+        uint64_t again_usec; /* when to look again */
 };
 
 struct preparing; /* a start on its way, see units-start.c */
@@ -62,6 +77,7 @@ struct executor {
         bool submitted;    /* systemd has taken the unit: a stop would find it */
         bool started;      /* its start job is over */
         bool start_failed; /* systemd's start job did */
+        bool canceled;     /* systemd's start job was, before it ran anything */
         bool stop_requested, stop_local;
         bool watched; /* we have seen its whole life: no foreign stop job has escaped us */
         uint64_t stop_grace;
@@ -91,7 +107,8 @@ struct units {
         uint32_t *slices;           /* job numbers, see job_note_slice() */
         size_t n_slices;
         bool listing, list_again;
-        bool ready;
+        bool ready, closing;
+        sd_event_source *sweep; /* of old work directories */
 };
 
 /* units.c */
@@ -99,14 +116,30 @@ struct executor *executor_new(struct units *u, const struct executor_id *id);
 struct executor *executor_find_unit(struct units *u, const char *unit);
 /* Feeds the table and does what it says. e may be gone afterwards. */
 void executor_event(struct executor *e, enum executor_event event);
-void executor_verify(struct executor *e);
+struct executor *executor_find(struct units *u, const struct executor_id *id);
+struct asked *asked_new(const struct executor *e);
 void executor_read_start(struct executor *e);
-/* Kills it when that has passed. */
-void executor_limit_grace(struct executor *e, uint64_t grace_usec);
 
 /* Calls every waiting start_handler. */
 void executor_answer(struct executor *e, const struct start_result *result);
 void executor_answer_running(struct executor *e);
+
+/* units-stop.c */
+void executor_stop(struct executor *e);
+/* Kills it when that has passed. */
+void executor_limit_grace(struct executor *e, uint64_t grace_usec);
+
+/* units-end.c */
+/* Moves the report. */
+void executor_take_exit(struct executor *e, struct exit_report *x);
+/* Looks for a record that inotify has not told of yet. */
+void executor_take_record(struct executor *e);
+/* Looks again after that time. */
+void executor_arm(struct executor *e, uint64_t usec);
+/* Asks systemd, a moment later, whether the unit is gone indeed. */
+void executor_verify(struct executor *e);
+void executor_report(struct executor *e);
+void executor_remove_private(struct executor *e);
 
 /* units-start.c */
 void executor_submit(struct executor *e);
@@ -119,6 +152,8 @@ void executor_drop_start(struct executor *e);
 int units_list(struct units *u);
 
 /* units-job.c */
+/* memory_max: of the job's executors here together; JOB_MEMORY_KEEP: as it is. */
+#define JOB_MEMORY_KEEP UINT64_MAX
 int job_enter(struct units *u, struct executor *e, uint64_t memory_max);
 void job_leave(struct executor *e);
 /* Asks for the slice before the unit that follows in the same queue. */
@@ -128,5 +163,8 @@ void job_free(struct job *j);
  * unit, which agentd would have stopped had it not been restarted. */
 int job_note_slice(struct units *u, const char *name);
 void jobs_stop_empty_slices(struct units *u);
-/* Removes a tree in the thread; takes path. */
+/* Now and from then on every hour: removes the work directories of jobs that have had no unit here for a day.
+ */
+int jobs_start_sweeping(struct units *u);
+/* Removes a tree in the thread; takes path, which may be NULL. */
 void remove_later(struct units *u, char *path);

@@ -3,8 +3,6 @@
  * table of executor-state.c; every start_handler is called exactly once. */
 #include "agentd/unit/units.h"
 
-#include <pwd.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -20,7 +18,7 @@ struct executor *executor_find_unit(struct units *u, const char *unit) {
         return e;
 }
 
-static struct executor *executor_find(struct units *u, const struct executor_id *id) {
+struct executor *executor_find(struct units *u, const struct executor_id *id) {
         char unit[UNIT_NAME_MAX];
         struct executor *e;
 
@@ -41,6 +39,16 @@ struct executor *executor_new(struct units *u, const struct executor_id *id) {
         return e;
 }
 
+struct asked *asked_new(const struct executor *e) {
+        struct asked *a = calloc(1, sizeof(*a));
+
+        if (!a)
+                return NULL;
+        a->units = e->units;
+        strcpy(a->unit, e->unit);
+        return a;
+}
+
 void executor_answer(struct executor *e, const struct start_result *result) {
         struct waiter *w;
 
@@ -56,6 +64,8 @@ static void executor_free(struct executor *e) {
         executor_answer(
                 e, &(struct start_result){ .error = LINK_ERROR_START, .message = "the executor is gone" });
         HASH_DEL(e->units->executors, e);
+        if (!e->units->closing && e->submitted)
+                extra_fields_remove(e->units->options.root, e->unit);
         job_leave(e);
         sd_event_source_disable_unref(e->timer);
         sd_event_source_disable_unref(e->kill_timer);
@@ -92,369 +102,6 @@ void executor_answer_running(struct executor *e) {
                                                                                     : e->exit.started_real });
 }
 
-/* ---- stopping
- * ------------------------------------------------------------------------------------------------------- */
-
-/* A call to systemd about a unit, whose executor may be gone when the answer comes. */
-struct asked {
-        struct units *units;
-        char unit[UNIT_NAME_MAX];
-        int signal;
-};
-
-static struct asked *asked_new(const struct executor *e) {
-        struct asked *a = calloc(1, sizeof(*a));
-
-        if (!a)
-                return NULL;
-        a->units = e->units;
-        strcpy(a->unit, e->unit);
-        return a;
-}
-
-static void begin_grace(struct executor *e) {
-        if (e && e->state == EXECUTOR_STOPPING)
-                executor_limit_grace(e, e->stop_grace > 0 ? e->stop_grace : KILL_AGAIN_USEC);
-}
-
-/* The grace begins when systemd has passed the signal on: with a thousand executors to stop, or a host that
- * is short of CPU, that may be long after it was asked. */
-static void on_stop_reply(sd_bus_message *reply, void *userdata) {
-        const sd_bus_error *error = sd_bus_message_get_error(reply);
-        struct asked *a = userdata;
-
-        begin_grace(executor_find_unit(a->units, a->unit));
-        free(a);
-        /* NoSuchUnit: it ended meanwhile; its record says how. */
-        if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
-                log_warning("systemd did not stop a unit: %s", error->message);
-}
-
-static void on_sub_state(sd_bus_message *reply, void *userdata) {
-        static const char *const ending[] = { "stop-post",     "final-watchdog", "final-sigterm",
-                                              "final-sigkill", "dead",           "failed" };
-        struct asked *a = userdata;
-        const char *state;
-        bool known = !sd_bus_message_is_method_error(reply, NULL) &&
-                     sd_bus_message_read(reply, "v", "s", &state) >= 0;
-        bool kill = known;
-
-        for (size_t i = 0; kill && i < ELEMENTSOF(ending); i++)
-                kill = strcmp(state, ending[i]) != 0;
-        if (kill && systemd_kill(a->units->systemd, a->unit, a->signal, on_stop_reply, a) >= 0)
-                return;
-        if (kill)
-                log_oom();
-        if (kill || !known)
-                begin_grace(executor_find_unit(a->units, a->unit)); /* tried again after it */
-        free(a);
-}
-
-/* Signals all processes of a unit, but none of one that is past them: that would hit primus-exit. */
-static int signal_unit(struct executor *e, int signal) {
-        _cleanup_free_ char *path = NULL;
-        struct asked *a;
-        int r;
-
-        r = sd_bus_path_encode("/org/freedesktop/systemd1/unit", e->unit, &path);
-        if (r < 0)
-                return r;
-        a = asked_new(e);
-        if (!a)
-                return -ENOMEM;
-        a->signal = signal;
-        r = systemd_get(e->units->systemd, path, "Unit", "SubState", on_sub_state, a);
-        if (r < 0)
-                free(a);
-        return r;
-}
-
-static int on_grace_over(sd_event_source *s, uint64_t usec, void *userdata) {
-        struct executor *e = userdata;
-
-        if (e->state == EXECUTOR_STOPPING && signal_unit(e, SIGKILL) < 0)
-                log_oom();
-        return 0;
-}
-
-void executor_limit_grace(struct executor *e, uint64_t grace_usec) {
-        int r;
-
-        if (!e->kill_timer)
-                r = sd_event_add_time_relative(e->units->event, &e->kill_timer, CLOCK_BOOTTIME, grace_usec, 0,
-                                               on_grace_over, e);
-        else if ((r = sd_event_source_set_time_relative(e->kill_timer, grace_usec)) >= 0)
-                r = sd_event_source_set_enabled(e->kill_timer, SD_EVENT_ONESHOT);
-        if (r < 0)
-                log_oom();
-}
-
-/* A unit that runs is stopped by a signal to all of its processes, not by StopUnit: that would be a job, of
- * which only so many may be under way, for as long as the grace lasts; a thousand executors are to be told at
- * once. When the main process has ended, systemd ends the unit as it always does. A unit that is only about
- * to start is stopped by a job, against its start job. */
-static void stop(struct executor *e) {
-        struct units *u = e->units;
-        struct asked *a;
-        int r;
-
-        e->stop_requested = true;
-        r = private_mark_stop(u->options.root, e->unit, "order");
-        if (r < 0 && r != -ENOENT)
-                log_executor(e, LOG_WARNING, "Cannot mark the stop of %s: %s", e->unit, strerror(-r));
-        if (!e->submitted)
-                return; /* done when systemd has taken it */
-        if (e->started)
-                r = signal_unit(e, e->stop_grace > 0 ? SIGTERM : SIGKILL);
-        else if (!(a = asked_new(e)))
-                r = -ENOMEM;
-        else if ((r = systemd_stop(u->systemd, e->unit, on_stop_reply, a)) < 0)
-                free(a);
-        if (r >= 0)
-                return;
-        log_oom();
-        begin_grace(e);
-}
-
-int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason) {
-        struct executor *e = executor_find(u, id);
-
-        if (!e)
-                return -ENOENT;
-        log_executor(e, LOG_INFO, "Stopping %s: %s", e->unit, reason);
-        if (e->state == EXECUTOR_STOPPING && e->submitted && grace_usec >= e->stop_grace)
-                return 0;
-        e->stop_grace = grace_usec;
-        if (e->state == EXECUTOR_PREPARING)
-                executor_answer(e, &(struct start_result){ .error = LINK_ERROR_START,
-                                                           .message = "stopped before it was started" });
-        executor_event(e, EVENT_STOP);
-        return 0;
-}
-
-unsigned units_stop_partitioned(struct units *u) {
-        struct executor *e, *next;
-        unsigned n = 0;
-
-        HASH_ITER (hh, u->executors, e, next)
-                if (e->on_partition == ON_PARTITION_STOP && e->state <= EXECUTOR_STOPPING) {
-                        e->stop_grace = 0;
-                        executor_event(e, EVENT_STOP);
-                        n++;
-                }
-        return n;
-}
-
-/* ---- ending
- * ---------------------------------------------------------------------------------------------------------
- */
-
-/* What systemd calls a success or not is one thing, what it means for a trainer another. */
-static void judge(struct executor *e) {
-        struct exit_report *x = &e->exit;
-
-        x->stop_requested |= e->stop_requested;
-        if (e->watched)
-                x->stop_local = e->stop_local; /* we saw every job of the unit; primus-exit can only guess */
-        else
-                x->stop_local |= e->stop_local;
-        if (x->stop_requested)
-                x->stop_local = false;
-        /* SIGTERM, SIGINT, SIGHUP and SIGPIPE are clean ends of a service, but not of a program that nobody
-         * stopped. */
-        if (strcmp(x->result, "success") == 0 && strcmp(x->code, "killed") == 0 && !x->stop_requested &&
-            !x->stop_local)
-                strcpy(x->result, "signal");
-        if (sd_id128_is_null(x->invocation))
-                x->invocation = e->invocation;
-        if (x->started_real == 0)
-                x->started_real = e->started_real;
-}
-
-static void remove_private(struct executor *e) {
-        char *path;
-
-        if (asprintf(&path, "%s" PRIVATE_DIR "/%s", e->units->options.root, e->unit) >= 0)
-                remove_later(e->units, path);
-}
-
-static void report(struct executor *e) {
-        struct units *u = e->units;
-        char *detail;
-
-        if (!e->has_exit) {
-                e->exit = (struct exit_report){ .id = e->id,
-                                                .result = "no-record",
-                                                .invocation = e->invocation,
-                                                .started_real = e->started_real,
-                                                .ended_real = now_real(),
-                                                .memory_peak = UINT64_MAX,
-                                                .cpu_usec = UINT64_MAX,
-                                                .io_read = UINT64_MAX,
-                                                .io_write = UINT64_MAX };
-                e->has_exit = true;
-        }
-        judge(e);
-        detail = exit_explain(&e->exit, u->options.node, e->command, e->directory, e->uid);
-        if (detail) {
-                free(e->exit.detail);
-                e->exit.detail = detail;
-        }
-        executor_answer_running(e); /* it was started, however short */
-        remove_private(e);
-        sd_event_source_disable_unref(TAKE_PTR(e->timer));
-        sd_event_source_disable_unref(TAKE_PTR(e->kill_timer));
-        job_leave(e);
-        if (u->ops.ended)
-                u->ops.ended(&e->id, u->userdata);
-        if (u->ready && u->ops.exited)
-                u->ops.exited(&e->exit, u->userdata);
-}
-
-static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
-
-static void arm(struct executor *e, uint64_t usec) {
-        int r;
-
-        if (!e->timer)
-                r = sd_event_add_time_relative(e->units->event, &e->timer, CLOCK_BOOTTIME, usec, 0, on_timer,
-                                               e);
-        else if ((r = sd_event_source_set_time_relative(e->timer, usec)) >= 0)
-                r = sd_event_source_set_enabled(e->timer, SD_EVENT_ONESHOT);
-        if (r < 0)
-                log_oom();
-}
-
-/* A unit whose directory or user does not exist can run nothing, not even primus-exit. What was missing is
- * found out afterwards, in the thread: the directory may be on a file system that hangs. */
-struct diagnosis {
-        struct units *units;
-        char unit[UNIT_NAME_MAX], *directory;
-        uint32_t uid;
-        int status; /* of systemd.exec(5); 0: not found out */
-};
-
-static void run_diagnosis(void *data) {
-        struct diagnosis *d = data;
-        struct passwd pw, *found = NULL;
-        char buf[4096];
-        struct stat st;
-
-        if (stat(d->directory, &st) < 0 ? errno == ENOENT || errno == ENOTDIR : !S_ISDIR(st.st_mode))
-                d->status = 200;
-        else if (getpwuid_r(d->uid, &pw, buf, sizeof(buf), &found) == 0 && !found)
-                d->status = 217;
-}
-
-static void on_diagnosed(void *data) {
-        struct diagnosis *d = data;
-        struct executor *e = executor_find_unit(d->units, d->unit);
-
-        if (e && e->state <= EXECUTOR_STOPPING) {
-                if (d->status > 0) {
-                        e->exit = (struct exit_report){ .id = e->id,
-                                                        .result = "exit-code",
-                                                        .code = "exited",
-                                                        .status = d->status,
-                                                        .started_real = e->started_real,
-                                                        .ended_real = now_real(),
-                                                        .memory_peak = UINT64_MAX,
-                                                        .cpu_usec = UINT64_MAX,
-                                                        .io_read = UINT64_MAX,
-                                                        .io_write = UINT64_MAX };
-                        e->has_exit = true;
-                }
-                executor_event(e, EVENT_UNIT_GONE);
-        }
-        free(d->directory);
-        free(d);
-}
-
-static int diagnose(struct executor *e) {
-        struct diagnosis *d = calloc(1, sizeof(*d));
-
-        if (!d)
-                return -ENOMEM;
-        *d = (struct diagnosis){ .units = e->units, .uid = e->uid, .directory = strdup(e->directory ?: "/") };
-        strcpy(d->unit, e->unit);
-        if (!d->directory || worker_submit(e->units->worker, run_diagnosis, on_diagnosed, d) < 0) {
-                free(d->directory);
-                free(d);
-                return -ENOMEM;
-        }
-        return 0;
-}
-
-static void on_verified(sd_bus_message *reply, void *userdata) {
-        struct asked *v = userdata;
-        struct executor *e = executor_find_unit(v->units, v->unit);
-        bool there = sd_bus_message_is_method_error(reply, NULL) || systemd_list_enter(reply) < 0;
-        struct systemd_unit row;
-
-        while (!there && systemd_list_next(reply, &row) > 0)
-                there = strcmp(row.active_state, "inactive") != 0 && strcmp(row.active_state, "failed") != 0;
-        free(v);
-        if (!e || there || !e->submitted || e->state > EXECUTOR_STOPPING)
-                return;
-        if (e->start_failed && diagnose(e) >= 0)
-                return; /* EVENT_UNIT_GONE follows */
-        log_executor(e, LOG_WARNING, "%s is gone and left no exit record", e->unit);
-        executor_event(e, EVENT_UNIT_GONE);
-}
-
-static void verify(struct executor *e) {
-        struct asked *v = asked_new(e);
-
-        if (v && systemd_list(e->units->systemd, e->unit, on_verified, v) >= 0)
-                return;
-        free(v);
-        log_oom();
-}
-
-/* Moves the report. */
-static void take_exit(struct executor *e, struct exit_report *x) {
-        e->exit = *x;
-        e->has_exit = true;
-        *x = (struct exit_report){ 0 };
-}
-
-static void take_record(struct executor *e) {
-        struct exit_report x;
-        int r;
-
-        if (e->has_exit)
-                return;
-        r = exits_read(e->units->exits, e->unit, &x);
-        if (r < 0)
-                return;
-        take_exit(e, &x);
-        executor_event(e, EVENT_RECORD);
-}
-
-static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
-        struct executor *e = userdata;
-
-        if (e->state == EXECUTOR_ENDING) {
-                executor_event(e, EVENT_UNIT_GONE);
-                return 0;
-        }
-        take_record(e);
-        if (e->state <= EXECUTOR_STOPPING)
-                verify(e);
-        return 0;
-}
-
-void executor_verify(struct executor *e) {
-        arm(e, VERIFY_USEC);
-}
-
-void units_committed(struct units *u, const struct executor_id *id) {
-        struct executor *e = executor_find(u, id);
-
-        if (e && e->has_exit)
-                executor_event(e, EVENT_COMMITTED);
-}
-
 /* ---- the table's actions
  * -------------------------------------------------------------------------------------------- */
 
@@ -479,21 +126,23 @@ void executor_event(struct executor *e, enum executor_event event) {
                 executor_answer_running(e);
                 break;
         case ACTION_STOP:
-                stop(e);
+                executor_stop(e);
                 break;
         case ACTION_SETTLE:
-                arm(e, SETTLE_USEC);
+                executor_arm(e, SETTLE_USEC);
                 break;
         case ACTION_REPORT:
-                report(e);
+                executor_report(e);
                 break;
         case ACTION_FORGET:
                 if (before == EXECUTOR_ENDING)
-                        remove_private(e);
+                        executor_remove_private(e);
+                if (e->units->ops.forgotten)
+                        e->units->ops.forgotten(&e->id, e->units->userdata);
                 (void)exits_delete(e->units->exits, e->unit);
                 break;
         case ACTION_REFUSE:
-                remove_private(e);
+                executor_remove_private(e);
                 if (e->units->ops.ended)
                         e->units->ops.ended(&e->id, e->units->userdata);
                 break;
@@ -520,8 +169,11 @@ static void on_job_removed(const char *unit, const char *job, const char *result
                         executor_event(e, EVENT_STARTED);
                 else if (strcmp(result, "failed") == 0)
                         e->start_failed = true;
-                else
+                else {
+                        e->canceled = strcmp(result, "canceled") == 0;
+                        e->stop_local |= e->canceled && !e->stop_requested;
                         executor_verify(e);
+                }
                 return;
         }
         /* Not our start. Our own stop is marked; any other job that is over when the record is there is
@@ -539,8 +191,8 @@ static void on_unit_removed(const char *unit, void *userdata) {
         if (!e || !e->submitted)
                 return;
         if (e->state <= EXECUTOR_STOPPING)
-                take_record(e); /* the file is there before the unit goes, whichever of the two we hear of
-                                   first */
+                executor_take_record(e); /* the file is there before the unit goes, whichever of the two we
+                                   hear of first */
         if (e->state == EXECUTOR_ENDING)
                 executor_event(e, EVENT_UNIT_GONE);
         else if (e->state <= EXECUTOR_STOPPING)
@@ -578,7 +230,7 @@ static void on_record(const char *unit, struct exit_report *x, void *userdata) {
                 /* The unit went while nobody watched. */
                 e->state = EXECUTOR_ENDING;
                 e->submitted = true;
-                take_exit(e, x);
+                executor_take_exit(e, x);
                 executor_event(e, EVENT_UNIT_GONE);
                 return;
         }
@@ -589,7 +241,7 @@ static void on_record(const char *unit, struct exit_report *x, void *userdata) {
         }
         if (e->has_exit)
                 return;
-        take_exit(e, x);
+        executor_take_exit(e, x);
         executor_event(e, EVENT_RECORD);
 }
 
@@ -630,6 +282,23 @@ int units_append(struct units *u, sd_bus_message *m) {
                                 return r;
                 }
         return sd_bus_message_close_container(m);
+}
+
+int units_visit_exits(struct units *u, int (*f)(const struct exit_report *x, void *userdata),
+                      void *userdata) {
+        struct executor *e, *next;
+
+        HASH_ITER (hh, u->executors, e, next) {
+                int r = e->has_exit ? f(&e->exit, userdata) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+bool units_known(struct units *u, const char *unit) {
+        return executor_find_unit(u, unit) || exits_present(u->exits, unit);
 }
 
 int units_find(struct units *u, const char *unit, struct unit_facts *ret) {
@@ -706,6 +375,7 @@ void units_free(struct units *u) {
         if (!u)
                 return;
         u->ops = (struct units_ops){ 0 };
+        u->closing = true;
         systemd_free(u->systemd);
         HASH_ITER (hh, u->executors, e, next) {
                 e->job = NULL; /* the jobs go below, without touching systemd */
@@ -715,6 +385,7 @@ void units_free(struct units *u) {
         }
         HASH_ITER (hh, u->jobs, j, next_job)
                 job_free(j);
+        sd_event_source_disable_unref(u->sweep);
         free(u->slices);
         exits_free(u->exits);
         sd_bus_unref(u->bus);

@@ -13,7 +13,7 @@ int read_file(const char *path, size_t max, char **ret, size_t *ret_size);
 /* The same relative to a directory (dir_fd may be AT_FDCWD). */
 int read_file_at(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size);
 
-/* The same from where fd stands to its end, such as standard input; fd stays open. */
+/* The same from an open descriptor that blocks, to its end. */
 int read_fd(int fd, size_t max, char **ret, size_t *ret_size);
 
 /* Writes path.XXXXXX, sets the mode, fsyncs when durable, and renames it over path. */

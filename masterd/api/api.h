@@ -55,5 +55,8 @@ int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work
 int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
                         caller_handler work, sd_bus_error *error);
 
+/* The caller may see into the job: it gets the job's signals from now on (the latest JOB_WATCHERS_MAX do). */
+void api_watch(struct job *j, sd_bus_message *call);
+
 /* The job of the object that was called. */
 struct job *api_job_of(struct manager *m, sd_bus_message *call);

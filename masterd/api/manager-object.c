@@ -184,7 +184,7 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
                                 break;
                 if (i == ELEMENTSOF(submit_options))
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "Submit has no option '%.64s'", key);
+                                                 "Submit has no option '%.*s'", utf8_fit(key, 64), key);
                 r = submit_options[i].read(call, s, error);
                 if (r < 0)
                         return r;
@@ -222,6 +222,7 @@ static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
                 sd_bus_message_unref(reply);
                 return r; /* the job is there all the same: the caller sees it in the list */
         }
+        api_watch(j, call);
         (void)emit_new(m, j);
         return manager_reply_later(m, reply);
 }
@@ -260,10 +261,11 @@ static int read_filter(sd_bus_message *call, struct list_filter *f, sd_bus_error
                         r = sd_bus_message_read(call, "v", "s", &text);
                         if (r >= 0 && (f->state = job_state_from_string(text)) < 0)
                                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                         "There is no job state '%.32s'", text);
+                                                         "There is no job state '%.*s'", utf8_fit(text, 32),
+                                                         text);
                 } else
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "ListJobs has no filter '%.64s'", key);
+                                                 "ListJobs has no filter '%.*s'", utf8_fit(key, 64), key);
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(call);
@@ -487,7 +489,7 @@ static int read_token_options(sd_bus_message *call, uint32_t *uses, uint64_t *ex
                         r = sd_bus_message_read(call, "v", "s", from);
                 else
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "CreateToken has no option '%.64s'", key);
+                                                 "CreateToken has no option '%.*s'", utf8_fit(key, 64), key);
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(call);
@@ -513,7 +515,8 @@ static int create_token(sd_bus_message *call, uint32_t uid, void *userdata, sd_b
                                          "uses: 1 to %u; expires: one second to one year", TOKEN_USES_MAX);
         if (*from && addr_parse_cidr(from, &cidr) < 0)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                         "from: '%.64s' is no address or block like 192.0.2.0/24", from);
+                                         "from: '%.*s' is no address or block like 192.0.2.0/24",
+                                         utf8_fit(from, 64), from);
         r = identity_token_new(m, uses, expires, from, uid, text);
         if (r == -ENOBUFS)
                 return sd_bus_error_setf(error, ERROR_REFUSED, "There are %u valid tokens already",
@@ -545,7 +548,8 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 return r;
         node = nodes_get(&m->nodes, name);
         if (!node)
-                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE, "There is no node '%.64s'", name);
+                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE, "There is no node '%.*s'",
+                                         utf8_fit(name, 64), name);
         r = identity_revoke(m, node);
         if (r < 0)
                 return r;
@@ -563,9 +567,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         /* Executors that have ended still name it; forget that first. */
         struct job *j, *j_next;
         HASH_ITER (hh, m->jobs, j, j_next)
-                for (uint32_t i = 0; i < j->n_executors; i++)
-                        if (j->executors[i].node == node)
-                                j->executors[i].node = NULL;
+                job_forget_node(j, node);
         nodes_remove(&m->nodes, node);
         manager_schedule(m);
         return manager_reply_later(m, reply);

@@ -52,9 +52,10 @@ struct executor {
         sd_event_source *restart_timer; /* back-off before the next attempt */
 
         /* data (masterd/feeding.c) */
-        bool leases_unknown; /* it was placed by an earlier master and has not said yet which tasks it holds */
-        bool feed_open; /* its feeder is connected and has told its credits */
-        bool feed_last; /* end of file was promised */
+        bool leases_unknown; /* it was placed by an earlier master and has not said yet which tasks it holds
+                              */
+        bool feed_open;      /* its feeder is connected and has told its credits */
+        bool feed_last;      /* end of file was promised */
         uint32_t credits;
         struct task *leases;  /* tasks it holds, a list through task.lease_next */
         uint64_t tail_offset; /* log bytes that reached the kept tail */
@@ -67,6 +68,8 @@ struct role {
         uint32_t n_succeeded, n_failed; /* not coming back; what verdict_of() counts */
         uint32_t restarts;
 };
+
+#define JOB_WATCHERS_MAX 32u
 
 struct job {
         struct manager *manager; /* for its timers; this module does not look into it */
@@ -91,6 +94,11 @@ struct job {
         char *reason; /* why it waits or how it ended */
         char *first_error;
         uint64_t event_seq;
+        char *watchers[JOB_WATCHERS_MAX]; /* unique names on the bus that get its signals (masterd/api) */
+        unsigned next_watcher;
+
+        struct node **left; /* nodes that earlier attempts of its executors ran on: they keep its files */
+        size_t n_left;
 
         enum job_event verdict; /* while STOPPING: what it ends as (SUCCEEDED, FAILED, KILLED or REQUEUE) */
         uint32_t order_step;    /* SCHEDULE_POLICY_ORDER: roles[order] up to here may be placed */
@@ -127,6 +135,12 @@ static inline const struct role_spec *executor_role(const struct executor *e) {
 int job_transition(struct job *j, enum job_event event);
 int executor_transition(struct executor *e, enum executor_event event);
 
+/* The executor is on node (or on none) from now on; the one it was on before is remembered in the job's left.
+ */
+void executor_move(struct executor *e, struct node *node);
+/* The node is no more. */
+void job_forget_node(struct job *j, const struct node *node);
+
 /* Starts a new attempt of an ended executor: PENDING, attempt not yet numbered (placement numbers it). */
 int executor_again(struct executor *e);
 /* Marks an ended executor as not coming back, counting it as success or failure of its role (KILLED:
@@ -140,5 +154,6 @@ uint32_t job_active(const struct job *j); /* hold resources */
 bool job_all_up(const struct job
                         *j); /* every executor that has to run for RUNNING (min_num of each role) is or was */
 
-/* Replaces a text field. NULL clears. */
+/* Replaces a text for people; what is not UTF-8 in it becomes '?', since D-Bus would not take it. NULL
+ * clears. */
 int text_set(char **field, const char *format, ...) _printf_(2, 3);

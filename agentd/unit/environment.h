@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environments of an executor: the public identity, which agentd reads back after a restart, and what the
+ * user gave, which goes into a private file. Pure. */
+#pragma once
+
+#include <stdint.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/wire/messages.h"
+
+/* For functions that fail as what they call fails. */
+#define TRY(expression)                                                                                      \
+        do {                                                                                                 \
+                int _r = (expression);                                                                       \
+                if (_r < 0)                                                                                  \
+                        return _r;                                                                           \
+        } while (0)
+
+#define FEED_SOCKET "/run/primus/feed.sock"
+
+struct unit_context {
+        const char *node; /* this host's name */
+        uint64_t term;
+        const struct inventory *inventory; /* for the device nodes of GPUs */
+        const char *directory; /* where the commands run: the order's cwd or the job's work directory */
+        const char *work;      /* the job's work directory */
+        const char *bundle;    /* path of the bundle to unpack, or NULL */
+};
+
+/* The variables of the private environment file: the order's, without names that agentd and systemd own, and
+ * TMPDIR, PRIMUS_SECRETS_DIR, CUDA_VISIBLE_DEVICES. NULL-ended, free with strings_free(). */
+int unit_environment(const struct start_order *o, const struct unit_context *context, char ***ret);
+void strings_free(char **strings);
+DEFINE_CLEANUP(char **, strings_free)
+
+/* The public identity, as Environment= carries it (PRIMUS_JOB=418 ...); free with strings_free(). */
+int unit_identity(const struct start_order *o, const struct unit_context *context, char ***ret);
+
+/* What a unit's Environment= says it is. -EBADMSG: not an executor of ours. */
+struct unit_identity {
+        struct executor_id id;
+        uint32_t uid;
+        enum order_kind kind;
+        enum on_partition on_partition;
+        uint64_t term, grace_usec;
+        enum ack_mode ack;
+        uint32_t pipe_size;
+};
+int unit_identity_parse(char *const *environment, struct unit_identity *ret);
+
+/* The value of a name in a NULL-ended list (NULL: an empty one), or NULL. */
+const char *environment_find(char *const *environment, const char *name);
+
+/* NULL: the host has none of that uuid. ret_index may be NULL. */
+const struct gpu_info *inventory_find_gpu(const struct inventory *inventory, const char *uuid,
+                                          size_t *ret_index);
