@@ -90,11 +90,16 @@ static void dial_later(struct channel *c, uint64_t usec) {
         }
 }
 
+/* A master that comes back must hear from us well before it counts us LOST. */
+static uint64_t retry_max(const struct link *l) {
+        return l->welcome.lost_usec > 0 ? MIN(RETRY_MAX_USEC, l->welcome.lost_usec / 4) : RETRY_MAX_USEC;
+}
+
 static void failed(struct channel *c) {
         uint64_t usec = RETRY_FIRST_USEC << MIN(c->failures, 6u);
 
         c->failures++;
-        dial_later(c, jitter(c->refused ? RETRY_REFUSED_USEC : MIN(usec, RETRY_MAX_USEC)));
+        dial_later(c, jitter(c->refused ? RETRY_REFUSED_USEC : MIN(usec, retry_max(c->link))));
 }
 
 static int connect_to(const struct addr *a) {

@@ -16,6 +16,7 @@ char *executor_unit_name(uint32_t job, const char *role, uint32_t index, uint32_
 
 /* Whether a name looks like one of those. */
 bool executor_unit_name_valid(const char *name);
+
 #define WORK_NAME_MAX 24
 
 /* "418-9f86d081", a job's work directory: number and the first 8 hex digits of its uid. Returns buf. */

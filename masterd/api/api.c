@@ -184,6 +184,24 @@ static struct change *change_new(const char *name) {
         return c;
 }
 
+static void run_job_new(struct manager *m, void *data) {
+        struct change *c = data;
+        char path[64];
+
+        (void)sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobNew", "uo", c->job,
+                                 api_job_path(c->job, path));
+        free(c);
+}
+
+void api_job_new(struct manager *m, const struct job *j) {
+        struct change *c = change_new(NULL);
+
+        if (!c)
+                return;
+        c->job = j->number;
+        (void)manager_effect(m, run_job_new, c);
+}
+
 static void run_job_changed(struct manager *m, void *data) {
         struct change *c = data;
         char path[64];

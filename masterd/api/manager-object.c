@@ -202,8 +202,6 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
         return r;
 }
 
-static int emit_new(struct manager *m, struct job *j);
-
 static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct submission s = { .owner = uid };
@@ -218,6 +216,7 @@ static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
         submission_done(&s);
         if (r < 0)
                 return r;
+        api_job_new(m, j);
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "uo", j->number, api_job_path(j->number, path));
@@ -232,7 +231,6 @@ static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
                 return r; /* the job is there all the same: the caller sees it in the list */
         }
         api_watch(j, call);
-        (void)emit_new(m, j);
         return manager_reply_later(m, reply);
 }
 
@@ -569,8 +567,8 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         link_drop(node, "the node was removed from the cluster");
         nodes_unwatch(&m->nodes, node);
         node->state = NODE_LOST;
-        DL_FOREACH_SAFE2(node->executors, e, next, node_next)
-        lifecycle_node_lost(m, e, true);
+        DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
+                lifecycle_node_lost(m, e, true);
         feeding_node_gone(m, node, false);
         placement_node_removed(m, node);
         store_delete_node(m->store, node->name);
@@ -629,13 +627,6 @@ static int get_nodes(sd_bus *bus, const char *path, const char *interface, const
         struct manager *m = userdata;
 
         return sd_bus_message_append(reply, "u", m->nodes.n);
-}
-
-static int emit_new(struct manager *m, struct job *j) {
-        char path[64];
-
-        return sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobNew", "uo", j->number,
-                                  api_job_path(j->number, path));
 }
 
 const sd_bus_vtable api_manager_vtable[] = {
