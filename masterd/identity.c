@@ -362,9 +362,14 @@ static int record_revoked(struct manager *m, const char *node, const char *seria
 
 int identity_renew(struct manager *m, struct node *node, const char *csr, size_t size,
                    struct certificate *ret) {
-        int r = authority_issue_node(&m->ca, csr, size, node->name, now_real(), m->conf.certificate_usec,
-                                     ret);
+        uint64_t pause = MIN(m->conf.certificate_usec / 100, 3600 * USEC_PER_SEC);
+        int r;
 
+        /* Each one is a signature and a record. */
+        if (node->renewed_boot > 0 && now_boot() < usec_add(node->renewed_boot, pause))
+                return -EBUSY;
+        node->renewed_boot = now_boot();
+        r = authority_issue_node(&m->ca, csr, size, node->name, now_real(), m->conf.certificate_usec, ret);
         /* The answer may get lost: the old certificate is good until the agent comes with the new one. */
         if (r >= 0 && node->serial[0]) {
                 r = record_revoked(m, node->name, node->serial, 0);

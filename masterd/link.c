@@ -347,7 +347,9 @@ static int on_renew(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                               "a renewal is asked for after Hello, with at most 8 KiB");
         r = identity_renew(l->manager, l->node, csr, size, &fresh);
         if (r < 0)
-                return refuse(m, LINK_ERROR_REFUSED, "the certificate request is not valid");
+                return refuse(m, LINK_ERROR_REFUSED,
+                              r == -EBUSY ? "this node's certificate was renewed a moment ago"
+                                          : "the certificate request is not valid");
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
                 r = sd_bus_message_append_array(reply, 'y', fresh.cert_pem, strlen(fresh.cert_pem));

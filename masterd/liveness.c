@@ -47,8 +47,8 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         nodes_unwatch(&m->nodes, node);
         change(m, node, NODE_EVENT_EXPIRED);
         link_drop(node, "the node is LOST");
-        DL_FOREACH_SAFE2(node->executors, e, next, node_next)
-        lifecycle_node_lost(m, e, declared);
+        DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
+                lifecycle_node_lost(m, e, declared);
         feeding_node_gone(m, node, false);
 }
 

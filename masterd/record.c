@@ -102,6 +102,7 @@ void record_executor(struct manager *m, const struct executor *e) {
                 .invocation = e->invocation,
                 .term = m->term,
                 .epoch = e->node ? e->node->epoch : 0,
+                .placed_real = e->placed_real,
                 .started_real = e->started_real,
                 .ended_real = e->ended_real,
                 .result = e->result,
@@ -116,7 +117,8 @@ void record_executor(struct manager *m, const struct executor *e) {
         char gpus[2048] = "";
         size_t l = 0;
 
-        memcpy(record.ports, e->ports, record.n_ports * sizeof(record.ports[0]));
+        if (record.n_ports > 0)
+                memcpy(record.ports, e->ports, record.n_ports * sizeof(record.ports[0]));
         for (size_t i = 0; inventory && i < inventory->n_gpus && i < 64; i++)
                 if (e->gpus & (UINT64_C(1) << i) && l + strlen(inventory->gpus[i].uuid) + 2 < sizeof(gpus))
                         l += (size_t)snprintf(gpus + l, sizeof(gpus) - l, "%s%s", l ? " " : "",

@@ -13,13 +13,20 @@ struct discovery {
         bool transient, failed;
         char **environment;
         unsigned pending;
+        struct discovery *next, *prev;
 };
 
 static void discovery_free(struct discovery *d) {
+        DL_DELETE(d->units->discoveries, d);
         for (char **e = d->environment; e && *e; e++)
                 free(*e);
         free(d->environment);
         free(d);
+}
+
+void discoveries_free(struct units *u) {
+        while (u->discoveries)
+                discovery_free(u->discoveries);
 }
 
 static void finish_listing(struct units *u) {
@@ -79,10 +86,11 @@ static int adopt(struct discovery *d) {
                 executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
         }
         executor_read_start(e);
-        r = job_enter(u, e, 0);
+        r = job_enter(u, e, JOB_MEMORY_KEEP);
         if (r < 0)
                 return log_oom();
         e->job->sliced = true;
+        e->job->slice_memory = JOB_MEMORY_KEEP;
         return 0;
 }
 
@@ -125,6 +133,7 @@ static int discover(struct units *u, const struct systemd_unit *row, enum execut
         if (!d)
                 return -ENOMEM;
         *d = (struct discovery){ .units = u, .state = state, .pending = 1 };
+        DL_APPEND(u->discoveries, d);
         u->discovering++;
         snprintf(d->unit, sizeof(d->unit), "%s", row->name);
         r = systemd_get(u->systemd, row->path, "Unit", "Transient", on_transient, d);

@@ -162,7 +162,7 @@ static void on_verified(sd_bus_message *reply, void *userdata) {
 
         while (!there && systemd_list_next(reply, &row) > 0)
                 there = strcmp(row.active_state, "inactive") != 0 && strcmp(row.active_state, "failed") != 0;
-        free(v);
+        asked_free(v);
         if (!e || !e->submitted || e->state > EXECUTOR_STOPPING)
                 return;
         if (there) {
@@ -185,7 +185,7 @@ static void verify(struct executor *e) {
 
         if (v && systemd_list(e->units->systemd, e->unit, on_verified, v) >= 0)
                 return;
-        free(v);
+        asked_free(v);
         log_oom();
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <uthash.h>
+#include <utlist.h>
 
 #include "agentd/unit/exits.h"
 #include "agentd/unit/private.h"
@@ -42,7 +43,8 @@ struct waiter {
 struct job {
         sd_id128_t uid;
         uint32_t number;
-        uint64_t memory_max;
+        uint64_t memory_max;   /* of all its executors here together; 0: none */
+        uint64_t slice_memory; /* what the slice was told; JOB_MEMORY_KEEP: by an earlier agentd, not known */
         unsigned n_units;
         bool sliced;  /* the slice exists or was asked for */
         bool dropped; /* nothing of it will come back */
@@ -57,6 +59,7 @@ struct asked {
         char unit[UNIT_NAME_MAX];
         int signal;
         uint64_t again_usec; /* when to look again */
+        struct asked *next, *prev;
 };
 
 struct preparing; /* a start on its way, see units-start.c */
@@ -102,8 +105,10 @@ struct units {
         void *userdata;
         struct executor *executors; /* by unit name */
         struct job *jobs;           /* by uid */
-        unsigned discovering;       /* property calls of the listing under way */
-        uint32_t *slices;           /* job numbers, see job_note_slice() */
+        struct asked *asked;        /* of which systemd may still answer */
+        struct discovery *discoveries;
+        unsigned discovering; /* property calls of the listing under way */
+        uint32_t *slices;     /* job numbers, see job_note_slice() */
         size_t n_slices;
         bool listing, list_again;
         bool ready, closing;
@@ -117,6 +122,7 @@ struct executor *executor_find_unit(struct units *u, const char *unit);
 void executor_event(struct executor *e, enum executor_event event);
 struct executor *executor_find(struct units *u, const struct executor_id *id);
 struct asked *asked_new(const struct executor *e);
+void asked_free(struct asked *a);
 void executor_read_start(struct executor *e);
 
 /* Calls every waiting start_handler. */
@@ -149,8 +155,11 @@ void executor_drop_start(struct executor *e);
 
 /* units-discover.c */
 int units_list(struct units *u);
+void discoveries_free(struct units *u);
 
 /* units-job.c */
+/* memory_max: of the job's executors here together; JOB_MEMORY_KEEP: as it is. */
+#define JOB_MEMORY_KEEP UINT64_MAX
 int job_enter(struct units *u, struct executor *e, uint64_t memory_max);
 void job_leave(struct executor *e);
 /* Asks for the slice before the unit that follows in the same queue. */

@@ -134,7 +134,7 @@ int job_enter(struct units *u, struct executor *e, uint64_t memory_max) {
 
         if (!j)
                 return -ENOMEM;
-        if (memory_max > 0)
+        if (memory_max != JOB_MEMORY_KEEP)
                 j->memory_max = memory_max;
         j->n_units++;
         j->dropped = false;
@@ -149,6 +149,26 @@ void job_leave(struct executor *e) {
 
         if (j && --j->n_units == 0)
                 job_idle(j);
+}
+
+static void on_slice_memory(sd_bus_message *reply, void *userdata) {
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+        if (e)
+                log_warning("systemd did not change the memory limit of a job's slice: %s", e->message);
+}
+
+/* More or fewer executors of the job are here than when its slice was made. */
+static int update_slice(struct job *j) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        if ((r = systemd_message(j->units->systemd, "SetUnitProperties", &m)) < 0 ||
+            (r = slice_update_build(m, j->number, j->memory_max)) < 0 ||
+            (r = systemd_call(j->units->systemd, m, false, on_slice_memory, NULL)) < 0)
+                return r;
+        j->slice_memory = j->memory_max;
+        return 0;
 }
 
 static void on_slice(sd_bus_message *reply, void *userdata) {
@@ -166,12 +186,19 @@ int job_make_slice(struct job *j) {
         int r;
 
         if (j->sliced)
+                return j->slice_memory == j->memory_max ? 0 : update_slice(j);
+        /* Without a limit there is nothing to say about it: systemd makes it with the first unit, which costs less than a call. */
+        if (j->memory_max == 0) {
+                j->sliced = true;
+                j->slice_memory = 0;
                 return 0;
+        }
         if ((r = systemd_message(j->units->systemd, "StartTransientUnit", &m)) < 0 ||
             (r = slice_build(m, j->number, j->memory_max)) < 0 ||
             (r = systemd_call_job(j->units->systemd, m, on_slice, NULL)) < 0)
                 return r;
         j->sliced = true;
+        j->slice_memory = j->memory_max;
         return 0;
 }
 

@@ -22,7 +22,7 @@ static void on_stop_reply(sd_bus_message *reply, void *userdata) {
         struct asked *a = userdata;
 
         look_again(executor_find_unit(a->units, a->unit), a->again_usec);
-        free(a);
+        asked_free(a);
         /* It ended meanwhile; its record says how. */
         if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit") &&
             !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchProcess"))
@@ -65,7 +65,7 @@ static void on_sub_state(sd_bus_message *reply, void *userdata) {
                 log_oom();
                 look_again(e, a->again_usec);
         }
-        free(a);
+        asked_free(a);
 }
 
 static int signal_unit(struct executor *e, int signal) {
@@ -83,7 +83,7 @@ static int signal_unit(struct executor *e, int signal) {
         a->again_usec = grace_of(e);
         r = systemd_get(e->units->systemd, path, "Unit", "SubState", on_sub_state, a);
         if (r < 0)
-                free(a);
+                asked_free(a);
         return r;
 }
 
@@ -130,7 +130,7 @@ void executor_stop(struct executor *e) {
                 a->again_usec = grace_of(e);
                 r = systemd_stop(u->systemd, e->unit, on_stop_reply, a);
                 if (r < 0)
-                        free(a);
+                        asked_free(a);
         }
         if (r >= 0)
                 return;

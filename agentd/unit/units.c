@@ -46,7 +46,15 @@ struct asked *asked_new(const struct executor *e) {
                 return NULL;
         a->units = e->units;
         strcpy(a->unit, e->unit);
+        DL_APPEND(e->units->asked, a);
         return a;
+}
+
+void asked_free(struct asked *a) {
+        if (!a)
+                return;
+        DL_DELETE(a->units->asked, a);
+        free(a);
 }
 
 void executor_answer(struct executor *e, const struct start_result *result) {
@@ -377,6 +385,9 @@ void units_free(struct units *u) {
         u->ops = (struct units_ops){ 0 };
         u->closing = true;
         systemd_free(u->systemd);
+        while (u->asked)
+                asked_free(u->asked);
+        discoveries_free(u);
         HASH_ITER (hh, u->executors, e, next) {
                 e->job = NULL; /* the jobs go below, without touching systemd */
                 if (e->preparing)

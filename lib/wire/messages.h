@@ -318,8 +318,9 @@ struct start_order {
         enum on_partition on_partition;
         char bundle[65]; /* sha256 of the job's files in hex, or "" */
         enum ack_mode ack;
-        uint32_t pipe_size;  /* bytes, ORDER_FEED */
-        char *output;        /* path pattern for stdout and stderr with %j %r %i %a %n, or "": the journal */
+        uint32_t pipe_size; /* bytes, ORDER_FEED */
+        char *output;       /* path pattern for stdout and stderr with %j %r %i %a %n, relative to the working
+                               directory or not; "": the journal */
         bool new_privileges; /* NoNewPrivileges=no */
 };
 int start_order_append(sd_bus_message *m, const struct start_order *o);

@@ -26,12 +26,12 @@ static int handled(int r) {
 }
 
 int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work, sd_bus_error *error) {
-        return handled(caller_identify(m->callers, call, work, m, error));
+        return handled(caller_explain(caller_identify(m->callers, call, work, m, error), error));
 }
 
 int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
                         caller_handler work, sd_bus_error *error) {
-        return handled(authorize(m->callers, call, owner, action, work, m, error));
+        return handled(caller_explain(authorize(m->callers, call, owner, action, work, m, error), error));
 }
 
 static struct job *job_by_path(struct manager *m, const char *path) {
@@ -182,6 +182,24 @@ static struct change *change_new(const char *name) {
         if (c && name)
                 snprintf(c->name, sizeof(c->name), "%s", name);
         return c;
+}
+
+static void run_job_new(struct manager *m, void *data) {
+        struct change *c = data;
+        char path[64];
+
+        (void)sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobNew", "uo", c->job,
+                                 api_job_path(c->job, path));
+        free(c);
+}
+
+void api_job_new(struct manager *m, const struct job *j) {
+        struct change *c = change_new(NULL);
+
+        if (!c)
+                return;
+        c->job = j->number;
+        (void)manager_effect(m, run_job_new, c);
 }
 
 static void run_job_changed(struct manager *m, void *data) {

@@ -21,6 +21,7 @@ int api_publish(struct manager *m);
 void api_disconnect(struct manager *m);
 
 /* Signals; they leave when what they tell is on disk. */
+void api_job_new(struct manager *m, const struct job *j);
 void api_job_changed(struct manager *m, struct job *j);
 void api_job_removed(struct manager *m, struct job *j);
 void api_executor_changed(struct manager *m, struct executor *e);

@@ -280,9 +280,9 @@ static int list_events(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         if (!j)
                 return -ENOENT;
         r = sd_bus_message_read_basic(call, 't', &after);
-        if (r >= 0)
-                r = store_query_events(m->store, j->number, after, EVENTS_MAX, on_events,
-                                       sd_bus_message_ref(call));
+        if (r < 0)
+                return r;
+        r = store_query_events(m->store, j->number, after, EVENTS_MAX, on_events, sd_bus_message_ref(call));
         if (r < 0)
                 sd_bus_message_unref(call);
         return r;

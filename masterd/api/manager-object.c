@@ -22,8 +22,11 @@
 /* ---- Submit
  * ------------------------------------------------------------------------------------------------------- */
 
+#define ENV_STRING_MAX (127u << 10) /* less than what execve() takes, so that the end and a default fit */
+#define ENV_BYTES_MAX (1u << 20)
+
 static int read_env(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
-        size_t n = 0;
+        size_t n = 0, total = 0;
         int r = sd_bus_message_enter_container(m, 'v', "aay");
 
         if (r >= 0)
@@ -44,6 +47,12 @@ static int read_env(sd_bus_message *m, struct submission *s, sd_bus_error *error
                 name[equals - text] = 0;
                 if (!env_name_valid(name))
                         continue; /* shells export functions under odd names; such are left out */
+                total += size;
+                if (size > ENV_STRING_MAX || total > ENV_BYTES_MAX)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "env: %.64s: at most %u KiB for one variable, which is the kernel's "
+                                                 "limit, and %u KiB together",
+                                                 name, ENV_STRING_MAX >> 10, ENV_BYTES_MAX >> 10);
                 if (n >= LINK_ENV_MAX / 2)
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                                  "env: more than %u variables", LINK_ENV_MAX / 2);
@@ -193,8 +202,6 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
         return r;
 }
 
-static int emit_new(struct manager *m, struct job *j);
-
 static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct submission s = { .owner = uid };
@@ -209,6 +216,7 @@ static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
         submission_done(&s);
         if (r < 0)
                 return r;
+        api_job_new(m, j);
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "uo", j->number, api_job_path(j->number, path));
@@ -223,7 +231,6 @@ static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
                 return r; /* the job is there all the same: the caller sees it in the list */
         }
         api_watch(j, call);
-        (void)emit_new(m, j);
         return manager_reply_later(m, reply);
 }
 
@@ -560,8 +567,9 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         link_drop(node, "the node was removed from the cluster");
         nodes_unwatch(&m->nodes, node);
         node->state = NODE_LOST;
-        DL_FOREACH_SAFE2(node->executors, e, next, node_next)
-        lifecycle_node_lost(m, e, true);
+        DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
+                lifecycle_node_lost(m, e, true);
+        feeding_node_gone(m, node, false);
         placement_node_removed(m, node);
         store_delete_node(m->store, node->name);
         /* Executors that have ended still name it; forget that first. */
@@ -619,13 +627,6 @@ static int get_nodes(sd_bus *bus, const char *path, const char *interface, const
         struct manager *m = userdata;
 
         return sd_bus_message_append(reply, "u", m->nodes.n);
-}
-
-static int emit_new(struct manager *m, struct job *j) {
-        char path[64];
-
-        return sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobNew", "uo", j->number,
-                                  api_job_path(j->number, path));
 }
 
 const sd_bus_vtable api_manager_vtable[] = {

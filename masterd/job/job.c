@@ -147,13 +147,16 @@ int executor_transition(struct executor *e, enum executor_event event) {
 }
 
 int executor_again(struct executor *e) {
-        int r = executor_transition(e, EXECUTOR_EVENT_AGAIN);
+        return executor_transition(e, EXECUTOR_EVENT_AGAIN);
+}
 
-        if (r < 0)
-                return r;
-        e->restarts++;
-        e->job->roles[e->role].restarts++;
-        return 0;
+void executor_number(struct executor *e, uint32_t attempt) {
+        if (e->attempt > 0 && !e->bounced) {
+                e->restarts++;
+                e->job->roles[e->role].restarts++;
+        }
+        e->attempt = attempt;
+        e->bounced = false;
 }
 
 void executor_move(struct executor *e, struct node *node) {

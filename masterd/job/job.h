@@ -36,10 +36,12 @@ struct executor {
         size_t n_ports;
         uint64_t gpus; /* bit per GPU of the node */
         sd_id128_t invocation;
-        uint64_t started_real, ended_real, started_boot;
+        uint64_t placed_real; /* by our clock and never before attempt_real of its job: tells whose attempt it is */
+        uint64_t started_real, ended_real, started_boot; /* by the host's clock, but started_boot */
         bool ordered;   /* the Start call is under way on the current link */
         bool confirmed; /* the node's agent has reported this attempt since this master came up */
         bool stop_ordered;
+        bool bounced; /* the host could not start the latest attempt, for no fault of the executor */
         const char *stop_why; /* static text */
 
         char *reason; /* how it ended, one line; or why it waits */
@@ -79,7 +81,7 @@ struct job {
         char *name;
         enum job_state state;
         uint32_t attempt;      /* of the job, from 1 */
-        uint64_t attempt_real; /* when it began; executors that ended before belong to earlier ones */
+        uint64_t attempt_real; /* when it began; executors that were placed before belong to earlier ones */
         struct job_spec *spec;
         char *config; /* effective JSON */
         char *cwd;    /* bytes; "" = the work directory */
@@ -143,6 +145,8 @@ void job_forget_node(struct job *j, const struct node *node);
 
 /* Starts a new attempt of an ended executor: PENDING, attempt not yet numbered (placement numbers it). */
 int executor_again(struct executor *e);
+/* Numbers the attempt that begins; it is a restart unless it is the first, or the one before was bounced. */
+void executor_number(struct executor *e, uint32_t attempt);
 /* Marks an ended executor as not coming back, counting it as success or failure of its role (KILLED:
  * neither). */
 void executor_set_gone(struct executor *e);

@@ -213,7 +213,7 @@ def test_a_removed_node(cluster):
         cluster.exec("n3", "sh", "-c", "cp -a /etc/primus/node /root/first")
         back(cluster, "n3")
         swap(cluster, "n3", "cp /root/first/* .")
-        says(cluster, "n1", MASTERD, r"Refused a connection from .*\(n3\): the certificate was revoked")
+        says(cluster, "n1", MASTERD, "Refused a connection from .*: the certificate was revoked")
         unswap(cluster, "n3")
     finally:
         cluster.exec("n3", "rm", "-rf", "/root/first")
@@ -231,9 +231,11 @@ def test_renewal_and_expiry(new_cluster):
     links = cluster.journal("n1", AGENTD, 100).count("Registered")
     cluster.wait_for(lambda: cluster.exec("n1", "cat", "/etc/primus/node/node.crt") != first, 30, "the renewal on n1")
     says(cluster, "n1", AGENTD, "certificate of this host was renewed")
-    time.sleep(18)
+    time.sleep(14)
     assert cluster.primusctl_json("status", str(number))["state"].upper() == "RUNNING"
-    assert cluster.journal("n1", AGENTD, 100).count("Registered") == links, "the link went on"
+    journal = cluster.journal("n1", AGENTD, 100)
+    assert journal.count("Registered") == links, "the link went on"
+    assert journal.count("was renewed") <= 3, "a renewal every 16 s, not all the time"
     # The renewed one is in use after a restart, and with that the first is over.
     cluster.exec("n1", "systemctl", "restart", AGENTD)
     cluster.wait_nodes(nodes=["n1"])

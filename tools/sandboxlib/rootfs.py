@@ -83,7 +83,7 @@ def _customise(root):
     shutil.rmtree(f"{root}/usr/share/locale", ignore_errors=True)
 
 
-def _apt_options():
+def apt_options():
     """mmdebstrap knows nothing of a proxy set in the machine's apt configuration."""
     try:
         dump = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True).stdout
@@ -106,7 +106,7 @@ def ensure():
         say(f"making the root tree of the hosts in {root} (once, about 30 s) …")
         work = f"{root}.new"
         shutil.rmtree(work, ignore_errors=True)
-        command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *_apt_options(),
+        command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *apt_options(),
                    SUITE, work]
         if os.environ.get("PRIMUS_SANDBOX_MIRROR"):
             command.append(os.environ["PRIMUS_SANDBOX_MIRROR"])

@@ -30,6 +30,26 @@ static void test_longest(void **state) {
                 buf, "primus-4294967295-abcdefghijklmnopqrstuvwxyzabcdef-4294967295.4294967295.service");
 }
 
+static void test_valid(void **state) {
+        static const char *const good[] = { "primus-418-worker-3.1.service", "primus-1-_p-0.2.service" };
+        static const char *const bad[] = { "",
+                                           "primus-",
+                                           "primus-webd.service",
+                                           "primus-agentd.service",
+                                           "primus-1.slice",
+                                           "primus-1-worker-3.1.slice",
+                                           "primus-1-worker-3.service",
+                                           "primus-1-wor-ker-3.1.service",
+                                           "primus-1-worker-3.1.service.x",
+                                           "primus-x-worker-3.1.service",
+                                           "primus-1--3.1.service" };
+
+        for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+                assert_true(executor_unit_name_valid(good[i]));
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+                assert_false(executor_unit_name_valid(bad[i]));
+}
+
 static void test_work(void **state) {
         char buf[WORK_NAME_MAX];
         sd_id128_t uid = SD_ID128_MAKE(9f, 86, d0, 81, 88, 4c, 7d, 65, 9a, 2f, ea, a0, c5, 5a, d0, 15), back;
@@ -57,32 +77,12 @@ static void test_work(void **state) {
                 assert_int_equal(work_name_parse(bad[i], &job, &back), -EINVAL);
 }
 
-static void test_valid(void **state) {
-        static const char *const good[] = { "primus-418-worker-3.1.service", "primus-1-_p-0.2.service" };
-        static const char *const bad[] = { "",
-                                           "primus-",
-                                           "primus-webd.service",
-                                           "primus-agentd.service",
-                                           "primus-1.slice",
-                                           "primus-1-worker-3.1.slice",
-                                           "primus-1-worker-3.service",
-                                           "primus-1-wor-ker-3.1.service",
-                                           "primus-1-worker-3.1.service.x",
-                                           "primus-x-worker-3.1.service",
-                                           "primus-1--3.1.service" };
-
-        for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-                assert_true(executor_unit_name_valid(good[i]));
-        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-                assert_false(executor_unit_name_valid(bad[i]));
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_longest),
-                cmocka_unit_test(test_work),
                 cmocka_unit_test(test_valid),
+                cmocka_unit_test(test_work),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

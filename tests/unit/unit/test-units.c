@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executors' life, with a systemd that does what each test says and a directory in place of the host's
+ * root. */
+#include "agentd/unit/units.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "agentd/unit/exits.h"
+#include "agentd/unit/private.h"
+#include "fake-systemd.h"
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+
+#define UNIT "primus-418-worker-0.1.service"
+
+static const sd_id128_t uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b, 0c, 0d, 0e, 0f, 10);
+static const struct executor_id id = { .job_uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b,
+                                                                0c, 0d, 0e, 0f, 10),
+                                       .job = 418,
+                                       .role = "worker",
+                                       .attempt = 1 };
+
+struct world {
+        struct fake_systemd fake;
+        struct worker *worker;
+        struct units *units;
+        char root[64];
+        bool ready, idle;
+        unsigned answers, exits, ended;
+        char error[64], message[256];
+        struct exit_report exit; /* the last; its texts are not kept */
+        char detail[256];
+};
+
+static void on_ready(void *userdata) {
+        ((struct world *)userdata)->ready = true;
+}
+
+static void on_exited(const struct exit_report *report, void *userdata) {
+        struct world *w = userdata;
+
+        w->exits++;
+        w->exit = *report;
+        snprintf(w->detail, sizeof(w->detail), "%s", report->detail ?: "");
+}
+
+static void on_ended(const struct executor_id *ended, void *userdata) {
+        ((struct world *)userdata)->ended++;
+}
+
+static const struct inventory inventory;
+
+static void begin(struct world *w) {
+        static const struct units_ops ops = { .ready = on_ready, .exited = on_exited, .ended = on_ended };
+        const struct units_options options = { .root = w->root, .node = "n2", .inventory = &inventory };
+
+        w->ready = false;
+        assert_int_equal(units_new(w->fake.client, w->worker, &options, &ops, w, &w->units), 0);
+        fake_run_until(&w->fake, w->ready);
+}
+
+static int setup(void **state) {
+        struct world *w = calloc(1, sizeof(*w));
+
+        assert_non_null(w);
+        strcpy(w->root, "/tmp/primus-units-XXXXXX");
+        assert_non_null(mkdtemp(w->root));
+        fake_systemd_new(&w->fake);
+        assert_int_equal(worker_new(w->fake.event, &w->worker), 0);
+        begin(w);
+        *state = w;
+        return 0;
+}
+
+static void do_nothing(void *data) {
+}
+
+static void on_idle(void *data) {
+        ((struct world *)data)->idle = true;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+
+        assert_int_equal(worker_submit(w->worker, do_nothing, on_idle, w),
+                         0); /* behind what is being removed */
+        fake_run_until(&w->fake, w->idle);
+        worker_free(w->worker);
+        units_free(w->units);
+        fake_systemd_done(&w->fake);
+        assert_int_equal(remove_tree(w->root), 0);
+        free(w);
+        return 0;
+}
+
+/* ---- steps
+ * --------------------------------------------------------------------------------------------------------------
+ */
+
+static char **strings(const char *a, const char *b) {
+        char **s = calloc(3, sizeof(char *));
+
+        assert_non_null(s);
+        s[0] = a ? strdup(a) : NULL;
+        s[1] = a && b ? strdup(b) : NULL;
+        return s;
+}
+
+static void on_answer(const struct start_result *result, void *userdata) {
+        struct world *w = userdata;
+
+        w->answers++;
+        snprintf(w->error, sizeof(w->error), "%s", result->error ?: "");
+        snprintf(w->message, sizeof(w->message), "%s", result->message ?: "");
+}
+
+static void order(struct world *w, const char *cwd, enum on_partition on_partition) {
+        struct start_order o = { .id = id,
+                                 .uid = geteuid(),
+                                 .argv = strings("/bin/sleep", "9"),
+                                 .env = strings(NULL, NULL),
+                                 .identity = strings(NULL, NULL),
+                                 .gpus = strings(NULL, NULL),
+                                 .visible_gpus = strings(NULL, NULL),
+                                 .cwd = strdup(cwd),
+                                 .output = strdup(""),
+                                 .grace_usec = USEC_PER_SEC,
+                                 .on_partition = on_partition };
+
+        units_start(w->units, 7, &o, on_answer, w);
+        start_order_done(&o);
+}
+
+static struct fake_unit *started(struct world *w) {
+        order(w, "", ON_PARTITION_REPLACE);
+        fake_run_until(&w->fake, fake_unit_find(&w->fake, UNIT));
+        fake_settle(&w->fake, 5000);
+        return fake_unit_find(&w->fake, UNIT);
+}
+
+static struct fake_unit *running(struct world *w) {
+        struct fake_unit *u = started(w);
+
+        u->active = "active";
+        u->sub = "running";
+        fake_job_removed(&w->fake, u->start_job, UNIT, "done");
+        fake_run_until(&w->fake, w->answers == 1);
+        assert_string_equal(w->error, "");
+        return u;
+}
+
+static void write_record(struct world *w, const char *more) {
+        _cleanup_free_ char *path = NULL, *text = NULL;
+
+        assert_true(asprintf(&path, "%s" EXITS_DIR "/" UNIT, w->root) > 0);
+        assert_true(asprintf(&text,
+                             "JOB_UID=" SD_ID128_FORMAT_STR
+                             "\nJOB=418\nROLE=worker\nINDEX=0\nATTEMPT=1\nSTARTED=1\nENDED=2\n%s",
+                             SD_ID128_FORMAT_VAL(uid), more) > 0);
+        assert_int_equal(write_file_atomic(path, text, strlen(text), 0600, false), 0);
+}
+
+static bool exists(struct world *w, const char *what) {
+        _cleanup_free_ char *path = NULL;
+        struct stat st;
+
+        assert_true(asprintf(&path, "%s%s", w->root, what) > 0);
+        return lstat(path, &st) >= 0;
+}
+
+static void touch(struct world *w, const char *what) {
+        _cleanup_free_ char *path = NULL;
+
+        assert_true(asprintf(&path, "%s%s", w->root, what) > 0);
+        assert_int_equal(write_file_atomic(path, "", 0, 0644, false), 0);
+}
+
+static void make(struct world *w, const char *what) {
+        _cleanup_free_ char *path = NULL;
+
+        assert_true(asprintf(&path, "%s%s", w->root, what) > 0);
+        assert_int_equal(make_directories(path, 0755), 0);
+}
+
+/* ---- tests
+ * --------------------------------------------------------------------------------------------------------------
+ */
+
+static void test_a_life(void **state) {
+        struct world *w = *state;
+        struct unit_facts facts;
+
+        make(w, "/run/systemd/units");
+        running(w);
+        touch(w, "/run/systemd/units/log-extra-fields:" UNIT);
+        assert_int_equal(units_find(w->units, UNIT, &facts), 0);
+        assert_int_equal(facts.state, EXECUTOR_RUNNING);
+        assert_true(exists(w, PRIVATE_DIR "/" UNIT "/env"));
+        assert_true(exists(w, WORK_DIR "/418-01020304/tmp"));
+        write_record(w, "RESULT=exit-code\nCODE=exited\nSTATUS=3\n");
+        fake_settle(&w->fake, 5000);
+        fake_unit_gone(&w->fake, UNIT);
+        fake_run_until(&w->fake, w->exits == 1);
+        assert_string_equal(w->exit.result, "exit-code");
+        assert_int_equal(w->exit.status, 3);
+        assert_int_equal(w->ended, 1);
+        fake_run_until(&w->fake, !exists(w, PRIVATE_DIR "/" UNIT));
+        assert_true(exists(w, EXITS_DIR "/" UNIT)); /* until masterd has it */
+
+        order(w, "", ON_PARTITION_REPLACE); /* it ran already */
+        assert_string_equal(w->error, LINK_ERROR_ALREADY_RAN);
+
+        units_committed(w->units, &id);
+        assert_false(exists(w, EXITS_DIR "/" UNIT));
+        assert_false(exists(w, "/run/systemd/units/log-extra-fields:" UNIT));
+        assert_int_equal(units_count(w->units), 0);
+        units_drop_job(w->units, uid, 418);
+        fake_run_until(&w->fake, !exists(w, WORK_DIR "/418-01020304"));
+        fake_run_until(&w->fake, strcmp(w->fake.last_stop, "primus-418.slice") == 0);
+}
+
+/* The same order twice is one start with two answers; once it runs, it is answered at once. */
+static void test_idempotent(void **state) {
+        struct world *w = *state;
+        struct fake_unit *u = started(w);
+
+        order(w, "", ON_PARTITION_REPLACE);
+        assert_int_equal(w->answers, 0);
+        fake_job_removed(&w->fake, u->start_job, UNIT, "done");
+        fake_run_until(&w->fake, w->answers == 2);
+        order(w, "", ON_PARTITION_REPLACE);
+        assert_int_equal(w->answers, 3);
+        assert_int_equal(w->fake.starts, 2); /* the slice and the unit */
+}
+
+static void test_refused(void **state) {
+        struct world *w = *state;
+
+        w->fake.refuse = "the unit is not to systemd's taste";
+        order(w, "", ON_PARTITION_REPLACE);
+        fake_run_until(&w->fake, w->answers == 1);
+        assert_string_equal(w->error, LINK_ERROR_START);
+        assert_string_equal(w->message, "the unit is not to systemd's taste");
+        assert_int_equal(units_count(w->units), 0);
+        assert_int_equal(w->exits, 0);
+        fake_run_until(&w->fake, !exists(w, PRIVATE_DIR "/" UNIT));
+}
+
+/* SIGTERM to all; then SIGKILL to the main process; then to whoever is left. Nothing once it is past them. */
+static void test_grace(void **state) {
+        struct world *w = *state;
+        struct fake_unit *u = running(w);
+
+        assert_int_equal(units_stop(w->units, &id, 20 * USEC_PER_MSEC, "test"), 0);
+        fake_run_until(&w->fake, w->fake.n_kills == 1);
+        assert_true(exists(w, PRIVATE_DIR "/" UNIT "/stop"));
+        assert_int_equal(w->fake.kills[0].signal, SIGTERM);
+        assert_string_equal(w->fake.kills[0].whom, "all");
+        fake_run_until(&w->fake, w->fake.n_kills == 2);
+        assert_int_equal(w->fake.kills[1].signal, SIGKILL);
+        assert_string_equal(w->fake.kills[1].whom, "main");
+        u->active = "deactivating";
+        u->sub = "stop-sigterm";
+        fake_run_until(&w->fake, w->fake.n_kills == 3);
+        assert_int_equal(w->fake.kills[2].signal, SIGKILL);
+        assert_string_equal(w->fake.kills[2].whom, "all");
+        u->sub = "stop-post";
+        fake_settle(&w->fake, 100000);
+        assert_int_equal(w->fake.n_kills, 3);
+        write_record(w, "RESULT=signal\nCODE=killed\nSTATUS=KILL\nSTOP=order\n");
+        fake_settle(&w->fake, 5000);
+        fake_unit_gone(&w->fake, UNIT);
+        fake_run_until(&w->fake, w->exits == 1);
+        assert_true(w->exit.stop_requested);
+        assert_int_equal(w->exit.status, SIGKILL);
+}
+
+/* What was to be stopped and is gone was stopped, also where primus-exit was hit. */
+static void test_killed_without_a_record(void **state) {
+        struct world *w = *state;
+
+        running(w);
+        assert_int_equal(units_stop(w->units, &id, 0, "test"), 0);
+        fake_run_until(&w->fake, w->fake.n_kills == 1);
+        assert_string_equal(w->fake.kills[0].whom, "main");
+        fake_unit_gone(&w->fake, UNIT);
+        fake_run_until(&w->fake, w->exits == 1);
+        assert_string_equal(w->exit.result, "signal");
+        assert_string_equal(w->exit.code, "killed");
+        assert_int_equal(w->exit.status, SIGKILL);
+        assert_true(w->exit.stop_requested);
+}
+
+static void test_gone_without_a_record(void **state) {
+        struct world *w = *state;
+
+        running(w);
+        fake_unit_gone(&w->fake, UNIT);
+        fake_run_until(&w->fake, w->exits == 1);
+        assert_string_equal(w->exit.result, "no-record");
+        assert_false(w->exit.stop_requested || w->exit.stop_local);
+}
+
+/* A daemon-reload drops units for a moment. */
+static void test_gone_and_back(void **state) {
+        struct world *w = *state;
+        struct fake_unit before = *running(w);
+
+        fake_unit_gone(&w->fake, UNIT);
+        *fake_unit_add(&w->fake, UNIT, before.active, before.sub) = before;
+        fake_reloaded(&w->fake);
+        fake_settle(&w->fake, 500000);
+        assert_int_equal(w->exits, 0);
+        assert_int_equal(units_count(w->units), 1);
+}
+
+/* Stopped while systemd had not come to start it: by us, and by somebody on the host. */
+static void test_called_off(void **state) {
+        struct world *w = *state;
+        struct fake_unit *u = started(w);
+
+        assert_int_equal(units_stop(w->units, &id, USEC_PER_SEC, "test"), 0);
+        fake_run_until(&w->fake, strcmp(w->fake.last_stop, UNIT) == 0);
+        assert_int_equal(w->fake.n_kills, 0);
+        fake_job_removed(&w->fake, u->start_job, UNIT, "canceled");
+        fake_unit_gone(&w->fake, UNIT);
+        fake_run_until(&w->fake, w->exits == 1);
+        assert_string_equal(w->exit.result, "canceled");
+        assert_true(w->exit.stop_requested);
+}
+
+static void test_called_off_on_the_host(void **state) {
+        struct world *w = *state;
+        struct fake_unit *u = started(w);
+
+        fake_job_removed(&w->fake, u->start_job, UNIT, "canceled");
+        fake_unit_gone(&w->fake, UNIT);
+        fake_run_until(&w->fake, w->exits == 1);
+        assert_string_equal(w->exit.result, "canceled");
+        assert_true(w->exit.stop_local && !w->exit.stop_requested);
+}
+
+/* A stop job that is not ours, over when the record is there. */
+static void test_stopped_on_the_host(void **state) {
+        struct world *w = *state;
+
+        running(w);
+        write_record(w, "RESULT=success\nCODE=exited\nSTATUS=0\n");
+        fake_job_removed(&w->fake, 4000, UNIT, "done");
+        fake_unit_gone(&w->fake, UNIT);
+        fake_run_until(&w->fake, w->exits == 1);
+        assert_true(w->exit.stop_local);
+}
+
+/* Nothing ran, not even primus-exit: the agent looks what was missing. */
+static void test_no_directory(void **state) {
+        struct world *w = *state;
+        struct fake_unit *u;
+
+        order(w, "/nonexistent/primus", ON_PARTITION_REPLACE);
+        fake_run_until(&w->fake, (u = fake_unit_find(&w->fake, UNIT)));
+        fake_settle(&w->fake, 5000);
+        fake_job_removed(&w->fake, u->start_job, UNIT, "failed");
+        fake_unit_gone(&w->fake, UNIT);
+        fake_run_until(&w->fake, w->exits == 1);
+        assert_string_equal(w->exit.result, "exit-code");
+        assert_int_equal(w->exit.status, 200);
+        assert_non_null(strstr(w->detail, "/nonexistent/primus does not exist on host n2"));
+}
+
+static void test_partition(void **state) {
+        struct world *w = *state;
+        struct fake_unit *u;
+
+        order(w, "", ON_PARTITION_STOP);
+        fake_run_until(&w->fake, (u = fake_unit_find(&w->fake, UNIT)));
+        fake_settle(&w->fake, 5000);
+        u->sub = "running";
+        fake_job_removed(&w->fake, u->start_job, UNIT, "done");
+        fake_run_until(&w->fake, w->answers == 1);
+        assert_int_equal(units_stop_partitioned(w->units), 1);
+        fake_run_until(&w->fake, w->fake.n_kills == 1);
+        assert_int_equal(w->fake.kills[0].signal, SIGKILL);
+}
+
+/* Everything is found again after a restart: a unit that runs, one that was being stopped, a record. Units
+ * that only have the name are not ours; slices without a unit, systemd's leftovers and old work directories
+ * go. */
+static void test_a_restart(void **state) {
+        static const char *const environment[] = { "PRIMUS_JOB=418",
+                                                   "PRIMUS_JOB_UID=0102030405060708090a0b0c0d0e0f10",
+                                                   "PRIMUS_ROLE=worker",
+                                                   "PRIMUS_INDEX=0",
+                                                   "PRIMUS_ATTEMPT=1",
+                                                   "PRIMUS_NODE=n2",
+                                                   "PRIMUS_TERM=7",
+                                                   "PRIMUS_KIND=trainer",
+                                                   "PRIMUS_ON_PARTITION=replace",
+                                                   "PRIMUS_GRACE_USEC=30000000",
+                                                   "PRIMUS_OWNER=0",
+                                                   NULL };
+        struct world *w = *state;
+        struct unit_facts facts;
+        struct fake_unit *u = running(w);
+
+        u->environment = (char **)environment;
+        fake_unit_add(&w->fake, "primus-foo.service", "active", "running");
+        fake_unit_add(&w->fake, "primus-9-worker-0.1.service", "active", "running")->transient = false;
+        fake_unit_add(&w->fake, "primus-77.slice", "active", "active");
+        make(w, "/run/systemd/units");
+        touch(w, "/run/systemd/units/log-extra-fields:primus-3-worker-0.1.service");
+        touch(w, "/run/systemd/units/log-extra-fields:primus-foo.service");
+        touch(w, "/run/systemd/units/log-extra-fields:" UNIT);
+        touch(w, "/run/systemd/units/invocation:" UNIT);
+        make(w, WORK_DIR "/.5-0123abcd.77/tmp");
+        make(w, WORK_DIR "/6-0123abcd/tmp");
+        assert_int_equal(private_mark_stop(w->root, UNIT, "order"), 0);
+        units_free(w->units);
+
+        begin(w);
+        assert_int_equal(units_count(w->units), 1);
+        assert_int_equal(units_find(w->units, UNIT, &facts), 0);
+        assert_int_equal(facts.state, EXECUTOR_STOPPING);
+        assert_true(executor_id_equal(&facts.id, &id));
+        fake_run_until(&w->fake, strcmp(w->fake.last_stop, "primus-77.slice") == 0);
+        assert_false(exists(w, "/run/systemd/units/log-extra-fields:primus-3-worker-0.1.service"));
+        assert_true(exists(w, "/run/systemd/units/log-extra-fields:primus-foo.service"));
+        assert_true(exists(w, "/run/systemd/units/log-extra-fields:" UNIT));
+        fake_run_until(&w->fake, !exists(w, WORK_DIR "/.5-0123abcd.77"));
+        assert_true(exists(w, WORK_DIR "/6-0123abcd")); /* not old enough */
+
+        /* It ends while no agent runs. */
+        units_free(w->units);
+        write_record(w, "RESULT=success\nCODE=exited\nSTATUS=0\n");
+        fake_unit_gone(&w->fake, UNIT);
+        begin(w);
+        assert_int_equal(units_find(w->units, UNIT, &facts), -ENOENT);
+        assert_int_equal(units_count(w->units), 1); /* to be committed */
+        units_committed(w->units, &id);
+        assert_int_equal(units_count(w->units), 0);
+        assert_false(exists(w, EXITS_DIR "/" UNIT));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_a_life, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_idempotent, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_grace, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_killed_without_a_record, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_gone_without_a_record, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_gone_and_back, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_called_off, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_called_off_on_the_host, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_stopped_on_the_host, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_no_directory, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_partition, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_restart, setup, teardown),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
