@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "agentd/feed/bundles.h"
+#include "agentd/feed/final.h"
 #include "agentd/feed/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -165,20 +166,82 @@ static void on_open(void *userdata, const struct executor_id *id, uint32_t credi
                          "FeedOpen was not sent; the executor says it again on the next link");
 }
 
+static int send_progress(sd_bus_message *m, const struct executor_id *id, const struct task_progress *p,
+                         size_t n, uint32_t credits) {
+        int r = executor_id_append(m, id);
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', LINK_PROGRESS_SIGNATURE);
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = task_progress_append(m, &p[i]);
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ua{sv}", credits, 0);
+        if (r >= 0)
+                r = sd_bus_message_set_expect_reply(m, false);
+        return r < 0 ? r : sd_bus_send(sd_bus_message_get_bus(m), m, NULL);
+}
+
 static void on_progress(void *userdata, const struct executor_id *id, const struct task_progress *p, size_t n,
                         uint32_t credits) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct data *d = userdata;
         int r;
 
-        if ((r = begin(d, "FeedReport", id, &m)) >= 0)
-                r = sd_bus_message_open_container(m, 'a', "(tttys)");
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = task_progress_append(m, &p[i]);
-        if (r < 0 || (r = sd_bus_message_close_container(m)) < 0 ||
-            (r = sd_bus_message_append(m, "ua{sv}", credits, 0)) < 0 || (r = link_send(d->link, m)) < 0)
+        if ((r = link_message(d->link, false, "FeedReport", &m)) < 0 ||
+            (r = send_progress(m, id, p, n, credits)) < 0)
                 log_full(LOG_DEBUG, r, NULL,
                          "FeedReport was not sent; the executor says it again on the next link");
+}
+
+static int on_final(void *userdata, const char *unit, const void *body, size_t size, bool first) {
+        int r = final_put("", unit, body, size, first);
+
+        if (r < 0)
+                log_warning_errno(
+                        r, "Cannot keep the last report of %s in " FINAL_DIR "; it is asked for again", unit);
+        return r;
+}
+
+/* Where last words are passed on to. */
+struct last_words {
+        sd_bus *bus;
+        const struct executor_id *id;
+};
+
+static int send_final(const struct task_progress *p, size_t n, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct last_words *w = userdata;
+        int r = sd_bus_message_new_method_call(w->bus, &m, NULL, LINK_PATH, LINK_INTERFACE, "FeedReport");
+
+        return r < 0 ? r : send_progress(m, w->id, p, n, 0);
+}
+
+int data_send_final(sd_bus *bus, const struct executor_id *id) {
+        struct last_words w = { bus, id };
+        char unit[UNIT_NAME_MAX];
+        int r;
+
+        executor_unit_name(id->job, id->role, id->index, id->attempt, unit);
+        r = final_read("", unit, send_final, &w);
+        if (r == -EBADMSG) {
+                log_warning("The last report of %s is cut off; tasks may be fed again", unit);
+                return 0;
+        }
+        return r;
+}
+
+void data_forget_final(const struct executor_id *id) {
+        char unit[UNIT_NAME_MAX];
+
+        final_delete("", executor_unit_name(id->job, id->role, id->index, id->attempt, unit));
+}
+
+static bool still_known(const char *unit, void *userdata) {
+        struct data *d = userdata;
+
+        return units_known(d->units, unit);
 }
 
 static int send_scan(struct data *d, const struct executor_id *id, const struct scan_entry *e, size_t n,
@@ -325,10 +388,15 @@ int data_listen(struct data *d) {
                 .find_unit = find_unit,
                 .on_open = on_open,
                 .on_progress = on_progress,
+                .on_final = on_final,
                 .on_entries = on_entries,
                 .on_bye = on_bye,
         };
-        int r = feed_server_new(d->event, FEED_SOCKET, &feed_limits_default, NULL, &ops, d, &d->feed);
+        int r = final_sweep("", still_known, d);
+
+        if (r < 0)
+                log_warning_errno(r, "Cannot look into " FINAL_DIR);
+        r = feed_server_new(d->event, FEED_SOCKET, &feed_limits_default, NULL, &ops, d, &d->feed);
 
         return r < 0 ? log_error_errno(r, "Cannot listen on " FEED_SOCKET) : 0;
 }

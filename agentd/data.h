@@ -25,6 +25,10 @@ int data_grant(struct data *d, sd_bus_message *m);
 int data_want_bundle(struct data *d, uint32_t uid, const char *sha256, bundle_handler handler,
                      void *userdata);
 
+/* What the executor said last goes to masterd on this bus, ahead of the report of its end; and may be
+ * forgotten. 0, or an error of the bus. */
+int data_send_final(sd_bus *bus, const struct executor_id *id);
+void data_forget_final(const struct executor_id *id);
 void data_link_up(struct data *d);
 void data_bulk_up(struct data *d);
 void data_bulk_down(struct data *d);

@@ -90,11 +90,16 @@ static void dial_later(struct channel *c, uint64_t usec) {
         }
 }
 
+/* A master that comes back must hear from us well before it counts us LOST. */
+static uint64_t retry_max(const struct link *l) {
+        return l->welcome.lost_usec > 0 ? MIN(RETRY_MAX_USEC, l->welcome.lost_usec / 4) : RETRY_MAX_USEC;
+}
+
 static void failed(struct channel *c) {
         uint64_t usec = RETRY_FIRST_USEC << MIN(c->failures, 6u);
 
         c->failures++;
-        dial_later(c, jitter(c->refused ? RETRY_REFUSED_USEC : MIN(usec, RETRY_MAX_USEC)));
+        dial_later(c, jitter(c->refused ? RETRY_REFUSED_USEC : MIN(usec, retry_max(c->link))));
 }
 
 static int connect_to(const struct addr *a) {
@@ -318,8 +323,7 @@ static int register_node(struct channel *c) {
         local.port = 0;
         if ((r = message(c, "Register", &m)) < 0 ||
             (r = sd_bus_message_append(m, "s", l->options.boot_id)) < 0 ||
-            (r = l->ops.registration(m, &local, l->userdata)) < 0 ||
-            (r = sd_bus_message_append(m, "a{sv}", 0)) < 0)
+            (r = l->ops.registration(m, &local, l->userdata)) < 0)
                 return r;
         return sd_bus_call_async(peer_bus(c->peer), NULL, m, on_registered, c, CALL_USEC);
 }

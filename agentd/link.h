@@ -28,8 +28,8 @@ struct link_options {
 struct link_ops {
         /* masterd has answered Hello. < 0 with *ret_why: it is not one to follow. */
         int (*welcome)(const struct welcome *w, const char **ret_why, void *userdata);
-        /* Appends inventory, a(unit) and a(exit) of Register; local is the address masterd is reached from.
-         */
+        /* Appends inventory, a(unit), a(exit) and a{sv} of Register; local is the address masterd is reached
+         * from. */
         int (*registration)(sd_bus_message *m, const struct addr *local, void *userdata);
         void (*up)(void *userdata);   /* registered */
         void (*down)(void *userdata); /* no longer */

@@ -84,13 +84,25 @@ static int on_welcome(const struct welcome *w, const char **ret_why, void *userd
         return 0;
 }
 
+static int send_final(const struct exit_report *x, void *userdata) {
+        return data_send_final(userdata, &x->id);
+}
+
 static int on_registration(sd_bus_message *message, const struct addr *local, void *userdata) {
         struct manager *m = userdata;
         int r;
 
         m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address : *local;
         r = inventory_append(message, &m->inventory);
-        return r < 0 ? r : units_append(m->units, message);
+        if (r < 0)
+                return r;
+        /* Ahead of the registration, which tells masterd that they have ended. */
+        r = units_visit_exits(m->units, send_final, sd_bus_message_get_bus(message));
+        if (r < 0 || (r = units_append(m->units, message)) < 0 ||
+            (r = sd_bus_message_open_container(message, 'a', "{sv}")) < 0 ||
+            (r = units_append_work(m->units, message)) < 0)
+                return r;
+        return sd_bus_message_close_container(message);
 }
 
 static void on_up(void *userdata) {
@@ -146,10 +158,15 @@ static void on_exited(const struct exit_report *report, void *userdata) {
 
         if ((r = link_message(m->link, false, "Exited", &message)) == -ENOTCONN)
                 return; /* part of the next registration */
-        if (r < 0 || (r = exit_report_append(message, report)) < 0 ||
+        if (r < 0 || (r = data_send_final(sd_bus_message_get_bus(message), &report->id)) < 0 ||
+            (r = exit_report_append(message, report)) < 0 ||
             (r = sd_bus_message_append(message, "a{sv}", 0)) < 0 || (r = link_send(m->link, message)) < 0)
                 log_warning_errno(r, "Cannot report the end of an executor; it is reported again with the "
                                      "next registration");
+}
+
+static void on_forgotten(const struct executor_id *id, void *userdata) {
+        data_forget_final(id);
 }
 
 static void on_starting(const struct start_order *order, void *userdata) {
@@ -274,6 +291,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 .exited = on_exited,
                 .starting = on_starting,
                 .ended = on_ended,
+                .forgotten = on_forgotten,
                 .bundle = on_bundle,
         };
         _cleanup_(manager_free_p) struct manager *m = calloc(1, sizeof(*m));

@@ -5,6 +5,7 @@
 
 #include "agentd/manager.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 
 /* > 0: go on; otherwise the handler's result. */
 static int fenced(struct manager *m, uint64_t term, uint64_t epoch, sd_bus_error *error) {
@@ -33,9 +34,13 @@ static int done(sd_bus_message *call) {
 static void on_started(const struct start_result *result, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata, *reply = NULL;
         int r;
+        const char *why = result->message ?: "";
+        char clean[1024];
 
+        /* It may quote what a user wrote, cut; without an answer masterd would wait for an hour. */
         if (result->error)
-                r = sd_bus_reply_method_errorf(call, result->error, "%s", result->message ?: "");
+                r = sd_bus_reply_method_errorf(call, result->error, "%s",
+                                               utf8_clean(why, strlen(why), clean, sizeof(clean)));
         else if ((r = sd_bus_message_new_method_return(call, &reply)) >= 0 &&
                  (r = sd_bus_message_append_array(reply, 'y', result->invocation.bytes,
                                                   sizeof(result->invocation.bytes))) >= 0 &&

@@ -56,6 +56,8 @@ static int renewal_time(uint64_t *ret) {
         if ((r = read_file(CERT_FILE, PEM_MAX, &pem, NULL)) < 0 ||
             (r = certificate_validity(pem, &from, &until)) < 0)
                 return r;
+        /* Of the life that begins when it is issued: a short-lived one would else be due at once. */
+        from = MIN(usec_add(from, AUTHORITY_BACKDATE_USEC), until);
         *ret = until - (until - from) / 3;
         return 0;
 }

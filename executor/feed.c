@@ -26,7 +26,7 @@
 #define SPLICE_MAX (1u << 20)
 #define TURN_MAX (4u << 20)                 /* bytes written before the other descriptors are looked at */
 #define REFUSED_MAX (10 * USEC_PER_SEC)     /* refusals for so long before the trainer has run are final */
-#define FAREWELL_MAX (30 * USEC_PER_SEC)    /* waiting to deliver the last report */
+#define FAREWELL_MAX (600 * USEC_PER_SEC)   /* waiting to deliver the last report */
 #define FAREWELL_STOPPED (5 * USEC_PER_SEC) /* the same, once we were asked to stop */
 
 struct feed {
@@ -231,11 +231,11 @@ static int report_packet(struct feed *f, uint64_t now, uint32_t credits) {
                 size += sizeof(p) + text;
                 batch[n++] = t;
         }
-        r = session_send(&f->session, now, FEED_PROGRESS, f->packet, size);
+        r = session_send(&f->session, now, f->exited ? FEED_FINAL : FEED_PROGRESS, f->packet, size);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++)
-                tasks_reported(&f->tasks, batch[i]);
+                tasks_reported(&f->tasks, batch[i], f->exited);
         return 0;
 }
 
@@ -426,6 +426,9 @@ static void on_exited(struct feed *f, uint64_t now) {
         (void)look(f);
         f->exited = true;
         tasks_finish(&f->tasks, f->status == 0);
+        /* The last report holds all, also what was said before: masterd may have died before it wrote that
+         * down. */
+        tasks_report_all(&f->tasks);
         f->pipe = close_fd(f->pipe);
         f->deadline = now + (f->stopping ? FAREWELL_STOPPED : FAREWELL_MAX);
 }

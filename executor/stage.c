@@ -42,6 +42,17 @@ _printf_(3, 4) static int refuse(int r, char **ret_error, const char *format, ..
         return r;
 }
 
+/* libarchive says "Write failed", and why apart from it. */
+static int refuse_write(int r, char **ret_error, const char *path, struct archive *out) {
+        const char *text = archive_error_string(out), *why = strerror(archive_errno(out));
+
+        if (!text)
+                text = "cannot be written";
+        return archive_errno(out) > 0 && !strstr(text, why)
+                       ? refuse(r, ret_error, "\"%s\": %s: %s", path, text, why)
+                       : refuse(r, ret_error, "\"%s\": %s", path, text);
+}
+
 static bool has_dotdot(const char *path) {
         for (const char *p = path; *p;) {
                 size_t n = strcspn(p, "/");
@@ -139,7 +150,7 @@ static int copy_data(struct archive *in, struct archive *out, const char *path, 
                         return refuse(-E2BIG, ret_error, "\"%s\": the bundle unpacks to more than is allowed",
                                       path);
                 if (archive_write_data_block(out, block, size, offset) < ARCHIVE_OK)
-                        return refuse(-EIO, ret_error, "\"%s\": %s", path, archive_error_string(out));
+                        return refuse_write(-EIO, ret_error, path, out);
         }
         *left -= end;
         return 0;
@@ -163,14 +174,12 @@ static int copy_entries(struct archive *in, struct archive *out, const struct st
                                       archive_entry_pathname(e));
                 archive_entry_set_perm(e, archive_entry_perm(e) & 0777);
                 if (archive_write_header(out, e) < ARCHIVE_OK)
-                        return refuse(-EBADMSG, ret_error, "\"%s\": %s", archive_entry_pathname(e),
-                                      archive_error_string(out));
+                        return refuse_write(-EBADMSG, ret_error, archive_entry_pathname(e), out);
                 r = copy_data(in, out, archive_entry_pathname(e), &left, ret_error);
                 if (r < 0)
                         return r;
                 if (archive_write_finish_entry(out) < ARCHIVE_OK)
-                        return refuse(-EIO, ret_error, "\"%s\": %s", archive_entry_pathname(e),
-                                      archive_error_string(out));
+                        return refuse_write(-EIO, ret_error, archive_entry_pathname(e), out);
         }
         if (r != ARCHIVE_EOF)
                 return refuse(-EBADMSG, ret_error, "%s", archive_error_string(in));

@@ -286,8 +286,8 @@ enum task_state tasks_state(const struct task *t) {
         return t->place == PLACE_DONE ? TASK_DONE : t->place == PLACE_FAILED ? TASK_FAILED : TASK_RUNNING;
 }
 
-void tasks_reported(struct tasks *s, struct task *t) {
-        if (t->place == PLACE_FAILED)
+void tasks_reported(struct tasks *s, struct task *t, bool keep) {
+        if (t->place == PLACE_FAILED && !keep)
                 forget(s, t);
         else
                 clear_dirty(s, t);

@@ -101,5 +101,6 @@ bool tasks_report_one(struct tasks *s);
 /* The state of a task in reports. */
 enum task_state tasks_state(const struct task *t);
 
-/* The report of t has been sent. t may be gone afterwards. */
-void tasks_reported(struct tasks *s, struct task *t);
+/* The report of t has been sent. Unless it is kept, to be said again on another connection, t may be gone
+ * afterwards. */
+void tasks_reported(struct tasks *s, struct task *t, bool keep);

@@ -250,7 +250,7 @@ int bundles_serve(struct manager *m, struct node *node, sd_bus_message *call) {
         if (r < 0)
                 return r;
         if (!bundle_name_valid(sha256) || !node_uses(node, uid, sha256))
-                return sd_bus_reply_method_errorf(call, LINK_ERROR_NOT_FOUND,
+                return sd_bus_reply_method_errorf(call, LINK_ERROR_REFUSED,
                                                   "no job of user %u with an executor on %s has such files",
                                                   uid, node->name);
         r = bundle_files_read(b->files, uid, sha256, offset, b->buf, MIN((size_t)max, sizeof(b->buf)), &size,

@@ -24,14 +24,16 @@ static int parse_listen(const char *value, void *target, const char **ret_why) {
                 return -ENOMEM;
         for (char *word = strtok_r(copy, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
                 char with_any[ADDR_TEXT_MAX];
-                if (n == LISTEN_MAX)
-                        return -EINVAL;
                 if (word[0] == '*' && (word[1] == ':' || !word[1])) {
-                        /* The v6 wildcard takes v4 as well. */
+                        /* A socket for each family: the listener takes v6 alone on a v6 address. */
+                        snprintf(with_any, sizeof(with_any), "0.0.0.0%s", word + 1);
+                        if (n == LISTEN_MAX || addr_parse(with_any, PORT_DEFAULT, list + n) < 0)
+                                return -EINVAL;
+                        n++;
                         snprintf(with_any, sizeof(with_any), "[::]%s", word + 1);
                         word = with_any;
                 }
-                if (addr_parse(word, PORT_DEFAULT, list + n) < 0)
+                if (n == LISTEN_MAX || addr_parse(word, PORT_DEFAULT, list + n) < 0)
                         return -EINVAL;
                 n++;
         }
@@ -64,8 +66,9 @@ int conf_read(struct conf *c) {
         int r;
 
         *c = (struct conf){
-                .listen = { { .family = AF_INET6, .port = PORT_DEFAULT } },
-                .n_listen = 1,
+                .listen = { { .family = AF_INET, .port = PORT_DEFAULT },
+                            { .family = AF_INET6, .port = PORT_DEFAULT } },
+                .n_listen = 2,
                 .heartbeat_usec = USEC_PER_SEC,
                 .suspect_usec = 3 * USEC_PER_SEC,
                 .lost_usec = 60 * USEC_PER_SEC,

@@ -167,20 +167,74 @@ bool feeding_scan_known(struct job *j, struct node *node, const struct executor_
         return scan_of(j, node, id);
 }
 
-bool feeding_scan_exited(struct manager *m, struct job *j, const struct exit_report *report) {
+bool feeding_scan_reported(struct job *j, struct node *node, const struct executor_id *id) {
+        struct source *s = scan_of(j, node, id);
+
+        if (s)
+                s->reported = true;
+        return s;
+}
+
+void feeding_node_gone(struct manager *m, struct node *node, bool back) {
+        struct job *j, *next;
+
+        HASH_ITER (hh, m->jobs, j, next)
+                for (uint32_t i = 0; j->data && i < j->spec->n_inputs; i++) {
+                        struct source *s = j->data->sources + i;
+
+                        if (s->node == node && !(back && s->reported))
+                                s->node = NULL;
+                        s->reported = false;
+                        start_scan(m, j, i);
+                }
+}
+
+bool feeding_scan_exited(struct manager *m, struct job *j, struct node *node, const struct exit_report *report) {
         char why[600];
 
         if (strcmp(report->id.role, SCAN_ROLE) != 0)
                 return false;
-        if (j->data && report->id.index < j->spec->n_inputs &&
-            j->data->sources[report->id.index].attempt == report->id.attempt &&
-            j->data->sources[report->id.index].node) {
+        if (scan_of(j, node, &report->id)) {
+                if (strcmp(report->result, "success") == 0 && strcmp(report->code, "exited") == 0) {
+                        /* It has told its agent everything; the link or a master broke before that was on
+                         * disk. */
+                        j->data->sources[report->id.index].node = NULL;
+                        start_scan(m, j, report->id.index);
+                        return true;
+                }
                 snprintf(why, sizeof(why), "the listing ended early (%s, status %d)%s%s", report->result,
                          report->status, report->detail && *report->detail ? ": " : "",
                          report->detail ? report->detail : "");
                 scan_failed(m, j, report->id.index, why, false);
         }
         return true;
+}
+
+struct listed {
+        uint32_t job;
+        sd_id128_t uid;
+        size_t n;
+};
+
+/* Tasks are granted from here on: by then what they are is on disk, so a number that an executor reports to the next
+ * master means the same file there. */
+static void run_listed(struct manager *m, void *data) {
+        struct listed *l = data;
+        struct job *j = manager_job(m, l->job);
+
+        if (j && j->data && sd_id128_equal(j->uid, l->uid)) {
+                j->data->n_durable = MAX(j->data->n_durable, l->n);
+                feeding_run(m, j);
+        }
+        free(l);
+}
+
+static void listed_later(struct manager *m, const struct job *j) {
+        struct listed *l = malloc(sizeof(*l));
+
+        if (l)
+                *l = (struct listed){ j->number, j->uid, j->data->table.n };
+        (void)manager_effect(m, run_listed, l);
 }
 
 void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id,
@@ -233,7 +287,7 @@ void feeding_scanned(struct manager *m, struct node *node, const struct executor
                              (unsigned long long)j->data->table.bytes);
         }
         put_source(m, j, id->index);
-        feeding_run(m, j);
+        listed_later(m, j);
 }
 
 /* ---- leases
@@ -253,11 +307,19 @@ static struct executor *feed_executor(struct manager *m, struct node *node, cons
                        : NULL;
 }
 
+static int send_grant(struct executor *e, struct task *const *tasks, size_t n, bool last);
+
 void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id, uint32_t credits) {
         struct executor *e = feed_executor(m, node, id);
+        struct task *t;
 
         if (!e)
                 return;
+        /* A grant may have been lost with the link that it was sent on. One that was not is ignored, or answered
+         * with DONE. */
+        DL_FOREACH2 (e->leases, t, lease_next)
+                if (send_grant(e, &t, 1, false) < 0)
+                        break;
         e->leases_unknown = false;
         e->feed_open = true;
         e->feed_last = false; /* said again if it still holds: a feeder that connects anew does not know it */
@@ -282,6 +344,16 @@ static void check_finished(struct manager *m, struct job *j) {
         record_event(m, j, "data-done", NULL, "all data is through: %llu tasks done, %llu failed",
                      (unsigned long long)d->table.n_place[TASK_FINISHED],
                      (unsigned long long)d->table.n_place[TASK_GAVE_UP]);
+}
+
+void feeding_restored(struct job *j) {
+        struct job_data *d = j->data;
+
+        if (!d)
+                return;
+        d->n_durable = d->table.n;
+        d->finished = all_scanned(j) &&
+                      d->table.n_place[TASK_FINISHED] + d->table.n_place[TASK_GAVE_UP] >= d->table.n;
 }
 
 bool feeding_decides(const struct job *j) {
@@ -362,8 +434,8 @@ void feeding_gone(struct manager *m, struct executor *e) {
         }
 }
 
-/* Whether somebody may hold tasks that we do not know of, because we came up after they were granted. A feeder that
- * connects anew first reports what it holds and then says that it is open. */
+/* Whether somebody may hold tasks that we do not know of, because we came up after they were granted. A
+ * feeder that connects anew first reports what it holds and then says that it is open. */
 static bool leases_unknown(const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++)
                 if (j->executors[i].leases_unknown && executor_state_holds(j->executors[i].state))
@@ -420,6 +492,11 @@ static bool nothing_left(const struct job *j) {
         return true;
 }
 
+/* Tasks that come back are the first in the queue, new ones the last: the head tells. */
+static bool may_grant(const struct job_data *d) {
+        return d->table.pending && d->table.pending->id <= d->n_durable;
+}
+
 void feeding_run(struct manager *m, struct job *j) {
         struct job_data *d = j->data;
         bool last;
@@ -430,9 +507,9 @@ void feeding_run(struct manager *m, struct job *j) {
         if (leases_unknown(j))
                 return;
         /* One task each, round by round, so that few tasks are spread over all who wait. */
-        for (bool any = true; any && d->table.pending;) {
+        for (bool any = true; any && may_grant(d);) {
                 any = false;
-                for (uint32_t i = 0; i < j->n_executors && d->table.pending; i++) {
+                for (uint32_t i = 0; i < j->n_executors && may_grant(d); i++) {
                         struct executor *e = j->executors + i;
                         struct task *t;
                         if (!e->feed_open || e->feed_last || e->credits == 0 || !link_bus(e->node))

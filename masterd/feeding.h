@@ -23,6 +23,7 @@ struct source {
         char *cursor;      /* path of the last file listed, or NULL */
         struct node *node; /* where it is being scanned; NULL: nowhere */
         uint32_t attempt;  /* of its unit */
+        bool reported;     /* the node has said in its registration that the unit is there */
         uint32_t failures;
         sd_event_source *retry;
 };
@@ -30,8 +31,8 @@ struct source {
 struct job_data {
         struct task_table table;
         struct source *sources; /* spec->n_inputs */
+        size_t n_durable;       /* tasks up to this number are on disk, and so may be granted */
         bool finished;          /* enough tasks are done */
-        uint64_t last_boot;     /* for rates: time and counts of the last look */
 };
 
 /* Makes j->data where the job has input. */
@@ -43,20 +44,26 @@ void feeding_start(struct manager *m, struct job *j);
 /* Another attempt of the job begins; done stays done. */
 void feeding_restart(struct manager *m, struct job *j);
 void feeding_stop(struct manager *m, struct job *j);
-
+/* The job was loaded: what follows from its sources and tasks. */
+void feeding_restored(struct job *j);
 void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id, uint32_t credits);
 void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id,
                       const struct task_progress *list, size_t n, uint32_t credits);
 void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id,
                      const struct scan_entry *list, size_t n, bool last, const char *error);
 /* True when the exit was that of a scan. */
-bool feeding_scan_exited(struct manager *m, struct job *j, const struct exit_report *report);
+bool feeding_scan_exited(struct manager *m, struct job *j, struct node *node, const struct exit_report *report);
 /* The executor holds nothing any more: its tasks go back. */
 void feeding_gone(struct manager *m, struct executor *e);
-/* Grants what can be granted. */
 /* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so are the
  * executors that were fed. */
 bool feeding_decides(const struct job *j);
+/* Grants what can be granted. */
 void feeding_run(struct manager *m, struct job *j);
+/* The node is LOST, or has registered anew (back) and reported its units: what it no longer lists is listed
+ * again, there or on another one. */
+void feeding_node_gone(struct manager *m, struct node *node, bool back);
 /* A unit of a scan that an agent reported: true when it is the one we know. */
 bool feeding_scan_known(struct job *j, struct node *node, const struct executor_id *id);
+/* The same, for units in a registration. */
+bool feeding_scan_reported(struct job *j, struct node *node, const struct executor_id *id);

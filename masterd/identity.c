@@ -13,6 +13,7 @@
 #include "masterd/record.h"
 
 #define CA_LIFETIME (UINT64_C(20) * 365 * 86400 * USEC_PER_SEC)
+#define KEEP_REVOKED (UINT64_C(800) * 86400 * USEC_PER_SEC)
 #define OWN_LIFETIME (UINT64_C(30) * 86400 * USEC_PER_SEC)
 
 static int load_token(void *userdata, const struct token_record *r) {
@@ -35,22 +36,24 @@ static int load_token(void *userdata, const struct token_record *r) {
         return 0;
 }
 
-static int add_revoked(struct manager *m, const char *serial) {
+static int add_revoked(struct manager *m, const char *serial, const char *node, uint64_t revoked_real) {
         struct revoked *r;
 
         HASH_FIND_STR(m->revoked, serial, r);
-        if (r)
-                return 0;
-        r = calloc(1, sizeof(*r));
-        if (!r)
-                return -ENOMEM;
-        snprintf(r->serial, sizeof(r->serial), "%s", serial);
-        HASH_ADD_STR(m->revoked, serial, r);
+        if (!r) {
+                r = calloc(1, sizeof(*r));
+                if (!r)
+                        return -ENOMEM;
+                snprintf(r->serial, sizeof(r->serial), "%s", serial);
+                snprintf(r->node, sizeof(r->node), "%s", node);
+                HASH_ADD_STR(m->revoked, serial, r);
+        }
+        r->revoked_real = revoked_real;
         return 0;
 }
 
 static int load_revoked(void *userdata, const struct revoked_record *r) {
-        return add_revoked(userdata, r->serial);
+        return add_revoked(userdata, r->serial, r->node, r->revoked_real);
 }
 
 static int load_id(struct manager *m) {
@@ -294,7 +297,6 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
                               "NAME)";
         }
         if (why) {
-                log_warning("Refused to let %s (%s) join: %s", q->name, from, why);
                 join_answer(pending, why, NULL, NULL);
                 return;
         }
@@ -336,35 +338,68 @@ const char *identity_check(const char *name, const char *serial_hex, void *userd
         struct revoked *r;
 
         HASH_FIND_STR(m->revoked, serial_hex, r);
-        if (r)
-                return "the certificate was revoked (the node was removed or joined again)";
+        if (r && r->revoked_real > 0)
+                return "the certificate was revoked (the node was removed, joined again, or has a newer one)";
         return nodes_get(&m->nodes, name) ? NULL : "no node of this name belongs to the cluster";
 }
 
-int identity_renew(struct manager *m, struct node *node, const char *csr, size_t size,
-                   struct certificate *ret) {
-        int r = authority_issue_node(&m->ca, csr, size, node->name, now_real(), m->conf.certificate_usec,
-                                     ret);
-
-        if (r < 0)
-                return r;
-        /* The old certificate runs out by itself; both are good until the agent has put the new one in place.
-         */
-        snprintf(node->serial, sizeof(node->serial), "%s", ret->serial_hex);
-        record_node(m, node);
-        return 0;
-}
-
-int identity_revoke(struct manager *m, struct node *node) {
-        struct revoked_record record = { .serial = node->serial,
-                                         .node = node->name,
-                                         .revoked_real = now_real(),
-                                         .not_after_real = usec_add(now_real(), m->conf.certificate_usec) };
-        int r = add_revoked(m, node->serial);
+/* revoked_real 0: it has a successor that has not been seen. */
+static int record_revoked(struct manager *m, const char *node, const char *serial, uint64_t revoked_real) {
+        struct revoked_record record = { .serial = serial,
+                                         .node = node,
+                                         .revoked_real = revoked_real,
+                                         /* It may have been issued when CertificateSec= was longer. */
+                                         .not_after_real = usec_add(
+                                                 now_real(), MAX(m->conf.certificate_usec, KEEP_REVOKED)) };
+        int r = add_revoked(m, serial, node, revoked_real);
 
         if (r < 0)
                 return r;
         store_put_revoked(m->store, &record);
         manager_touch(m);
         return 0;
+}
+
+int identity_renew(struct manager *m, struct node *node, const char *csr, size_t size,
+                   struct certificate *ret) {
+        uint64_t pause = MIN(m->conf.certificate_usec / 100, 3600 * USEC_PER_SEC);
+        int r;
+
+        /* Each one is a signature and a record. */
+        if (node->renewed_boot > 0 && now_boot() < usec_add(node->renewed_boot, pause))
+                return -EBUSY;
+        node->renewed_boot = now_boot();
+        r = authority_issue_node(&m->ca, csr, size, node->name, now_real(), m->conf.certificate_usec, ret);
+        /* The answer may get lost: the old certificate is good until the agent comes with the new one. */
+        if (r >= 0 && node->serial[0]) {
+                r = record_revoked(m, node->name, node->serial, 0);
+                if (r < 0)
+                        certificate_done(ret);
+        }
+        if (r < 0)
+                return r;
+        snprintf(node->serial, sizeof(node->serial), "%s", ret->serial_hex);
+        record_node(m, node);
+        return 0;
+}
+
+static int revoke_superseded(struct manager *m, const struct node *node) {
+        struct revoked *e, *next;
+        int r = 0;
+
+        HASH_ITER (hh, m->revoked, e, next)
+                if (e->revoked_real == 0 && strcmp(e->node, node->name) == 0 && r >= 0)
+                        r = record_revoked(m, node->name, e->serial, now_real());
+        return r;
+}
+
+void identity_seen(struct manager *m, const struct node *node, const char *serial_hex) {
+        if (strcmp(serial_hex, node->serial) == 0)
+                (void)revoke_superseded(m, node);
+}
+
+int identity_revoke(struct manager *m, struct node *node) {
+        int r = revoke_superseded(m, node);
+
+        return r < 0 ? r : record_revoked(m, node->name, node->serial, now_real());
 }

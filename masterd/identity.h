@@ -25,8 +25,10 @@ struct token {
         UT_hash_handle hh;
 };
 
+/* A certificate that is no longer good, or has a successor. */
 struct revoked {
-        char serial[41];
+        char serial[41], node[65];
+        uint64_t revoked_real; /* 0: renewed, and good until its successor has been seen */
         UT_hash_handle hh;
 };
 
@@ -47,5 +49,7 @@ const char *identity_check(const char *name, const char *serial_hex, void *userd
 /* Signs a renewal for a node that proved its name on its link. */
 int identity_renew(struct manager *m, struct node *node, const char *csr, size_t size,
                    struct certificate *ret);
-/* Revokes the node's certificate, in the open batch. */
+/* The node said Hello with this certificate: those that it succeeds are revoked, in the open batch. */
+void identity_seen(struct manager *m, const struct node *node, const char *serial_hex);
+/* Revokes the node's certificates, in the open batch. */
 int identity_revoke(struct manager *m, struct node *node);

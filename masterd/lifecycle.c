@@ -33,18 +33,23 @@ static void job_changed(struct manager *m, struct job *j) {
 }
 
 static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text);
+static void decide(struct manager *m, struct executor *e, enum executor_event event);
 
 /* ---- ends of jobs
  * --------------------------------------------------------------------------------------------- */
 
+static void drop_on(struct manager *m, struct job *j, struct node *node) {
+        if (!node || node->drop_told == j->number)
+                return;
+        node->drop_told = j->number;
+        (void)orders_drop_job_later(m, node, j->uid, j->number);
+}
+
 static void drop_nodes(struct manager *m, struct job *j) {
-        for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct node *node = j->executors[i].node;
-                if (!node || node->drop_told == j->number)
-                        continue;
-                node->drop_told = j->number;
-                (void) orders_drop_job_later(m, node, j);
-        }
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                drop_on(m, j, j->executors[i].node);
+        for (size_t i = 0; i < j->n_left; i++)
+                drop_on(m, j, j->left[i]);
 }
 
 static void finish_job(struct manager *m, struct job *j) {
@@ -56,15 +61,14 @@ static void finish_job(struct manager *m, struct job *j) {
                 /* Another attempt of the job: everything from the start, but the data that is done stays
                  * done. */
                 j->attempt++;
-                j->attempt_real = now_real();
+                j->attempt_real = MAX(now_real(), j->attempt_real + 1);
                 j->order_step = 0;
                 for (uint32_t i = 0; i < j->n_executors; i++) {
                         struct executor *e = j->executors + i;
                         struct role *r = j->roles + e->role;
-                        if (e->state != EXECUTOR_PENDING && executor_again(e) >= 0 && e->attempt == 0) {
-                                e->restarts--; /* it never ran */
-                                r->restarts--;
-                        }
+                        j->attempt_real = MAX(j->attempt_real, e->placed_real + 1); /* also when a clock went back */
+                        if (e->state != EXECUTOR_PENDING)
+                                (void)executor_again(e);
                         e->gone = false;
                         r->n_succeeded = r->n_failed = 0;
                         e->history = (struct failover_history){};
@@ -92,11 +96,15 @@ static void finish_job(struct manager *m, struct job *j) {
         history_job_ended(m, j);
 }
 
+void lifecycle_cancel(struct executor *e) {
+        e->restart_timer = sd_event_source_disable_unref(e->restart_timer);
+        (void)executor_transition(e, EXECUTOR_EVENT_KILLED);
+        executor_set_gone(e);
+}
+
 static void stop_executor(struct manager *m, struct executor *e, const char *why) {
         if (e->state == EXECUTOR_PENDING) {
-                e->restart_timer = sd_event_source_disable_unref(e->restart_timer);
-                (void)executor_transition(e, EXECUTOR_EVENT_KILLED);
-                executor_set_gone(e);
+                lifecycle_cancel(e);
                 if (e->attempt > 0)
                         api_executor_changed(m, e); /* no attempt to record: the last one is on disk */
                 return;
@@ -122,7 +130,8 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         if (job_state_ended(j->state))
                 return;
         if (j->state == JOB_STOPPING) {
-                if (verdict == JOB_EVENT_KILLED && j->verdict == JOB_EVENT_REQUEUE) {
+                /* Another attempt is not begun when meanwhile somebody killed the job, or its time was up. */
+                if (verdict != JOB_EVENT_SUCCEEDED && verdict != j->verdict && j->verdict == JOB_EVENT_REQUEUE) {
                         j->verdict = verdict;
                         (void)text_set(&j->reason, "%s", reason);
                         job_changed(m, j);
@@ -159,6 +168,7 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
         struct job *j = userdata;
         char limit[FORMAT_DURATION_MAX], reason[128];
 
+        j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
         snprintf(reason, sizeof(reason), "ran longer than its time limit (%s)",
                  format_duration(j->spec->time_limit_usec, limit, sizeof(limit)));
         lifecycle_stop_job(j->manager, j, JOB_EVENT_FAILED, reason);
@@ -168,9 +178,27 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
 /* ---- verdicts
  * --------------------------------------------------------------------------------------------------- */
 
+/* The verdict, and which executor of the role failed first and how. */
+static void say_first_failure(const struct role *r, const char *verdict, char *buf, size_t size) {
+        const struct executor *first = NULL;
+
+        for (uint32_t i = 0; i < r->spec->num; i++) {
+                const struct executor *e = r->executors + i;
+                if (e->gone && (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST) &&
+                    (!first || e->ended_real < first->ended_real))
+                        first = e;
+        }
+        if (first)
+                snprintf(buf, size, "%s; first: %s/%u on %s: %s", verdict, r->spec->name, first->index,
+                         first->node ? first->node->name : "a host that was removed", first->reason ? first->reason : "");
+        else
+                snprintf(buf, size, "%s", verdict);
+}
+
 void lifecycle_review(struct manager *m, struct job *j) {
         struct role_count counts[SPEC_ROLES_MAX];
-        char text[VERDICT_TEXT_MAX];
+        char text[VERDICT_TEXT_MAX], reason[VERDICT_TEXT_MAX + OUTCOME_TEXT_MAX + 128];
+        size_t role;
 
         if (j->state == JOB_STOPPING && job_active(j) == 0) {
                 finish_job(m, j);
@@ -182,12 +210,13 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 counts[i] = (struct role_count){ j->spec->roles[i].name, j->spec->roles[i].num,
                                                  j->spec->roles[i].success_percent, j->roles[i].n_succeeded,
                                                  j->roles[i].n_failed };
-        switch (verdict_of(counts, j->spec->n_roles, text)) {
+        switch (verdict_of(counts, j->spec->n_roles, &role, text)) {
         case VERDICT_SUCCEEDED:
                 lifecycle_stop_job(m, j, JOB_EVENT_SUCCEEDED, text);
                 return;
         case VERDICT_FAILED:
-                lifecycle_fail_attempt(m, j, text);
+                say_first_failure(j->roles + role, text, reason, sizeof(reason));
+                lifecycle_fail_attempt(m, j, reason);
                 return;
         case VERDICT_GO_ON:
                 break;
@@ -243,11 +272,9 @@ static void bounce(struct manager *m, struct executor *e, const char *why) {
         (void)text_set(&e->reason, "%s", why);
         e->ended_real = now_real();
         executor_changed(m, e);
-        if (executor_again(e) < 0)
-                return;
-        e->restarts--;
-        e->job->roles[e->role].restarts--;
-        placement_enqueue(m, e->job);
+        e->bounced = true;
+        /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round. */
+        decide(m, e, EXECUTOR_EVENT_KILLED);
 }
 
 void lifecycle_start_answered(struct manager *m, struct executor *e, const struct start_result *result) {
@@ -258,6 +285,9 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
         }
         if (!executor_state_holds(e->state))
                 return;
+        if (strcmp(result->error, SD_BUS_ERROR_NO_REPLY) == 0) /* no answer in all the time: asked again, where there is a
+                                                                  link to ask on */
+                (void)orders_start_later(m, e);
         /* Its record tells the rest; a link that broke, or an order older than the agent's registration, is
          * settled by the next registration. */
         if (strcmp(result->error, LINK_ERROR_ALREADY_RAN) == 0 ||
@@ -401,7 +431,7 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         (void)orders_committed_later(m, node, &report->id);
         if (!j || !sd_id128_equal(j->uid, report->id.job_uid))
                 return;
-        if (feeding_scan_exited(m, j, report))
+        if (feeding_scan_exited(m, j, node, report))
                 return;
         e = job_executor(j, report->id.role, report->id.index);
         if (!e || e->attempt != report->id.attempt || !executor_state_holds(e->state) || e->node != node)

@@ -32,7 +32,7 @@ void lifecycle_vanished(struct manager *m, struct executor *e);
 void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared);
 
 /* Stops the job; it ends as verdict (JOB_EVENT_SUCCEEDED, _FAILED, _KILLED, or _REQUEUE for another attempt).
- * No effect when it has ended or a stop is under way, except that a kill overrides a requeue. */
+ * No effect when it has ended or a stop is under way, except that a kill or a failure overrides a requeue. */
 void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason)
         __attribute__((nonnull));
 /* An attempt of the job failed: another one while maxAppAttempts allows, else the job fails. */
@@ -40,6 +40,8 @@ void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason
 
 /* Decides anew about an executor that was loaded as ended: what followed had no record of its own yet. */
 void lifecycle_redecide(struct manager *m, struct executor *e);
+/* An executor that waits for its place will not get one: its job is being stopped. */
+void lifecycle_cancel(struct executor *e);
 /* Timers of a job that was loaded. */
 void lifecycle_arm_limit(struct manager *m, struct job *j);
 /* Moves the job on where its executors allow it: RUNNING, a verdict, the end. */

@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 #include "lib/wire/messages.h"
 #include "masterd/bundles.h"
 #include "masterd/feeding.h"
@@ -22,6 +23,9 @@
 /* One message an agent may send us at a time can be a registration with LINK_UNITS_MAX units; what waits to
  * be sent is small. */
 #define QUEUE_MAX (64u << 20)
+
+#define REFUSED_INTERVAL (60 * USEC_PER_SEC)
+#define REFUSED_BURST 20u
 
 static struct link *link_of(struct manager *m, struct peer *p) {
         struct link *l;
@@ -113,9 +117,9 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (major != LINK_MAJOR || minor > LINK_MINOR + 1 || minor + 1 < LINK_MINOR)
                 return sd_bus_reply_method_errorf(m, LINK_ERROR_VERSION,
                                                   "This master (%s) speaks link version %u.%u, the agent "
-                                                  "(%.64s) %u.%u: upgrade the older one",
-                                                  PRIMUS_VERSION, LINK_MAJOR, LINK_MINOR, build, major,
-                                                  minor);
+                                                  "(%.*s) %u.%u: upgrade the older one",
+                                                  PRIMUS_VERSION, LINK_MAJOR, LINK_MINOR, utf8_fit(build, 64),
+                                                  build, major, minor);
         if (l->node)
                 return refuse(m, LINK_ERROR_REFUSED, "Hello was said already");
         node = nodes_get(&manager->nodes, peer_name(l->peer));
@@ -133,7 +137,8 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 node->link = l;
                 node->epoch++;
                 free(node->version);
-                node->version = strndup(build, 64);
+                node->version = strndup(build, (size_t)utf8_fit(build, 64));
+                identity_seen(manager, node, peer_serial(l->peer));
                 record_node(manager, node);
         }
         l->node = node;
@@ -342,7 +347,9 @@ static int on_renew(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                               "a renewal is asked for after Hello, with at most 8 KiB");
         r = identity_renew(l->manager, l->node, csr, size, &fresh);
         if (r < 0)
-                return refuse(m, LINK_ERROR_REFUSED, "the certificate request is not valid");
+                return refuse(m, LINK_ERROR_REFUSED,
+                              r == -EBUSY ? "this node's certificate was renewed a moment ago"
+                                          : "the certificate request is not valid");
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
                 r = sd_bus_message_append_array(reply, 'y', fresh.cert_pem, strlen(fresh.cert_pem));
@@ -415,10 +422,29 @@ static void on_ended(struct peer *p, const struct peer_end *end, void *userdata)
         peer_free(p);
 }
 
+/* What strangers do to the port; anybody can do it, so a burst is told and the rest only counted. */
+static void on_refused(const struct addr *from, const char *name, const char *why, void *userdata) {
+        struct manager *m = userdata;
+        char text[ADDR_TEXT_MAX];
+        uint64_t now = now_boot();
+
+        if (now >= usec_add(m->refused_since, REFUSED_INTERVAL)) {
+                if (m->n_refused > REFUSED_BURST)
+                        log_warning("Refused %u more connections within the last minute",
+                                    m->n_refused - REFUSED_BURST);
+                m->refused_since = now;
+                m->n_refused = 0;
+        }
+        if (m->n_refused++ < REFUSED_BURST)
+                log_warning("Refused a connection from %s%s%s%s: %s", addr_format(from, text),
+                            name ? " (" : "", name ? name : "", name ? ")" : "", why);
+}
+
 int link_listen(struct manager *m) {
         static const struct listener_handlers handlers = {
                 .link_ready = on_ready,
                 .link_ended = on_ended,
+                .refused = on_refused,
                 .check = identity_check,
                 .join = identity_join,
         };

@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
@@ -46,8 +47,9 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         nodes_unwatch(&m->nodes, node);
         change(m, node, NODE_EVENT_EXPIRED);
         link_drop(node, "the node is LOST");
-        DL_FOREACH_SAFE2(node->executors, e, next, node_next)
-        lifecycle_node_lost(m, e, declared);
+        DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
+                lifecycle_node_lost(m, e, declared);
+        feeding_node_gone(m, node, false);
 }
 
 static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {

@@ -210,6 +210,8 @@ static size_t python_line(const struct traceback *t, char *buf, size_t size) {
 
 /* Lower case; anywhere in a line. */
 static const char *const signs[] = {
+        "primus-executor: ",
+        "primus-launch: ",
         "error:",
         "error]",
         "[error",

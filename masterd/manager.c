@@ -82,7 +82,7 @@ static int on_turn(sd_event_source *s, void *userdata) {
         m->batch_open = false;
         batch = malloc(sizeof(*batch));
         if (!batch)
-                return log_oom(); /* the loop ends: what is on disk stays right */
+                return sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
         *batch = (struct batch){ m, m->effects };
         m->effects = NULL;
         m->effects_end = &m->effects;
@@ -219,12 +219,6 @@ int manager_new(struct manager **ret) {
         if (r >= 0)
                 r = sd_event_default(&m->event);
         if (r >= 0)
-                r = sd_event_add_signal(m->event, NULL, SIGTERM, on_signal, m);
-        if (r >= 0)
-                r = sd_event_add_signal(m->event, NULL, SIGINT, on_signal, m);
-        if (r >= 0)
-                r = sd_event_set_watchdog(m->event, true);
-        if (r >= 0)
                 r = sd_event_add_defer(m->event, &m->turn, on_turn, m);
         if (r >= 0)
                 r = sd_event_source_set_enabled(m->turn, SD_EVENT_OFF);
@@ -262,6 +256,13 @@ int manager_start(struct manager *m) {
         _cleanup_free_ char *path = NULL;
         int r;
 
+        r = sd_event_add_signal(m->event, NULL, SIGTERM, on_signal, m);
+        if (r >= 0)
+                r = sd_event_add_signal(m->event, NULL, SIGINT, on_signal, m);
+        if (r >= 0)
+                r = sd_event_set_watchdog(m->event, true);
+        if (r < 0)
+                return log_error_errno(r, "Cannot start");
         r = make_directories(m->conf.state_directory, 0700);
         if (r < 0)
                 return log_error_errno(r, "Cannot make %s", m->conf.state_directory);

@@ -38,6 +38,8 @@ struct manager {
         struct certificate ca;
         struct tls_credentials *credentials;
         struct listener *listener;
+        uint64_t refused_since; /* strangers at the port: when the count began */
+        uint32_t n_refused;
         struct token *tokens;    /* by id */
         struct revoked *revoked; /* by serial */
         struct link *links;      /* by peer */

@@ -387,8 +387,8 @@ static void run_drop_job(struct manager *m, void *data) {
         free(o);
 }
 
-int orders_drop_job_later(struct manager *m, const struct node *node, const struct job *j) {
-        struct executor_id id = { .job_uid = j->uid, .job = j->number };
+int orders_drop_job_later(struct manager *m, const struct node *node, sd_id128_t job_uid, uint32_t job) {
+        struct executor_id id = { .job_uid = job_uid, .job = job };
         struct order *o = order_new(m, node, &id, NULL);
 
         return o ? manager_effect(m, run_drop_job, o) : -ENOMEM;
@@ -401,14 +401,15 @@ static int on_scan_started(sd_bus_message *reply, void *userdata, sd_bus_error *
         const sd_bus_error *failure = sd_bus_message_get_error(reply);
         struct order *o = userdata;
         struct job *j = manager_job(o->manager, o->id.job);
+        struct node *node = nodes_get(&o->manager->nodes, o->node);
 
         /* A scan that cannot start ends like one that failed. A broken link is settled when the node is back
          * or LOST. */
-        if (failure && j && strncmp(failure->name, "org.primus.Error.", 17) == 0) {
+        if (failure && j && node && strncmp(failure->name, "org.primus.Error.", 17) == 0) {
                 struct exit_report report = { .id = o->id,
                                               .result = "not started",
                                               .detail = (char *)failure->message };
-                (void)feeding_scan_exited(o->manager, j, &report);
+                (void)feeding_scan_exited(o->manager, j, node, &report);
         }
         free(o);
         return 0;

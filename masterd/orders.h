@@ -20,7 +20,8 @@ struct executor_id executor_id_of(const struct executor *e);
 int orders_start_later(struct manager *m, struct executor *e);
 int orders_stop_later(struct manager *m, struct executor *e);
 int orders_committed_later(struct manager *m, const struct node *node, const struct executor_id *id);
-int orders_drop_job_later(struct manager *m, const struct node *node, const struct job *j);
+/* job_uid may be its first four bytes: the files of a job are named by those. */
+int orders_drop_job_later(struct manager *m, const struct node *node, sd_id128_t job_uid, uint32_t job);
 /* Stops a unit that is none of ours any more (a stale attempt). */
 int orders_stop_stale_later(struct manager *m, const struct node *node, const struct executor_id *id);
 /* A message of a scan. */

@@ -403,11 +403,12 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
                 e->n_ports = hold->n_ports;
         }
         e->gpus = hold->gpus;
-        e->node = node;
-        e->attempt++;
+        executor_move(e, node);
+        executor_number(e, e->attempt + 1);
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;
+        e->placed_real = MAX(now_real(), e->job->attempt_real);
         e->started_real = e->ended_real = e->started_boot = 0;
         e->status = 0;
         e->result[0] = 0;

@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 
 void record_node(struct manager *m, const struct node *node) {
         char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX];
@@ -101,6 +102,7 @@ void record_executor(struct manager *m, const struct executor *e) {
                 .invocation = e->invocation,
                 .term = m->term,
                 .epoch = e->node ? e->node->epoch : 0,
+                .placed_real = e->placed_real,
                 .started_real = e->started_real,
                 .ended_real = e->ended_real,
                 .result = e->result,
@@ -115,7 +117,8 @@ void record_executor(struct manager *m, const struct executor *e) {
         char gpus[2048] = "";
         size_t l = 0;
 
-        memcpy(record.ports, e->ports, record.n_ports * sizeof(record.ports[0]));
+        if (record.n_ports > 0)
+                memcpy(record.ports, e->ports, record.n_ports * sizeof(record.ports[0]));
         for (size_t i = 0; inventory && i < inventory->n_gpus && i < 64; i++)
                 if (e->gpus & (UINT64_C(1) << i) && l + strlen(inventory->gpus[i].uuid) + 2 < sizeof(gpus))
                         l += (size_t)snprintf(gpus + l, sizeof(gpus) - l, "%s%s", l ? " " : "",
@@ -127,7 +130,7 @@ void record_executor(struct manager *m, const struct executor *e) {
 
 void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e,
                   const char *format, ...) {
-        char text[1024];
+        char formatted[1024], text[sizeof(formatted)];
         struct event_record record = { .job = j->number,
                                        .seq = ++j->event_seq,
                                        .time_real = now_real(),
@@ -138,8 +141,10 @@ void record_event(struct manager *m, struct job *j, const char *kind, const stru
         va_list ap;
 
         va_start(ap, format);
-        vsnprintf(text, sizeof(text), format, ap);
+        vsnprintf(formatted, sizeof(formatted), format, ap);
         va_end(ap);
+        /* Cut in the middle of a character, it could not be shown over D-Bus any more. */
+        (void)utf8_clean(formatted, strlen(formatted), text, sizeof(text));
         store_put_event(m->store, &record);
         manager_touch(m);
         if (e)

@@ -45,13 +45,13 @@ static int load_inventory(struct node *node, const struct store_bytes *text) {
         stop = memchr(p, '\n', text->size);
         if (!stop || sscanf(p, "%u %u\n", &first, &last) != 2 || first > UINT16_MAX || last > UINT16_MAX)
                 return -EUCLEAN;
-        node->inventory.port_first = (uint16_t) first;
-        node->inventory.port_last = (uint16_t) last;
+        node->inventory.port_first = (uint16_t)first;
+        node->inventory.port_last = (uint16_t)last;
         for (p = stop + 1; p < end; p = stop + 1) {
-                stop = memchr(p, '\n', (size_t) (end - p));
+                stop = memchr(p, '\n', (size_t)(end - p));
                 if (!stop)
                         return -EUCLEAN;
-                r = add_gpu(node, p, (size_t) (stop - p));
+                r = add_gpu(node, p, (size_t)(stop - p));
                 if (r < 0)
                         return r;
         }
@@ -174,6 +174,17 @@ static int load_job(void *userdata, const struct job_record *r) {
         return 0;
 }
 
+/* The executor has another attempt behind the one that was loaded last: what that one left behind. */
+static void remember_attempt(struct job *j, struct executor *e) {
+        if (e->placed_real < j->attempt_real) /* of an earlier attempt of the job */
+                return;
+        if (e->started_real > 0 && usec_sub(e->ended_real, e->started_real) > j->spec->backoff.max_usec)
+                e->history.consecutive = 0;
+        e->history.consecutive++;
+        if (e->state == EXECUTOR_FAILED)
+                failover_remember(&e->history, usec_sub(now_boot(), usec_sub(now_real(), e->ended_real)));
+}
+
 int recover_executor(struct manager *m, struct job *j, const struct executor_record *r) {
         struct executor *e = job_executor(j, r->role, r->index);
         enum executor_state state =
@@ -181,21 +192,19 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
 
         if (!e)
                 return 0;
-        if (e->attempt > 0) {
-                e->restarts++;
-                j->roles[e->role].restarts++;
-                e->history.consecutive++; /* the back-off goes on where it was, or above */
-                /* The failure of the attempt before is history by now. */
-                if (e->state == EXECUTOR_FAILED && e->ended_real >= j->attempt_real)
-                        failover_remember(&e->history,
-                                          usec_sub(now_boot(), usec_sub(now_real(), e->ended_real)));
-        }
-        e->attempt = r->attempt;
-        e->node = nodes_get(&m->nodes, r->node);
+        if (e->attempt > 0)
+                remember_attempt(j, e);
+        executor_number(e, r->attempt);
+        e->bounced = state == EXECUTOR_KILLED && r->started_real == 0 && !r->stop_requested;
+        executor_move(e, nodes_get(&m->nodes, r->node));
         executor_restore_state(e, state);
         e->invocation = r->invocation;
+        e->placed_real = r->placed_real;
         e->started_real = r->started_real;
-        e->started_boot = r->started_real ? usec_sub(now_boot(), usec_sub(now_real(), r->started_real)) : 0;
+        /* What has ended is asked for how long it ran, by the clock of its host alone. */
+        e->started_boot = r->started_real ? usec_sub(now_boot(), usec_sub(r->ended_real ? r->ended_real : now_real(),
+                                                                          r->started_real))
+                                          : 0;
         e->ended_real = r->ended_real;
         e->status = r->status;
         e->stop_ordered = r->stop_requested;
@@ -276,30 +285,36 @@ static int load_task(void *userdata, const struct task_record *r) {
         return k;
 }
 
-/* What follows from the loaded states. */
-static int resume_job(struct manager *m, struct job *j) {
+/* What executors of the job hold. Those of its hosts come first, since what follows from the ends of others may stop
+ * them. */
+static void resume_places(struct manager *m, struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors + i;
-                int r;
-                if (executor_state_holds(e->state)) {
-                        e->leases_unknown = j->data && executor_role(e)->input_policy == INPUT_STREAMING;
-                        r = e->node ? placement_restore(m, e) : -ENOENT;
-                        if (r < 0) { /* its node was removed meanwhile */
-                                executor_restore_state(e, EXECUTOR_LOST);
-                                lifecycle_redecide(m, e);
-                        }
-                } else if (executor_state_ended(e->state)) {
-                        if (e->ended_real < j->attempt_real)
+                if (!executor_state_holds(e->state))
+                        continue;
+                e->leases_unknown = j->data && executor_role(e)->input_policy == INPUT_STREAMING;
+                if (!e->node || placement_restore(m, e) < 0) /* its node was removed meanwhile */
+                        executor_restore_state(e, EXECUTOR_LOST);
+        }
+}
+
+/* What follows from the loaded states. */
+static void resume_job(struct manager *m, struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                struct executor *e = j->executors + i;
+                if (executor_state_ended(e->state)) {
+                        if (e->placed_real < j->attempt_real)
                                 executor_restore_state(e, EXECUTOR_PENDING);
                         else
                                 lifecycle_redecide(m, e);
                 }
+                if (e->state == EXECUTOR_PENDING && j->state == JOB_STOPPING) /* stopped before it was placed */
+                        lifecycle_cancel(e);
         }
         lifecycle_arm_limit(m, j);
-        if (j->state != JOB_STOPPING)
-                placement_enqueue(m, j);
+        feeding_restored(j);
+        placement_enqueue(m, j);
         lifecycle_review(m, j);
-        return 0;
 }
 
 int recover_load(struct manager *m) {
@@ -319,7 +334,9 @@ int recover_load(struct manager *m) {
         if (r < 0)
                 return r;
         HASH_ITER (hh, m->jobs, j, next)
-                (void)resume_job(m, j);
+                resume_places(m, j);
+        HASH_ITER (hh, m->jobs, j, next)
+                resume_job(m, j);
         manager_touch(m);
         return 0;
 }
@@ -367,8 +384,8 @@ static int take_inventory(struct node *node, const struct inventory *new) {
                 peer_address(node->link->peer, &node->address);
         node->address.port = 0;
         if (!addr_equal(&before, &node->address))
-                DL_FOREACH2(node->executors, e, node_next)
-        job_peers_drop(e->job);
+                DL_FOREACH2 (node->executors, e, node_next)
+                        job_peers_drop(e->job);
         return 0;
 }
 
@@ -379,7 +396,7 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
         if (j && !sd_id128_equal(j->uid, u->id.job_uid))
                 j = NULL;
         if (j && strcmp(u->id.role, SCAN_ROLE) == 0) {
-                if (!feeding_scan_known(j, node, &u->id))
+                if (!feeding_scan_reported(j, node, &u->id))
                         (void)orders_stop_stale_later(m, node, &u->id);
                 return;
         }
@@ -400,6 +417,17 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
                 lifecycle_found_running(m, e, u->invocation, u->started_real);
 }
 
+/* Ends of jobs that the host has missed: its files of them can go. */
+static void drop_ended(struct manager *m, struct node *node, const struct registration *g) {
+        for (size_t i = 0; i < g->n_work; i++) {
+                const struct work *w = g->work + i;
+                struct job *j = manager_job(m, w->job);
+
+                if (!j || job_state_ended(j->state) || memcmp(&j->uid, &w->uid, 4) != 0)
+                        (void)orders_drop_job_later(m, node, w->uid, w->job);
+        }
+}
+
 int recover_registered(struct manager *m, struct node *node, struct link *link,
                        const struct registration *g) {
         bool rebooted = !sd_id128_equal(node->boot_id, g->boot_id);
@@ -411,6 +439,8 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                 return r;
         node->boot_id = g->boot_id;
         link->registered = true;
+        /* It is here: what ends below on a host that was LOST is stopped by its agent, not given up. */
+        node->state = NODE_READY;
         DL_FOREACH2(node->executors, e, node_next) {
                 e->confirmed = false;
                 e->ordered = false;
@@ -422,14 +452,14 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         DL_FOREACH_SAFE2(node->executors, e, next, node_next) {
                 if (e->confirmed)
                         continue;
-                if (e->state == EXECUTOR_PLACED || e->state == EXECUTOR_STARTING) {
-                        /* Never begun there: also true after a reboot. */
+                if ((e->state == EXECUTOR_PLACED || e->state == EXECUTOR_STARTING) && !rebooted) {
+                        /* Never begun there. After a reboot nobody knows: the order may have arrived before, and
+                         * an attempt does not run twice. */
                         e->confirmed = true;
                         (void)orders_start_later(m, e);
                 } else
                         lifecycle_vanished(m, e);
         }
-        node->state = NODE_READY;
         liveness_watch(m, node);
         record_node(m, node);
         r = placement_node_changed(m, node);
@@ -440,9 +470,14 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                  "Node %s registered (%s, %u CPUs, %zu units, %zu endings%s)", node->name,
                  was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
                  g->n_exits, rebooted ? ", new boot" : "");
+        feeding_node_gone(m, node, true);
+        drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
-        DL_FOREACH2(node->executors, e, node_next)
-        feeding_run(m, e->job);
+        DL_FOREACH2 (node->executors, e, node_next)
+                if (!e->node_next || e->node_next->job != e->job) {
+                        feeding_start(m, e->job);
+                        feeding_run(m, e->job);
+                }
         manager_schedule(m);
         return 0;
 }

@@ -4,8 +4,10 @@
 #include "masterd/registration.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/unitname.h"
 
 /* Room for one more element of an array that grows by halves. */
 static void *grow(void *array, size_t n, size_t *allocated, size_t element) {
@@ -59,6 +61,45 @@ static int read_exits(sd_bus_message *m, struct registration *g) {
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+static int read_work(sd_bus_message *m, struct registration *g) {
+        size_t allocated = 0;
+        const char *name;
+        int r = sd_bus_message_enter_container(m, 'v', "as");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "s");
+        while (r >= 0 && (r = sd_bus_message_read_basic(m, 's', &name)) > 0) {
+                struct work *list;
+                if (g->n_work >= LINK_WORK_MAX)
+                        return -EBADMSG;
+                list = grow(g->work, g->n_work, &allocated, sizeof(*list));
+                if (!list)
+                        return -ENOMEM;
+                g->work = list;
+                if (work_name_parse(name, &list[g->n_work].job, &list[g->n_work].uid) < 0)
+                        return -EBADMSG;
+                g->n_work++;
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_extra(sd_bus_message *m, struct registration *g) {
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const char *key;
+                r = sd_bus_message_read_basic(m, 's', &key);
+                if (r >= 0)
+                        r = strcmp(key, "work") == 0 && !g->work ? read_work(m, g)
+                                                                 : sd_bus_message_skip(m, "v");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
 int registration_read(sd_bus_message *m, struct registration *g) {
         const char *boot;
         int r;
@@ -73,6 +114,8 @@ int registration_read(sd_bus_message *m, struct registration *g) {
                 r = read_units(m, g);
         if (r >= 0)
                 r = read_exits(m, g);
+        if (r >= 0)
+                r = read_extra(m, g);
         return r;
 }
 
@@ -82,5 +125,6 @@ void registration_done(struct registration *g) {
                 exit_report_done(g->exits + i);
         free(g->exits);
         free(g->units);
+        free(g->work);
         *g = (struct registration){};
 }

@@ -16,6 +16,11 @@ struct registration {
         size_t n_units;
         struct exit_report *exits;
         size_t n_exits;
+        struct work {
+                uint32_t job;
+                sd_id128_t uid; /* its first four bytes */
+        } * work;               /* directories of jobs without a unit there */
+        size_t n_work;
 };
 
 /* -EBADMSG where it is out of bounds; registration_done() in any case. */

@@ -149,8 +149,10 @@ int submit_job(struct manager *m, struct submission *s, struct job **ret, char *
         r = spec_effective(j->spec, &j->config);
         if (r >= 0 && s->name)
                 r = text_set(&j->name, "%s", s->name);
-        if (r >= 0 && s->cwd && !*j->cwd)
-                r = text_set(&j->cwd, "%s", s->cwd);
+        if (r >= 0 && s->cwd && !*j->cwd) {
+                free(j->cwd);
+                j->cwd = TAKE_PTR(s->cwd);
+        }
         if (r >= 0)
                 r = feeding_new(j);
         if (r < 0) {

@@ -203,8 +203,8 @@ static void transfer_free(struct bundle_transfer *t) {
         if (t->temporary)
                 (void)unlink(t->temporary);
         sd_event_source_disable_unref(t->defer);
-        LL_FOREACH_SAFE(t->waiters, w, next)
-        free(w);
+        LL_FOREACH_SAFE (t->waiters, w, next)
+                free(w);
         free(t->path);
         free(t->temporary);
         free(t->text);
@@ -218,7 +218,7 @@ static int on_announce(sd_event_source *source, void *userdata) {
         /* Off the list first: whoever wants it again from a handler starts anew. */
         DL_DELETE(t->bundles->transfers, t);
         t->bundles = NULL;
-        LL_FOREACH_SAFE(waiters, w, next) {
+        LL_FOREACH_SAFE (waiters, w, next) {
                 w->handler(w->userdata, t->error, t->text ? t->text : "", t->error < 0 ? NULL : t->path);
                 free(w);
         }
@@ -268,6 +268,11 @@ static int transfer_finish(struct bundle_transfer *t) {
         return 0;
 }
 
+static const char *write_problem(int r) {
+        return r == -ENOSPC || r == -EDQUOT ? "the disk of this host's cache of files is full"
+                                            : "it cannot be written to this host's cache of files";
+}
+
 static int transfer_store(struct bundle_transfer *t, uint64_t size, const void *data, size_t n,
                           const char **ret_text) {
         int r;
@@ -284,7 +289,7 @@ static int transfer_store(struct bundle_transfer *t, uint64_t size, const void *
         if (r >= 0 && n > 0 && gnutls_hash(t->hash, data, n) < 0)
                 r = -EIO;
         if (r < 0) {
-                *ret_text = "it cannot be written to the cache";
+                *ret_text = write_problem(r);
                 return r;
         }
         t->offset += n;
@@ -427,7 +432,7 @@ static int transfer_new(struct bundles *b, uint32_t uid, const char *sha256, str
         bundles_prune(b, NULL);
         r = transfer_open(t);
         if (r < 0)
-                transfer_end(t, r, "it cannot be written to the cache");
+                transfer_end(t, r, write_problem(r));
         else
                 transfer_ask(t);
         return 0;

@@ -63,7 +63,8 @@ struct peer {
         uint64_t queued_bytes;
         uint8_t *held; /* body of ENTRIES that the manager could not take yet */
         size_t held_size;
-        bool busy; /* one of its packets is being handled: it is freed afterwards */
+        bool final; /* has begun to say its last word */
+        bool busy;  /* one of its packets is being handled: it is freed afterwards */
         bool dead;
 };
 
@@ -200,8 +201,8 @@ static void peer_free(struct peer *p) {
         if (p->unit)
                 unit_release(s, p->unit, p);
         pipe_return(&s->budget, p->pipe_size);
-        LL_FOREACH_SAFE(p->queue, q, next)
-        free(q);
+        LL_FOREACH_SAFE (p->queue, q, next)
+                free(q);
         sd_event_source_disable_unref(p->io);
         sd_event_source_disable_unref(p->timeout);
         (void)close_fd(p->fd);
@@ -355,6 +356,21 @@ static const char *on_progress(struct peer *p, const uint8_t *body, size_t size,
         return NULL;
 }
 
+static const char *on_final(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
+        struct feed_server *s = p->server;
+        uint32_t credits;
+        size_t n;
+
+        if (p->unit->info.kind != ORDER_FEED ||
+            packet_read_progress(body, size, s->progress, &n, &credits) < 0)
+                return "FINAL is not as it should be";
+        packet_release_progress(s->progress, n);
+        if (s->ops->on_final(s->userdata, p->unit->name, body, size, !p->final) < 0)
+                return "its last report cannot be kept";
+        p->final = true;
+        return NULL;
+}
+
 static const char *on_entries(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
         struct feed_server *s = p->server;
         size_t n;
@@ -396,6 +412,7 @@ static const struct {
         { PEER_NEW, FEED_HELLO, on_hello },       { PEER_CHALLENGED, FEED_ANSWER, on_answer },
         { PEER_KNOWN, FEED_OPEN, on_open },       { PEER_KNOWN, FEED_PROGRESS, on_progress },
         { PEER_KNOWN, FEED_ENTRIES, on_entries }, { PEER_KNOWN, FEED_BYE, on_bye },
+        { PEER_KNOWN, FEED_FINAL, on_final },
 };
 
 static const char *peer_handle(struct peer *p, const struct feed_header *h, const uint8_t *body,

@@ -33,6 +33,9 @@ struct feed_ops {
         void (*on_open)(void *userdata, const struct executor_id *id, uint32_t credits);
         void (*on_progress)(void *userdata, const struct executor_id *id, const struct task_progress *p,
                             size_t n, uint32_t credits);
+        /* A part of what it says when its trainer has ended; first: what it said before is void. 0: it is
+         * kept; < 0: it is not, and the executor is to say it again. */
+        int (*on_final)(void *userdata, const char *unit, const void *body, size_t size, bool first);
         /* Scan: 0, or -EAGAIN to be called again with the same entries after feed_resume(); the scanner
          * waits. */
         int (*on_entries)(void *userdata, const struct executor_id *id, const struct scan_entry *e, size_t n);

@@ -44,6 +44,7 @@ struct follow {
         struct executor *executors;
         struct saved *saved;
         char *cursor;        /* of the last entry read; NULL: none yet, */
+        const void *mark;    /* its journal_mark() while the journal is open */
         uint64_t since_real; /* entries from then on */
         bool stale;          /* the position has to be set anew */
         bool idle;           /* nobody is followed: what is printed meanwhile is nobody's */
@@ -283,9 +284,12 @@ static int position(struct follow *f) {
         if (r < 0)
                 return r;
         f->stale = false;
+        f->mark = NULL;
         r = sd_journal_next(f->journal);
-        if (r > 0 && f->cursor && sd_journal_test_cursor(f->journal, f->cursor) > 0)
+        if (r > 0 && f->cursor && sd_journal_test_cursor(f->journal, f->cursor) > 0) {
+                f->mark = journal_mark(f->journal);
                 r = sd_journal_next(f->journal);
+        }
         return r;
 }
 
@@ -331,14 +335,16 @@ static bool wants_sync(const struct follow *f) {
 
 /* Remembers where the journal is. Returns whether that is a new entry. */
 static bool remember_place(struct follow *f) {
+        const void *mark = journal_mark(f->journal);
         char *cursor;
         bool same;
 
         if (sd_journal_get_cursor(f->journal, &cursor) < 0)
                 return true;
-        same = journal_same_entry(f->cursor, cursor);
+        same = journal_repeated(f->cursor, f->mark, cursor, mark);
         free(f->cursor);
         f->cursor = cursor;
+        f->mark = mark;
         return !same;
 }
 

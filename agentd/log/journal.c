@@ -81,11 +81,18 @@ int journal_append_entry(sd_journal *j, struct log_buffer *b, size_t max) {
         return (int)size + !cut;
 }
 
-bool journal_same_entry(const char *cursor_a, const char *cursor_b) {
+const void *journal_mark(sd_journal *j) {
+        const void *data;
+        size_t size;
+
+        return sd_journal_get_data(j, "_SYSTEMD_UNIT", &data, &size) >= 0 ? data : NULL;
+}
+
+bool journal_repeated(const char *cursor_a, const void *mark_a, const char *cursor_b, const void *mark_b) {
         const char *a = cursor_a ? strstr(cursor_a, ";b=") : NULL,
                    *b = cursor_b ? strstr(cursor_b, ";b=") : NULL;
 
-        return a && b && strcmp(a, b) == 0;
+        return a && b && strcmp(a, b) == 0 && (!mark_a || mark_a != mark_b);
 }
 
 int journal_sync(const char *socket_path, uint64_t timeout_usec) {

@@ -21,8 +21,8 @@ struct log_buffer {
 int log_buffer_append(struct log_buffer *b, const void *data, size_t size);
 void log_buffer_done(struct log_buffer *b);
 
-/* After so many entries a reader closes its journal and opens it anew (1 to 2 ms), since sd-journal keeps every page
- * that was read mapped, and those count as agentd's memory. */
+/* After so many entries a reader closes its journal and opens it anew (1 to 2 ms), since sd-journal keeps
+ * every page that was read mapped, and those count as agentd's memory. */
 #define JOURNAL_ENTRIES_MAX 8192u
 
 /* Opens the host's journal, or (for tests) the one in directory; no limit on the size of fields. */
@@ -34,10 +34,16 @@ int journal_open(const char *directory, sd_journal **ret);
  * or negative errno. */
 int journal_append_entry(sd_journal *j, struct log_buffer *b, size_t max);
 
-/* Whether two cursors, of entries one behind the other, are of the same entry, written twice: journald does that when a
- * file turns out to be full only as the entry is being added; it rotates and begins again. They differ in file and
- * sequence number alone. */
-bool journal_same_entry(const char *cursor_a, const char *cursor_b);
+/* Which journal file the current entry of a unit is in, as far as its neighbour can tell: a file has each
+ * field of equal content once, so two entries of one unit that follow each other in one file name their unit
+ * at the same address. NULL: the entry has no unit. */
+const void *journal_mark(sd_journal *j);
+
+/* Whether b, which follows a, is a once more: when a file turns out to be full while an entry is being added,
+ * journald adds it again to the next one, with the same times and content under another sequence number.
+ * Equal lines printed at once have the same times too, but are in the same file. mark_a is NULL when a's file
+ * is gone. */
+bool journal_repeated(const char *cursor_a, const void *mark_a, const char *cursor_b, const void *mark_b);
 
 /* Waits until journald has written all that was printed or logged before the call: what a service printed is
  * in its stream's buffer until journald gets to it, also after the service has ended. journald's Synchronize

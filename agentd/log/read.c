@@ -81,11 +81,12 @@ static void notify(int fd) {
 /* ---- the thread
  * ------------------------------------------------------------------------------------------------------ */
 
-/* Puts the journal before the first entry that the request wants. */
-static int request_seek(sd_journal *j, const struct request *q) {
+/* Puts the journal on the first entry that the request wants; *ret_mark is that of the entry before it. */
+static int request_seek(sd_journal *j, const struct request *q, const void **ret_mark) {
         char match[320];
         int r;
 
+        *ret_mark = NULL;
         sd_journal_flush_matches(j);
         snprintf(match, sizeof(match), "_SYSTEMD_UNIT=%s", q->unit);
         r = sd_journal_add_match(j, match, 0);
@@ -100,8 +101,10 @@ static int request_seek(sd_journal *j, const struct request *q) {
                 return r;
         r = sd_journal_next(j);
         /* Where the cursor's own entry has been vacuumed, what comes next is new already. */
-        if (r > 0 && sd_journal_test_cursor(j, q->cursor) > 0)
+        if (r > 0 && sd_journal_test_cursor(j, q->cursor) > 0) {
+                *ret_mark = journal_mark(j);
                 r = sd_journal_next(j);
+        }
         return r;
 }
 
@@ -123,10 +126,12 @@ static bool other_invocation(sd_journal *j, const struct request *q) {
 /* Reads a page. 1: the journal has more, 0: that is all there is, < 0. */
 static int request_page(struct log_reader *l, struct request *q) {
         sd_journal *j = l->journal;
-        int r = request_seek(j, q);
+        const void *mark;
+        int r = request_seek(j, q, &mark);
 
         while (r > 0) {
                 size_t before = q->data.size;
+                const void *mark_before = TAKE_PTR(mark);
                 char *cursor;
                 int n = other_invocation(j, q) ? 0 : journal_append_entry(j, &q->data, q->max);
 
@@ -141,7 +146,8 @@ static int request_page(struct log_reader *l, struct request *q) {
                 r = sd_journal_get_cursor(j, &cursor);
                 if (r < 0)
                         return r;
-                if (journal_same_entry(q->next_cursor ? q->next_cursor : q->cursor, cursor))
+                mark = journal_mark(j);
+                if (journal_repeated(q->next_cursor ? q->next_cursor : q->cursor, mark_before, cursor, mark))
                         q->data.size = before;
                 free(q->next_cursor);
                 q->next_cursor = cursor;

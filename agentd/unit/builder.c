@@ -374,6 +374,16 @@ int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max) {
         return sd_bus_message_append(m, "a(sa(sv))", 0);
 }
 
+int slice_update_build(sd_bus_message *m, uint32_t job, uint64_t memory_max) {
+        char slice[UNIT_NAME_MAX];
+
+        TRY(sd_bus_message_append(m, "sb", job_slice_name(job, slice), 1));
+        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        TRY(property_u64(m, "MemoryMax", memory_max > 0 ? memory_max : UINT64_MAX));
+        TRY(property_u64(m, "MemorySwapMax", memory_max > 0 ? 0 : UINT64_MAX));
+        return sd_bus_message_close_container(m);
+}
+
 /* ---- why systemd could not run it
  * ----------------------------------------------------------------------------------- */
 

@@ -26,6 +26,8 @@ int output_expand(const char *pattern, const struct executor_id *id, const char 
 
 /* The same for the job's slice on this host. */
 int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max);
+/* The body of SetUnitProperties for it: another memory limit (0: none), for as long as the slice lives. */
+int slice_update_build(sd_bus_message *m, uint32_t job, uint64_t memory_max);
 
 /* One sentence for an exit status by which systemd says that it could not run the command (200 ... 243),
  * allocated; "" for other ends. Texts may be NULL where they are no longer known. */

@@ -160,10 +160,9 @@ int private_remove(const char *root, const char *unit) {
 }
 
 char *work_path(const char *root, uint32_t job, sd_id128_t job_uid) {
-        char hex[SD_ID128_STRING_MAX], *path;
+        char name[WORK_NAME_MAX], *path;
 
-        sd_id128_to_string(job_uid, hex);
-        return asprintf(&path, "%s" WORK_DIR "/%u-%.8s", root, job, hex) < 0 ? NULL : path;
+        return asprintf(&path, "%s" WORK_DIR "/%s", root, work_name(job, job_uid, name)) < 0 ? NULL : path;
 }
 
 int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid) {

@@ -86,10 +86,11 @@ static int adopt(struct discovery *d) {
                 executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
         }
         executor_read_start(e);
-        r = job_enter(u, e, 0);
+        r = job_enter(u, e, JOB_MEMORY_KEEP);
         if (r < 0)
                 return log_oom();
         e->job->sliced = true;
+        e->job->slice_memory = JOB_MEMORY_KEEP;
         return 0;
 }
 

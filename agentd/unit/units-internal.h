@@ -43,7 +43,8 @@ struct waiter {
 struct job {
         sd_id128_t uid;
         uint32_t number;
-        uint64_t memory_max;
+        uint64_t memory_max;   /* of all its executors here together; 0: none */
+        uint64_t slice_memory; /* what the slice was told; JOB_MEMORY_KEEP: by an earlier agentd, not known */
         unsigned n_units;
         bool sliced;  /* the slice exists or was asked for */
         bool dropped; /* nothing of it will come back */
@@ -157,6 +158,8 @@ int units_list(struct units *u);
 void discoveries_free(struct units *u);
 
 /* units-job.c */
+/* memory_max: of the job's executors here together; JOB_MEMORY_KEEP: as it is. */
+#define JOB_MEMORY_KEEP UINT64_MAX
 int job_enter(struct units *u, struct executor *e, uint64_t memory_max);
 void job_leave(struct executor *e);
 /* Asks for the slice before the unit that follows in the same queue. */

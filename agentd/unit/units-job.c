@@ -2,6 +2,7 @@
 /* Jobs on this host: the slice that their units share and their work directory. Invariant: a slice is stopped
  * after its last unit (systemd never collects one), a work directory is removed when masterd drops the job.
  */
+#include <dirent.h>
 #include <string.h>
 
 #include "agentd/unit/units-internal.h"
@@ -133,7 +134,7 @@ int job_enter(struct units *u, struct executor *e, uint64_t memory_max) {
 
         if (!j)
                 return -ENOMEM;
-        if (memory_max > 0)
+        if (memory_max != JOB_MEMORY_KEEP)
                 j->memory_max = memory_max;
         j->n_units++;
         j->dropped = false;
@@ -148,6 +149,26 @@ void job_leave(struct executor *e) {
 
         if (j && --j->n_units == 0)
                 job_idle(j);
+}
+
+static void on_slice_memory(sd_bus_message *reply, void *userdata) {
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+        if (e)
+                log_warning("systemd did not change the memory limit of a job's slice: %s", e->message);
+}
+
+/* More or fewer executors of the job are here than when its slice was made. */
+static int update_slice(struct job *j) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        if ((r = systemd_message(j->units->systemd, "SetUnitProperties", &m)) < 0 ||
+            (r = slice_update_build(m, j->number, j->memory_max)) < 0 ||
+            (r = systemd_call(j->units->systemd, m, false, on_slice_memory, NULL)) < 0)
+                return r;
+        j->slice_memory = j->memory_max;
+        return 0;
 }
 
 static void on_slice(sd_bus_message *reply, void *userdata) {
@@ -165,12 +186,19 @@ int job_make_slice(struct job *j) {
         int r;
 
         if (j->sliced)
+                return j->slice_memory == j->memory_max ? 0 : update_slice(j);
+        /* Without a limit there is nothing to say about it: systemd makes it with the first unit, which costs less than a call. */
+        if (j->memory_max == 0) {
+                j->sliced = true;
+                j->slice_memory = 0;
                 return 0;
+        }
         if ((r = systemd_message(j->units->systemd, "StartTransientUnit", &m)) < 0 ||
             (r = slice_build(m, j->number, j->memory_max)) < 0 ||
             (r = systemd_call_job(j->units->systemd, m, on_slice, NULL)) < 0)
                 return r;
         j->sliced = true;
+        j->slice_memory = j->memory_max;
         return 0;
 }
 
@@ -184,6 +212,55 @@ void units_drop_job(struct units *u, sd_id128_t job_uid, uint32_t number) {
         j->dropped = true;
         if (j->n_units == 0)
                 job_idle(j);
+}
+
+static bool work_in_use(struct units *u, const char *name) {
+        struct job *j, *next;
+
+        HASH_ITER (hh, u->jobs, j, next) {
+                char mine[WORK_NAME_MAX];
+
+                if (j->n_units > 0 && strcmp(work_name(j->number, j->uid, mine), name) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static int append_names(struct units *u, sd_bus_message *m, DIR *dir) {
+        struct dirent *entry;
+        unsigned n = 0;
+        uint32_t number;
+        sd_id128_t uid;
+        int r = 0;
+
+        while (r >= 0 && n < LINK_WORK_MAX && (entry = readdir(dir)))
+                if (work_name_parse(entry->d_name, &number, &uid) >= 0 && !work_in_use(u, entry->d_name)) {
+                        r = sd_bus_message_append_basic(m, 's', entry->d_name);
+                        n++;
+                }
+        return r;
+}
+
+int units_append_work(struct units *u, sd_bus_message *m) {
+        _cleanup_free_ char *path = NULL;
+        DIR *dir;
+        int r;
+
+        if (asprintf(&path, "%s" WORK_DIR, u->options.root) < 0)
+                return -ENOMEM;
+        dir = opendir(path);
+        if (!dir)
+                return errno == ENOENT ? 0 : -errno;
+        if ((r = sd_bus_message_open_container(m, 'e', "sv")) >= 0 &&
+            (r = sd_bus_message_append(m, "s", "work")) >= 0 &&
+            (r = sd_bus_message_open_container(m, 'v', "as")) >= 0 &&
+            (r = sd_bus_message_open_container(m, 'a', "s")) >= 0)
+                r = append_names(u, m, dir);
+        (void)closedir(dir);
+        if (r < 0 || (r = sd_bus_message_close_container(m)) < 0 ||
+            (r = sd_bus_message_close_container(m)) < 0)
+                return r;
+        return sd_bus_message_close_container(m);
 }
 
 int job_note_slice(struct units *u, const char *name) {

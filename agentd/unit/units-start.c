@@ -166,7 +166,7 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order,
         e->directory = strdup(order->cwd && *order->cwd ? order->cwd : p->work);
         if (!e->directory)
                 return -ENOMEM;
-        if ((r = job_enter(u, e, order->job_memory_max)) < 0 ||
+        if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? JOB_MEMORY_KEEP : order->job_memory_max)) < 0 ||
             (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
                 return r;
         if (!*order->bundle)

@@ -145,6 +145,8 @@ void executor_event(struct executor *e, enum executor_event event) {
         case ACTION_FORGET:
                 if (before == EXECUTOR_ENDING)
                         executor_remove_private(e);
+                if (e->units->ops.forgotten)
+                        e->units->ops.forgotten(&e->id, e->units->userdata);
                 (void)exits_delete(e->units->exits, e->unit);
                 break;
         case ACTION_REFUSE:
@@ -288,6 +290,23 @@ int units_append(struct units *u, sd_bus_message *m) {
                                 return r;
                 }
         return sd_bus_message_close_container(m);
+}
+
+int units_visit_exits(struct units *u, int (*f)(const struct exit_report *x, void *userdata),
+                      void *userdata) {
+        struct executor *e, *next;
+
+        HASH_ITER (hh, u->executors, e, next) {
+                int r = e->has_exit ? f(&e->exit, userdata) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+bool units_known(struct units *u, const char *unit) {
+        return executor_find_unit(u, unit) || exits_present(u->exits, unit);
 }
 
 int units_find(struct units *u, const char *unit, struct unit_facts *ret) {

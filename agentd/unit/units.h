@@ -28,6 +28,9 @@ struct units_ops {
         /* A unit is about to be started, has ended. */
         void (*starting)(const struct start_order *order, void *userdata);
         void (*ended)(const struct executor_id *id, void *userdata);
+        /* masterd has the end on disk. What else is kept of the executor can go; its exit record goes after
+         * it. */
+        void (*forgotten)(const struct executor_id *id, void *userdata);
         /* Fetches a bundle and calls handler exactly once, later; < 0: it will not. NULL: bundles are
          * refused. */
         int (*bundle)(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data,
@@ -70,8 +73,15 @@ unsigned units_stop_partitioned(struct units *u);
 void units_committed(struct units *u, const struct executor_id *id);
 void units_drop_job(struct units *u, sd_id128_t job_uid, uint32_t job);
 
+/* Calls f for every end that masterd has not committed; its negative result ends the walk and is returned. */
+int units_visit_exits(struct units *u, int (*f)(const struct exit_report *x, void *userdata), void *userdata);
+
 /* For the registration: appends a(unit) and a(exit). */
 int units_append(struct units *u, sd_bus_message *m);
+/* The entry "work" of the registration's a{sv}: work directories, by name, of jobs without a unit here. Those
+ * whose end this host has missed are dropped by masterd. */
+int units_append_work(struct units *u, sd_bus_message *m);
+
 /* What the other parts of agentd may know of an executor that has not ended. */
 struct unit_facts {
         struct executor_id id;
@@ -83,6 +93,8 @@ struct unit_facts {
         uint64_t started_real;
         sd_id128_t invocation;
 };
+/* There is a unit of that name, or an end of it that is not committed. */
+bool units_known(struct units *u, const char *unit);
 /* -ENOENT. */
 int units_find(struct units *u, const char *unit, struct unit_facts *ret);
 typedef int (*units_visitor)(const char *unit, const struct unit_facts *facts, void *userdata);

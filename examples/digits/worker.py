@@ -83,6 +83,8 @@ def main():
         for _ in range(steps):
             pick = rng.integers(len(truth), size=min(BATCH, len(truth)))
             loss, change = d.gradient(params, seen[pick], truth[pick])
+            if not np.isfinite(loss):
+                sys.exit(f"the loss is {loss}: the training diverged, or this machine cannot calculate")
             params = link.parameters(d.frame(d.PUSH, np.float32(loss).tobytes(), fresh.to_bytes(4, "little"), change.tobytes()))
             fresh = 0
 

@@ -10,13 +10,10 @@
 
 #include "lib/base/cleanup.h"
 
-int read_file_at(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size) {
-        _cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+int read_fd(int fd, size_t max, char **ret, size_t *ret_size) {
         _cleanup_free_ char *buf = NULL;
         size_t n = 0, allocated = 0;
 
-        if (fd < 0)
-                return -errno;
         for (;;) {
                 ssize_t l;
 
@@ -46,6 +43,12 @@ int read_file_at(int dir_fd, const char *path, size_t max, char **ret, size_t *r
         if (ret_size)
                 *ret_size = n;
         return 0;
+}
+
+int read_file_at(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size) {
+        _cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+        return fd < 0 ? -errno : read_fd(fd, max, ret, ret_size);
 }
 
 int read_file(const char *path, size_t max, char **ret, size_t *ret_size) {

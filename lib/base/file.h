@@ -13,6 +13,9 @@ int read_file(const char *path, size_t max, char **ret, size_t *ret_size);
 /* The same relative to a directory (dir_fd may be AT_FDCWD). */
 int read_file_at(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size);
 
+/* The same from an open descriptor that blocks, to its end. */
+int read_fd(int fd, size_t max, char **ret, size_t *ret_size);
+
 /* Writes path.XXXXXX, sets the mode, fsyncs when durable, and renames it over path. */
 int write_file_atomic(const char *path, const void *data, size_t size, mode_t mode, bool durable);
 

@@ -343,6 +343,15 @@ char *utf8_clean(const char *s, size_t n, char *buf, size_t size) {
         return buf;
 }
 
+int utf8_fit(const char *s, size_t max) {
+        size_t n = strnlen(s, max + 1);
+
+        if (n > max)
+                for (n = max; n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80;)
+                        n--;
+        return (int)n;
+}
+
 size_t edit_distance(const char *a, const char *b) {
         size_t la = MIN(strlen(a), (size_t)64), lb = MIN(strlen(b), (size_t)64), row[65];
 

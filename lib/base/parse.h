@@ -48,5 +48,9 @@ bool utf8_valid(const void *bytes, size_t n);
 /* Writes s into buf with every byte that is not valid UTF-8 replaced by '?', cut at size - 1. Returns buf. */
 char *utf8_clean(const char *s, size_t n, char *buf, size_t size);
 
+/* For "%.*s": how many bytes of s fit into max without a character being cut in two, which D-Bus does not
+ * take. */
+int utf8_fit(const char *s, size_t max);
+
 /* Edit distance (Levenshtein, bounded by 64 characters a side) for "did you mean". */
 size_t edit_distance(const char *a, const char *b);

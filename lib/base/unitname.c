@@ -3,6 +3,8 @@
  * distinct names. */
 #include "lib/base/unitname.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,4 +45,26 @@ bool executor_unit_name_valid(const char *name) {
 char *job_slice_name(uint32_t job, char buf[static UNIT_NAME_MAX]) {
         snprintf(buf, UNIT_NAME_MAX, "primus-%u.slice", job);
         return buf;
+}
+
+char *work_name(uint32_t job, sd_id128_t job_uid, char buf[static WORK_NAME_MAX]) {
+        char hex[SD_ID128_STRING_MAX];
+
+        snprintf(buf, WORK_NAME_MAX, "%" PRIu32 "-%.8s", job, sd_id128_to_string(job_uid, hex));
+        return buf;
+}
+
+int work_name_parse(const char *name, uint32_t *ret_job, sd_id128_t *ret_uid) {
+        char hex[9] = "", text[SD_ID128_STRING_MAX], again[WORK_NAME_MAX];
+        sd_id128_t uid;
+        uint32_t job;
+
+        if (sscanf(name, "%10" SCNu32 "-%8[0-9a-f]", &job, hex) != 2 || strlen(hex) != 8)
+                return -EINVAL;
+        snprintf(text, sizeof(text), "%s%024d", hex, 0);
+        if (sd_id128_from_string(text, &uid) < 0 || strcmp(work_name(job, uid, again), name) != 0)
+                return -EINVAL;
+        *ret_job = job;
+        *ret_uid = uid;
+        return 0;
 }

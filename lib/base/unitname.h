@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <systemd/sd-id128.h>
 
 #define UNIT_NAME_MAX 96
 
@@ -15,6 +16,13 @@ char *executor_unit_name(uint32_t job, const char *role, uint32_t index, uint32_
 
 /* Whether a name looks like one of those. */
 bool executor_unit_name_valid(const char *name);
+
+#define WORK_NAME_MAX 24
+
+/* "418-9f86d081", a job's work directory: number and the first 8 hex digits of its uid. Returns buf. */
+char *work_name(uint32_t job, sd_id128_t job_uid, char buf[static WORK_NAME_MAX]);
+/* The reverse; the rest of *ret_uid is 0. -EINVAL: no such name. */
+int work_name_parse(const char *name, uint32_t *ret_job, sd_id128_t *ret_uid);
 
 /* "primus-418.slice". Returns buf. */
 char *job_slice_name(uint32_t job, char buf[static UNIT_NAME_MAX]);

@@ -14,7 +14,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
 
-#define BACKDATE_USEC (UINT64_C(24) * 3600 * USEC_PER_SEC)
 #define SERIAL_BYTES 16u
 #define REQUEST_MAX 8192u
 #define COMMON_NAME_MAX 64u
@@ -129,7 +128,7 @@ static int set_identity(gnutls_x509_crt_t crt, const struct certificate_plan *pl
             (r = gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, plan->common_name,
                                                (unsigned)strlen(plan->common_name))) < 0)
                 return r;
-        uint64_t from = usec_sub(plan->now_real, BACKDATE_USEC);
+        uint64_t from = usec_sub(plan->now_real, AUTHORITY_BACKDATE_USEC);
         if ((r = gnutls_x509_crt_set_activation_time(crt, (time_t)(from / USEC_PER_SEC))) < 0)
                 return r;
         return gnutls_x509_crt_set_expiration_time(crt, (time_t)(plan->not_after_real / USEC_PER_SEC));

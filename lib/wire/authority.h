@@ -11,6 +11,7 @@
 
 #define AUTHORITY_MASTER_NAME "primus-masterd"
 #define TOKEN_TEXT_MAX 192
+#define AUTHORITY_BACKDATE_USEC (UINT64_C(24) * 3600 * 1000000)
 
 struct certificate {
         char *cert_pem;

@@ -158,6 +158,20 @@ static size_t put_text(uint8_t *p, const char *s, size_t n) {
         return n;
 }
 
+/* With the name that was asked for; the bytes are the request still. */
+static void tell_refused_join(struct join_pending *c, const char *why) {
+        struct join_head head;
+        char name[JOIN_NAME_MAX + 1];
+        size_t n;
+
+        memcpy(&head, c->bytes, sizeof head);
+        n = MIN((size_t)be16toh(head.name_size), sizeof name - 1);
+        memcpy(name, c->bytes + sizeof head, n);
+        name[n] = '\0';
+        tell_refused(c, node_name_valid(name) ? name : NULL, why);
+        explicit_bzero(&head, sizeof head);
+}
+
 void join_answer(struct join_pending *c, const char *why, const char *cert_pem, const char *ca_pem) {
         c->deciding = false;
         if (c->fd < 0) {
@@ -178,7 +192,7 @@ void join_answer(struct join_pending *c, const char *why, const char *cert_pem, 
         at += put_text(reply + at, first, n1);
         at += put_text(reply + at, second, n2);
         if (why)
-                tell_refused(c, NULL, why);
+                tell_refused_join(c, why);
         explicit_bzero(c->bytes, c->size);
         free(c->bytes);
         c->bytes = reply;

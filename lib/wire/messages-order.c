@@ -146,7 +146,7 @@ static int start_order_check(const struct start_order *o) {
                 if (o->ports[i] == 0)
                         return -EINVAL;
         if (!gpu_names_valid(o->gpus) || !gpu_names_valid(o->visible_gpus) || !bundle_valid(o->bundle) ||
-            !path_or_empty(o->cwd ? o->cwd : "") || !path_or_empty(o->output ? o->output : "") ||
+            !path_or_empty(o->cwd ? o->cwd : "") || strlen(o->output ? o->output : "") > LINK_PATH_MAX ||
             o->pipe_size > PIPE_SIZE_MAX)
                 return -EINVAL;
         return on_partition_to_string(o->on_partition) && ack_mode_to_string(o->ack) ? 0 : -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What masterd and agentd say to each other: the typed messages of interface org.primus.Link1 on object
- * /org/primus/Link1, as C structs with an append and a read function each (lib/wire/messages.c). The D-Bus side of
- * the contract is dbus/org.primus.Link1.xml. Rules:
+ * /org/primus/Link1, as C structs with an append and a read function each (lib/wire/messages.c). The D-Bus
+ * side of the contract is dbus/org.primus.Link1.xml. Rules:
  *   - every message ends in a{sv} for later additions; a reader ignores keys that it does not know;
  *   - readers bound everything they take (LINK_*_MAX) and answer -EBADMSG for a message outside the bounds;
  *   - strings that come from users and may not be UTF-8 (paths, argv, environment) travel as bytes (ay);
@@ -23,30 +23,32 @@
 #define LINK_MINOR 0
 
 /* Bounds of what a peer may send. */
-#define LINK_UNITS_MAX 32768u        /* units or exit records in one registration */
+#define LINK_UNITS_MAX 32768u /* units or exit records in one registration */
 #define LINK_ARGV_MAX 4096u
 #define LINK_ENV_MAX 8192u
-#define LINK_BYTES_MAX (2u << 20)    /* argv, environment and secrets of one order together */
-#define LINK_TASKS_MAX 1024u         /* tasks in one Grant or FeedReport */
-#define LINK_SCAN_MAX 1024u          /* entries in one ScanBatch */
-#define LINK_CHUNK_MAX (256u << 10)  /* bytes of a file or log in one message */
+#define LINK_BYTES_MAX (2u << 20)   /* argv, environment and secrets of one order together */
+#define LINK_TASKS_MAX 1024u        /* tasks in one Grant or FeedReport */
+#define LINK_SCAN_MAX 1024u         /* entries in one ScanBatch */
+#define LINK_CHUNK_MAX (256u << 10) /* bytes of a file or log in one message */
 #define LINK_GPUS_MAX 64u
 #define LINK_PORTS_MAX 64u
+#define LINK_WORK_MAX 4096u /* work directories in one registration; the rest come with the next */
 
 /* D-Bus error names on the link. */
-#define LINK_ERROR_VERSION "org.primus.Error.Version"          /* the versions cannot work together */
-#define LINK_ERROR_REFUSED "org.primus.Error.Refused"          /* this node may not (revoked, unknown, root's job ...) */
-#define LINK_ERROR_STALE "org.primus.Error.Stale"              /* lower term, other cluster, or old node epoch */
-#define LINK_ERROR_ALREADY_RAN "org.primus.Error.AlreadyRan"   /* an exit record of that name exists */
-#define LINK_ERROR_PORT_TAKEN "org.primus.Error.PortTaken"     /* a granted port is in use on the host */
+#define LINK_ERROR_VERSION "org.primus.Error.Version" /* the versions cannot work together */
+#define LINK_ERROR_REFUSED                                                                                   \
+        "org.primus.Error.Refused"                /* this node may not (revoked, unknown, root's job ...) */
+#define LINK_ERROR_STALE "org.primus.Error.Stale" /* lower term, other cluster, or old node epoch */
+#define LINK_ERROR_ALREADY_RAN "org.primus.Error.AlreadyRan" /* an exit record of that name exists */
+#define LINK_ERROR_PORT_TAKEN "org.primus.Error.PortTaken"   /* a granted port is in use on the host */
 #define LINK_ERROR_UNKNOWN "org.primus.Error.UnknownExecutor"
-#define LINK_ERROR_START "org.primus.Error.StartFailed"        /* systemd refused the unit; the message says why */
+#define LINK_ERROR_START "org.primus.Error.StartFailed" /* systemd refused the unit; the message says why */
 #define LINK_ERROR_NOT_FOUND "org.primus.Error.NotFound"
 #define LINK_ERROR_BUSY "org.primus.Error.Busy"
 
 /* Further bounds; the append functions keep them (-E2BIG, -EINVAL), the read functions insist on them. */
-#define LINK_TEXT_MAX 1024u          /* bytes of a line for people */
-#define LINK_PATH_MAX 4095u          /* bytes of a path */
+#define LINK_TEXT_MAX 1024u /* bytes of a line for people */
+#define LINK_PATH_MAX 4095u /* bytes of a path */
 #define LINK_GPU_NAME_MAX 128u
 #define LINK_SECRETS_MAX 256u
 #define LINK_IDENTITY_MAX 64u
@@ -64,17 +66,17 @@
 #define LINK_GRANT_SIGNATURE "(taytttt)"
 #define LINK_ORDER_SIGNATURE "(" LINK_ID_SIGNATURE "yuaayayaayasa(say)tttuasasaqttsssuayb)"
 
-/* Conventions. X_append: 0 or negative errno; lines for people (detail, error, model ...) are made valid, single-line
- * and short enough on the way. X_read: 1 when *ret was filled, 0 at the end of the array it is called in (nothing
- * written), -EBADMSG or -ENOMEM. So an array is read by
- *         sd_bus_message_enter_container(m, 'a', LINK_EXIT_SIGNATURE);
- *         while ((r = exit_report_read(m, &e)) > 0) ...
- *         sd_bus_message_exit_container(m); */
+/* Conventions. X_append: 0 or negative errno; lines for people (detail, error, model ...) are made valid,
+ * single-line and short enough on the way. X_read: 1 when *ret was filled, 0 at the end of the array it is
+ * called in (nothing written), -EBADMSG or -ENOMEM. So an array is read by sd_bus_message_enter_container(m,
+ * 'a', LINK_EXIT_SIGNATURE); while ((r = exit_report_read(m, &e)) > 0) ... sd_bus_message_exit_container(m);
+ */
 
-/* ---- parts of messages ---------------------------------------------------------------------------------------- */
+/* ---- parts of messages
+ * ---------------------------------------------------------------------------------------- */
 
-/* The trailing a{sv}: an empty one, and passing over one of whatever content. The latter also insists that the message
- * ends there. */
+/* The trailing a{sv}: an empty one, and passing over one of whatever content. The latter also insists that
+ * the message ends there. */
 int link_append_extra_empty(sd_bus_message *m);
 int link_skip_extra(sd_bus_message *m);
 
@@ -90,7 +92,8 @@ int link_read_text(sd_bus_message *m, size_t max, char **ret);
 /* s, made valid UTF-8 in one line and cut at max bytes (at most LINK_TEXT_MAX); NULL is "". */
 int link_append_text(sd_bus_message *m, const char *s, size_t max);
 
-/* ---- identity -------------------------------------------------------------------------------------------------- */
+/* ---- identity
+ * -------------------------------------------------------------------------------------------------- */
 
 /* Which attempt of which executor. role is "" in no valid id; job_uid is not null. */
 struct executor_id {
@@ -105,9 +108,10 @@ int executor_id_append(sd_bus_message *m, const struct executor_id *id);
 int executor_id_read(sd_bus_message *m, struct executor_id *ret);
 bool executor_id_equal(const struct executor_id *a, const struct executor_id *b);
 
-/* ---- agent -> master: Hello(q major, q minor, s build, as features, a{sv}) -> struct welcome ------------------ */
-/* One-way messages are method calls with NO_REPLY_EXPECTED: a vtable marks them SD_BUS_VTABLE_METHOD_NO_REPLY, a sender
- * uses sd_bus_message_set_expect_reply(m, false). */
+/* ---- agent -> master: Hello(q major, q minor, s build, as features, a{sv}) -> struct welcome
+ * ------------------ */
+/* One-way messages are method calls with NO_REPLY_EXPECTED: a vtable marks them
+ * SD_BUS_VTABLE_METHOD_NO_REPLY, a sender uses sd_bus_message_set_expect_reply(m, false). */
 /* a{sv} of Hello: "bulk" b (this is the second connection, for files and logs), "node" s (must equal the
  * certificate's name). */
 
@@ -125,34 +129,41 @@ int welcome_append(sd_bus_message *m, const struct welcome *w);
 int welcome_read(sd_bus_message *m, struct welcome *ret);
 void welcome_done(struct welcome *w);
 
-/* ---- agent -> master: Register(s boot_id, inventory, a(unit), a(exit), a{sv}) -> () ---------------------------- */
+/* ---- agent -> master: Register(s boot_id, inventory, a(unit), a(exit), a{sv}) -> ()
+ * ---------------------------- */
 
 struct gpu_info {
-        char *uuid;     /* stable name: NVML's "GPU-...", or "pci-0000:3b:00.0" without NVML */
+        char *uuid; /* stable name: NVML's "GPU-...", or "pci-0000:3b:00.0" without NVML */
         char *model;
         uint64_t memory; /* bytes, 0: unknown */
-        char *nodes;    /* device nodes it needs, space-separated: "/dev/nvidia0" */
+        char *nodes;     /* device nodes it needs, space-separated: "/dev/nvidia0" */
 };
 
 struct inventory {
         char *hostname;
         char *kernel;
-        char *os;            /* PRETTY_NAME */
-        uint32_t cpus;       /* online */
-        uint64_t memory;     /* bytes that may be given to jobs */
+        char *os;        /* PRETTY_NAME */
+        uint32_t cpus;   /* online */
+        uint64_t memory; /* bytes that may be given to jobs */
         struct gpu_info *gpus;
         size_t n_gpus;
         uint16_t port_first, port_last; /* range from which masterd may grant ports; 0,0: none */
-        bool allow_root;     /* jobs of uid 0 accepted */
-        bool controllers;    /* cgroup v2 cpu and memory controllers: limits are enforced */
-        struct addr address; /* what other hosts reach this one at; port 0 */
+        bool allow_root;                /* jobs of uid 0 accepted */
+        bool controllers;               /* cgroup v2 cpu and memory controllers: limits are enforced */
+        struct addr address;            /* what other hosts reach this one at; port 0 */
 };
 int inventory_append(sd_bus_message *m, const struct inventory *i);
 int inventory_read(sd_bus_message *m, struct inventory *ret);
 void inventory_done(struct inventory *i);
 
 /* A unit that exists on the host. */
-enum unit_state { UNIT_STARTING, UNIT_RUNNING, UNIT_STOPPING, _UNIT_STATE_MAX, _UNIT_STATE_INVALID = -22 };
+enum unit_state {
+        UNIT_STARTING,
+        UNIT_RUNNING,
+        UNIT_STOPPING,
+        _UNIT_STATE_MAX,
+        _UNIT_STATE_INVALID = -22
+};
 const char *unit_state_to_string(enum unit_state s);
 enum unit_state unit_state_from_string(const char *s);
 
@@ -167,25 +178,27 @@ int unit_report_append(sd_bus_message *m, const struct unit_report *u);
 int unit_report_read(sd_bus_message *m, struct unit_report *ret);
 
 /* How an executor ended. result is systemd's $SERVICE_RESULT: "success", "exit-code", "signal", "core-dump",
- * "oom-kill", "timeout", "watchdog", "resources", ..., or "no-record" when the unit vanished without a record. */
+ * "oom-kill", "timeout", "watchdog", "resources", ..., or "no-record" when the unit vanished without a
+ * record. */
 struct exit_report {
         struct executor_id id;
         sd_id128_t invocation;
         char result[32];
-        char code[16];           /* "exited", "killed", "dumped", or "" */
-        int32_t status;          /* exit status, or signal number where code is killed or dumped */
-        bool stop_requested;     /* by masterd's order */
-        bool stop_local;         /* by somebody on the host: systemctl stop, shutdown */
+        char code[16];       /* "exited", "killed", "dumped", or "" */
+        int32_t status;      /* exit status, or signal number where code is killed or dumped */
+        bool stop_requested; /* by masterd's order */
+        bool stop_local;     /* by somebody on the host: systemctl stop, shutdown */
         uint64_t started_real, ended_real;
         uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
         uint64_t oom_kills;
-        char *detail;            /* one line for people: "bash: line 1: foo: command not found"; may be "" */
+        char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
 };
 int exit_report_append(sd_bus_message *m, const struct exit_report *e);
 int exit_report_read(sd_bus_message *m, struct exit_report *ret);
 void exit_report_done(struct exit_report *e);
 
-/* ---- agent -> master, one-way ---------------------------------------------------------------------------------- */
+/* ---- agent -> master, one-way
+ * ---------------------------------------------------------------------------------- */
 /* Heartbeat(t seq, a{sv})                  answered by HeartbeatAck(t seq, a{sv})
  * Exited(exit, a{sv})                      answered by ExitCommitted(id, a{sv}) once it is on masterd's disk
  * FeedOpen(id, u credits, a{sv})           the executor is ready for that many tasks
@@ -200,7 +213,12 @@ struct task_progress {
         uint8_t state;  /* enum task_state */
         char *error;    /* for TASK_FAILED: one line */
 };
-enum task_state { TASK_RUNNING, TASK_DONE, TASK_FAILED, _TASK_STATE_MAX };
+enum task_state {
+        TASK_RUNNING,
+        TASK_DONE,
+        TASK_FAILED,
+        _TASK_STATE_MAX
+};
 int task_progress_append(sd_bus_message *m, const struct task_progress *p);
 int task_progress_read(sd_bus_message *m, struct task_progress *ret);
 void task_progress_done(struct task_progress *p);
@@ -213,39 +231,60 @@ int scan_entry_append(sd_bus_message *m, const struct scan_entry *e);
 int scan_entry_read(sd_bus_message *m, struct scan_entry *ret);
 void scan_entry_done(struct scan_entry *e);
 
-/* ---- agent -> master: Renew(ay csr, a{sv}) -> (ay cert, a{sv}) --------------------------------------------------- */
-/* PEM texts; csr at most LINK_CSR_MAX bytes. A new certificate of the same name, asked for with the old one. */
+/* ---- agent -> master: Renew(ay csr, a{sv}) -> (ay cert, a{sv})
+ * --------------------------------------------------- */
+/* PEM texts; csr at most LINK_CSR_MAX bytes. A new certificate of the same name, asked for with the old one.
+ */
 
-/* ---- agent -> master, calls on the bulk connection -------------------------------------------------------------- */
+/* ---- agent -> master, calls on the bulk connection
+ * -------------------------------------------------------------- */
 /* GetBundle(u uid, s sha256, t offset, u max, a{sv}) -> (t size, ay chunk, a{sv}) */
 
-/* ---- master -> agent -------------------------------------------------------------------------------------------- */
+/* ---- master -> agent
+ * -------------------------------------------------------------------------------------------- */
 /* Start(t term, t epoch, order, a{sv}) -> (ay invocation, t started_real, a{sv}), or a LINK_ERROR_*
- * Stop(t term, t epoch, id, t grace_usec, s reason, a{sv}) -> (); idempotent; returns when the stop is under way
- * DropJob(t term, ay job_uid, u job, a{sv})  one-way: no executor of the job will come back to this host
+ * Stop(t term, t epoch, id, t grace_usec, s reason, a{sv}) -> (); idempotent; returns when the stop is under
+ * way DropJob(t term, ay job_uid, u job, a{sv})  one-way: no executor of the job will come back to this host
  * ExitCommitted(id, a{sv})                   one-way
  * HeartbeatAck(t seq, a{sv})                 one-way
- * Grant(id, a(task_grant), b last, a{sv})    one-way; last: no further task will come, end of file after these
- * ReadLog(id, ay cursor, u max, t wait_usec, a{sv}) -> (ay data, ay cursor, b end, a{sv}): journal lines of the
- *        executor behind cursor ("" = from its start), each ended by \n; waits up to wait_usec for the first byte;
- *        end: the executor has ended and nothing is left */
+ * Grant(id, a(task_grant), b last, a{sv})    one-way; last: no further task will come, end of file after
+ * these ReadLog(id, ay cursor, u max, t wait_usec, a{sv}) -> (ay data, ay cursor, b end, a{sv}): journal
+ * lines of the executor behind cursor ("" = from its start), each ended by \n; waits up to wait_usec for the
+ * first byte; end: the executor has ended and nothing is left */
 
 struct task_grant {
         uint64_t task;
         char *path;
-        uint64_t offset; /* go on from here (aligned down to a record by the feeder) */
+        uint64_t offset;                  /* go on from here (aligned down to a record by the feeder) */
         uint64_t size, mtime_nsec, inode; /* as scanned; a difference fails the task as "changed" */
 };
 int task_grant_append(sd_bus_message *m, const struct task_grant *g);
 int task_grant_read(sd_bus_message *m, struct task_grant *ret);
 void task_grant_done(struct task_grant *g);
 
-enum on_partition { ON_PARTITION_REPLACE, ON_PARTITION_STOP, ON_PARTITION_WAIT, _ON_PARTITION_MAX, _ON_PARTITION_INVALID = -22 };
+enum on_partition {
+        ON_PARTITION_REPLACE,
+        ON_PARTITION_STOP,
+        ON_PARTITION_WAIT,
+        _ON_PARTITION_MAX,
+        _ON_PARTITION_INVALID = -22
+};
 const char *on_partition_to_string(enum on_partition p);
 enum on_partition on_partition_from_string(const char *s);
 
-enum order_kind { ORDER_TRAINER, ORDER_FEED, ORDER_SCAN, _ORDER_KIND_MAX }; /* FEED: trainer with data on stdin */
-enum ack_mode { ACK_LAG, ACK_EXIT, ACK_READ, _ACK_MODE_MAX, _ACK_MODE_INVALID = -22 };
+enum order_kind {
+        ORDER_TRAINER,
+        ORDER_FEED,
+        ORDER_SCAN,
+        _ORDER_KIND_MAX
+}; /* FEED: trainer with data on stdin */
+enum ack_mode {
+        ACK_LAG,
+        ACK_EXIT,
+        ACK_READ,
+        _ACK_MODE_MAX,
+        _ACK_MODE_INVALID = -22
+};
 const char *ack_mode_to_string(enum ack_mode a);
 enum ack_mode ack_mode_from_string(const char *s);
 
@@ -260,10 +299,10 @@ struct start_order {
         struct executor_id id;
         enum order_kind kind;
         uint32_t uid;
-        char **argv;          /* NULL-ended; for ORDER_SCAN: the arguments behind "primus-executor --scan" */
-        char *cwd;            /* absolute path on the host, or "": the job's work directory there */
-        char **env;           /* NULL-ended NAME=VALUE: user's and rendezvous variables, delivered in a private file */
-        char **identity;      /* NULL-ended PRIMUS_*=...: public, in the unit's Environment= */
+        char **argv; /* NULL-ended; for ORDER_SCAN: the arguments behind "primus-executor --scan" */
+        char *cwd;   /* absolute path on the host, or "": the job's work directory there */
+        char **env;  /* NULL-ended NAME=VALUE: user's and rendezvous variables, delivered in a private file */
+        char **identity; /* NULL-ended PRIMUS_*=...: public, in the unit's Environment= */
         struct secret *secrets;
         size_t n_secrets;
         uint64_t cpu_usec_per_sec; /* CPUQuotaPerSecUSec; 0: none, share by weight */
@@ -277,11 +316,12 @@ struct start_order {
         uint64_t runtime_max_usec; /* 0: none */
         uint64_t grace_usec;       /* SIGTERM ... SIGKILL */
         enum on_partition on_partition;
-        char bundle[65];           /* sha256 of the job's files in hex, or "" */
+        char bundle[65]; /* sha256 of the job's files in hex, or "" */
         enum ack_mode ack;
-        uint32_t pipe_size;        /* bytes, ORDER_FEED */
-        char *output;              /* path pattern for stdout and stderr with %j %r %i %a %n, or "": the journal */
-        bool new_privileges;       /* NoNewPrivileges=no */
+        uint32_t pipe_size; /* bytes, ORDER_FEED */
+        char *output;       /* path pattern for stdout and stderr with %j %r %i %a %n, relative to the working
+                               directory or not; "": the journal */
+        bool new_privileges; /* NoNewPrivileges=no */
 };
 int start_order_append(sd_bus_message *m, const struct start_order *o);
 int start_order_read(sd_bus_message *m, struct start_order *ret);

@@ -26,12 +26,12 @@ static int handled(int r) {
 }
 
 int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work, sd_bus_error *error) {
-        return handled(caller_identify(m->callers, call, work, m, error));
+        return handled(caller_explain(caller_identify(m->callers, call, work, m, error), error));
 }
 
 int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
                         caller_handler work, sd_bus_error *error) {
-        return handled(authorize(m->callers, call, owner, action, work, m, error));
+        return handled(caller_explain(authorize(m->callers, call, owner, action, work, m, error), error));
 }
 
 static struct job *job_by_path(struct manager *m, const char *path) {
@@ -184,6 +184,24 @@ static struct change *change_new(const char *name) {
         return c;
 }
 
+static void run_job_new(struct manager *m, void *data) {
+        struct change *c = data;
+        char path[64];
+
+        (void)sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobNew", "uo", c->job,
+                                 api_job_path(c->job, path));
+        free(c);
+}
+
+void api_job_new(struct manager *m, const struct job *j) {
+        struct change *c = change_new(NULL);
+
+        if (!c)
+                return;
+        c->job = j->number;
+        (void)manager_effect(m, run_job_new, c);
+}
+
 static void run_job_changed(struct manager *m, void *data) {
         struct change *c = data;
         char path[64];
@@ -222,12 +240,44 @@ void api_job_removed(struct manager *m, struct job *j) {
         (void)manager_effect(m, run_job_removed, c);
 }
 
+void api_watch(struct job *j, sd_bus_message *call) {
+        const char *name = sd_bus_message_get_sender(call);
+        char *copy;
+
+        for (unsigned i = 0; name && i < JOB_WATCHERS_MAX && j->watchers[i]; i++)
+                if (strcmp(j->watchers[i], name) == 0)
+                        return;
+        copy = name ? strdup(name) : NULL;
+        if (!copy)
+                return;
+        free(j->watchers[j->next_watcher]);
+        j->watchers[j->next_watcher] = copy;
+        j->next_watcher = (j->next_watcher + 1) % JOB_WATCHERS_MAX;
+}
+
+static int send_executor_changed(struct manager *m, const struct change *c, const char *watcher) {
+        sd_bus_message *signal = NULL;
+        char path[64];
+        int r = sd_bus_message_new_signal(m->bus, &signal, api_job_path(c->job, path), API_JOB,
+                                          "ExecutorChanged");
+
+        if (r >= 0)
+                r = sd_bus_message_set_destination(signal, watcher);
+        if (r >= 0)
+                r = sd_bus_message_append(signal, "suuss", c->role, c->index, c->attempt, c->state, c->name);
+        if (r >= 0)
+                r = sd_bus_send(m->bus, signal, NULL);
+        sd_bus_message_unref(signal);
+        return r;
+}
+
+/* Not broadcast: what a job consists of is for those who may see into it. */
 static void run_executor_changed(struct manager *m, void *data) {
         struct change *c = data;
-        char path[64];
+        struct job *j = manager_job(m, c->job);
 
-        (void)sd_bus_emit_signal(m->bus, api_job_path(c->job, path), API_JOB, "ExecutorChanged", "suuss",
-                                 c->role, c->index, c->attempt, c->state, c->name);
+        for (unsigned i = 0; j && i < JOB_WATCHERS_MAX && j->watchers[i]; i++)
+                (void)send_executor_changed(m, c, j->watchers[i]);
         free(c);
 }
 

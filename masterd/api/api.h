@@ -21,6 +21,7 @@ int api_publish(struct manager *m);
 void api_disconnect(struct manager *m);
 
 /* Signals; they leave when what they tell is on disk. */
+void api_job_new(struct manager *m, const struct job *j);
 void api_job_changed(struct manager *m, struct job *j);
 void api_job_removed(struct manager *m, struct job *j);
 void api_executor_changed(struct manager *m, struct executor *e);
@@ -54,6 +55,9 @@ int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work
 /* The same for what only the owner may do, root, and whom polkit grants the action. */
 int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
                         caller_handler work, sd_bus_error *error);
+
+/* The caller may see into the job: it gets the job's signals from now on (the latest JOB_WATCHERS_MAX do). */
+void api_watch(struct job *j, sd_bus_message *call);
 
 /* The job of the object that was called. */
 struct job *api_job_of(struct manager *m, sd_bus_message *call);

@@ -119,6 +119,14 @@ size_t callers_known(const struct callers *c) {
         return HASH_COUNT(c->by_name);
 }
 
+int caller_explain(int r, sd_bus_error *error) {
+        if (r == -ENXIO && !sd_bus_error_is_set(error))
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "An option has a value of another type than it should have; the "
+                                        "interface's description says which.");
+        return r;
+}
+
 void caller_answer(sd_bus_message *m, int r, const sd_bus_error *error) {
         /* A reply that cannot be sent has nobody who waits for it. */
         if (sd_bus_error_is_set(error))
@@ -164,7 +172,7 @@ static void run_waiter(struct waiter *w, int r, uint32_t uid) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
 
         if (r >= 0)
-                r = w->handler(w->message, uid, w->userdata, &error);
+                r = caller_explain(w->handler(w->message, uid, w->userdata, &error), &error);
         else
                 r = sd_bus_error_set(&error, SD_BUS_ERROR_ACCESS_DENIED,
                                      "The message bus does not say who you are; try again.");

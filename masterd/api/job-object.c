@@ -5,6 +5,7 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/parse.h"
 #include "lib/base/unitname.h"
 #include "masterd/api/api.h"
 #include "masterd/api/authorize.h"
@@ -24,6 +25,8 @@ static struct job *job_or_error(struct manager *m, sd_bus_message *call, sd_bus_
         if (!j)
                 (void)sd_bus_error_set(error, ERROR_NO_SUCH_JOB,
                                        "The job is not in memory any more; ask for it again by GetJob");
+        else
+                api_watch(j, call);
         return j;
 }
 
@@ -277,9 +280,9 @@ static int list_events(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         if (!j)
                 return -ENOENT;
         r = sd_bus_message_read_basic(call, 't', &after);
-        if (r >= 0)
-                r = store_query_events(m->store, j->number, after, EVENTS_MAX, on_events,
-                                       sd_bus_message_ref(call));
+        if (r < 0)
+                return r;
+        r = store_query_events(m->store, j->number, after, EVENTS_MAX, on_events, sd_bus_message_ref(call));
         if (r < 0)
                 sd_bus_message_unref(call);
         return r;
@@ -295,7 +298,7 @@ static int read_log_options(sd_bus_message *call, uint64_t *tail, sd_bus_error *
                         return r;
                 if (strcmp(key, "tail") != 0)
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "ReadLog has no option '%.64s'", key);
+                                                 "ReadLog has no option '%.*s'", utf8_fit(key, 64), key);
                 r = sd_bus_message_read(call, "v", "t", tail);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(call);
@@ -328,8 +331,8 @@ static int read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 return r;
         e = job_executor(j, role, index);
         if (!e)
-                return sd_bus_error_setf(error, "org.primus.Error.NotFound",
-                                         "Job %u has no executor %.33s/%u", j->number, role, index);
+                return sd_bus_error_setf(error, "org.primus.Error.NotFound", "Job %u has no executor %.*s/%u",
+                                         j->number, utf8_fit(role, 33), role, index);
         if (attempt == 0)
                 attempt = e->attempt;
         if (attempt == 0 || attempt > e->attempt || !e->node)
@@ -358,7 +361,7 @@ static int kill_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
         if (r < 0)
                 return r;
         if (*reason)
-                snprintf(text, sizeof(text), "killed by uid %u: %.200s", uid, reason);
+                snprintf(text, sizeof(text), "killed by uid %u: %.*s", uid, utf8_fit(reason, 200), reason);
         else
                 snprintf(text, sizeof(text), "killed by uid %u", uid);
         lifecycle_stop_job(m, j, JOB_EVENT_KILLED, text);

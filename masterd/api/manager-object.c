@@ -22,8 +22,11 @@
 /* ---- Submit
  * ------------------------------------------------------------------------------------------------------- */
 
+#define ENV_STRING_MAX (127u << 10) /* less than what execve() takes, so that the end and a default fit */
+#define ENV_BYTES_MAX (1u << 20)
+
 static int read_env(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
-        size_t n = 0;
+        size_t n = 0, total = 0;
         int r = sd_bus_message_enter_container(m, 'v', "aay");
 
         if (r >= 0)
@@ -44,6 +47,12 @@ static int read_env(sd_bus_message *m, struct submission *s, sd_bus_error *error
                 name[equals - text] = 0;
                 if (!env_name_valid(name))
                         continue; /* shells export functions under odd names; such are left out */
+                total += size;
+                if (size > ENV_STRING_MAX || total > ENV_BYTES_MAX)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "env: %.64s: at most %u KiB for one variable, which is the kernel's "
+                                                 "limit, and %u KiB together",
+                                                 name, ENV_STRING_MAX >> 10, ENV_BYTES_MAX >> 10);
                 if (n >= LINK_ENV_MAX / 2)
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                                  "env: more than %u variables", LINK_ENV_MAX / 2);
@@ -184,7 +193,7 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
                                 break;
                 if (i == ELEMENTSOF(submit_options))
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "Submit has no option '%.64s'", key);
+                                                 "Submit has no option '%.*s'", utf8_fit(key, 64), key);
                 r = submit_options[i].read(call, s, error);
                 if (r < 0)
                         return r;
@@ -192,8 +201,6 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
         }
         return r;
 }
-
-static int emit_new(struct manager *m, struct job *j);
 
 static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
@@ -209,6 +216,7 @@ static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
         submission_done(&s);
         if (r < 0)
                 return r;
+        api_job_new(m, j);
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "uo", j->number, api_job_path(j->number, path));
@@ -222,7 +230,7 @@ static int submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
                 sd_bus_message_unref(reply);
                 return r; /* the job is there all the same: the caller sees it in the list */
         }
-        (void)emit_new(m, j);
+        api_watch(j, call);
         return manager_reply_later(m, reply);
 }
 
@@ -260,10 +268,11 @@ static int read_filter(sd_bus_message *call, struct list_filter *f, sd_bus_error
                         r = sd_bus_message_read(call, "v", "s", &text);
                         if (r >= 0 && (f->state = job_state_from_string(text)) < 0)
                                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                         "There is no job state '%.32s'", text);
+                                                         "There is no job state '%.*s'", utf8_fit(text, 32),
+                                                         text);
                 } else
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "ListJobs has no filter '%.64s'", key);
+                                                 "ListJobs has no filter '%.*s'", utf8_fit(key, 64), key);
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(call);
@@ -487,7 +496,7 @@ static int read_token_options(sd_bus_message *call, uint32_t *uses, uint64_t *ex
                         r = sd_bus_message_read(call, "v", "s", from);
                 else
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "CreateToken has no option '%.64s'", key);
+                                                 "CreateToken has no option '%.*s'", utf8_fit(key, 64), key);
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(call);
@@ -513,7 +522,8 @@ static int create_token(sd_bus_message *call, uint32_t uid, void *userdata, sd_b
                                          "uses: 1 to %u; expires: one second to one year", TOKEN_USES_MAX);
         if (*from && addr_parse_cidr(from, &cidr) < 0)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                         "from: '%.64s' is no address or block like 192.0.2.0/24", from);
+                                         "from: '%.*s' is no address or block like 192.0.2.0/24",
+                                         utf8_fit(from, 64), from);
         r = identity_token_new(m, uses, expires, from, uid, text);
         if (r == -ENOBUFS)
                 return sd_bus_error_setf(error, ERROR_REFUSED, "There are %u valid tokens already",
@@ -545,7 +555,8 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 return r;
         node = nodes_get(&m->nodes, name);
         if (!node)
-                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE, "There is no node '%.64s'", name);
+                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE, "There is no node '%.*s'",
+                                         utf8_fit(name, 64), name);
         r = identity_revoke(m, node);
         if (r < 0)
                 return r;
@@ -556,16 +567,15 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         link_drop(node, "the node was removed from the cluster");
         nodes_unwatch(&m->nodes, node);
         node->state = NODE_LOST;
-        DL_FOREACH_SAFE2(node->executors, e, next, node_next)
-        lifecycle_node_lost(m, e, true);
+        DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
+                lifecycle_node_lost(m, e, true);
+        feeding_node_gone(m, node, false);
         placement_node_removed(m, node);
         store_delete_node(m->store, node->name);
         /* Executors that have ended still name it; forget that first. */
         struct job *j, *j_next;
         HASH_ITER (hh, m->jobs, j, j_next)
-                for (uint32_t i = 0; i < j->n_executors; i++)
-                        if (j->executors[i].node == node)
-                                j->executors[i].node = NULL;
+                job_forget_node(j, node);
         nodes_remove(&m->nodes, node);
         manager_schedule(m);
         return manager_reply_later(m, reply);
@@ -617,13 +627,6 @@ static int get_nodes(sd_bus *bus, const char *path, const char *interface, const
         struct manager *m = userdata;
 
         return sd_bus_message_append(reply, "u", m->nodes.n);
-}
-
-static int emit_new(struct manager *m, struct job *j) {
-        char path[64];
-
-        return sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobNew", "uo", j->number,
-                                  api_job_path(j->number, path));
 }
 
 const sd_bus_vtable api_manager_vtable[] = {

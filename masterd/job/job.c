@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 #include "masterd/job/peers.h"
 
 int text_set(char **field, const char *format, ...) {
@@ -20,6 +21,9 @@ int text_set(char **field, const char *format, ...) {
                 va_end(ap);
                 if (!text)
                         return -ENOMEM;
+                /* What was cut to fit somewhere may end within a character; cleaning never makes it longer.
+                 */
+                (void)utf8_clean(text, strlen(text), text, strlen(text) + 1);
         }
         free(*field);
         *field = text;
@@ -83,6 +87,7 @@ struct job *job_free(struct job *j) {
         sd_event_source_disable_unref(j->grace_timer);
         free(j->secrets);
         free(j->env);
+        free(j->left);
         free(j->executors);
         free(j->roles);
         free(j->name);
@@ -90,6 +95,8 @@ struct job *job_free(struct job *j) {
         free(j->config);
         free(j->reason);
         free(j->first_error);
+        for (unsigned i = 0; i < JOB_WATCHERS_MAX; i++)
+                free(j->watchers[i]);
         spec_free(j->spec);
         free(j);
         return NULL;
@@ -140,13 +147,42 @@ int executor_transition(struct executor *e, enum executor_event event) {
 }
 
 int executor_again(struct executor *e) {
-        int r = executor_transition(e, EXECUTOR_EVENT_AGAIN);
+        return executor_transition(e, EXECUTOR_EVENT_AGAIN);
+}
 
-        if (r < 0)
-                return r;
-        e->restarts++;
-        e->job->roles[e->role].restarts++;
-        return 0;
+void executor_number(struct executor *e, uint32_t attempt) {
+        if (e->attempt > 0 && !e->bounced) {
+                e->restarts++;
+                e->job->roles[e->role].restarts++;
+        }
+        e->attempt = attempt;
+        e->bounced = false;
+}
+
+void executor_move(struct executor *e, struct node *node) {
+        struct job *j = e->job;
+        struct node **bigger;
+        bool known = !e->node || e->node == node;
+
+        for (size_t i = 0; !known && i < j->n_left; i++)
+                known = j->left[i] == e->node;
+        if (!known) {
+                bigger = reallocarray(j->left, j->n_left + 1, sizeof(*bigger));
+                if (bigger) { /* otherwise the node asks at its next registration */
+                        j->left = bigger;
+                        j->left[j->n_left++] = e->node;
+                }
+        }
+        e->node = node;
+}
+
+void job_forget_node(struct job *j, const struct node *node) {
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                if (j->executors[i].node == node)
+                        j->executors[i].node = NULL;
+        for (size_t i = 0; i < j->n_left; i++)
+                if (j->left[i] == node)
+                        j->left[i--] = j->left[--j->n_left];
 }
 
 void executor_set_gone(struct executor *e) {

@@ -36,10 +36,12 @@ struct executor {
         size_t n_ports;
         uint64_t gpus; /* bit per GPU of the node */
         sd_id128_t invocation;
-        uint64_t started_real, ended_real, started_boot;
+        uint64_t placed_real; /* by our clock and never before attempt_real of its job: tells whose attempt it is */
+        uint64_t started_real, ended_real, started_boot; /* by the host's clock, but started_boot */
         bool ordered;   /* the Start call is under way on the current link */
         bool confirmed; /* the node's agent has reported this attempt since this master came up */
         bool stop_ordered;
+        bool bounced; /* the host could not start the latest attempt, for no fault of the executor */
         const char *stop_why; /* static text */
 
         char *reason; /* how it ended, one line; or why it waits */
@@ -52,9 +54,10 @@ struct executor {
         sd_event_source *restart_timer; /* back-off before the next attempt */
 
         /* data (masterd/feeding.c) */
-        bool leases_unknown; /* it was placed by an earlier master and has not said yet which tasks it holds */
-        bool feed_open; /* its feeder is connected and has told its credits */
-        bool feed_last; /* end of file was promised */
+        bool leases_unknown; /* it was placed by an earlier master and has not said yet which tasks it holds
+                              */
+        bool feed_open;      /* its feeder is connected and has told its credits */
+        bool feed_last;      /* end of file was promised */
         uint32_t credits;
         struct task *leases;  /* tasks it holds, a list through task.lease_next */
         uint64_t tail_offset; /* log bytes that reached the kept tail */
@@ -68,6 +71,8 @@ struct role {
         uint32_t restarts;
 };
 
+#define JOB_WATCHERS_MAX 32u
+
 struct job {
         struct manager *manager; /* for its timers; this module does not look into it */
         uint32_t number;
@@ -76,7 +81,7 @@ struct job {
         char *name;
         enum job_state state;
         uint32_t attempt;      /* of the job, from 1 */
-        uint64_t attempt_real; /* when it began; executors that ended before belong to earlier ones */
+        uint64_t attempt_real; /* when it began; executors that were placed before belong to earlier ones */
         struct job_spec *spec;
         char *config; /* effective JSON */
         char *cwd;    /* bytes; "" = the work directory */
@@ -91,6 +96,11 @@ struct job {
         char *reason; /* why it waits or how it ended */
         char *first_error;
         uint64_t event_seq;
+        char *watchers[JOB_WATCHERS_MAX]; /* unique names on the bus that get its signals (masterd/api) */
+        unsigned next_watcher;
+
+        struct node **left; /* nodes that earlier attempts of its executors ran on: they keep its files */
+        size_t n_left;
 
         enum job_event verdict; /* while STOPPING: what it ends as (SUCCEEDED, FAILED, KILLED or REQUEUE) */
         uint32_t order_step;    /* SCHEDULE_POLICY_ORDER: roles[order] up to here may be placed */
@@ -127,8 +137,16 @@ static inline const struct role_spec *executor_role(const struct executor *e) {
 int job_transition(struct job *j, enum job_event event);
 int executor_transition(struct executor *e, enum executor_event event);
 
+/* The executor is on node (or on none) from now on; the one it was on before is remembered in the job's left.
+ */
+void executor_move(struct executor *e, struct node *node);
+/* The node is no more. */
+void job_forget_node(struct job *j, const struct node *node);
+
 /* Starts a new attempt of an ended executor: PENDING, attempt not yet numbered (placement numbers it). */
 int executor_again(struct executor *e);
+/* Numbers the attempt that begins; it is a restart unless it is the first, or the one before was bounced. */
+void executor_number(struct executor *e, uint32_t attempt);
 /* Marks an ended executor as not coming back, counting it as success or failure of its role (KILLED:
  * neither). */
 void executor_set_gone(struct executor *e);
@@ -140,5 +158,6 @@ uint32_t job_active(const struct job *j); /* hold resources */
 bool job_all_up(const struct job
                         *j); /* every executor that has to run for RUNNING (min_num of each role) is or was */
 
-/* Replaces a text field. NULL clears. */
+/* Replaces a text for people; what is not UTF-8 in it becomes '?', since D-Bus would not take it. NULL
+ * clears. */
 int text_set(char **field, const char *format, ...) _printf_(2, 3);

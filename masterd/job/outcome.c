@@ -21,6 +21,8 @@ static void describe_status(const struct exit_report *e, char *buf, size_t size)
                 snprintf(buf, size, "signal %s (core dumped)", signal_name(e->status));
         else if (strcmp(e->code, "killed") == 0)
                 snprintf(buf, size, "signal %s", signal_name(e->status));
+        else if (strcmp(e->result, "exit-code") == 0) /* of what runs before the command */
+                snprintf(buf, size, "the job's files could not be unpacked");
         else
                 snprintf(buf, size, "%s", e->result[0] ? e->result : "no status");
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum verdict verdict_of(const struct role_count *roles, size_t n, char ret_text[static VERDICT_TEXT_MAX]) {
+enum verdict verdict_of(const struct role_count *roles, size_t n, size_t *ret_role, char ret_text[static VERDICT_TEXT_MAX]) {
         bool required = false, all_reached = true, all_ended = true;
 
         for (size_t i = 0; i < n; i++) {
@@ -24,6 +24,7 @@ enum verdict verdict_of(const struct role_count *roles, size_t n, char ret_text[
                         snprintf(ret_text, VERDICT_TEXT_MAX,
                                  "%u of %u executors of role %s succeeded, %u needed", r->succeeded,
                                  r->wanted, r->name, needed);
+                        *ret_role = i;
                         return VERDICT_FAILED;
                 }
         }

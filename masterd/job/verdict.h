@@ -23,5 +23,6 @@ enum verdict {
 
 /* Succeeded: every required role has ceil(wanted × percent / 100) successes; where all roles are optional,
  * every executor has ended. Failed: all executors of a required role have ended and it is short. The text
- * says why. */
-enum verdict verdict_of(const struct role_count *roles, size_t n, char ret_text[static VERDICT_TEXT_MAX]);
+ * says why; when failed, *ret_role is the role that is short. */
+enum verdict verdict_of(const struct role_count *roles, size_t n, size_t *ret_role,
+                        char ret_text[static VERDICT_TEXT_MAX]);

@@ -38,6 +38,7 @@ struct link;
 struct executor;
 
 struct node {
+        uint64_t renewed_boot; /* when its certificate was renewed last, 0: not since masterd started */
         char *name;
         enum node_state state;
         uint64_t epoch;  /* rises with each registration; stored */

@@ -97,6 +97,10 @@ static int read_bool(struct reader *r, const struct key *k, json_t *v, void *tar
                 return report_error(r, "must be true or false, not %s", SHOW(v));
         if (target)
                 *(bool *)target = value;
+        if (s && !r->quiet)
+                return reader_report(r, DIAGNOSTIC_WARNING, &r->here,
+                                     "a text where a truth value belongs; write %s without quotes",
+                                     value ? "true" : "false");
         return 0;
 }
 

@@ -79,6 +79,7 @@ struct store {
         /* the thread's */
         int failed;    /* the error after which nothing is written any more */
         int wal_pages; /* not yet in the database file */
+        uint64_t wipe_at; /* when the log has to be emptied of deleted secrets; 0: it has none */
 
         /* both */
         pthread_t thread;

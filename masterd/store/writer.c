@@ -15,6 +15,7 @@
 #define CHECKPOINT_IDLE 250 /* pages of log that are moved when there is nothing else to do */
 #define CHECKPOINT_NOW 8000 /* ... and those that are moved all the same */
 #define RETRY_USEC (100 * USEC_PER_MSEC)
+#define WIPE_USEC (5 * USEC_PER_SEC) /* from the deletion of secrets to that of their traces in the log */
 
 static int write_op(struct store *s, const struct op *o) {
         const struct op_definition *d = &op_definitions[o->kind];
@@ -42,15 +43,34 @@ static int write_op(struct store *s, const struct op *o) {
 
 static int write_items(struct store *s, const struct item *first) {
         int r = sqlite_exec(s->db, "BEGIN IMMEDIATE");
+        bool private = false;
 
         for (const struct item *i = first; i && r >= 0; i = i->next)
-                for (const struct op *o = i->first; o && r >= 0; o = o->next)
+                for (const struct op *o = i->first; o && r >= 0; o = o->next) {
+                        private = private || o->kind == OP_DELETE_SECRETS || o->kind == OP_DELETE_JOB;
                         r = write_op(s, o);
+                }
         if (r >= 0)
                 r = sqlite_exec(s->db, "COMMIT");
+        if (r >= 0 && private && s->wipe_at == 0)
+                s->wipe_at = usec_add(now_boot(), WIPE_USEC);
         if (r < 0 && !sqlite3_get_autocommit(s->db))
                 (void)sqlite_exec(s->db, "ROLLBACK");
         return r;
+}
+
+/* Waits for work, until the given time (UINT64_MAX: as long as it takes). Called with the lock held. */
+static void wait_for_work(struct store *s, uint64_t boot) {
+        struct timespec until;
+        uint64_t t;
+
+        if (boot == UINT64_MAX) {
+                (void)pthread_cond_wait(&s->work, &s->lock);
+                return;
+        }
+        t = usec_add(now_real(), usec_sub(boot, now_boot()));
+        until = (struct timespec){ (time_t)(t / USEC_PER_SEC), (long)(t % USEC_PER_SEC) * 1000 };
+        (void)pthread_cond_timedwait(&s->work, &s->lock, &until);
 }
 
 /* Sleeps a while, or until the store is being closed. Returns whether it is. */
@@ -146,6 +166,17 @@ static void checkpoint(struct store *s) {
         s->wal_pages = 0;
 }
 
+/* Deleted secrets are overwritten in the database, but the log has them still: it is emptied. */
+static void wipe(struct store *s) {
+        int r = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+
+        if (r != SQLITE_OK)
+                log_debug("Emptying the log of the store: %s", sqlite3_errmsg(s->db));
+        else
+                s->wal_pages = 0;
+        s->wipe_at = r == SQLITE_OK ? 0 : usec_add(now_boot(), WIPE_USEC);
+}
+
 static int on_wal(void *userdata, sqlite3 *db, const char *name, int pages) {
         struct store *s = userdata;
 
@@ -169,8 +200,14 @@ void *writer_main(void *store) {
                 }
                 if (idle && s->stop)
                         break;
+                if (idle && s->wipe_at > 0 && now_boot() >= s->wipe_at && s->failed >= 0) {
+                        (void)pthread_mutex_unlock(&s->lock);
+                        wipe(s);
+                        (void)pthread_mutex_lock(&s->lock);
+                        continue;
+                }
                 if (idle) {
-                        (void)pthread_cond_wait(&s->work, &s->lock);
+                        wait_for_work(s, s->wipe_at > 0 && s->failed >= 0 ? s->wipe_at : UINT64_MAX);
                         continue;
                 }
                 items = take(s);

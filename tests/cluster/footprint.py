@@ -36,7 +36,7 @@ def footprint(cluster, node="n1"):
 
 
 # What belongs to executors, and has to be gone with them.
-TRANSIENT = ("units", "slices", "transient", "jobs", "cgroups", "exits", "private", "tails", "work")
+TRANSIENT = ("units", "slices", "transient", "jobs", "cgroups", "exits", "private", "work")
 
 
 def left_over(cluster, node):

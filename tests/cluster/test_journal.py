@@ -67,6 +67,18 @@ def test_read_after_the_end(host):
     assert out == expected(1000)
 
 
+def test_equal_lines_at_once(host):
+    """They have the same times and content, and are not the same line."""
+    job = 9013
+    tail = probe(host, "tail", str(job), "worker", f"/run/tail-{job}")
+    assert tail.stderr.readline() == "ready\n"
+    run_unit(host, job, "perl", "-e", "print qq(same\\n) x 20000")
+    wanted = "same\n" * 20000
+    assert finish(probe(host, "read", f"primus-{job}-worker-0.1.service"))[0] == wanted
+    out, err = finish(tail)
+    assert out == wanted
+
+
 def test_long_and_binary_lines(host):
     run_unit(host, 9012, "perl", "-e", "print 'x' x 200000, qq(\\n); print qq(a\\rb\\rc\\n); print qq(\\xff\\xfe\\n); print 'end'")
     reader = subprocess.run(host.argv("n1", "/shared/probe-log", "read", "primus-9012-worker-0.1.service"), input=b"",

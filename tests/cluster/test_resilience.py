@@ -121,3 +121,36 @@ def test_agents_come_back_after_masterd(quick, ledger):
     print(f"all nodes READY {time.monotonic() - begin:.2f} s after the kill")
     assert quick.wait_job(job) == 0
     assert set(ledger.attempts()[0].values()) == {1} and len(ledger.entries("start")) == 3
+
+
+def work(cluster, node):
+    return set(cluster.exec(node, "ls", "/var/lib/primus-agent/work").split())
+
+
+def test_files_of_a_job_go_with_it(quick, ledger):
+    """On every host that ever ran a part of it, also where a daemon was not there to hear of the end."""
+    filler = quick.submit(ledger.config("sleep 600", name="filler", vcores=1.5, job={"nodes": ["n2"]}))
+    quick.wait_state(filler, "RUNNING")
+    job = quick.submit(ledger.config("say start; while [ ! -e $LEDGER.go ]; do sleep 0.05; done", vcores=1,
+                                     job={"nodes": ["n2", "n3"]}))
+    quick.wait_for(lambda: ledger.entries("start", index=0, node="n3"), what="its start on n3")
+    quick.primusctl("kill", str(filler))
+    quick.wait_job(filler)
+    # Its host is rebooted, and full when the executor is placed again.
+    other = quick.submit(ledger.config("while [ ! -e $LEDGER.go ]; do sleep 0.05; done", name="other", vcores=1, job={"nodes": ["n3"]}))
+    quick.wait_state(other, "RUNNING")
+    name = next(iter(w for w in work(quick, "n3") if w.startswith(f"{job}-")))
+    quick.crash("n3")
+    quick.wait_for(lambda: ledger.entries("start", attempt=2, node="n2"), 15, "its start on n2")
+    quick.boot("n3")
+    quick.wait_nodes()
+    assert name in work(quick, "n3"), "the job may come back"
+    quick.exec("n2", "systemctl", "stop", AGENTD)
+    open(f"{ledger.path}.go", "w").close()
+    quick.wait_for(lambda: "primus-" + str(job) + "-" not in quick.exec("n2", "systemctl", "list-units", "--plain", "--no-legend"),
+                   what="its end")
+    quick.kill9_now("n1", MASTERD)
+    quick.exec("n2", "systemctl", "start", AGENTD)
+    assert quick.wait_job(job) == quick.wait_job(other) == 0
+    for node in quick.nodes:
+        quick.wait_for(lambda node=node: not work(quick, node), what=f"{node} without files of jobs")

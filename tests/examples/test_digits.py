@@ -68,9 +68,9 @@ def share(index):
 
 
 def ended_well(trial, ps, workers, heard=""):
-    output = heard + ps.communicate(timeout=60)[0]
+    output = heard + ps.communicate(timeout=150)[0]
     assert ps.returncode == 0, output
-    assert all(worker.wait(timeout=20) == 0 for worker in workers)
+    assert all(worker.wait(timeout=60) == 0 for worker in workers)
     assert float(re.search(r"held-out accuracy (\d\.\d+)", output)[1]) >= 0.95, output
     assert re.search(r"step \d+  loss \d\.\d+  images \d+", output), output
     assert not list(trial.directory.iterdir())

@@ -93,6 +93,9 @@ bool cli_error_unreachable(const sd_bus_error *error, int r) {
                 for (size_t i = 0; i < ELEMENTSOF(names); i++)
                         if (sd_bus_error_has_name(error, names[i]))
                                 return true;
+                /* What libsystemd itself says of a connection that broke, such as one over ssh. */
+                if (strncmp(error->name, "System.Error.", 13) == 0)
+                        return cli_error_unreachable(NULL, -sd_bus_error_get_errno(error));
                 /* Activation that did not work: org.freedesktop.DBus.Error.Spawn.*,
                  * org.freedesktop.systemd1.* */
                 return strncmp(error->name, "org.freedesktop.DBus.Error.Spawn.", 33) == 0 ||

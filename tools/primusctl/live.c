@@ -14,7 +14,7 @@
 #define ROLES_SHOWN 8u
 
 static uint64_t units(const struct data_status *d) {
-        return d->bytes > 0 ? d->acked > 0 ? d->acked : d->read : d->done;
+        return d->bytes > 0 ? d->acked : d->done;
 }
 
 void live_sample(struct live *l, const struct data_status *d, uint64_t now_usec) {
@@ -31,7 +31,7 @@ void live_sample(struct live *l, const struct data_status *d, uint64_t now_usec)
         if (dt < 200 * USEC_PER_MSEC)
                 return;
         rate = now_units > l->last_units ? (double)(now_units - l->last_units) * 1e6 / (double)dt : 0;
-        l->rate = l->rate < 0 ? rate : 0.7 * l->rate + 0.3 * rate;
+        l->rate = l->rate <= 0 ? rate : 0.7 * l->rate + 0.3 * rate;
         l->last_usec = now_usec;
         l->last_units = now_units;
 }

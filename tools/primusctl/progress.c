@@ -16,9 +16,10 @@
 #include "tools/primusctl/text.h"
 #include "tools/primusctl/watch.h"
 
-#define REFRESH (500 * USEC_PER_MSEC)     /* of the data bar, while somebody looks at it */
-#define REFRESH_PLAIN (10 * USEC_PER_SEC) /* of the plain lines about data */
-#define DRAIN (10 * USEC_PER_SEC)         /* for the last output after the end */
+#define REFRESH (500 * USEC_PER_MSEC)         /* of the data bar, while somebody looks at it */
+#define REFRESH_PLAIN (1 * USEC_PER_SEC)      /* of the plain lines about data, in the first minute ... */
+#define REFRESH_PLAIN_MAX (10 * USEC_PER_SEC) /* ... and later, so that a day's log stays readable */
+#define DRAIN (10 * USEC_PER_SEC)             /* for the last output after the end */
 
 struct progress {
         struct cli *cli;
@@ -31,6 +32,8 @@ struct progress {
         struct interrupt *interrupt;
         sd_event_source *refresh, *drain;
         struct job_status status;
+        uint64_t since_usec;                /* boot time at which following began */
+        char told[200];                     /* the last plain line about data */
         unsigned asked, answered, final_at; /* the status number final_at is the one after the end */
         bool tty, synced, final, stopped;
 };
@@ -147,9 +150,11 @@ static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
                         return sd_event_exit(p->event, cli_oom(p->cli));
                 return 0;
         }
-        if (p->status.data.present) {
-                char text[200];
-                plain(p, "%s", live_data_text(&p->live, &p->status.data, text, sizeof(text)));
+        if (p->status.data.present && p->status.data.tasks > 0) {
+                char text[sizeof(p->told)];
+                live_data_text(&p->live, &p->status.data, text, sizeof(text));
+                if (strcmp(text, p->told) != 0)
+                        plain(p, "%s", strcpy(p->told, text));
         }
         draw(p);
         return 0;
@@ -165,6 +170,12 @@ static void ask_status(struct progress *p) {
                 p->asked++;
 }
 
+static uint64_t refresh_pause(const struct progress *p) {
+        uint64_t minutes = usec_sub(now_boot(), p->since_usec) / (60 * USEC_PER_SEC);
+
+        return p->tty ? REFRESH : MIN((1 + minutes) * REFRESH_PLAIN, REFRESH_PLAIN_MAX);
+}
+
 static int on_refresh(sd_event_source *s, uint64_t usec, void *userdata) {
         struct progress *p = userdata;
         int r;
@@ -172,7 +183,7 @@ static int on_refresh(sd_event_source *s, uint64_t usec, void *userdata) {
         if (!p->stopped && !p->final && p->asked == p->answered)
                 ask_status(p);
         draw(p); /* the time goes on, also while masterd is away */
-        r = sd_event_source_set_time_relative(s, p->tty ? REFRESH : REFRESH_PLAIN);
+        r = sd_event_source_set_time_relative(s, refresh_pause(p));
         return r < 0 ? r : sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
@@ -272,8 +283,8 @@ static int start(struct progress *p, const struct job_ref *job, const char *role
         if (!r)
                 r = interrupt_new(p->cli, p->event, job, on_detached, p, &p->interrupt);
         if (!r && !p->options->quiet && !p->cli->json &&
-            sd_event_add_time_relative(p->event, &p->refresh, CLOCK_BOOTTIME,
-                                       p->tty ? REFRESH : REFRESH_PLAIN, 0, on_refresh, p) < 0)
+            sd_event_add_time_relative(p->event, &p->refresh, CLOCK_BOOTTIME, refresh_pause(p), 0, on_refresh,
+                                       p) < 0)
                 r = cli_oom(p->cli);
         return r;
 }
@@ -289,6 +300,7 @@ int progress_wait(struct cli *c, const struct job_ref *job, const struct progres
         uint32_t index = 0;
         int r;
 
+        p.since_usec = now_boot();
         p.live = (struct live){ .out = stdout, .color = c->color, .rate = -1 };
         r = options->role ? role_parse(c, options->role, &role, &index, &has_index) : 0;
         if (!r)

@@ -422,7 +422,7 @@ static const struct cli_option run_options[] = {
         { "secret", 0, "NAME=FILE", option_append, offsetof(struct run_options, secrets),
           "a private file $PRIMUS_SECRETS_DIR/NAME" },
         { "output", 'o', "PATTERN", option_string, offsetof(struct run_options, output),
-          "the executors write files instead: %j job, %n rank, %a attempt" },
+          "the executors write files instead: %j job, %i rank, %a attempt, %n node" },
         { 0 },
 };
 

@@ -5,25 +5,29 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/base/file.h"
 
 int source_read(const struct cli *c, const char *path, char **ret, size_t *ret_size) {
         _cleanup_free_ char *text = NULL;
-        const char *file = strcmp(path, "-") == 0 ? "/dev/stdin" : path;
+        bool standard_input = strcmp(path, "-") == 0;
         struct stat st;
         size_t size;
         int r;
 
         (void)c;
-        if (stat(file, &st) < 0)
+        /* /dev/stdin would be opened anew, which a pipe of another user refuses. */
+        if ((standard_input ? fstat(STDIN_FILENO, &st) : stat(path, &st)) < 0)
                 return cli_complain("%s: %s", path, strerror(errno));
         if (S_ISDIR(st.st_mode))
                 return cli_complain("%s: is a directory", path);
         if (S_ISREG(st.st_mode) && st.st_size > CONFIG_MAX)
                 r = -EFBIG; /* without reading a byte of it */
+        else if (standard_input)
+                r = read_fd(STDIN_FILENO, CONFIG_MAX, &text, &size);
         else
-                r = read_file(file, CONFIG_MAX, &text, &size);
+                r = read_file(path, CONFIG_MAX, &text, &size);
         if (r == -EFBIG)
                 return cli_complain("%s: larger than %u MiB, which no configuration may be", path,
                                     CONFIG_MAX >> 20);

@@ -33,6 +33,7 @@ def _parser():
     down.add_argument("--all", action="store_true", help="every cluster on this machine")
     down.add_argument("--prefix", default="", help="with --all: only those whose name begins so")
     command("prepare", "make the root tree of the hosts, which `up` otherwise does when it is missing")
+    command("clean", "remove the root tree of the hosts too, unless a cluster is up")
     status = command("status", "which hosts are up")
     status.add_argument("--json", action="store_true")
     command("env", "print what makes programs on this machine speak to n1: eval \"$(tools/sandbox env)\"")
@@ -57,6 +58,9 @@ def main(argv):
         cluster.down_all(args.prefix) if args.all else cluster.down(name)
     elif args.command == "prepare":
         cluster.prepare()
+    elif args.command == "clean":
+        if not cluster.clean():
+            print("there are clusters, which need the root tree; it stays")
     elif args.command == "status":
         cluster.print_status(args.name, args.json)
     elif args.command == "env":

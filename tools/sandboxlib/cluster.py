@@ -4,12 +4,19 @@
 `up` records its intent before it makes anything, and all it makes carries the cluster's name, so `down` removes a cluster
 that was left half made at any point.
 """
+import contextlib
+import ctypes
 import json
 import os
 import shutil
+import time
 
 from . import cgroup, host, network, primus, rootfs, stage
-from .state import (NODES_MAX, STATE, Cluster, SandboxError, cluster_names, locked, say)
+from .state import (NODES_MAX, STATE, Cluster, SandboxError, cluster_names, deadline, locked, say)
+
+# systemd, dbus-daemon, logind, both daemons and a login: a host that gets none hangs while it boots.
+INOTIFY_PER_HOST = 7
+INOTIFY_WAIT = 60
 
 REQUIRED = {"systemd-nspawn": "systemd-container", "ip": "iproute2", "unshare": "util-linux"}
 
@@ -20,6 +27,29 @@ def _check_machine():
     for program, package in REQUIRED.items():
         if not shutil.which(program):
             raise SandboxError(f"{program} is missing (package {package}); run 'tools/install-deps sandbox'")
+
+
+def _inotify_free(wanted):
+    """How many inotify instances root can still have, looking no further than wanted."""
+    libc, taken = ctypes.CDLL(None), []
+    while len(taken) < wanted and (fd := libc.inotify_init1(os.O_CLOEXEC)) >= 0:
+        taken.append(fd)
+    for fd in taken:
+        os.close(fd)
+    return len(taken)
+
+
+def _await_inotify(nodes):
+    """The machine gives each user so many, and root's are shared by the services of all hosts of all clusters."""
+    wanted, left, told = nodes * INOTIFY_PER_HOST, deadline(INOTIFY_WAIT), False
+    while (free := _inotify_free(wanted)) < wanted:
+        if not left():
+            raise SandboxError(f"{nodes} hosts need {wanted} inotify instances and the machine has {free} left; take clusters down,"
+                               " or raise the limit: 'sysctl fs.inotify.max_user_instances=1024'")
+        if not told:
+            say(f"waiting for inotify instances, which other clusters hold ({free} of {wanted} are free) …")
+            told = True
+        time.sleep(0.5)
 
 
 def _bind(text):
@@ -63,6 +93,7 @@ def up(name, nodes, binds=(), conf=(), build=None, rebuild=True, with_primus=Tru
         raise SandboxError(f"--nodes {nodes}: between 1 and {NODES_MAX}")
     settings = [stage.parse_conf(text) for text in conf]
     binds = [_bind(text) for text in binds]
+    _await_inotify(nodes)
     cluster = Cluster(name)
     _record(cluster, nodes, binds, list(conf))
     try:
@@ -118,6 +149,20 @@ def down_all(prefix=""):
     for name in sorted(name for name in names if name.startswith(prefix)):
         down(name)
         say(f"{name}: down")
+
+
+def clean():
+    """Removes what is kept between clusters: the root tree and the places of records. False while there is a cluster."""
+    lock = os.path.join(STATE, ".lock")
+    with locked(lock, "another sandbox"):
+        if cluster_names():
+            return False
+        # In this order: a sandbox that finds a lock file gone starts over.
+        rootfs.clean()
+        os.unlink(lock)
+        with contextlib.suppress(OSError):
+            os.rmdir(STATE)
+    return True
 
 
 def status(name=None):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The root tree that all hosts share, read-only: made once by mmdebstrap, found again by what it was made from."""
+import contextlib
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 
@@ -81,7 +83,7 @@ def _customise(root):
     shutil.rmtree(f"{root}/usr/share/locale", ignore_errors=True)
 
 
-def _apt_options():
+def apt_options():
     """mmdebstrap knows nothing of a proxy set in the machine's apt configuration."""
     try:
         dump = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True).stdout
@@ -104,7 +106,7 @@ def ensure():
         say(f"making the root tree of the hosts in {root} (once, about 30 s) …")
         work = f"{root}.new"
         shutil.rmtree(work, ignore_errors=True)
-        command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *_apt_options(),
+        command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *apt_options(),
                    SUITE, work]
         if os.environ.get("PRIMUS_SANDBOX_MIRROR"):
             command.append(os.environ["PRIMUS_SANDBOX_MIRROR"])
@@ -116,3 +118,15 @@ def ensure():
         _customise(work)
         os.rename(work, root)
     return root
+
+
+def clean():
+    """Removes every root tree that was made here."""
+    lock = os.path.join(CACHE, "lock")
+    with locked(lock, "another sandbox that is making the root tree"):
+        for name in os.listdir(CACHE):
+            if re.fullmatch(r"[0-9a-f]{16}(\.new)?", name):
+                shutil.rmtree(os.path.join(CACHE, name))
+        os.unlink(lock)
+        with contextlib.suppress(OSError):
+            os.rmdir(CACHE)

@@ -16,6 +16,8 @@ STATE = os.environ.get("PRIMUS_SANDBOX_STATE", "/var/lib/primus-sandbox")
 CACHE = os.environ.get("PRIMUS_SANDBOX_CACHE", "/var/cache/primus-sandbox")
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+PATIENCE = float(os.environ.get("PRIMUS_SANDBOX_PATIENCE", "1"))
+
 NODES_MAX = 200
 CLUSTER_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?")
 
@@ -147,24 +149,39 @@ def cluster_names():
         return []
 
 
+def _is_at(fd, path):
+    """Whether the open file still has that name."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
 @contextlib.contextmanager
 def locked(path, what):
     """Holds an exclusive lock; says what is waited for when it takes time. The descriptor, handed on to a child, keeps the
-    lock for as long as that lives."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    lock for as long as that lives. Who holds it may remove the file."""
+    while True:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            continue  # the directory has just gone
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say(f"waiting for {what} …")
             fcntl.flock(fd, fcntl.LOCK_EX)
+        if _is_at(fd, path):
+            break
+        os.close(fd)
+    try:
         yield fd
     finally:
         os.close(fd)
 
 
 def deadline(seconds):
-    """A function that returns the seconds left, never below 0."""
-    end = time.monotonic() + seconds
+    """A function that returns the seconds left, never below 0. On a slow machine all times are longer."""
+    end = time.monotonic() + seconds * PATIENCE
     return lambda: max(0.0, end - time.monotonic())

@@ -70,6 +70,7 @@ static void test_read_odd(void **state) {
         char *content = NULL;
 
         assert_int_equal(read_file("missing", 10, &content, NULL), -ENOENT);
+        assert_int_equal(read_fd(-1, 10, &content, NULL), -EBADF);
         assert_int_equal(read_file(".", 10, &content, NULL), -EISDIR);
         assert_null(content);
         /* st_size is 0 there */

@@ -107,6 +107,11 @@ static void test_utf8(void **state) {
                                        "b",
                                        3, buf, sizeof(buf)),
                             "a?b");
+        assert_int_equal(utf8_fit("abc", 3), 3);
+        assert_int_equal(utf8_fit("abcd", 3), 3);
+        assert_int_equal(utf8_fit("ab\xc3\xa9", 3), 2);
+        assert_int_equal(utf8_fit("ab\xc3\xa9", 4), 4);
+        assert_int_equal(utf8_fit("\xe2\x82\xac", 2), 0);
 }
 
 static void test_distance(void **state) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/base/unitname.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,11 +50,39 @@ static void test_valid(void **state) {
                 assert_false(executor_unit_name_valid(bad[i]));
 }
 
+static void test_work(void **state) {
+        char buf[WORK_NAME_MAX];
+        sd_id128_t uid = SD_ID128_MAKE(9f, 86, d0, 81, 88, 4c, 7d, 65, 9a, 2f, ea, a0, c5, 5a, d0, 15), back;
+        static const char *const bad[] = { "",
+                                           "418",
+                                           "418-",
+                                           "418-9f86d08",
+                                           "418-9f86d0811",
+                                           "418-9F86D081",
+                                           "0x1-9f86d081",
+                                           " 1-9f86d081",
+                                           "01-9f86d081",
+                                           "99999999999-9f86d081",
+                                           "4294967296-9f86d081",
+                                           "1-9f86d081 " };
+        uint32_t job;
+
+        assert_string_equal(work_name(418, uid, buf), "418-9f86d081");
+        assert_int_equal(work_name_parse(buf, &job, &back), 0);
+        assert_int_equal(job, 418);
+        assert_memory_equal(&back, &uid, 4);
+        assert_string_equal(work_name(UINT32_MAX, uid, buf), "4294967295-9f86d081");
+        assert_int_equal(work_name_parse(buf, &job, &back), 0);
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+                assert_int_equal(work_name_parse(bad[i], &job, &back), -EINVAL);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_longest),
                 cmocka_unit_test(test_valid),
+                cmocka_unit_test(test_work),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

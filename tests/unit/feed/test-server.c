@@ -14,6 +14,7 @@
 #include <cmocka.h>
 // clang-format on
 
+#include "agentd/feed/packet.h"
 #include "agentd/feed/server.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -106,7 +107,24 @@ static int on_bye(void *userdata, const struct executor_id *id, bool failed, con
         return 0;
 }
 
-static const struct feed_ops ops = { find_unit, on_open, on_progress, on_entries, on_bye };
+/* The last report repeats what was said before. */
+static int on_final(void *userdata, const char *unit, const void *body, size_t size, bool first) {
+        struct task_progress list[LINK_TASKS_MAX];
+        struct state *s = userdata;
+        uint32_t credits;
+        size_t n;
+
+        assert_string_equal(unit, UNIT);
+        assert_int_equal(packet_read_progress(body, size, list, &n, &credits), 0);
+        for (size_t i = 0; i < n; i++)
+                if (list[i].state == TASK_DONE && s->done[list[i].task] > 0)
+                        s->done[list[i].task]--;
+        on_progress(userdata, &s->unit.id, list, n, 0);
+        packet_release_progress(list, n);
+        return 0;
+}
+
+static const struct feed_ops ops = { find_unit, on_open, on_progress, on_final, on_entries, on_bye };
 
 static int identify(const struct identity *i, char ret[static IDENTITY_UNIT_MAX]) {
         strcpy(ret, UNIT);

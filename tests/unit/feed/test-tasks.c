@@ -109,7 +109,7 @@ static void test_empty_and_twice(void **state) {
         give(&s, 1, 10, 0);
         assert_int_equal(tasks_grant(&s, &g), 0);
         g.task = 7;
-        tasks_reported(&s, find(&s, 7));
+        tasks_reported(&s, find(&s, 7), false);
         assert_int_equal(tasks_grant(&s, &g), 0);
         assert_true(find(&s, 7)->dirty); /* said once more */
         assert_int_equal(s.n_held, 1);
@@ -137,7 +137,11 @@ static void test_check(void **state) {
         assert_int_equal(tasks_state(find(&s, 1)), TASK_FAILED);
         assert_string_equal(find(&s, 1)->error, "changed while it was read");
         assert_int_equal(find(&s, 2)->place, PLACE_WAITING);
-        tasks_reported(&s, find(&s, 1));
+        tasks_reported(&s, find(&s, 1), true);
+        assert_non_null(find(&s, 1));
+        tasks_report_all(&s);
+        assert_true(find(&s, 1)->dirty);
+        tasks_reported(&s, find(&s, 1), false);
         assert_null(find(&s, 1));
         tasks_done(&s);
 }
@@ -170,7 +174,7 @@ static void test_memory(void **state) {
                 write_task(&s, false);
                 (void)tasks_consumed(&s, s.written, NULL);
                 while (s.dirty)
-                        tasks_reported(&s, s.dirty);
+                        tasks_reported(&s, s.dirty, false);
         }
         assert_int_equal(s.n_done, TASKS_DONE_MAX);
         assert_int_equal(s.n_held, 0);

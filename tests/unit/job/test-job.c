@@ -86,7 +86,8 @@ static void test_transitions(void **state) {
         assert_int_equal(executor_again(e), -EPROTO);
         assert_int_equal(e->restarts, 0);
         check(j);
-        for (int round = 1; round <= 3; round++) {
+        for (uint32_t round = 0; round < 3; round++) {
+                executor_number(e, round + 1);
                 for (size_t i = 0; i < ELEMENTSOF(life); i++) {
                         assert_int_equal(executor_transition(e, life[i]), 0);
                         check(j);
@@ -97,6 +98,12 @@ static void test_transitions(void **state) {
                 assert_int_equal(j->roles[1].restarts, round);
                 check(j);
         }
+        /* What never ran was not started again. */
+        e->bounced = true;
+        executor_number(e, 4);
+        assert_int_equal(e->restarts, 2);
+        assert_int_equal(j->roles[1].restarts, 2);
+        assert_false(e->bounced);
         executor_restore_state(e, EXECUTOR_RUNNING);
         check(j);
         job_free(j);

@@ -30,6 +30,8 @@ static void test_outcomes(void **state) {
                 { "success", "exited", 0, 0, UINT64_MAX, 0, 0, NULL, EXECUTOR_EVENT_SUCCEEDED,
                   "exit status 0" },
                 { "exit-code", "exited", 3, 0, 0, 0, 0, "", EXECUTOR_EVENT_FAILED, "exit status 3" },
+                { "exit-code", "", 0, 0, 0, 0, 0, "", EXECUTOR_EVENT_FAILED,
+                  "the job's files could not be unpacked" },
                 { "exit-code", "exited", 127, 0, 0, 0, 0, "foo: command not found", EXECUTOR_EVENT_FAILED,
                   "exit status 127: foo: command not found" },
                 { "signal", "killed", 11, 0, 0, 0, 0, "", EXECUTOR_EVENT_FAILED, "signal SEGV" },

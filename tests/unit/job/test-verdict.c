@@ -46,8 +46,9 @@ static void test_one_role(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 struct role_count r = { "worker", table[i].wanted, table[i].percent, table[i].succeeded,
                                         table[i].failed };
-                char text[VERDICT_TEXT_MAX] = "untouched";
-                assert_int_equal(verdict_of(&r, 1, text), table[i].verdict);
+                size_t role = SIZE_MAX;
+        char text[VERDICT_TEXT_MAX] = "untouched";
+                assert_int_equal(verdict_of(&r, 1, &role, text), table[i].verdict);
                 assert_int_equal(strcmp(text, "untouched") == 0, table[i].verdict == VERDICT_GO_ON);
         }
 }
@@ -80,8 +81,9 @@ static void test_roles_together(void **state) {
                   "every executor has ended" },
         };
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
-                char text[VERDICT_TEXT_MAX] = "";
-                assert_int_equal(verdict_of(table[i].roles, 3, text), table[i].verdict);
+                size_t role = SIZE_MAX;
+        char text[VERDICT_TEXT_MAX] = "";
+                assert_int_equal(verdict_of(table[i].roles, 3, &role, text), table[i].verdict);
                 assert_string_equal(text, table[i].text);
         }
 }

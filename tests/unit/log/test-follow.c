@@ -106,13 +106,17 @@ static void test_bounds(void **state) {
         sd_event_unref(event);
 }
 
-static void test_same_entry(void **state) {
-        assert_true(
-                journal_same_entry("s=82;i=14d5e;b=7c;m=b2;t=66;x=79", "s=83;i=14d5f;b=7c;m=b2;t=66;x=79"));
-        assert_false(
-                journal_same_entry("s=82;i=14d5e;b=7c;m=b2;t=66;x=79", "s=82;i=14d5f;b=7c;m=b3;t=66;x=79"));
-        assert_false(journal_same_entry(NULL, "s=82;i=1;b=7c;m=b3;t=66;x=79"));
-        assert_false(journal_same_entry("", ""));
+static void test_repeated(void **state) {
+        static const char a[] = "s=82;i=14d5e;b=7c;m=b2;t=66;x=79", b[] = "s=83;i=14d5f;b=7c;m=b2;t=66;x=79",
+                          later[] = "s=82;i=14d5f;b=7c;m=b3;t=66;x=79";
+        static const char files[2];
+
+        assert_true(journal_repeated(a, files, b, files + 1));
+        assert_true(journal_repeated(a, NULL, b, files));
+        assert_false(journal_repeated(a, files, b, files)); /* equal lines, printed at once */
+        assert_false(journal_repeated(a, files, later, files + 1));
+        assert_false(journal_repeated(NULL, NULL, later, files));
+        assert_false(journal_repeated("", files, "", files + 1));
 }
 
 int main(void) {
@@ -120,7 +124,7 @@ int main(void) {
                 cmocka_unit_test(test_keep),
                 cmocka_unit_test(test_state),
                 cmocka_unit_test(test_bounds),
-                cmocka_unit_test(test_same_entry),
+                cmocka_unit_test(test_repeated),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

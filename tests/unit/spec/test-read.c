@@ -108,7 +108,7 @@ static void test_forms(void **state) {
                 "\"nodes\": \"n[1-3]\", \"map\": {\"B\": \"2\", \"A\": \"\"}, \"items\": [{}, {\"value\": "
                 "2}],"
                 "\"this\": {}}",
-                "");
+                "flag: a text where a truth value belongs; write true without quotes");
         assert_true(t->flag);
         assert_int_equal(t->n, 7);
         assert_int_equal(t->milli, 250);

@@ -79,7 +79,7 @@ static void test_upstream_hello(void **state) {
 }
 
 static void test_upstream_data(void **state) {
-        _cleanup_(spec_free_p) struct job_spec *s = parse_file("upstream/input-file-text.json", 3);
+        _cleanup_(spec_free_p) struct job_spec *s = parse_file("upstream/input-file-text.json", 4);
 
         assert_int_equal(s->roles[0].input_policy, INPUT_STREAMING);
         assert_int_equal(s->roles[0].failover.max_failure_times, 3);
@@ -188,7 +188,7 @@ static void test_everything(void **state) {
                       "\"maxTaskAttempts\": 4,\n"
                       "   \"maxTaskNumPerWorker\": 8, \"gracefulShutdownTimeWaitSec\": 0},\n"
                       "\"input\": {\"ack\": \"exit\", \"pipeSize\": \"64K\"}}",
-                      1);
+                      2);
         const struct role_spec *ps = spec_role(s, "ps"), *worker = spec_role(s, "worker");
 
         assert_string_equal(s->env[0], "A=1=2");

@@ -452,7 +452,7 @@ static struct start_order sample_order(void) {
                 .bundle = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
                 .ack = ACK_EXIT,
                 .pipe_size = 65536,
-                .output = (char *)"/out/%j.log",
+                .output = (char *)"out/%j.log",
                 .new_privileges = true
         };
 }
@@ -528,7 +528,9 @@ static void test_order_refused(void **state) {
         t[7].bundle[3] = 'X';
         t[8].on_partition = _ON_PARTITION_INVALID;
         t[9].kind = _ORDER_KIND_MAX;
-        t[10].output = (char *)"x.log";
+        static char long_path[LINK_PATH_MAX + 2];
+        memset(long_path, 'x', LINK_PATH_MAX + 1);
+        t[10].output = long_path;
         for (size_t i = 0; i < ELEMENTSOF(t); i++) {
                 _cleanup_message_ sd_bus_message *m = message();
                 assert_int_equal(start_order_append(m, &t[i]), -EINVAL);

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Output of executors, from the trainer to the reader: nothing lost, nobody slowed, the end kept."""
+import os
+import subprocess
+import time
+
+import pytest
+from sandbox import Failed
+
+# Prints `rate` lines a second for `seconds`, on time however late the machine is, and then says how long each took.
+STEADY = r"""
+import sys, time
+rate, seconds, name = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+out = sys.stdout.buffer
+begin = time.monotonic(); n = 0; slowest = 0.0
+while n < rate * seconds:
+    due = min(int((time.monotonic() - begin) * rate) + 1, int(rate * seconds))
+    while n < due:
+        before = time.monotonic()
+        out.write(b"%s line %d\n" % (name.encode(), n)); out.flush()
+        slowest = max(slowest, time.monotonic() - before)
+        n += 1
+    time.sleep(0.002)
+took = time.monotonic() - begin
+open(f"/shared/steady.{name}", "w").write(f"{took} {slowest}")
+"""
+
+
+def job(name, command, num=1, **more):
+    role = {"roleName": "w", "num": num, "vcores": 0, "memoryMb": 0, "command": command, "successPercent": 100,
+            **more.pop("role", {})}
+    return {"name": name, "role": [role], **more}
+
+
+@pytest.fixture(scope="module")
+def steady(shared_dir):
+    (shared_dir / "steady.py").write_text(STEADY)
+    return lambda name, rate, seconds: f"exec python3 /shared/steady.py {rate} {seconds} {name}"
+
+
+def expected(name, n):
+    return [f"{name} line {i}" for i in range(n)]
+
+
+def text_of(lines, prefix=""):
+    return [line.removeprefix(prefix) for line in lines]
+
+
+def number_of(cluster, name):
+    return cluster.wait_for(lambda: next((row["job"] for row in cluster.primusctl_json("list") if row["name"] == name), None), 20,
+                            f"a job named {name}")
+
+
+def test_no_line_lost_and_nobody_slowed(cluster, steady, shared_dir, tmp_path):
+    """5,000 lines/s for 10 s, read by `run`, by `logs -f`, and by two who do not read at all."""
+    rate, seconds = 5000, 10
+    outputs = {"run": tmp_path / "run", "follow": tmp_path / "follow"}
+    with open(outputs["run"], "wb") as run_out, open(outputs["follow"], "wb") as follow_out:
+        run = subprocess.Popen(cluster.argv("n1", "primusctl", "run", "--name", "steady", "--cpus", "0", "--mem", "0", "--", "sh", "-c",
+                                            steady("a", rate, seconds), user="ml", cwd="/shared"), stdin=subprocess.DEVNULL, stdout=run_out)
+        follow = ["n1", "primusctl", "logs", "-f", str(number_of(cluster, "steady"))]
+        with cluster.process(*follow, user="ml", stdout=follow_out) as reader, cluster.process(*follow, user="ml"), \
+                cluster.process(*follow, user="ml"):
+            assert run.wait(90) == 0
+            assert reader.wait(30) == 0
+    wanted = expected("a", rate * seconds)
+    for name, path in outputs.items():
+        got = path.read_text(errors="replace").splitlines()
+        assert len(got) == len(wanted), f"primusctl {name}: {len(got)} of {len(wanted)} lines"
+        assert got == wanted, f"primusctl {name}"
+    took, slowest = map(float, (shared_dir / "steady.a").read_text().split())
+    print(f"{rate} lines/s for {seconds} s took {took:.2f} s, the slowest line {slowest * 1000:.1f} ms")
+    assert took < seconds * 1.1, "the trainer is not slowed"
+
+
+def test_end_survives_the_host(cluster, shared_dir):
+    (shared_dir / "printed").unlink(missing_ok=True)
+    # Longer than what is kept, and all of it equal: nothing is taken for a repetition.
+    number = cluster.submit(job("end", "i=0; while [ $i -lt 4000 ]; do echo $(printf %090d $((i / 2000))); i=$((i + 1)); done; "
+                                       "touch /shared/printed; exec sleep infinity", role={"nodes": ["n3"]}))
+    cluster.wait_for((shared_dir / "printed").exists, 60, "all is printed")
+    begin = time.monotonic()
+    kept = cluster.state_path("n1", "primus", "logs", str(number), "w-0.1")
+    cluster.wait_for(lambda: os.path.exists(kept) and os.path.getsize(kept) >= 256 << 10, 10, "its end is at masterd")
+    took = time.monotonic() - begin
+    print(f"the end was at masterd {took:.1f} s after it was printed")
+    cluster.crash("n3")
+    shown = cluster.primusctl("logs", str(number)).splitlines()
+    assert 5 > took
+    assert len(shown) in range((256 << 10) // 91 - 2, (256 << 10) // 91 + 1)
+    assert shown[-2000:] == [f"{1:090d}"] * 2000 and set(shown[:-2000]) == {f"{0:090d}"}
+    cluster.boot("n3")
+    cluster.wait_nodes()
+    cluster.primusctl("kill", str(number))
+    cluster.wait_job(number)
+
+
+def test_first_traceback(cluster):
+    number = cluster.submit(job("traceback", "echo fine; python3 -c 'def f(): raise ValueError(\"bad shape (3, 4)\")\nf()'"))
+    assert cluster.wait_job(number) == 1
+    cluster.wait_for(lambda: "ValueError: bad shape (3, 4)" in cluster.primusctl("status", str(number)), 10, "the error in status")
+    assert "ValueError: bad shape (3, 4)" in cluster.primusctl("events", str(number))
+    assert cluster.primusctl_json("status", str(number))["firstError"].startswith("ValueError: bad shape (3, 4)")
+
+
+def test_every_attempt(cluster):
+    failover = {"commonFailoverPolicy": {"restartType": "ON_FAILURE", "maxFailureTimes": 5}}
+    number = cluster.submit(job("attempts", "echo attempt $PRIMUS_ATTEMPT; [ $PRIMUS_ATTEMPT -ge 3 ]", role={"failover": failover}))
+    assert cluster.wait_job(number) == 0
+    assert cluster.primusctl("logs", str(number)).splitlines() == ["attempt 1", "attempt 2", "attempt 3"]
+    assert cluster.primusctl("logs", "-f", str(number)).splitlines() == ["attempt 1", "attempt 2", "attempt 3"]
+
+
+def test_all_executors_together(cluster):
+    number = cluster.submit(job("chorus", "for i in 1 2 3; do echo $PRIMUS_INDEX says $i; done", 64))
+    with cluster.process("n1", "primusctl", "logs", "-f", str(number), user="ml") as follow:
+        followed = follow.communicate(timeout=120)[0]
+    assert cluster.wait_job(number) == 0
+    wanted = sorted(f"w/{i} | {i} says {n}" for i in range(64) for n in (1, 2, 3))
+    for text in (followed, cluster.primusctl("logs", str(number))):
+        assert sorted(" ".join(line.split()) for line in text.splitlines()) == sorted(" ".join(line.split()) for line in wanted)
+    assert len(cluster.primusctl("logs", str(number), "w/7").splitlines()) == 3
+
+
+def test_output_files(cluster, shared_dir):
+    (shared_dir / "out").mkdir(exist_ok=True)
+    os.chmod(shared_dir / "out", 0o777)
+    number = cluster.submit(job("files", "echo $PRIMUS_INDEX; echo error >&2", 2, output="/shared/out/%j-%r-%i.%a"))
+    assert cluster.wait_job(number) == 0
+    for i in range(2):
+        assert (shared_dir / "out" / f"{number}-w-{i}.1").read_text() == f"{i}\nerror\n"
+    cluster.exec("n1", "primusctl", "run", "--cpus", "0", "--mem", "0", "-o", "out/mine-%i", "--", "echo", "mine", user="ml", cwd="/shared")
+    assert (shared_dir / "out" / "mine-0").read_text() == "mine\n"
+
+
+def test_bytes_and_long_lines(cluster, tmp_path):
+    """What is printed comes out as it is, whatever journald makes of it on the way."""
+    number = cluster.submit(job("bytes", "python3 -c \"import sys; sys.stdout.buffer.write(b'x' * 1000000 + b'\\\\xff\\\\xfe\\\\r\\\\x1b[31m"
+                                         "\\\\n' + b'end\\\\n')\""))
+    assert cluster.wait_job(number) == 0
+    out = subprocess.run(cluster.argv("n1", "primusctl", "logs", str(number), user="ml"), stdin=subprocess.DEVNULL, capture_output=True,
+                         timeout=60).stdout
+    assert out == b"x" * 1000000 + b"\xff\xfe\r\x1b[31m\nend\n"
+
+
+def test_progress_bar_on_a_terminal(cluster):
+    command = "primusctl run --cpus 0 --mem 0 -n 2 --color never -- sh -c 'for i in 1 2 3; do printf \"\\rstep $i\"; done; echo; echo done'"
+    shown = cluster.exec("n1", "script", "-qec", command, "/dev/null", user="ml", cwd="/shared")
+    lines = sorted(line.strip("\r") for line in shown.splitlines())
+    assert lines == ["[0] done", "[0] step 3", "[1] done", "[1] step 3"], shown

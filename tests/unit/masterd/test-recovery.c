@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* masterd killed at any commit. A manager without a network is driven by what agents would tell it; after
+ * every step, when all is on disk, the store is copied as a crash would leave it and loaded into a second
+ * manager. Both must say the same, in so far as anybody can tell. Now and then the second one takes over. */
+#include <dirent.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include <cmocka.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "masterd/feeding.h"
+#include "masterd/history.h"
+#include "masterd/lifecycle.h"
+#include "masterd/link.h"
+#include "masterd/liveness.h"
+#include "masterd/manager.h"
+#include "masterd/orders.h"
+#include "masterd/placement.h"
+#include "masterd/recover.h"
+#include "masterd/submit.h"
+
+#define NODES 4
+
+static struct link fake_link; /* no connection: orders find nobody, which is how a lost link looks */
+static uint64_t seed;
+
+static uint32_t dice(uint32_t n) {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        return (uint32_t)((seed >> 20) % n);
+}
+
+/* ---- a manager on a store ---------------------------------------------------------------------- */
+
+static struct manager *open_manager(const char *directory) {
+        char path[256];
+        struct manager *m;
+
+        assert_int_equal(manager_new(&m), 0);
+        free(m->conf.state_directory);
+        m->conf.state_directory = strdup(directory);
+        snprintf(path, sizeof(path), "%s/primus.db", directory);
+        assert_int_equal(store_open(path, m->event, NULL, &m->store), 0);
+        assert_int_equal(placement_new(&m->placement), 0);
+        m->term = 1;
+        assert_int_equal(recover_load(m), 0);
+        return m;
+}
+
+static void run_until_durable(struct manager *m) {
+        struct store_stats stats;
+        int armed = 1;
+
+        while (armed || m->batch_open || (store_get_stats(m->store, &stats), stats.queue_records > 0)) {
+                assert_true(sd_event_run(m->event, 10000) >= 0);
+                assert_true(sd_event_source_get_enabled(m->turn, &armed) >= 0);
+        }
+}
+
+static void serve(struct manager *m) {
+        m->ready_boot = now_boot();
+        m->serving = true;
+        assert_true(liveness_start(m) >= 0);
+        manager_schedule(m);
+        run_until_durable(m);
+}
+
+static void copy_file(const char *from, const char *to, const char *name) {
+        char path[256], buf[65536];
+        FILE *in, *out;
+        size_t n;
+
+        snprintf(path, sizeof(path), "%s/%s", from, name);
+        in = fopen(path, "r");
+        if (!in)
+                return;
+        snprintf(path, sizeof(path), "%s/%s", to, name);
+        out = fopen(path, "w");
+        assert_non_null(out);
+        while ((n = fread(buf, 1, sizeof(buf), in)) > 0)
+                assert_int_equal(fwrite(buf, 1, n, out), n);
+        fclose(in);
+        assert_int_equal(fclose(out), 0);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
+        return remove(path);
+}
+
+static void remove_all(const char *directory) {
+        (void)nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* What a kill -9 leaves: the database and its log, as they are. */
+static void copy_store(const char *from, char to[static 64]) {
+        snprintf(to, 64, "/tmp/test-recovery-XXXXXX");
+        assert_non_null(mkdtemp(to));
+        copy_file(from, to, "primus.db");
+        copy_file(from, to, "primus.db-wal");
+}
+
+/* ---- what can be told apart --------------------------------------------------------------------- */
+
+/* That an order has left is not stored: it is sent again. */
+static const char *shown_state(enum executor_state s) {
+        return executor_state_to_string(s == EXECUTOR_STARTING ? EXECUTOR_PLACED : s);
+}
+
+static void dump_executor(FILE *f, const struct executor *e) {
+        uint32_t failures = 0;
+
+        if (e->job->state == JOB_STOPPING && executor_state_ended(e->state)) {
+                /* One that waited to be started again is KILLED in memory, and on disk what its last attempt
+                 * was. */
+                fprintf(f, "  %s/%u attempt %u is over%s\n", executor_role(e)->name, e->index, e->attempt,
+                        e->gone ? " gone" : "");
+                return;
+        }
+        for (uint32_t i = 0; i < e->history.n_failures; i++)
+                failures += e->history.n_at[i];
+        fprintf(f, "  %s/%u attempt %u %s%s%s", executor_role(e)->name, e->index, e->attempt,
+                shown_state(e->state), e->gone ? " gone" : "",
+                executor_state_holds(e->state) && e->stop_ordered ? " stop" : "");
+        fprintf(f, " restarts %u", e->restarts); /* a back-off that was over begins again */
+        if (!e->gone)                            /* else nobody asks any more */
+                fprintf(f, " failures %u consecutive %u", failures, e->history.consecutive);
+        if (executor_state_holds(e->state)) {
+                fprintf(f, " on %s gpus %" PRIx64 " ports", e->node->name, e->gpus);
+                for (size_t i = 0; i < e->n_ports; i++)
+                        fprintf(f, " %u", e->ports[i]);
+        }
+        if (executor_state_ended(e->state) && e->attempt > 0)
+                fprintf(f, " status %d: %s", e->status, e->reason ? e->reason : "");
+        fputc('\n', f);
+}
+
+static void dump_job(FILE *f, const struct job *j) {
+        fprintf(f, "job %u %s%s%s attempt %u active %u limit %d: %s\n", j->number,
+                job_state_to_string(j->state), j->state == JOB_STOPPING ? " as " : "",
+                j->state == JOB_STOPPING ? job_event_to_string(j->verdict) : "", j->attempt, job_active(j),
+                j->limit_timer != NULL, j->reason ? j->reason : "");
+        for (size_t i = 0; i < j->spec->n_roles; i++) {
+                const struct role *r = j->roles + i;
+                uint32_t counted[_EXECUTOR_STATE_MAX] = {};
+                for (uint32_t k = 0; k < r->spec->num; k++)
+                        counted[r->executors[k].state]++;
+                assert_memory_equal(counted, r->n_state, sizeof(counted));
+                if (j->state == JOB_STOPPING) /* decided; nobody counts any more */
+                        continue;
+                fprintf(f, " role %s succeeded %u failed %u restarts %u\n", r->spec->name, r->n_succeeded,
+                        r->n_failed, r->restarts);
+        }
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                const struct executor *e = j->executors + i;
+                if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued)
+                        fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
+                dump_executor(f, e);
+        }
+        if (j->data)
+                fprintf(f,
+                        " tasks %zu done %" PRIu64 " failed %" PRIu64 " acked %" PRIu64
+                        " listed %d finished %d\n",
+                        j->data->table.n, j->data->table.n_place[TASK_FINISHED],
+                        j->data->table.n_place[TASK_GAVE_UP], j->data->table.acked,
+                        j->data->sources[0].scanned, j->data->finished);
+}
+
+static void dump_node(FILE *f, const struct manager *m, const struct node *node) {
+        const struct executor *e;
+        uint64_t cpu, memory;
+        uint32_t gpus, n = 0;
+
+        DL_FOREACH2(node->executors, e, node_next) {
+                assert_ptr_equal(e->node, node);
+                assert_true(executor_state_holds(e->state));
+                n++;
+        }
+        assert_int_equal(n, node->n_executors);
+        placement_free_of(m, node, &cpu, &memory, &gpus);
+        fprintf(f, "node %s %s epoch %" PRIu64 " executors %u free %" PRIu64 " %" PRIu64 " %u\n", node->name,
+                node_state_to_string(node->state == NODE_READY ? NODE_SUSPECT : node->state), node->epoch, n,
+                cpu, memory, gpus);
+}
+
+static int job_order(struct job *a, struct job *b) {
+        return (a->number > b->number) - (a->number < b->number);
+}
+
+static int node_order(struct node *a, struct node *b) {
+        return strcmp(a->name, b->name);
+}
+
+static char *dump(struct manager *m) {
+        struct job *j, *j_next;
+        struct node *node, *node_next;
+        char *text = NULL;
+        size_t size;
+        uint32_t active = 0, ended = 0;
+        FILE *f = open_memstream(&text, &size);
+
+        HASH_SORT(m->jobs, job_order);
+        HASH_SORT(m->nodes.by_name, node_order);
+        HASH_ITER (hh, m->jobs, j, j_next)
+                if (job_state_ended(j->state))
+                        ended++;
+                else {
+                        active++;
+                        dump_job(f, j);
+                }
+        HASH_ITER (hh, m->nodes.by_name, node, node_next)
+                dump_node(f, m, node);
+        fclose(f);
+        assert_int_equal(active, m->n_active);
+        assert_int_equal(ended, m->n_ended);
+        return text;
+}
+
+static void fail_after(const char *what, const char *before, const char *after) {
+        fprintf(stderr, "---- after '%s', in memory\n%s---- loaded\n%s", what, before, after);
+        fail();
+}
+
+/* Returns the manager that goes on: the same, or (take_over) the one that was loaded. */
+static struct manager *check(struct manager *m, char directory[static 64], bool take_over, const char *what) {
+        char copy[64];
+        struct manager *loaded;
+        char *before, *after;
+
+        run_until_durable(m);
+        before = dump(m);
+        copy_store(directory, copy);
+        loaded = open_manager(copy);
+        after = dump(loaded);
+        if (strcmp(before, after) != 0)
+                fail_after(what, before, after);
+        free(before);
+        free(after);
+        if (take_over) {
+                manager_free(m);
+                remove_all(directory);
+                memcpy(directory, copy, 64);
+                return loaded;
+        }
+        manager_free(loaded);
+        remove_all(copy);
+        return m;
+}
+
+/* ---- what agents and people do ------------------------------------------------------------------ */
+
+static struct node *node_at(struct manager *m, unsigned i) {
+        char name[8];
+        struct node *node;
+
+        snprintf(name, sizeof(name), "n%u", i + 1);
+        assert_int_equal(nodes_add(&m->nodes, name, &node), 0);
+        return node;
+}
+
+/* What runs there by our books runs there, but for what forgets says. */
+static void register_node(struct manager *m, unsigned i, uint64_t boot, unsigned forget_percent) {
+        static struct unit_report units[4096];
+        struct node *node = node_at(m, i);
+        struct gpu_info gpus[] = { { (char *)"GPU-a", (char *)"m", 1, (char *)"" },
+                                   { (char *)"GPU-b", (char *)"m", 1, (char *)"" } };
+        struct registration g = {
+                .boot_id = { .qwords = { boot, i } },
+                .inventory = { .hostname = node->name,
+                               .kernel = (char *)"",
+                               .os = (char *)"",
+                               .cpus = 4,
+                               .memory = UINT64_C(1) << 30,
+                               .gpus = gpus,
+                               .n_gpus = ELEMENTSOF(gpus),
+                               .port_first = 30000,
+                               .port_last = 30099,
+                               .allow_root = true },
+                .units = units,
+        };
+        struct executor *e;
+
+        assert_int_equal(addr_parse("192.0.2.1", 0, &g.inventory.address), 0);
+        if (!boot)
+                g.boot_id = node->boot_id;
+        DL_FOREACH2(node->executors, e, node_next)
+        if (!boot && e->state != EXECUTOR_PLACED && dice(100) >= forget_percent)
+                units[g.n_units++] = (struct unit_report){ .id = executor_id_of(e),
+                                                           .state = UNIT_RUNNING,
+                                                           .invocation = { .qwords = { 1, 2 } },
+                                                           .started_real = now_real() };
+        assert_int_equal(recover_registered(m, node, &fake_link, &g), 0);
+}
+
+static struct executor *some_executor(struct manager *m, bool (*wanted)(const struct executor *e)) {
+        struct executor *found = NULL;
+        struct job *j, *next;
+        uint32_t n = 0;
+
+        HASH_ITER (hh, m->jobs, j, next)
+                for (uint32_t i = 0; i < j->n_executors; i++)
+                        if (wanted(j->executors + i) && dice(++n) == 0)
+                                found = j->executors + i;
+        return found;
+}
+
+static bool holds(const struct executor *e) {
+        return executor_state_holds(e->state);
+}
+
+static bool ordered(const struct executor *e) {
+        return e->state == EXECUTOR_PLACED || e->state == EXECUTOR_STARTING;
+}
+
+static bool backs_off(const struct executor *e) {
+        return e->restart_timer;
+}
+
+static bool fed(const struct executor *e) {
+        return executor_state_holds(e->state) && e->job->data &&
+               executor_role(e)->input_policy == INPUT_STREAMING;
+}
+
+static struct job *some_job(struct manager *m) {
+        struct job *found = NULL, *j, *next;
+        uint32_t n = 0;
+
+        HASH_ITER (hh, m->jobs, j, next)
+                if (!job_state_ended(j->state) && dice(++n) == 0)
+                        found = j;
+        return found;
+}
+
+static void start_answered(struct manager *m, struct executor *e, const char *error) {
+        if (e->state == EXECUTOR_PLACED)
+                (void)executor_transition(e, EXECUTOR_EVENT_ORDERED);
+        lifecycle_start_answered(m, e,
+                                 &(struct start_result){ .error = error,
+                                                         .message = "said the agent",
+                                                         .invocation = { .qwords = { 1, 2 } },
+                                                         .started_real = now_real() });
+}
+
+/* skew: how far the host's clock is off. */
+static void exited(struct manager *m, struct executor *e, int status, int64_t skew) {
+        struct exit_report x = { .id = executor_id_of(e),
+                                 .result = "exit-code",
+                                 .code = "exited",
+                                 .status = status,
+                                 .stop_requested = e->stop_ordered,
+                                 .started_real = (uint64_t)((int64_t)now_real() + skew),
+                                 .ended_real = (uint64_t)((int64_t)now_real() + skew),
+                                 .memory_peak = UINT64_MAX,
+                                 .cpu_usec = UINT64_MAX };
+
+        if (status == 0)
+                memcpy(x.result, "success", 8);
+        lifecycle_exited(m, e->node, &x);
+}
+
+static void listed(struct manager *m, struct job *j) {
+        struct source *s = j->data->sources;
+        struct executor_id id = {
+                .job_uid = j->uid, .job = j->number, .role = SCAN_ROLE, .attempt = s->attempt
+        };
+        struct scan_entry list[3] = { { (char *)"/a", 100, 1, 1 },
+                                      { (char *)"/b", 200, 1, 2 },
+                                      { (char *)"/c", 300, 1, 3 } };
+
+        if (s->node)
+                feeding_scanned(m, s->node, &id, list, 1 + dice(3), dice(2) == 0, "");
+}
+
+static void reported(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct task_progress p = { .task = 1 + dice(6), .read = 50, .acked = dice(50) };
+
+        p.state = dice(2) == 0 ? TASK_DONE : TASK_RUNNING;
+        feeding_reported(m, e->node, &id, &p, 1, 4);
+}
+
+static const char *const configs[] = {
+        "{\"name\":\"gang\",\"maxAppAttempts\":3,\"role\":[{\"roleName\":\"w\",\"num\":3,\"vcores\":1,"
+        "\"memoryMb\":16,"
+        "\"gpuNum\":1,\"command\":\"x\",\"successPercent\":100,\"failover\":{\"commonFailoverPolicy\":{"
+        "\"restartType\":\"ON_FAILURE\",\"maxFailureTimes\":2,\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}}]}",
+        "{\"name\":\"wait\",\"onPartition\":\"wait\",\"timeLimit\":\"1h\",\"role\":[{\"roleName\":\"w\","
+        "\"num\":2,\"vcores\":0.5,"
+        "\"memoryMb\":16,\"command\":\"x\",\"successPercent\":50,\"failover\":{\"commonFailoverPolicy\":{"
+        "\"restartType\":\"ON_FAILURE\",\"maxFailureTimes\":3,\"maxFailurePolicy\":\"NONE\"}}}]}",
+        "{\"name\":\"data\",\"role\":[{\"roleName\":\"ps\",\"num\":1,\"vcores\":0.5,\"memoryMb\":16,"
+        "\"command\":\"x\"},"
+        "{\"roleName\":\"w\",\"num\":2,\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"inputPolicy\":"
+        "\"STREAMING\"}],"
+        "\"inputManager\":{\"fileConfig\":{\"inputs\":[{\"name\":\"i\",\"spec\":{\"pathPattern\":\"/"
+        "d\",\"namePattern\":\".*\","
+        "\"textInput\":{}}}]}}}",
+        "{\"name\":\"order\",\"scheduler\":{\"schedulePolicy\":{\"orderPolicy\":{\"rolePolicy\":[{"
+        "\"roleName\":\"ps\"},"
+        "{\"roleName\":\"w\"}]}}},\"role\":[{\"roleName\":\"ps\",\"num\":1,\"vcores\":1,\"memoryMb\":16,"
+        "\"command\":\"x\"},"
+        "{\"roleName\":\"w\",\"num\":2,\"vcores\":1,\"memoryMb\":16,\"command\":\"x\",\"successPercent\":100}"
+        "]}",
+};
+
+static struct job *submit(struct manager *m, const char *config) {
+        struct submission s = { .owner = 1000, .config = config, .config_size = strlen(config) };
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        char *warnings = NULL;
+        struct job *j = NULL;
+        int r = submit_job(m, &s, &j, &warnings, &error);
+
+        if (r < 0)
+                fail_msg("%s", error.message ? error.message : strerror(-r));
+        free(warnings);
+        return j;
+}
+
+/* ---- at random ---------------------------------------------------------------------------------- */
+
+static const char *step(struct manager *m) {
+        struct executor *e;
+        struct job *j;
+        unsigned i = dice(NODES);
+
+        switch (dice(16)) {
+        case 0:
+                if (m->n_active < 12)
+                        (void)submit(m, configs[dice(ELEMENTSOF(configs))]);
+                return "submit";
+        case 1 ... 3:
+                if ((e = some_executor(m, ordered)))
+                        start_answered(m, e, NULL);
+                return "started";
+        case 4:
+                if ((e = some_executor(m, ordered)))
+                        start_answered(m, e, dice(2) ? LINK_ERROR_PORT_TAKEN : LINK_ERROR_START);
+                return "not started";
+        case 5 ... 7:
+                if ((e = some_executor(m, holds)))
+                        exited(m, e, dice(2) ? 0 : 3, ((int64_t)dice(3) - 1) * 3600 * (int64_t)USEC_PER_SEC);
+                return "exit";
+        case 8:
+                if ((e = some_executor(m, backs_off))) {
+                        e->restart_timer = sd_event_source_disable_unref(e->restart_timer);
+                        placement_enqueue(m, e->job);
+                        run_until_durable(m);
+                }
+                return "back-off is over";
+        case 9:
+                if (dice(3) == 0 && (j = some_job(m)))
+                        lifecycle_stop_job(m, j, JOB_EVENT_KILLED, "killed");
+                return "kill";
+        case 10:
+                liveness_lost(m, node_at(m, i), dice(2));
+                return "lost";
+        case 11:
+                register_node(m, i, dice(3) == 0 ? 1 + dice(1000) : 0, dice(2) ? 0 : 50);
+                return "register";
+        case 12:
+                register_node(m, i, 0, 0);
+                return "register with all";
+        case 13:
+                if ((j = some_job(m)) && j->data)
+                        listed(m, j);
+                return "list";
+        default:
+                if ((e = some_executor(m, fed)))
+                        reported(m, e);
+                return "report";
+        }
+}
+
+static void test_random(void **state) {
+        char directory[64];
+
+        for (uint64_t run = 1; run <= 12; run++) {
+                struct manager *m;
+
+                seed = run * UINT64_C(0x9E3779B97F4A7C15);
+                snprintf(directory, sizeof(directory), "/tmp/test-recovery-XXXXXX");
+                assert_non_null(mkdtemp(directory));
+                m = open_manager(directory);
+                serve(m);
+                for (unsigned i = 0; i < NODES; i++)
+                        register_node(m, i, 1, 0);
+                for (unsigned k = 0; k < 120; k++) {
+                        const char *what = step(m);
+                        bool take_over = dice(20) == 0;
+                        m = check(m, directory, take_over, what);
+                        if (take_over) {
+                                serve(m);
+                                for (unsigned i = 0; i < NODES; i++)
+                                        if (node_at(m, i)->state != NODE_LOST)
+                                                register_node(m, i, 0, 0);
+                                m = check(m, directory, false, "take over");
+                        }
+                }
+                manager_free(m);
+                remove_all(directory);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_random),
+        };
+
+        setenv("PRIMUS_LOG_LEVEL", "err", 0);
+        log_open("test-recovery");
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
