@@ -159,11 +159,16 @@ static int on_exited(const struct exit_report *report, void *userdata) {
 
         if ((r = link_message(m->link, false, "Exited", &message)) == -ENOTCONN)
                 return r; /* until the next registration */
-        if (r < 0 || (r = exit_report_append(message, report)) < 0 ||
+        if (r < 0 || (r = data_send_final(sd_bus_message_get_bus(message), &report->id)) < 0 ||
+            (r = exit_report_append(message, report)) < 0 ||
             (r = sd_bus_message_append(message, "a{sv}", 0)) < 0 || (r = link_send(m->link, message)) < 0)
                 log_warning_errno(r, "Cannot report the end of an executor; it is reported again with the "
                                      "next registration");
         return r;
+}
+
+static void on_forgotten(const struct executor_id *id, void *userdata) {
+        data_forget_final(id);
 }
 
 static void on_starting(const struct start_order *order, void *userdata) {
