@@ -108,6 +108,7 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
 static void on_up(void *userdata) {
         struct manager *m = userdata;
 
+        units_registered(m->units);
         data_link_up(m->data);
         (void)renewal_start(m);
         agent_bus_changed(m, "Connected");
@@ -151,18 +152,19 @@ static void on_acked(uint64_t sent_boot, void *userdata) {
  * ----------------------------------------------------------------------------------------------------------
  */
 
-static void on_exited(const struct exit_report *report, void *userdata) {
+static int on_exited(const struct exit_report *report, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         struct manager *m = userdata;
         int r;
 
         if ((r = link_message(m->link, false, "Exited", &message)) == -ENOTCONN)
-                return; /* part of the next registration */
+                return r; /* until the next registration */
         if (r < 0 || (r = data_send_final(sd_bus_message_get_bus(message), &report->id)) < 0 ||
             (r = exit_report_append(message, report)) < 0 ||
             (r = sd_bus_message_append(message, "a{sv}", 0)) < 0 || (r = link_send(m->link, message)) < 0)
                 log_warning_errno(r, "Cannot report the end of an executor; it is reported again with the "
                                      "next registration");
+        return r;
 }
 
 static void on_forgotten(const struct executor_id *id, void *userdata) {

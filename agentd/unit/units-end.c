@@ -63,6 +63,20 @@ static void own_verdict(struct executor *e) {
                 strcpy(e->exit.result, "no-record");
 }
 
+static void tell(struct executor *e) {
+        struct units *u = e->units;
+
+        e->told = u->ready && u->ops.exited && u->ops.exited(&e->exit, u->userdata) >= 0;
+}
+
+void units_registered(struct units *u) {
+        struct executor *e, *next;
+
+        HASH_ITER (hh, u->executors, e, next)
+                if (e->state == EXECUTOR_ENDED && !e->told)
+                        tell(e);
+}
+
 void executor_report(struct executor *e) {
         struct units *u = e->units;
         char *detail;
@@ -82,8 +96,7 @@ void executor_report(struct executor *e) {
         job_leave(e);
         if (u->ops.ended)
                 u->ops.ended(&e->id, u->userdata);
-        if (u->ready && u->ops.exited)
-                u->ops.exited(&e->exit, u->userdata);
+        tell(e);
 }
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);

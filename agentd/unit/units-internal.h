@@ -88,6 +88,7 @@ struct executor {
         struct waiter *waiters;
         struct preparing *preparing;
         bool has_exit;
+        bool told; /* the end is part of a registration or was reported */
         struct exit_report exit;
         sd_event_source *timer, *kill_timer;
         struct job *job; /* counted there */

@@ -187,7 +187,8 @@ int job_make_slice(struct job *j) {
 
         if (j->sliced)
                 return j->slice_memory == j->memory_max ? 0 : update_slice(j);
-        /* Without a limit there is nothing to say about it: systemd makes it with the first unit, which costs less than a call. */
+        /* Without a limit there is nothing to say about it: systemd makes it with the first unit, which costs
+         * less than a call. */
         if (j->memory_max == 0) {
                 j->sliced = true;
                 j->slice_memory = 0;

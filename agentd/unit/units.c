@@ -257,10 +257,9 @@ static void on_record(const char *unit, struct exit_report *x, void *userdata) {
  * -------------------------------------------------------------------------------------- */
 
 static const enum unit_state reported_states[_EXECUTOR_STATE_MAX] = {
-        [EXECUTOR_PREPARING] = UNIT_STARTING,
-        [EXECUTOR_STARTING] = UNIT_STARTING,
-        [EXECUTOR_RUNNING] = UNIT_RUNNING,
-        [EXECUTOR_STOPPING] = UNIT_STOPPING,
+        [EXECUTOR_PREPARING] = UNIT_STARTING, [EXECUTOR_STARTING] = UNIT_STARTING,
+        [EXECUTOR_RUNNING] = UNIT_RUNNING,    [EXECUTOR_STOPPING] = UNIT_STOPPING,
+        [EXECUTOR_ENDING] = UNIT_STOPPING, /* how it ended is judged in a moment */
 };
 
 int units_append(struct units *u, sd_bus_message *m) {
@@ -270,7 +269,7 @@ int units_append(struct units *u, sd_bus_message *m) {
         if (r < 0)
                 return r;
         HASH_ITER (hh, u->executors, e, next)
-                if (!e->has_exit && e->state <= EXECUTOR_STOPPING) {
+                if (e->state <= EXECUTOR_ENDING) {
                         const struct unit_report x = { .id = e->id,
                                                        .state = reported_states[e->state],
                                                        .invocation = e->invocation,
@@ -284,10 +283,11 @@ int units_append(struct units *u, sd_bus_message *m) {
             (r = sd_bus_message_open_container(m, 'a', "((ayusuu)ayssibbttttttts)")) < 0)
                 return r;
         HASH_ITER (hh, u->executors, e, next)
-                if (e->has_exit) {
+                if (e->state == EXECUTOR_ENDED) {
                         r = exit_report_append(m, &e->exit);
                         if (r < 0)
                                 return r;
+                        e->told = true;
                 }
         return sd_bus_message_close_container(m);
 }

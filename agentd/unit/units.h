@@ -23,8 +23,9 @@ typedef void (*bundle_handler)(void *userdata, int r, const char *text, const ch
 struct units_ops {
         /* All that is on the host is known. */
         void (*ready)(void *userdata);
-        /* An executor ended; the report stays until units_committed(). */
-        void (*exited)(const struct exit_report *report, void *userdata);
+        /* An executor ended; the report stays until units_committed(). < 0: masterd cannot be told now; it is
+         * part of the next registration, or units_registered() says it again. */
+        int (*exited)(const struct exit_report *report, void *userdata);
         /* A unit is about to be started, has ended. */
         void (*starting)(const struct start_order *order, void *userdata);
         void (*ended)(const struct executor_id *id, void *userdata);
@@ -78,6 +79,8 @@ int units_visit_exits(struct units *u, int (*f)(const struct exit_report *x, voi
 
 /* For the registration: appends a(unit) and a(exit). */
 int units_append(struct units *u, sd_bus_message *m);
+/* masterd has taken the registration: reports what has ended since it was written. */
+void units_registered(struct units *u);
 /* The entry "work" of the registration's a{sv}: work directories, by name, of jobs without a unit here. Those
  * whose end this host has missed are dropped by masterd. */
 int units_append_work(struct units *u, sd_bus_message *m);

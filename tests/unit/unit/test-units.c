@@ -34,7 +34,7 @@ struct world {
         struct worker *worker;
         struct units *units;
         char root[64];
-        bool ready, idle;
+        bool ready, idle, unconnected;
         unsigned answers, exits, ended;
         char error[64], message[256];
         struct exit_report exit; /* the last; its texts are not kept */
@@ -45,12 +45,15 @@ static void on_ready(void *userdata) {
         ((struct world *)userdata)->ready = true;
 }
 
-static void on_exited(const struct exit_report *report, void *userdata) {
+static int on_exited(const struct exit_report *report, void *userdata) {
         struct world *w = userdata;
 
+        if (w->unconnected)
+                return -ENOTCONN;
         w->exits++;
         w->exit = *report;
         snprintf(w->detail, sizeof(w->detail), "%s", report->detail ?: "");
+        return 0;
 }
 
 static void on_ended(const struct executor_id *ended, void *userdata) {
@@ -239,7 +242,7 @@ static void test_idempotent(void **state) {
         fake_run_until(&w->fake, w->answers == 2);
         order(w, "", ON_PARTITION_REPLACE);
         assert_int_equal(w->answers, 3);
-        assert_int_equal(w->fake.starts, 2); /* the slice and the unit */
+        assert_int_equal(w->fake.starts, 1);
 }
 
 static void test_refused(void **state) {
@@ -377,6 +380,57 @@ static void test_no_directory(void **state) {
         assert_non_null(strstr(w->detail, "/nonexistent/primus does not exist on host n2"));
 }
 
+/* Counts what a registration says. */
+static void registration(struct world *w, unsigned *ret_units, unsigned *ret_exits) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct unit_report unit;
+        struct exit_report exit;
+
+        assert_true(sd_bus_message_new_method_call(w->fake.client, &m, "org.example", "/", "org.example.I",
+                                                   "M") >= 0);
+        assert_int_equal(units_append(w->units, m) < 0, 0);
+        assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
+        *ret_units = *ret_exits = 0;
+        assert_true(sd_bus_message_enter_container(m, 'a', LINK_UNIT_SIGNATURE) > 0);
+        while (unit_report_read(m, &unit) > 0)
+                ++*ret_units;
+        assert_true(sd_bus_message_exit_container(m) >= 0);
+        assert_true(sd_bus_message_enter_container(m, 'a', LINK_EXIT_SIGNATURE) > 0);
+        while (exit_report_read(m, &exit) > 0) {
+                ++*ret_exits;
+                exit_report_done(&exit);
+        }
+}
+
+/* An executor that ends after a registration was written and before masterd has taken it is reported. */
+static void test_an_end_during_registration(void **state) {
+        struct world *w = *state;
+        unsigned n_units, n_exits;
+
+        running(w);
+        w->unconnected = true;
+        registration(w, &n_units, &n_exits);
+        assert_int_equal(n_units, 1);
+        assert_int_equal(n_exits, 0);
+        write_record(w, "RESULT=success\nCODE=exited\nSTATUS=0\n");
+        fake_settle(&w->fake, 5000);
+        registration(w, &n_units, &n_exits); /* still to be judged: a unit */
+        assert_int_equal(n_units, 1);
+        assert_int_equal(n_exits, 0);
+        fake_unit_gone(&w->fake, UNIT);
+        fake_run_until(&w->fake, w->ended == 1);
+        assert_int_equal(w->exits, 0);
+        w->unconnected = false;
+        units_registered(w->units);
+        assert_int_equal(w->exits, 1);
+        assert_string_equal(w->exit.result, "success");
+        units_registered(w->units); /* once is enough */
+        assert_int_equal(w->exits, 1);
+        registration(w, &n_units, &n_exits);
+        assert_int_equal(n_units, 0);
+        assert_int_equal(n_exits, 1);
+}
+
 static void test_partition(void **state) {
         struct world *w = *state;
         struct fake_unit *u;
@@ -463,6 +517,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_called_off_on_the_host, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_stopped_on_the_host, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_no_directory, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_an_end_during_registration, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_partition, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_restart, setup, teardown),
         };
