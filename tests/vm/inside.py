@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs inside the virtual machine of quickstart-vm: "ok - WHAT" or "not ok - WHAT" a line, and "finished" as the last one.
 
-usage: inside.py BUILD
+usage: inside.py BUILD [limits]
 """
 import glob
 import json
@@ -113,6 +113,12 @@ def check_quickstart(build):
     print(f"quickstart took {time.monotonic() - started:.0f} s")
 
 
+def check_up(build):
+    """tools/sandbox boots three hosts"""
+    done = subprocess.run([SANDBOX, "up", "--name", "quickstart", "--nodes", "3", "--build", build, "--no-rebuild"], capture_output=True, text=True)
+    need("status", done.returncode == 0, done.stderr)
+
+
 def check_nodes(build):
     """no host says that limits are not enforced"""
     listed = json.loads(primusctl("nodes", "--json").stdout)
@@ -220,7 +226,7 @@ def check_down(build):
     need("state", not glob.glob("/var/lib/primus-sandbox/*"), glob.glob("/var/lib/primus-sandbox/*"))
 
 
-CHECKS = (check_machine, check_quickstart, check_nodes, check_run, check_memory_properties, check_out_of_memory,
+CHECKS = (check_machine, check_up if "limits" in sys.argv[2:] else check_quickstart, check_nodes, check_run, check_memory_properties, check_out_of_memory,
           check_child_out_of_memory, check_cpu, check_exit_record, check_tasks, check_down)
 
 
