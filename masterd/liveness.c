@@ -47,8 +47,8 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         nodes_unwatch(&m->nodes, node);
         change(m, node, NODE_EVENT_EXPIRED);
         link_drop(node, "the node is LOST");
-        DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
-                lifecycle_node_lost(m, e, declared);
+        DL_FOREACH_SAFE2(node->executors, e, next, node_next)
+        lifecycle_node_lost(m, e, declared);
         feeding_node_gone(m, node, false);
 }
 
@@ -76,11 +76,19 @@ void liveness_watch(struct manager *m, struct node *node) {
 }
 
 void liveness_heard(struct manager *m, struct node *node) {
+        struct executor *e;
+
         /* LOST is left by registering only. */
         if (node->state == NODE_LOST || node->state == NODE_JOINING)
                 return;
         liveness_watch(m, node);
+        if (node->state != NODE_SUSPECT)
+                return;
         change(m, node, NODE_EVENT_HEARD);
+        /* What could not be listed while nobody was well. */
+        DL_FOREACH2(node->executors, e, node_next)
+        if (!e->node_next || e->node_next->job != e->job)
+                feeding_start(m, e->job);
 }
 
 int liveness_start(struct manager *m) {

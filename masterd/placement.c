@@ -33,6 +33,8 @@ struct blocked_port {
 struct placement {
         struct sched *sched;
         struct queue *queue;
+        struct node **nodes; /* by slot; NULL: free */
+        size_t n_slots;
         struct blocked_port blocked[BLOCKED_MAX];
         size_t n_blocked;
 };
@@ -56,12 +58,37 @@ void placement_free(struct placement *p) {
                 return;
         sched_free(p->sched);
         queue_free(p->queue);
+        free(p->nodes);
         free(p);
 }
 
 /* ---- nodes
  * ----------------------------------------------------------------------------------------------------------
  */
+
+static int add_node(struct placement *p, struct node *node, const struct sched_capacity *c) {
+        struct node **bigger;
+        uint32_t slot;
+        int r = sched_node_add(p->sched, c, &slot);
+
+        if (r < 0)
+                return r;
+        if (slot >= p->n_slots) {
+                size_t n = MAX((size_t)slot + 1, p->n_slots * 2);
+                bigger = reallocarray(p->nodes, n, sizeof(*bigger));
+                if (!bigger) {
+                        (void)sched_node_remove(p->sched, slot);
+                        return -ENOMEM;
+                }
+                memset(bigger + p->n_slots, 0, (n - p->n_slots) * sizeof(*bigger));
+                p->nodes = bigger;
+                p->n_slots = n;
+        }
+        p->nodes[slot] = node;
+        node->slot = slot;
+        node->in_sched = true;
+        return 0;
+}
 
 int placement_node_changed(struct manager *m, struct node *node) {
         const struct inventory *v = &node->inventory;
@@ -77,10 +104,9 @@ int placement_node_changed(struct manager *m, struct node *node) {
 
         if (v->cpus == 0)
                 return 0; /* has never registered */
-        if (!node->in_sched) {
-                r = sched_node_add(m->placement->sched, &c, &node->slot);
-                node->in_sched = r >= 0;
-        } else
+        if (!node->in_sched)
+                r = add_node(m->placement, node, &c);
+        else
                 r = sched_node_update(m->placement->sched, node->slot, &c);
         if (r == -EBUSY) {
                 log_full(LOG_WARNING, 0, &(struct log_fields){ .node = node->name },
@@ -110,6 +136,7 @@ void placement_node_removed(struct manager *m, struct node *node) {
                 } else
                         i++;
         node->in_sched = sched_node_remove(p->sched, node->slot) < 0;
+        p->nodes[node->slot] = NULL;
 }
 
 void placement_free_of(const struct manager *m, const struct node *node, uint64_t *ret_cpu_milli,
@@ -357,12 +384,7 @@ void placement_dequeue(struct manager *m, struct job *j) {
  */
 
 static struct node *node_by_slot(struct manager *m, uint32_t slot) {
-        struct node *node, *next;
-
-        HASH_ITER (hh, m->nodes.by_name, node, next)
-                if (node->in_sched && node->slot == slot)
-                        return node;
-        return NULL;
+        return slot < m->placement->n_slots ? m->placement->nodes[slot] : NULL;
 }
 
 /* An executor that comes back to its host gets its old ports where they are free: its peers know it by them,

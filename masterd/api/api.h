@@ -40,6 +40,9 @@ void api_node_changed(struct manager *m, struct node *node);
 #define ERROR_NO_SUCH_NODE "org.primus.Error.NoSuchNode"
 #define ERROR_BUSY "org.primus.Error.Busy"
 
+/* Submit, of a caller that is known. */
+int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+
 extern const sd_bus_vtable api_manager_vtable[], api_job_vtable[], api_node_vtable[];
 
 char *api_job_path(uint32_t number, char buf[static 64]);

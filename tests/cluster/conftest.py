@@ -58,10 +58,19 @@ def cluster(_cluster):
     yield _cluster
 
 
+def _no_daemon_crashed(cluster):
+    """Tests kill daemons by SIGKILL; no other signal and no sanitizer has ended one meanwhile."""
+    wrong = "(Address|Thread|Memory)Sanitizer|runtime error|status=[0-9]+/(ABRT|SEGV|BUS|ILL|FPE|TRAP|SYS)|watchdog timeout"
+    for node in cluster.nodes:
+        found = cluster.run(node, "journalctl", "-q", "--no-pager", "-o", "short-monotonic", "-u", MASTERD, "-u", AGENTD, "-u", "primus-*", "-g", wrong)
+        assert not found.stdout, f"{node}:\n{found.stdout[:4000]}"
+
+
 @pytest.fixture(scope="session")
 def _quick(build, shared_dir):
     with Cluster(_name(), 3, build=build, binds=[f"{shared_dir}:/shared"], conf=[f"masterd.conf:Master.LostSec={LOST}"]) as cluster:
         yield cluster
+        _no_daemon_crashed(cluster)
 
 
 @pytest.fixture

@@ -121,8 +121,12 @@ class Cluster:
         return self.primusctl_json("submit", path, user=user, node=node)["job"]
 
     def wait_job(self, job, user="ml", timeout=60):
-        """`primusctl wait`: 0 succeeded, 1 failed, 3 killed."""
-        return self.run("n1", "primusctl", "wait", str(job), user=user, timeout=timeout).returncode
+        """`primusctl wait`: 0 succeeded, 1 failed, 3 killed. Asked again where masterd went away in the middle of the question."""
+        for _ in range(5):
+            status = self.run("n1", "primusctl", "wait", str(job), user=user, timeout=timeout).returncode
+            if status != 4:
+                break
+        return status
 
     def status(self, job, user="root"):
         return self.primusctl_json("status", str(job), user=user)

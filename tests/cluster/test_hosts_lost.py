@@ -253,3 +253,58 @@ def test_master_host_power_cut(quick, ledger):
     assert quick.wait_job(job) == 0
     starts, ends = ledger.attempts()
     assert set(starts.values()) == set(ends.values()) == {1} and len(starts) == 2
+
+
+@pytest.mark.parametrize("on_partition", ["replace", "wait", "stop"])
+def test_masterd_away_for_longer_than_lost(quick, ledger, on_partition):
+    """Nobody is replaced for that: only what is to stop by itself has stopped, and starts again."""
+    job = quick.submit(ledger.config(TICKING, num=2, vcores=1.1, job={"nodes": ["n2", "n3"], "onPartition": on_partition}))
+    quick.wait_for(lambda: len({e.index for e in ledger.entries("tick")}) == 2, what="two running executors")
+    quick.exec("n1", "systemctl", "stop", MASTERD)
+    away = time.time()
+    quick.wait_for(lambda: ledger.entries("tick")[-1].time > away + LOST + 1 or time.time() > away + LOST + 1, LOST + 5, "its absence")
+    quick.exec("n1", "systemctl", "start", MASTERD)
+    quick.wait_nodes(timeout=10)
+    attempts = 2 if on_partition == "stop" else 1
+    quick.wait_for(lambda: {e.index for e in ledger.entries("tick", attempt=attempts) if e.time > away + LOST} == {0, 1},
+                   what="two running executors again")
+    let_go(ledger)
+    assert quick.wait_job(job) == 0
+    assert {e["attempt"] for e in quick.status(job)["executors"]} == {attempts}
+    assert not quick.events(job, "executor-failed")
+    for index in (0, 1):
+        times = {attempt: [e.time for e in ledger.entries(index=index, attempt=attempt)] for attempt in range(1, attempts + 1)}
+        assert attempts == 1 or max(times[1]) < min(times[2])
+
+
+def test_agent_away_for_longer_than_lost(quick, ledger):
+    """The host's executors are replaced, and what still runs there is killed when the agent is back."""
+    job = replaceable_job(quick, ledger)
+    quick.exec("n3", "systemctl", "stop", AGENTD)
+    assert wait_start(quick, ledger, 0, 2, LOST + 5).node == "n2"
+    quick.exec("n3", "systemctl", "start", AGENTD)
+    quick.wait_nodes(timeout=10)
+    quick.wait_for(lambda: not quick.exec("n3", "systemctl", "list-units", "--plain", "--no-legend", f"primus-{job}-*").strip(),
+                   what="the end of the stale attempt")
+    let_go(ledger)
+    assert quick.wait_job(job) == 0
+    assert quick.executor(job)["attempt"] == 2 and not ledger.entries("end", attempt=1)
+
+
+def test_all_executors_of_a_lost_host_are_replaced(quick, ledger):
+    """Eight on one host: all of them run elsewhere in time."""
+    filler = quick.submit(ledger.config("sleep 600", name="filler", vcores=2, job={"nodes": ["n2"]}))
+    quick.wait_state(filler, "RUNNING")
+    ledger.path.write_text("")
+    job = quick.submit(ledger.config(TICKING, num=8, vcores=0.2, job={"nodes": ["n2", "n3"]}))
+    quick.wait_for(lambda: len({e.index for e in ledger.entries("tick", node="n3")}) == 8, what="eight running executors")
+    quick.primusctl("kill", str(filler))
+    quick.wait_job(filler)
+    quick.crash("n3")
+    quick.wait_for(lambda: len(ledger.entries("start", attempt=2)) == 8, LOST + 10, "eight second attempts")
+    last = max(e.time for e in ledger.entries("tick", attempt=1))
+    took = max(e.time for e in ledger.entries("start", attempt=2)) - last
+    print(f"measured: all eight run elsewhere {took:.2f} s after the last tick")
+    assert took <= LOST + 1
+    let_go(ledger)
+    assert quick.wait_job(job) == 0

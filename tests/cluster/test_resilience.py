@@ -154,3 +154,12 @@ def test_files_of_a_job_go_with_it(quick, ledger):
     assert quick.wait_job(job) == quick.wait_job(other) == 0
     for node in quick.nodes:
         quick.wait_for(lambda node=node: not work(quick, node), what=f"{node} without files of jobs")
+
+
+def test_master_is_reached_over_both_families(quick):
+    """An agent tries the addresses of its master's name in turn."""
+    hosts = [line.split() for line in quick.exec("n2", "cat", "/etc/hosts").splitlines()]
+    addresses = [fields[0] for fields in hosts if "n1" in fields[1:]]
+    assert {":" in address for address in addresses} == {True, False}
+    for address in addresses:
+        quick.exec("n2", "python3", "-c", "import socket, sys; socket.create_connection((sys.argv[1], 7747), 2)", address)

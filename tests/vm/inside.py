@@ -101,11 +101,14 @@ def check_machine(build):
 def check_quickstart(build):
     """tools/quickstart trains and says the accuracy"""
     started = time.monotonic()
-    done = subprocess.run([QUICKSTART, "--build", build], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, errors="replace")
-    print(done.stdout)
-    need("status", done.returncode == 0, done.returncode)
-    accuracy = re.search(r"done: held-out accuracy (0\.\d+)", done.stdout)
+    out = ""
+    with subprocess.Popen([QUICKSTART, "--build", build], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace") as running:
+        for line in running.stdout:
+            print(line, end="", flush=True)
+            out += line
+    need("status", running.returncode == 0, running.returncode)
+    accuracy = re.search(r"done: held-out accuracy (0\.\d+)", out)
     need("accuracy", accuracy and float(accuracy[1]) >= 0.95, accuracy and accuracy[1])
     print(f"quickstart took {time.monotonic() - started:.0f} s")
 

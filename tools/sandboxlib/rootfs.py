@@ -121,11 +121,11 @@ def ensure():
 
 
 def clean():
-    """Removes every root tree that was made here."""
+    """Removes every root tree that was made here, tests/vm's too."""
     lock = os.path.join(CACHE, "lock")
     with locked(lock, "another sandbox that is making the root tree"):
         for name in os.listdir(CACHE):
-            if re.fullmatch(r"[0-9a-f]{16}(\.new)?", name):
+            if re.fullmatch(r"(vm-)?[0-9a-f]{16}(\.new)?", name):
                 shutil.rmtree(os.path.join(CACHE, name))
         os.unlink(lock)
         with contextlib.suppress(OSError):

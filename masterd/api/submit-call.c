@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Manager.Submit: from the call's arguments to a submission. Invariant: every argument is bounded and checked
+ * before anything is made of it. */
+#include <string.h>
+
+#include "lib/base/parse.h"
+#include "masterd/api/api.h"
+#include "masterd/manager.h"
+#include "masterd/submit.h"
+
+#define ENV_STRING_MAX (127u << 10) /* less than what execve() takes, so that the end and a default fit */
+#define ENV_BYTES_MAX (1u << 20)
+
+static int read_env(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        size_t n = 0, total = 0;
+        int r = sd_bus_message_enter_container(m, 'v', "aay");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "ay");
+        while (r >= 0 && sd_bus_message_at_end(m, false) == 0) {
+                const char *text, *equals;
+                char name[256];
+                size_t size;
+                char **bigger;
+                r = sd_bus_message_read_array(m, 'y', (const void **)&text, &size);
+                if (r < 0)
+                        return r;
+                equals = memchr(text ? text : "", '=', size);
+                if (!equals || (size_t)(equals - text) >= sizeof(name) || memchr(text, 0, size))
+                        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                "env: each must be NAME=VALUE without NUL");
+                memcpy(name, text, (size_t)(equals - text));
+                name[equals - text] = 0;
+                if (!env_name_valid(name))
+                        continue; /* shells export functions under odd names; such are left out */
+                total += size;
+                if (size > ENV_STRING_MAX || total > ENV_BYTES_MAX)
+                        return sd_bus_error_setf(
+                                error, SD_BUS_ERROR_INVALID_ARGS,
+                                "env: %.64s: at most %u KiB for one variable, which is the kernel's "
+                                "limit, and %u KiB together",
+                                name, ENV_STRING_MAX >> 10, ENV_BYTES_MAX >> 10);
+                if (n >= LINK_ENV_MAX / 2)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "env: more than %u variables", LINK_ENV_MAX / 2);
+                bigger = reallocarray(s->env, n + 2, sizeof(*bigger));
+                if (!bigger)
+                        return -ENOMEM;
+                s->env = bigger;
+                s->env[n] = strndup(text, size);
+                s->env[n + 1] = NULL;
+                if (!s->env[n++])
+                        return -ENOMEM;
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static bool secret_name_valid(const char *s) {
+        size_t n = strlen(s);
+
+        if (n < 1 || n > 255 || s[0] == '.')
+                return false;
+        for (; *s; s++)
+                if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *s))
+                        return false;
+        return true;
+}
+
+static int read_secrets(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        size_t total = 0;
+        int r = sd_bus_message_enter_container(m, 'v', "a(say)");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "(say)");
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', "say")) > 0) {
+                struct job_secret *bigger;
+                const char *name;
+                const void *data;
+                size_t size;
+                r = sd_bus_message_read_basic(m, 's', &name);
+                if (r >= 0)
+                        r = sd_bus_message_read_array(m, 'y', &data, &size);
+                if (r < 0)
+                        return r;
+                total += size;
+                if (!secret_name_valid(name) || s->n_secrets >= SECRETS_MAX || total > SECRET_BYTES_MAX)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "secrets: at most %u with %u bytes together, names of "
+                                                 "letters, digits, '.', '_' and '-'",
+                                                 SECRETS_MAX, SECRET_BYTES_MAX);
+                bigger = reallocarray(s->secrets, s->n_secrets + 1, sizeof(*bigger));
+                if (!bigger)
+                        return -ENOMEM;
+                s->secrets = bigger;
+                bigger[s->n_secrets] = (struct job_secret){ strdup(name), malloc(size + 1), size };
+                if (!bigger[s->n_secrets].name || !bigger[s->n_secrets].data) {
+                        free(bigger[s->n_secrets].name);
+                        free(bigger[s->n_secrets].data);
+                        return -ENOMEM;
+                }
+                if (size > 0)
+                        memcpy(bigger[s->n_secrets].data, data, size);
+                s->n_secrets++;
+                r = sd_bus_message_exit_container(m);
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_cwd(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        const char *bytes;
+        size_t size;
+        int r = sd_bus_message_enter_container(m, 'v', "ay");
+
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 'y', (const void **)&bytes, &size);
+        if (r < 0)
+                return r;
+        if (size < 1 || size > SPEC_PATH_MAX || bytes[0] != '/' || memchr(bytes, 0, size))
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "cwd: an absolute path is expected");
+        s->cwd = strndup(bytes, size);
+        return s->cwd ? sd_bus_message_exit_container(m) : -ENOMEM;
+}
+
+static int read_name(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        const char *name;
+        int r = sd_bus_message_read(m, "v", "s", &name);
+
+        if (r < 0)
+                return r;
+        if (!*name || strlen(name) > SPEC_NAME_MAX)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "name: 1 to %u bytes are expected",
+                                         SPEC_NAME_MAX);
+        s->name = strdup(name);
+        return s->name ? 0 : -ENOMEM;
+}
+
+static int read_bundle(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        const char *sha;
+        int r = sd_bus_message_read(m, "v", "s", &sha);
+
+        if (r < 0)
+                return r;
+        if (strlen(sha) != 64 || strspn(sha, "0123456789abcdef") != 64)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "bundle: a SHA-256 in 64 lower-case hex digits is expected");
+        memcpy(s->bundle, sha, 65);
+        return 0;
+}
+
+static const struct {
+        const char *key;
+        int (*read)(sd_bus_message *m, struct submission *s, sd_bus_error *error);
+} submit_options[] = {
+        { "cwd", read_cwd },       { "env", read_env },   { "secrets", read_secrets },
+        { "bundle", read_bundle }, { "name", read_name },
+};
+
+static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_error *error) {
+        int r = sd_bus_message_read_array(call, 'y', (const void **)&s->config, &s->config_size);
+
+        if (r < 0)
+                return r;
+        if (s->config_size > SPEC_TEXT_MAX)
+                return sd_bus_error_setf(error, "org.primus.Error.BadConfig",
+                                         "1:1: the configuration is larger than %u MiB", SPEC_TEXT_MAX >> 20);
+        r = sd_bus_message_enter_container(call, 'a', "{sv}");
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                const char *key;
+                size_t i;
+                r = sd_bus_message_read_basic(call, 's', &key);
+                if (r < 0)
+                        return r;
+                for (i = 0; i < ELEMENTSOF(submit_options); i++)
+                        if (strcmp(submit_options[i].key, key) == 0)
+                                break;
+                if (i == ELEMENTSOF(submit_options))
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "Submit has no option '%.*s'", utf8_fit(key, 64), key);
+                r = submit_options[i].read(call, s, error);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(call);
+        }
+        return r;
+}
+
+int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct submission s = { .owner = uid };
+        _cleanup_free_ char *warnings = NULL;
+        sd_bus_message *reply = NULL;
+        char path[64], *save = NULL;
+        struct job *j;
+        int r = read_submission(call, &s, error);
+
+        if (r >= 0)
+                r = submit_job(m, &s, &j, &warnings, error);
+        submission_done(&s);
+        if (r < 0)
+                return r;
+        api_job_new(m, j);
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "uo", j->number, api_job_path(j->number, path));
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "s");
+        for (char *line = strtok_r(warnings, "\n", &save); r >= 0 && line; line = strtok_r(NULL, "\n", &save))
+                r = sd_bus_message_append_basic(reply, 's', line);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r; /* the job is there all the same: the caller sees it in the list */
+        }
+        api_watch(j, call);
+        return manager_reply_later(m, reply);
+}
