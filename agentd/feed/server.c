@@ -2,7 +2,7 @@
 /* The feed socket's server. Invariant: no packet but the two of the identification has any effect before the
  * peer is known to be a live process in the unit, of the unit's user; a peer's fault ends its connection and
  * nothing else. */
-#include "agentd/feed/server.h"
+#include "agentd/feed/server-internal.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -33,146 +33,6 @@ const struct feed_limits feed_limits_default = {
         .pipe_bytes = UINT64_C(256) << 20,
         .queue_bytes = 4u << 20,
 };
-
-enum peer_state {
-        PEER_NEW,
-        PEER_CHALLENGED,
-        PEER_KNOWN,
-        _PEER_STATE_MAX
-};
-
-struct queued {
-        struct queued *next;
-        size_t size;
-        uint8_t bytes[];
-};
-
-struct unit;
-
-struct peer {
-        struct feed_server *server;
-        struct peer *prev, *next;
-        enum peer_state state;
-        int fd;
-        sd_event_source *io, *timeout;
-        struct identity identity;
-        struct feed_challenge challenge;
-        struct unit *unit; /* once known */
-        uint32_t pipe_size;
-        struct queued *queue;
-        uint64_t queued_bytes;
-        uint8_t *held; /* body of ENTRIES that the manager could not take yet */
-        size_t held_size;
-        bool final; /* has begun to say its last word */
-        bool busy;  /* one of its packets is being handled: it is freed afterwards */
-        bool dead;
-};
-
-/* A unit with at least one connection. */
-struct unit {
-        char name[UNIT_NAME_MAX];
-        struct feed_unit info;
-        uint32_t n_peers;
-        struct peer *feeder; /* the connection that grants go to: the latest that has opened */
-        UT_hash_handle hh;
-};
-
-struct feed_server {
-        sd_event *event;
-        sd_event_source *listener;
-        int fd;
-        char *path;
-        struct feed_limits limits;
-        feed_identify identify;
-        const struct feed_ops *ops;
-        void *userdata;
-        struct peer *peers;
-        struct unit *units;
-        uint32_t n_known, n_strangers;
-        struct pipe_budget budget;
-        uint8_t packet[FEED_PACKET_MAX + 1];
-        struct task_progress progress[LINK_TASKS_MAX];
-        struct scan_entry entries[LINK_SCAN_MAX];
-};
-
-/* ---- sending
- * ---------------------------------------------------------------------------------------------------- */
-
-static int peer_watch(struct peer *p) {
-        uint32_t events = (p->held ? 0 : EPOLLIN) | (p->queue ? EPOLLOUT : 0);
-
-        return sd_event_source_set_io_events(p->io, events);
-}
-
-static int peer_transmit(struct peer *p, const void *packet, size_t size, const int fds[2]) {
-        struct iovec iov = { (void *)packet, size };
-        union {
-                struct cmsghdr align;
-                char bytes[CMSG_SPACE(2 * sizeof(int))];
-        } control = { 0 };
-        struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-        if (fds) {
-                m.msg_control = &control;
-                m.msg_controllen = sizeof(control);
-                struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-                c->cmsg_level = SOL_SOCKET;
-                c->cmsg_type = SCM_RIGHTS;
-                c->cmsg_len = CMSG_LEN(2 * sizeof(int));
-                memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
-        }
-        return sendmsg(p->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
-}
-
-/* Sends a packet (header and body) or queues it. -ENOBUFS: too much is queued; others: the connection is
- * broken. */
-static int peer_send(struct peer *p, const void *packet, size_t size) {
-        struct queued *q;
-        int r;
-
-        if (!p->queue) {
-                r = peer_transmit(p, packet, size, NULL);
-                if (r != -EAGAIN && r != -EINTR && r != -ENOBUFS)
-                        return r;
-        }
-        if (p->queued_bytes + size > p->server->limits.queue_bytes)
-                return -ENOBUFS;
-        q = malloc(sizeof(*q) + size);
-        if (!q)
-                return -ENOMEM;
-        *q = (struct queued){ .size = size };
-        memcpy(q->bytes, packet, size);
-        LL_APPEND(p->queue, q);
-        p->queued_bytes += size;
-        return peer_watch(p);
-}
-
-static int peer_send_simple(struct peer *p, uint32_t type, const void *body, size_t size) {
-        uint8_t packet[sizeof(struct feed_header) + 512];
-        struct feed_header header = { .type = type,
-                                      .size = (uint32_t)MIN(size, sizeof(packet) - sizeof(header)) };
-
-        memcpy(packet, &header, sizeof(header));
-        memcpy(packet + sizeof(header), body ? body : "", header.size);
-        return peer_send(p, packet, sizeof(header) + header.size);
-}
-
-static int peer_flush(struct peer *p) {
-        struct queued *q;
-
-        while ((q = p->queue)) {
-                int r = peer_transmit(p, q->bytes, q->size, NULL);
-
-                if (r == -EAGAIN || r == -EINTR || r == -ENOBUFS)
-                        return 0;
-                if (r < 0)
-                        return r;
-                LL_DELETE(p->queue, q);
-                p->queued_bytes -= q->size;
-                free(q);
-        }
-        return peer_watch(p);
-}
 
 /* ---- connections
  * ------------------------------------------------------------------------------------------------ */
@@ -215,7 +75,7 @@ static void peer_free(struct peer *p) {
 static void peer_refuse(struct peer *p, const char *why) {
         log_debug("feed: process %d of uid %u%s%s: %s", (int)p->identity.pid, (unsigned)p->identity.uid,
                   p->unit ? ", unit " : "", p->unit ? p->unit->name : "", why);
-        (void)peer_send_simple(p, FEED_REFUSED, why, strlen(why));
+        (void)feed_send_simple(p, FEED_REFUSED, why, strlen(why));
         peer_free(p);
 }
 
@@ -237,7 +97,7 @@ static const char *on_hello(struct peer *p, const uint8_t *body, size_t size, co
                 return "speaks another version of the feed protocol than this agentd";
         if (getrandom(&p->challenge, sizeof(p->challenge), 0) != (ssize_t)sizeof(p->challenge))
                 return "no randomness for a challenge";
-        if (peer_send_simple(p, FEED_CHALLENGE, &p->challenge, sizeof(p->challenge)) < 0)
+        if (feed_send_simple(p, FEED_CHALLENGE, &p->challenge, sizeof(p->challenge)) < 0)
                 return "does not take the challenge";
         p->state = PEER_CHALLENGED;
         return NULL;
@@ -279,14 +139,14 @@ static int peer_welcome(struct peer *p) {
         int fds[2], r;
 
         if (p->unit->info.kind != ORDER_FEED)
-                return peer_transmit(p, &packet, sizeof(packet), NULL);
+                return feed_transmit(p, &packet, sizeof(packet), NULL);
         r = pipe_make(&s->budget, p->unit->info.pipe_size, fds, &p->pipe_size);
         if (r < 0)
                 return r;
         read_end = fds[0];
         write_end = fds[1];
         packet.welcome.pipe_size = p->pipe_size;
-        return peer_transmit(p, &packet, sizeof(packet), fds);
+        return feed_transmit(p, &packet, sizeof(packet), fds);
 }
 
 static const char *on_answer(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
@@ -387,7 +247,7 @@ static const char *on_entries(struct peer *p, const uint8_t *body, size_t size, 
                 return "cannot be held for lack of memory";
         memcpy(p->held, body, size);
         p->held_size = size;
-        return peer_watch(p) < 0 ? "cannot be watched" : NULL;
+        return feed_watch(p) < 0 ? "cannot be watched" : NULL;
 }
 
 static const char *on_bye(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
@@ -400,7 +260,7 @@ static const char *on_bye(struct peer *p, const uint8_t *body, size_t size, cons
         p->unit->feeder = p; /* a scanner never opens; the farewell goes the way of grants */
         if (s->ops->on_bye(s->userdata, &p->unit->info.id, bye.failed != 0, text) == -EAGAIN)
                 return NULL;
-        return peer_send_simple(p, FEED_FAREWELL, NULL, 0) < 0 ? "does not take the farewell" : NULL;
+        return feed_send_simple(p, FEED_FAREWELL, NULL, 0) < 0 ? "does not take the farewell" : NULL;
 }
 
 /* What may come in which state. Anything else ends the connection. */
@@ -474,7 +334,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 
         p->busy = true;
         if (revents & EPOLLOUT)
-                r = peer_flush(p) < 0 ? -EPIPE : 1;
+                r = feed_flush(p) < 0 ? -EPIPE : 1;
         for (unsigned i = 0;
              i < RECEIVE_TURN && r > 0 && !p->dead && !p->held && (revents & ~(uint32_t)EPOLLOUT); i++)
                 r = peer_receive(p, &why);
@@ -608,12 +468,12 @@ int feed_grant(struct feed_server *s, const struct executor_id *id, const struct
 
                 if (k < 0)
                         return k;
-                r = peer_send(p, packet, size);
+                r = feed_send(p, packet, size);
                 grants += k;
                 n -= (size_t)k;
         }
         if (r >= 0 && last)
-                r = peer_send_simple(p, FEED_LAST, NULL, 0);
+                r = feed_send_simple(p, FEED_LAST, NULL, 0);
         if (r < 0)
                 peer_free(p);
         return r;
@@ -639,7 +499,7 @@ int feed_resume(struct feed_server *s, const struct executor_id *id) {
                 else if (why)
                         peer_refuse(p, why);
                 else
-                        (void)peer_watch(p);
+                        (void)feed_watch(p);
                 return 0;
         }
         return -ENOTCONN;
@@ -648,7 +508,7 @@ int feed_resume(struct feed_server *s, const struct executor_id *id) {
 int feed_farewell(struct feed_server *s, const struct executor_id *id) {
         struct peer *p = feeder_of(s, id);
 
-        return p ? peer_send_simple(p, FEED_FAREWELL, NULL, 0) : -ENOTCONN;
+        return p ? feed_send_simple(p, FEED_FAREWELL, NULL, 0) : -ENOTCONN;
 }
 
 void feed_drop_all(struct feed_server *s) {

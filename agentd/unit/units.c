@@ -367,7 +367,8 @@ int units_new(sd_bus *bus, struct worker *worker, const struct units_options *op
         u->listing = true; /* until systemd is ready */
         r = exits_new(u->event, options->root, on_record, u, &u->exits);
         if (r < 0)
-                return log_error_errno(r, "Cannot watch " EXITS_DIR);
+                return log_error_errno(r, "Cannot watch " EXITS_DIR "%s",
+                                       r == -EMFILE ? " (is fs.inotify.max_user_instances enough?)" : "");
         u->listing = false;
         r = systemd_new(bus, &handlers, u, &u->systemd);
         if (r < 0)
