@@ -17,6 +17,7 @@
 #include "masterd/liveness.h"
 #include "masterd/logs.h"
 #include "masterd/manager.h"
+#include "masterd/orders.h"
 #include "masterd/record.h"
 #include "masterd/recover.h"
 
@@ -414,6 +415,7 @@ static void on_ended(struct peer *p, const struct peer_end *end, void *userdata)
                                  "Lost the connection to %s: %s", l->node->name, end->why);
                 detach(l);
                 HASH_DEL(m->links, l);
+                orders_forget_waiting(l);
                 free(l->build);
                 free(l);
         } else
@@ -466,6 +468,7 @@ void link_close_all(struct manager *m) {
                 detach(l);
                 HASH_DEL(m->links, l);
                 peer_free(l->peer);
+                orders_forget_waiting(l);
                 free(l->build);
                 free(l);
         }

@@ -9,6 +9,7 @@
 
 struct manager;
 struct node;
+struct order;
 
 struct link {
         struct manager *manager;
@@ -17,6 +18,8 @@ struct link {
         bool bulk;         /* second connection, for files and logs */
         bool registered;   /* main: the reconciliation is done, orders may go out */
         char *build;
+        unsigned starts;       /* Start calls that wait for their answer, */
+        struct order *waiting; /* and those that wait for fewer of them; orders.c's */
         UT_hash_handle hh; /* by peer */
 };
 

@@ -4,6 +4,7 @@
 #include "masterd/orders.h"
 
 #include <string.h>
+#include <utlist.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -16,6 +17,10 @@
 /* Staging files and slow hosts take their time; losing the link ends the wait at once. */
 #define START_TIMEOUT (3600 * USEC_PER_SEC)
 #define STOP_TIMEOUT (600 * USEC_PER_SEC)
+/* So many starts may wait for a node's answer. An order carries the whole rendezvous: a thousand of them for
+ * a thousand executors are more than a connection takes, and than its agent should hold. More than agentd
+ * hands to systemd at once, so that it is never idle for lack of orders. */
+#define STARTS_MAX 192u
 
 struct executor_id executor_id_of(const struct executor *e) {
         struct executor_id id = {
@@ -32,6 +37,7 @@ struct order {
         struct executor_id id;
         char node[65];
         uint32_t source;
+        struct order *next, *prev; /* waits in its link */
         char after[];
 };
 
@@ -75,6 +81,31 @@ static int new_order(struct manager *m, struct node *node, const char *method, s
 /* ---- Start
  * ------------------------------------------------------------------------------------------------------ */
 
+static void run_start(struct manager *m, void *data);
+
+/* One start less is under way on the connection that the answer came by: the next may go. */
+static void start_next(struct manager *m, const char *name, sd_bus_message *reply) {
+        struct node *node = nodes_get(&m->nodes, name);
+        struct link *link = node ? node->link : NULL;
+        struct order *o;
+
+        if (!link || peer_bus(link->peer) != sd_bus_message_get_bus(reply))
+                return;
+        link->starts--;
+        while (link->starts < STARTS_MAX && (o = link->waiting)) {
+                DL_DELETE(link->waiting, o);
+                run_start(m, o);
+        }
+}
+
+void orders_forget_waiting(struct link *link) {
+        struct order *o, *next;
+
+        DL_FOREACH_SAFE (link->waiting, o, next)
+                free(o);
+        link->waiting = NULL;
+}
+
 static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct order *o = userdata;
         struct manager *m = o->manager;
@@ -82,6 +113,7 @@ static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error
         const sd_bus_error *failure = sd_bus_message_get_error(reply);
         struct start_result result = {};
 
+        start_next(m, o->node, reply);
         if (!e) {
                 free(o);
                 return 0;
@@ -225,6 +257,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 return r;
         }
         e->ordered = true;
+        e->node->link->starts++;
         return 0;
 }
 
@@ -233,6 +266,10 @@ static void run_start(struct manager *m, void *data) {
         struct executor *e = order_executor(m, o);
         int r;
 
+        if (e && e->node->link && e->node->link->starts >= STARTS_MAX) {
+                DL_APPEND(e->node->link->waiting, o);
+                return;
+        }
         free(o);
         if (!e || (e->state != EXECUTOR_PLACED && e->state != EXECUTOR_STARTING) || e->ordered)
                 return;

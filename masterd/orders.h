@@ -11,6 +11,10 @@ struct manager;
 struct node;
 struct job;
 struct executor;
+struct link;
+
+/* Of a connection that is over: what waits in it to be sent. The next registration says it anew. */
+void orders_forget_waiting(struct link *link);
 
 /* The id of the executor's current attempt. */
 struct executor_id executor_id_of(const struct executor *e);

@@ -386,7 +386,8 @@ static int read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
         e = job_executor(j, a.role, a.index);
         if (!e)
                 return sd_bus_error_setf(error, "org.primus.Error.NotFound",
-                                         "Job %u has no executor %.33s/%u", j->number, a.role, a.index);
+                                         "Job %u has no executor %.*s/%u", j->number, utf8_fit(a.role, 33),
+                                         a.role, a.index);
         if (e->attempt == 0 || a.attempt > e->attempt)
                 return sd_bus_error_setf(error, "org.primus.Error.NotFound",
                                          e->attempt == 0 ? "%s/%u has not been started yet"

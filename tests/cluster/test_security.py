@@ -577,3 +577,13 @@ print(json.dumps([call("RequestName", "su", n, 4 | 2, address=DBusAddress("/org/
     done = cluster.run("n1", "busctl", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
                        "StopUnit", "ss", "primus-agentd.service", "replace", user="eve")
     assert done.returncode != 0
+
+
+def test_values_that_are_not_utf8(cluster):
+    """systemd takes no such environment, so the job says which variable it was, and no other job is touched."""
+    script = r"""
+print(json.dumps(call("Submit", "aya{sv}", config("printenv LATIN"), {"env": ("aay", [b"LATIN=caf\xe9", b"FINE=1"])})))
+"""
+    number = on_bus(cluster, "ml", script)[0]
+    assert cluster.wait_job(number) == 1
+    assert "LATIN" in cluster.primusctl("status", str(number)) and "UTF-8" in cluster.primusctl("status", str(number))
