@@ -8,7 +8,7 @@ cd "$1"
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
         list() { git ls-files --cached --others --exclude-standard; }
 else
-        list() { find . -type f ! -path './build*/*' | sed 's,^\./,,'; }
+        list() { find . -type f ! -path './build*/*' ! -path './.git/*' | sed 's,^\./,,'; }
 fi
 status=0
 for file in $(list | grep -v '[[:space:]]'); do
