@@ -19,8 +19,9 @@
 #define SHA256_BYTES 32u
 #define IDLE_USEC (600 * USEC_PER_SEC)     /* an upload that nobody goes on with is dropped */
 #define IDLE_FULL_USEC (60 * USEC_PER_SEC) /* ... and so early when its place is needed */
-#define YOUNG_USEC (600 * USEC_PER_SEC) /* uploaded, but perhaps not submitted yet: never removed for room   \
-                                         */
+#define YOUNG_USEC                                                                                           \
+        (600 * USEC_PER_SEC) /* uploaded, but perhaps not submitted yet: never removed for room              \
+                              */
 
 struct upload {
         char sha256[65];

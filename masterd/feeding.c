@@ -189,7 +189,8 @@ void feeding_node_gone(struct manager *m, struct node *node, bool back) {
                 }
 }
 
-bool feeding_scan_exited(struct manager *m, struct job *j, struct node *node, const struct exit_report *report) {
+bool feeding_scan_exited(struct manager *m, struct job *j, struct node *node,
+                         const struct exit_report *report) {
         char why[600];
 
         if (strcmp(report->id.role, SCAN_ROLE) != 0)
@@ -216,8 +217,8 @@ struct listed {
         size_t n;
 };
 
-/* Tasks are granted from here on: by then what they are is on disk, so a number that an executor reports to the next
- * master means the same file there. */
+/* Tasks are granted from here on: by then what they are is on disk, so a number that an executor reports to
+ * the next master means the same file there. */
 static void run_listed(struct manager *m, void *data) {
         struct listed *l = data;
         struct job *j = manager_job(m, l->job);
@@ -315,11 +316,11 @@ void feeding_opened(struct manager *m, struct node *node, const struct executor_
 
         if (!e)
                 return;
-        /* A grant may have been lost with the link that it was sent on. One that was not is ignored, or answered
-         * with DONE. */
-        DL_FOREACH2 (e->leases, t, lease_next)
-                if (send_grant(e, &t, 1, false) < 0)
-                        break;
+        /* A grant may have been lost with the link that it was sent on. One that was not is ignored, or
+         * answered with DONE. */
+        DL_FOREACH2(e->leases, t, lease_next)
+        if (send_grant(e, &t, 1, false) < 0)
+                break;
         e->leases_unknown = false;
         e->feed_open = true;
         e->feed_last = false; /* said again if it still holds: a feeder that connects anew does not know it */

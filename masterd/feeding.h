@@ -52,11 +52,12 @@ void feeding_reported(struct manager *m, struct node *node, const struct executo
 void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id,
                      const struct scan_entry *list, size_t n, bool last, const char *error);
 /* True when the exit was that of a scan. */
-bool feeding_scan_exited(struct manager *m, struct job *j, struct node *node, const struct exit_report *report);
+bool feeding_scan_exited(struct manager *m, struct job *j, struct node *node,
+                         const struct exit_report *report);
 /* The executor holds nothing any more: its tasks go back. */
 void feeding_gone(struct manager *m, struct executor *e);
-/* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so are the
- * executors that were fed. */
+/* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so
+ * are the executors that were fed. */
 bool feeding_decides(const struct job *j);
 /* Grants what can be granted. */
 void feeding_run(struct manager *m, struct job *j);

@@ -66,7 +66,8 @@ static void finish_job(struct manager *m, struct job *j) {
                 for (uint32_t i = 0; i < j->n_executors; i++) {
                         struct executor *e = j->executors + i;
                         struct role *r = j->roles + e->role;
-                        j->attempt_real = MAX(j->attempt_real, e->placed_real + 1); /* also when a clock went back */
+                        j->attempt_real =
+                                MAX(j->attempt_real, e->placed_real + 1); /* also when a clock went back */
                         if (e->state != EXECUTOR_PENDING)
                                 (void)executor_again(e);
                         e->gone = false;
@@ -131,7 +132,8 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 return;
         if (j->state == JOB_STOPPING) {
                 /* Another attempt is not begun when meanwhile somebody killed the job, or its time was up. */
-                if (verdict != JOB_EVENT_SUCCEEDED && verdict != j->verdict && j->verdict == JOB_EVENT_REQUEUE) {
+                if (verdict != JOB_EVENT_SUCCEEDED && verdict != j->verdict &&
+                    j->verdict == JOB_EVENT_REQUEUE) {
                         j->verdict = verdict;
                         (void)text_set(&j->reason, "%s", reason);
                         job_changed(m, j);
@@ -190,7 +192,8 @@ static void say_first_failure(const struct role *r, const char *verdict, char *b
         }
         if (first)
                 snprintf(buf, size, "%s; first: %s/%u on %s: %s", verdict, r->spec->name, first->index,
-                         first->node ? first->node->name : "a host that was removed", first->reason ? first->reason : "");
+                         first->node ? first->node->name : "a host that was removed",
+                         first->reason ? first->reason : "");
         else
                 snprintf(buf, size, "%s", verdict);
 }
@@ -273,7 +276,8 @@ static void bounce(struct manager *m, struct executor *e, const char *why) {
         e->ended_real = now_real();
         executor_changed(m, e);
         e->bounced = true;
-        /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round. */
+        /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round.
+         */
         decide(m, e, EXECUTOR_EVENT_KILLED);
 }
 
@@ -285,8 +289,8 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
         }
         if (!executor_state_holds(e->state))
                 return;
-        if (strcmp(result->error, SD_BUS_ERROR_NO_REPLY) == 0) /* no answer in all the time: asked again, where there is a
-                                                                  link to ask on */
+        if (strcmp(result->error, SD_BUS_ERROR_NO_REPLY) == 0) /* no answer in all the time: asked again,
+                                                                  where there is a link to ask on */
                 (void)orders_start_later(m, e);
         /* Its record tells the rest; a link that broke, or an order older than the agent's registration, is
          * settled by the next registration. */

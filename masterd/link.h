@@ -20,7 +20,7 @@ struct link {
         char *build;
         unsigned starts;       /* Start calls that wait for their answer, */
         struct order *waiting; /* and those that wait for fewer of them; orders.c's */
-        UT_hash_handle hh; /* by peer */
+        UT_hash_handle hh;     /* by peer */
 };
 
 int link_listen(struct manager *m);

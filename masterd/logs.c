@@ -16,8 +16,9 @@
 #include "masterd/orders.h"
 #include "masterd/record.h"
 
-#define FOLLOWED_MAX 2048u /* where attempts that are not the current ones told their tail; 300 bytes each   \
-                            */
+#define FOLLOWED_MAX                                                                                         \
+        2048u /* where attempts that are not the current ones told their tail; 300 bytes each                \
+               */
 #define NOTES_MAX 64u
 #define LAST_WORDS_USEC (5 * USEC_PER_SEC)
 #define SILENCE_USEC (300 * USEC_PER_MSEC)

@@ -202,9 +202,10 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
         e->placed_real = r->placed_real;
         e->started_real = r->started_real;
         /* What has ended is asked for how long it ran, by the clock of its host alone. */
-        e->started_boot = r->started_real ? usec_sub(now_boot(), usec_sub(r->ended_real ? r->ended_real : now_real(),
-                                                                          r->started_real))
-                                          : 0;
+        e->started_boot = r->started_real
+                                  ? usec_sub(now_boot(), usec_sub(r->ended_real ? r->ended_real : now_real(),
+                                                                  r->started_real))
+                                  : 0;
         e->ended_real = r->ended_real;
         e->status = r->status;
         e->stop_ordered = r->stop_requested;
@@ -285,8 +286,8 @@ static int load_task(void *userdata, const struct task_record *r) {
         return k;
 }
 
-/* What executors of the job hold. Those of its hosts come first, since what follows from the ends of others may stop
- * them. */
+/* What executors of the job hold. Those of its hosts come first, since what follows from the ends of others
+ * may stop them. */
 static void resume_places(struct manager *m, struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors + i;
@@ -308,7 +309,8 @@ static void resume_job(struct manager *m, struct job *j) {
                         else
                                 lifecycle_redecide(m, e);
                 }
-                if (e->state == EXECUTOR_PENDING && j->state == JOB_STOPPING) /* stopped before it was placed */
+                if (e->state == EXECUTOR_PENDING &&
+                    j->state == JOB_STOPPING) /* stopped before it was placed */
                         lifecycle_cancel(e);
         }
         lifecycle_arm_limit(m, j);
@@ -384,8 +386,8 @@ static int take_inventory(struct node *node, const struct inventory *new) {
                 peer_address(node->link->peer, &node->address);
         node->address.port = 0;
         if (!addr_equal(&before, &node->address))
-                DL_FOREACH2 (node->executors, e, node_next)
-                        job_peers_drop(e->job);
+                DL_FOREACH2(node->executors, e, node_next)
+        job_peers_drop(e->job);
         return 0;
 }
 
@@ -453,8 +455,8 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                 if (e->confirmed)
                         continue;
                 if ((e->state == EXECUTOR_PLACED || e->state == EXECUTOR_STARTING) && !rebooted) {
-                        /* Never begun there. After a reboot nobody knows: the order may have arrived before, and
-                         * an attempt does not run twice. */
+                        /* Never begun there. After a reboot nobody knows: the order may have arrived before,
+                         * and an attempt does not run twice. */
                         e->confirmed = true;
                         (void)orders_start_later(m, e);
                 } else
@@ -473,11 +475,11 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         feeding_node_gone(m, node, true);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
-        DL_FOREACH2 (node->executors, e, node_next)
-                if (!e->node_next || e->node_next->job != e->job) {
-                        feeding_start(m, e->job);
-                        feeding_run(m, e->job);
-                }
+        DL_FOREACH2(node->executors, e, node_next)
+        if (!e->node_next || e->node_next->job != e->job) {
+                feeding_start(m, e->job);
+                feeding_run(m, e->job);
+        }
         manager_schedule(m);
         return 0;
 }

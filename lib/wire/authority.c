@@ -344,7 +344,8 @@ int certificate_validity(const char *cert_pem, uint64_t *ret_from_real, uint64_t
         int r = import_cert(cert_pem, &crt);
         if (r < 0)
                 return r;
-        time_t from = gnutls_x509_crt_get_activation_time(crt), until = gnutls_x509_crt_get_expiration_time(crt);
+        time_t from = gnutls_x509_crt_get_activation_time(crt),
+               until = gnutls_x509_crt_get_expiration_time(crt);
         if (from < 0 || until < from)
                 return -EBADMSG;
         *ret_from_real = (uint64_t)from * USEC_PER_SEC;

@@ -39,7 +39,8 @@ int caller_identify(struct callers *c, sd_bus_message *m, caller_handler handler
 int caller_identify_full(struct callers *c, sd_bus_message *m, caller_handler handler, void *userdata,
                          void (*destroy)(void *userdata), sd_bus_error *ret_error);
 
-/* Gives an argument of a wrong type, which sd-bus calls "No such device or address", a sentence. Returns r, or the error's. */
+/* Gives an argument of a wrong type, which sd-bus calls "No such device or address", a sentence. Returns r,
+ * or the error's. */
 int caller_explain(int r, sd_bus_error *error);
 /* Sends what a handler returned as the reply, when that is an error. For handlers that run outside a vtable.
  */

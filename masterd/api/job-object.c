@@ -385,9 +385,8 @@ static int read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 return r;
         e = job_executor(j, a.role, a.index);
         if (!e)
-                return sd_bus_error_setf(error, "org.primus.Error.NotFound",
-                                         "Job %u has no executor %.*s/%u", j->number, utf8_fit(a.role, 33),
-                                         a.role, a.index);
+                return sd_bus_error_setf(error, "org.primus.Error.NotFound", "Job %u has no executor %.*s/%u",
+                                         j->number, utf8_fit(a.role, 33), a.role, a.index);
         if (e->attempt == 0 || a.attempt > e->attempt)
                 return sd_bus_error_setf(error, "org.primus.Error.NotFound",
                                          e->attempt == 0 ? "%s/%u has not been started yet"

@@ -36,12 +36,13 @@ struct executor {
         size_t n_ports;
         uint64_t gpus; /* bit per GPU of the node */
         sd_id128_t invocation;
-        uint64_t placed_real; /* by our clock and never before attempt_real of its job: tells whose attempt it is */
+        uint64_t placed_real; /* by our clock and never before attempt_real of its job: tells whose attempt it
+                                 is */
         uint64_t started_real, ended_real, started_boot; /* by the host's clock, but started_boot */
-        bool ordered;   /* the Start call is under way on the current link */
+        bool ordered;                                    /* the Start call is under way on the current link */
         bool confirmed; /* the node's agent has reported this attempt since this master came up */
         bool stop_ordered;
-        bool bounced; /* the host could not start the latest attempt, for no fault of the executor */
+        bool bounced;         /* the host could not start the latest attempt, for no fault of the executor */
         const char *stop_why; /* static text */
 
         char *reason; /* how it ended, one line; or why it waits */

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum verdict verdict_of(const struct role_count *roles, size_t n, size_t *ret_role, char ret_text[static VERDICT_TEXT_MAX]) {
+enum verdict verdict_of(const struct role_count *roles, size_t n, size_t *ret_role,
+                        char ret_text[static VERDICT_TEXT_MAX]) {
         bool required = false, all_reached = true, all_ended = true;
 
         for (size_t i = 0; i < n; i++) {

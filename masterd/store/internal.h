@@ -77,8 +77,8 @@ struct store {
         bool running, closing;
 
         /* the thread's */
-        int failed;    /* the error after which nothing is written any more */
-        int wal_pages; /* not yet in the database file */
+        int failed;       /* the error after which nothing is written any more */
+        int wal_pages;    /* not yet in the database file */
         uint64_t wipe_at; /* when the log has to be emptied of deleted secrets; 0: it has none */
 
         /* both */

@@ -230,11 +230,11 @@ void store_put_task_progress(struct store *s, const struct task_progress_record 
 void store_put_secret(struct store *s, const struct secret_record *r); /* key: job, name */
 void store_set_meta(struct store *s, const char *key, const void *data, size_t size);
 
-void store_delete_job(struct store *s, uint32_t number);  /* and all that belongs to it */
+void store_delete_job(struct store *s, uint32_t number); /* and all that belongs to it */
 /* The secrets and the submitter's environment: overwritten with zeros on disk, a few seconds later in the log
  * too. */
 void store_delete_secrets(struct store *s, uint32_t job);
-void store_delete_tasks(struct store *s, uint32_t job);   /* and sources */
+void store_delete_tasks(struct store *s, uint32_t job); /* and sources */
 void store_delete_node(struct store *s, const char *name);
 void store_delete_token(struct store *s, const uint8_t id[static 8]);
 

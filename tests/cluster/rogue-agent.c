@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An agent that has gone mad, to try masterd: rogue-agent MASTER PORT SECONDS SEED speaks with this host's own identity
- * (/etc/primus/node) and says whatever the signatures of org.primus.Link1 allow, and some that they do not: real executors
- * with wrong numbers, counters at their ends, strings of any length, registrations that contradict each other, answers to
- * orders that fail, lie, have other types or never come. Prints what it has sent.
+/* An agent that has gone mad, to try masterd: rogue-agent MASTER PORT SECONDS SEED speaks with this host's
+ * own identity
+ * (/etc/primus/node) and says whatever the signatures of org.primus.Link1 allow, and some that they do not:
+ * real executors with wrong numbers, counters at their ends, strings of any length, registrations that
+ * contradict each other, answers to orders that fail, lie, have other types or never come. Prints what it has
+ * sent.
  *
  * A campaign of a minute against masterd with sanitizers:
  *

@@ -47,7 +47,7 @@ static void test_one_role(void **state) {
                 struct role_count r = { "worker", table[i].wanted, table[i].percent, table[i].succeeded,
                                         table[i].failed };
                 size_t role = SIZE_MAX;
-        char text[VERDICT_TEXT_MAX] = "untouched";
+                char text[VERDICT_TEXT_MAX] = "untouched";
                 assert_int_equal(verdict_of(&r, 1, &role, text), table[i].verdict);
                 assert_int_equal(strcmp(text, "untouched") == 0, table[i].verdict == VERDICT_GO_ON);
         }
@@ -82,7 +82,7 @@ static void test_roles_together(void **state) {
         };
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 size_t role = SIZE_MAX;
-        char text[VERDICT_TEXT_MAX] = "";
+                char text[VERDICT_TEXT_MAX] = "";
                 assert_int_equal(verdict_of(table[i].roles, 3, &role, text), table[i].verdict);
                 assert_string_equal(text, table[i].text);
         }

@@ -104,7 +104,8 @@ static void remove_all(const char *directory) {
 static void copy_store(const char *from, char to[static 64]) {
         snprintf(to, 64, "/tmp/test-recovery-XXXXXX");
         assert_non_null(mkdtemp(to));
-        /* The log first: the store may move it into the database at any moment, and what it had is good over that. */
+        /* The log first: the store may move it into the database at any moment, and what it had is good over
+         * that. */
         copy_file(from, to, "primus.db-wal");
         copy_file(from, to, "primus.db");
 }
