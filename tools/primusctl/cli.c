@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/base/parse.h"
 #include "tools/primusctl/text.h"
@@ -124,9 +125,41 @@ int cli_call_failed(const struct cli *c, const sd_bus_error *error, int r, const
         return cli_fail(c, "%s", message);
 }
 
+/* Not twice, when it is not known whether masterd has taken the first. */
+static bool repeatable(sd_bus_message *m) {
+        static const char *const once[] = { "Submit", "CreateToken", "RemoveNode", "DeclareDead" };
+
+        for (size_t i = 0; i < ELEMENTSOF(once); i++)
+                if (strcmp(sd_bus_message_get_member(m), once[i]) == 0)
+                        return false;
+        return true;
+}
+
+/* masterd is not there at this moment: it is being started again, which takes less than a second. */
+static bool restarting(const sd_bus_error *error, sd_bus_message *m) {
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY))
+                return repeatable(m);
+        return sd_bus_error_has_name(error, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
+               sd_bus_error_has_name(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER) ||
+               sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit");
+}
+
+int cli_send(struct cli *c, sd_bus_message *m, sd_bus_error *ret_error, sd_bus_message **ret_reply) {
+        const struct timespec pause = { .tv_nsec = 100 * 1000000 };
+        int r;
+
+        for (unsigned i = 0;; i++) {
+                r = sd_bus_call(c->bus, m, 0, ret_error, ret_reply);
+                if (r >= 0 || i == 20 || !restarting(ret_error, m) || sd_bus_is_open(c->bus) <= 0)
+                        return r;
+                sd_bus_error_free(ret_error);
+                (void)nanosleep(&pause, NULL);
+        }
+}
+
 int cli_call(struct cli *c, sd_bus_message *m, const struct job_ref *job, sd_bus_message **ret_reply) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        int r = sd_bus_call(c->bus, m, 0, &error, ret_reply);
+        int r = cli_send(c, m, &error, ret_reply);
 
         return r < 0 ? cli_call_failed(c, &error, r, NULL, job) : 0;
 }
@@ -178,7 +211,7 @@ int cli_job(struct cli *c, const char *text, struct job_ref *ret) {
         r = sd_bus_message_append(m, "u", job.number);
         if (r < 0)
                 return cli_oom(c);
-        r = sd_bus_call(c->bus, m, 0, &error, &reply);
+        r = cli_send(c, m, &error, &reply);
         if (r < 0 && !text && sd_bus_error_has_name(&error, MASTER_ERROR_NO_SUCH_JOB))
                 return cli_fail(c, "you have no job yet; give a number ('primusctl list -a' shows the jobs)");
         if (r < 0)

@@ -72,6 +72,10 @@ bool cli_error_unreachable(const sd_bus_error *error, int r);
 int cli_call_failed(const struct cli *c, const sd_bus_error *error, int r, const char *file,
                     const struct job_ref *job);
 
+/* sd_bus_call() that goes on over a restart of masterd: tried again for up to two seconds where that cannot
+ * do anything twice. */
+int cli_send(struct cli *c, sd_bus_message *m, sd_bus_error *ret_error, sd_bus_message **ret_reply);
+
 /* Calls method m on the bus and reports a failure; job as above. */
 int cli_call(struct cli *c, sd_bus_message *m, const struct job_ref *job, sd_bus_message **ret_reply);
 

@@ -195,7 +195,7 @@ static int node_declare_dead(struct cli *c, const char *name) {
         if (r < 0)
                 return cli_oom(c);
         (void)sd_bus_message_set_allow_interactive_authorization(m, true);
-        r = sd_bus_call(c->bus, m, 0, &error, &reply);
+        r = cli_send(c, m, &error, &reply);
         if (r < 0 && (sd_bus_error_has_name(&error, MASTER_ERROR_NO_SUCH_NODE) ||
                       sd_bus_error_has_name(&error, SD_BUS_ERROR_UNKNOWN_OBJECT)))
                 return cli_fail(c, "there is no node %s; 'primusctl nodes' lists them", name);

@@ -176,7 +176,7 @@ int submission_send(struct cli *c, const struct submission *s, struct job_ref *r
         status = build(c, s, &m);
         if (status)
                 return status;
-        r = sd_bus_call(c->bus, m, 0, &error, &reply);
+        r = cli_send(c, m, &error, &reply);
         if (r < 0)
                 return cli_call_failed(c, &error, r, s->label, NULL);
         r = sd_bus_message_read(reply, "uo", &number, &path);
