@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection to the system bus, the objects' names, the signals. Invariant: a signal leaves only when
- * what it tells is on disk. */
+ * what it tells is on disk, or would be found out again (RUNNING). */
 #include "masterd/api/api.h"
 
 #include <stdio.h>
@@ -218,7 +218,10 @@ void api_job_changed(struct manager *m, struct job *j) {
         if (!c)
                 return;
         c->job = j->number;
-        (void)manager_effect(m, run_job_changed, c);
+        if (j->state == JOB_RUNNING && m->bus)
+                run_job_changed(m, c);
+        else
+                (void)manager_effect(m, run_job_changed, c);
 }
 
 static void run_job_removed(struct manager *m, void *data) {
@@ -291,7 +294,11 @@ void api_executor_changed(struct manager *m, struct executor *e) {
         c->attempt = e->attempt;
         snprintf(c->role, sizeof(c->role), "%s", executor_role(e)->name);
         snprintf(c->state, sizeof(c->state), "%s", executor_state_to_string(e->state));
-        (void)manager_effect(m, run_executor_changed, c);
+        /* That it runs is the agent's to know, and told again by its registration: nothing to wait for. */
+        if (e->state == EXECUTOR_RUNNING && m->bus)
+                run_executor_changed(m, c);
+        else
+                (void)manager_effect(m, run_executor_changed, c);
 }
 
 static void run_node_changed(struct manager *m, void *data) {
