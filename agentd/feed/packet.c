@@ -22,9 +22,11 @@ static int take_text(const uint8_t **body, size_t *size, size_t n, size_t max, c
 
         if (n > *size || n > max || memchr(*body, 0, n))
                 return -EBADMSG;
-        s = strndup((const char *)*body, n);
+        s = malloc(n + 1); /* not strndup(): no NUL follows in the packet */
         if (!s)
                 return -ENOMEM;
+        memcpy(s, *body, n);
+        s[n] = 0;
         *body += n;
         *size -= n;
         *ret = s;
