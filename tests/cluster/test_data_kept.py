@@ -228,7 +228,7 @@ def test_masterd_killed_while_files_are_listed(quick, ledger):
     quick.wait_for(lambda: ledger.entries("start"), what="its start")
     for _ in range(3):
         quick.kill9_now("n1", MASTERD)
-        quick.wait_for(lambda: quick.status(job)["state"] == "RUNNING", what="masterd")
+        quick.wait_for(lambda: quick.status(job)["state"], what="masterd")  # the job may be through by then
     assert quick.wait_job(job) == 0
     assert sorted(all_lines(ledger)) == wanted
 
