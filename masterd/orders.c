@@ -371,25 +371,34 @@ int orders_stop_stale_later(struct manager *m, const struct node *node, const st
 /* ---- one-way
  * ---------------------------------------------------------------------------------------------------- */
 
-static void run_committed(struct manager *m, void *data) {
-        struct order *o = data;
+/* A message that is not answered; NULL where the node is gone or not connected. */
+static sd_bus_message *one_way(struct manager *m, const struct order *o, const char *method) {
         struct node *node = nodes_get(&m->nodes, o->node);
         sd_bus *bus = node ? link_bus(node) : NULL;
         sd_bus_message *message = NULL;
-        int r = -ENOTCONN;
 
-        if (bus)
-                r = sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE,
-                                                   "ExitCommitted");
-        if (r >= 0)
-                r = sd_bus_message_set_expect_reply(message, false);
-        if (r >= 0)
-                r = executor_id_append(message, &o->id);
+        if (!bus ||
+            sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, method) < 0 ||
+            sd_bus_message_set_expect_reply(message, false) < 0)
+                return sd_bus_message_unref(message);
+        return message;
+}
+
+/* Ends and sends it, when r says that all of it is in. */
+static void send_one_way(sd_bus_message *message, int r) {
         if (r >= 0)
                 r = link_append_extra_empty(message);
         if (r >= 0)
-                (void)sd_bus_send(bus, message, NULL);
+                (void)sd_bus_send(NULL, message, NULL);
         sd_bus_message_unref(message);
+}
+
+static void run_committed(struct manager *m, void *data) {
+        struct order *o = data;
+        sd_bus_message *message = one_way(m, o, "ExitCommitted");
+
+        if (message)
+                send_one_way(message, executor_id_append(message, &o->id));
         free(o);
 }
 
@@ -401,26 +410,17 @@ int orders_committed_later(struct manager *m, const struct node *node, const str
 
 static void run_drop_job(struct manager *m, void *data) {
         struct order *o = data;
-        struct node *node = nodes_get(&m->nodes, o->node);
-        sd_bus *bus = node ? link_bus(node) : NULL;
-        sd_bus_message *message = NULL;
-        int r = -ENOTCONN;
+        sd_bus_message *message = one_way(m, o, "DropJob");
+        int r;
 
-        if (bus)
-                r = sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, "DropJob");
-        if (r >= 0)
-                r = sd_bus_message_set_expect_reply(message, false);
-        if (r >= 0)
+        if (message) {
                 r = sd_bus_message_append_basic(message, 't', &m->term);
-        if (r >= 0)
-                r = sd_bus_message_append_array(message, 'y', &o->id.job_uid, sizeof(o->id.job_uid));
-        if (r >= 0)
-                r = sd_bus_message_append_basic(message, 'u', &o->id.job);
-        if (r >= 0)
-                r = link_append_extra_empty(message);
-        if (r >= 0)
-                (void)sd_bus_send(bus, message, NULL);
-        sd_bus_message_unref(message);
+                if (r >= 0)
+                        r = sd_bus_message_append_array(message, 'y', &o->id.job_uid, sizeof(o->id.job_uid));
+                if (r >= 0)
+                        r = sd_bus_message_append_basic(message, 'u', &o->id.job);
+                send_one_way(message, r);
+        }
         free(o);
 }
 
