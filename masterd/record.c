@@ -88,8 +88,7 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
         manager_touch(m);
 }
 
-void record_executor(struct manager *m, const struct executor *e) {
-        const struct inventory *inventory = e->node ? &e->node->inventory : NULL;
+struct executor_record record_of_executor(const struct executor *e) {
         struct executor_record record = {
                 .job = e->job->number,
                 .role = executor_role(e)->name,
@@ -100,7 +99,6 @@ void record_executor(struct manager *m, const struct executor *e) {
                 .rank = (uint32_t)(e - e->job->executors),
                 .n_ports = (uint32_t)MIN(e->n_ports, (size_t)STORE_PORTS_MAX),
                 .invocation = e->invocation,
-                .term = m->term,
                 .epoch = e->node ? e->node->epoch : 0,
                 .placed_real = e->placed_real,
                 .started_real = e->started_real,
@@ -114,11 +112,19 @@ void record_executor(struct manager *m, const struct executor *e) {
                 .io_write = UINT64_MAX,
                 .reason = e->reason,
         };
-        char gpus[2048] = "";
-        size_t l = 0;
 
         if (record.n_ports > 0)
                 memcpy(record.ports, e->ports, record.n_ports * sizeof(record.ports[0]));
+        return record;
+}
+
+void record_executor(struct manager *m, const struct executor *e) {
+        const struct inventory *inventory = e->node ? &e->node->inventory : NULL;
+        struct executor_record record = record_of_executor(e);
+        char gpus[2048] = "";
+        size_t l = 0;
+
+        record.term = m->term;
         for (size_t i = 0; inventory && i < inventory->n_gpus && i < 64; i++)
                 if (e->gpus & (UINT64_C(1) << i) && l + strlen(inventory->gpus[i].uuid) + 2 < sizeof(gpus))
                         l += (size_t)snprintf(gpus + l, sizeof(gpus) - l, "%s%s", l ? " " : "",

@@ -19,6 +19,8 @@ struct job_state_data {
 void record_node(struct manager *m, const struct node *node);
 /* body: also the configuration and what came with it (once, at submission). */
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body);
+/* The attempt as a record, but for the term and the GPUs' names; borrows the executor's strings. */
+struct executor_record record_of_executor(const struct executor *e);
 void record_executor(struct manager *m, const struct executor *e);
 /* An event of the job: stored, logged, and counted. role NULL: of the job itself. */
 void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e,

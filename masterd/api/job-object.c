@@ -14,6 +14,7 @@
 #include "masterd/logs.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
+#include "masterd/record.h"
 
 #define READ_LOG_WAIT_MAX (20 * USEC_PER_SEC)
 #define EVENTS_MAX 10000u
@@ -174,25 +175,8 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
 }
 
 static int append_executor_now(sd_bus_message *reply, const struct executor *e) {
-        struct executor_record r = {
-                .job = e->job->number,
-                .role = executor_role(e)->name,
-                .index = e->index,
-                .attempt = e->attempt,
-                .state = (uint8_t)e->state,
-                .node = e->node ? e->node->name : "",
-                .rank = (uint32_t)(e - e->job->executors),
-                .started_real = e->started_real,
-                .ended_real = e->ended_real,
-                .result = e->result,
-                .status = e->status,
-                .reason = e->reason,
-                .memory_peak = e->memory_peak,
-                .cpu_usec = e->cpu_usec,
-                .n_ports = (uint32_t)MIN(e->n_ports, (size_t)STORE_PORTS_MAX),
-        };
+        struct executor_record r = record_of_executor(e);
 
-        memcpy(r.ports, e->ports, r.n_ports * sizeof(r.ports[0]));
         return append_executor(reply, &r, e->restarts);
 }
 
