@@ -20,7 +20,8 @@ AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup",
 ALLOWED = {
     "lib/base": set(),
     "lib/wire": BASE,
-    "lib/primus": WIRE,
+    "lib/record": set(),
+    "lib/primus": WIRE | {"lib/record"},
     # masterd: the pure rooms see base alone; above them each sees what it decides about, and only api and the daemon
     # itself see everything.
     "masterd/spec": BASE,
@@ -42,7 +43,8 @@ ALLOWED = {
     "agentd/probe": BASE | {"bpf"},
     "agentd": WIRE | AGENTD_ROOMS,
     "bpf": set(),
-    "executor": WIRE,
+    "executor": WIRE | {"lib/record", "lib/primus", "executor/read"},
+    "executor/read": WIRE | {"lib/record"},
     # `validate` and `config` work without a master: the rules are the ones it would apply.
     "tools/primusctl": WIRE | {"masterd/spec"},
     "tools/join": WIRE,
@@ -56,9 +58,11 @@ LIBRARIES = {
     r"sqlite3\.h": {"masterd/store"},
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
     r"archive(_entry)?\.h": {"executor", "tools/primusctl"},
-    r"jansson\.h": {"masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd", "tools/primusctl"},
+    r"jansson\.h": {"lib/wire", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd", "tools/primusctl"},
     r"bpf/.*": {"agentd/probe", "bpf"},
-    r"curl/.*": {"executor"},
+    r"curl/.*": {"executor", "executor/read"},
+    r"librdkafka/.*": {"executor/read"},
+    r"(zlib|zstd)\.h": {"executor/read"},
     r"libsmartcols/.*": {"tools/primusctl"},
 }
 

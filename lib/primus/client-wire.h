@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packets between libprimus in a trainer and its primus-executor on $PRIMUS_FEED, an abstract
+ * SOCK_SEQPACKET socket
+ * ("@primus-feed/UNIT/random"). Both run as the job's user in one unit; the executor checks SO_PEERCRED's
+ * uid. So agentd's end touches nothing here: the ring, its descriptors and this socket live as long as the
+ * two that use them. A packet is a struct client_header and size bytes of body, at most CLIENT_PACKET_MAX
+ * together; integers are the host's. The executor believes nothing of what a trainer says: a wrong packet
+ * ends that connection.
+ *
+ *   trainer                                executor
+ *   HELLO version, checkpoint state    →
+ *                                      ←   WELCOME mode, ack, ring's shape, formats of the sources; ring
+ * mode: by SCM_RIGHTS the data memfd (to be mapped read-only), the control memfd, eventfd "produced", eventfd
+ *                                          "released"; or REFUSED and a line
+ *   descriptor:
+ *   NEXT credits                       →
+ *                                      ←   TASK with its descriptor, or LAST
+ *   ACK* task, position, skip, records →   (every mode; in ring mode release is told through the ring itself)
+ *   DONE / FAIL task                   →   (descriptor mode; FAIL in ring mode too)
+ *                                      ←   TRIM task, end (descriptor mode)
+ *   TRIMMED task, end                  →
+ *   COMMIT state                       →
+ *                                      ←   COMMITTED: has been taken into account
+ *   stdin mode: the trainer reads descriptor 0; STREAM bytes of the stream processed → (explicit,
+ * checkpoint), and where each task lies in the stream comes as SPAN* from the executor before its bytes are
+ * readable.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define CLIENT_VERSION 1u
+#define CLIENT_PACKET_MAX (64u << 10)
+#define CLIENTS_MAX 64u /* connections of one executor */
+#define CLIENT_SOURCES_MAX 1024u
+
+enum client_type {
+        /* trainer -> executor */
+        CLIENT_HELLO = 1, /* struct client_hello + state */
+        CLIENT_NEXT,      /* struct client_next */
+        CLIENT_ACK,       /* struct client_ack, repeated */
+        CLIENT_DONE,      /* struct client_ack */
+        CLIENT_FAIL,      /* struct client_fail + text */
+        CLIENT_TRIMMED,   /* struct client_trim */
+        CLIENT_COMMIT,    /* state */
+        CLIENT_STREAM,    /* struct client_stream */
+        /* executor -> trainer */
+        CLIENT_WELCOME = 64, /* struct client_welcome + struct client_format each source */
+        CLIENT_REFUSED,      /* text */
+        CLIENT_TASK,         /* struct client_task + path; one descriptor */
+        CLIENT_LAST,         /* nothing: no further task */
+        CLIENT_TRIM,         /* struct client_trim */
+        CLIENT_COMMITTED,    /* nothing */
+        CLIENT_SPAN,         /* struct client_span, repeated */
+};
+
+struct client_header {
+        uint32_t type, size;
+};
+struct client_hello {
+        uint32_t version;
+        uint32_t state_size; /* checkpoint that the trainer goes on from follows; 0: none */
+};
+struct client_welcome {
+        uint32_t mode;             /* enum input_delivery */
+        uint32_t ack;              /* enum ack_mode */
+        uint32_t slots, slot_size; /* ring */
+        uint64_t max_record;
+        uint32_t n_sources;
+        uint32_t reserved;
+};
+struct client_format {
+        uint32_t kind;  /* enum record_kind */
+        uint32_t flags; /* 1: CSV multiline */
+        uint64_t record_size;
+};
+struct client_next {
+        uint32_t credits;
+};
+struct client_ack {
+        uint64_t task, position, skip, records;
+};
+struct client_fail {
+        uint64_t task;
+        uint32_t text_size; /* text follows */
+};
+struct client_task {
+        uint64_t task, start, end, offset, skip, seed;
+        uint32_t source, path_size; /* path follows, without NUL */
+};
+struct client_trim {
+        uint64_t task, end;
+};
+struct client_stream {
+        uint64_t bytes; /* of the stream since the trainer began, cumulative */
+};
+struct client_span {
+        uint64_t stream;   /* the task's bytes begin here in the stream, at position below; */
+        uint64_t position; /* later bytes count on from it until the next span */
+        uint64_t task;
+        uint32_t source, reserved;
+};
+/* A checkpoint's state (HELLO, COMMIT): struct client_state and n struct client_ack: how far each task not
+ * yet done durably has been delivered; position TASK_TO_END: wholly. */
+#define CLIENT_STATE_MAGIC 0x73727050u
+struct client_state {
+        uint32_t magic, version;
+        uint8_t job_uid[16];
+        uint32_t n, reserved;
+};

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libprimus: data for a trainer that wants more than standard input. Link with -lprimus (pkg-config primus);
+ * see primus(3).
+ *
+ *     struct primus *p;
+ *     struct primus_record r;
+ *     if (primus_open(NULL, &p) < 0) ...
+ *     while (primus_next(p, &r) > 0)
+ *             train(r.data, r.size);
+ *     primus_close(p);
+ *
+ * Works the same whatever the job's input.mode is: stdin (the library reads descriptor 0), ring (shared
+ * memory, no copy) or descriptor (the library preads). A struct primus is used by one thread; several
+ * processes of a trainer (DataLoader workers) each open their own, and the executor's tasks are shared out
+ * among them.
+ *
+ * Functions return 0 or more, or a negative errno; primus_error() then has a line for people. Strings and
+ * records belong to the library unless said otherwise.
+ *
+ * What counts as acknowledged is the job's input.ack:
+ *   release (default in ring and descriptor mode): a record, when the next one is asked for;
+ *   explicit: what primus_ack() was called for;
+ *   checkpoint: what the last primus_checkpoint_commit() covers; tasks stay with this executor (role and
+ * index) over restarts; exit: everything, when the trainer exits 0;   lag, read: stdin mode alone. Whatever
+ * was delivered and not acknowledged when the trainer ends is delivered again. */
+#ifndef PRIMUS_H
+#define PRIMUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PRIMUS_API_VERSION 1
+
+struct primus;
+
+enum primus_mode {
+        PRIMUS_STDIN,
+        PRIMUS_RING,
+        PRIMUS_DESCRIPTOR
+};
+
+/* One record. Valid until the next call of primus_next(), primus_next_block(), primus_next_range() or
+ * primus_close(). */
+struct primus_record {
+        const void *data; /* read-only. text: the line without its newline; tfrecord: the payload; tar: the
+                           * members, see primus_tar_next(); message: the value */
+        size_t size;
+        uint64_t task;     /* which task it is of */
+        uint32_t source;   /* index of the job's sources */
+        uint64_t position; /* where it begins, see primus(3) */
+        const void *key;   /* message: its key, or NULL */
+        size_t key_size;
+        int64_t timestamp_msec;
+};
+
+/* Whole records one behind another, in their format's framing (text: lines with their newlines). */
+struct primus_block {
+        const void *data;
+        size_t size;
+        uint64_t task;
+        uint32_t source;
+        uint64_t position;
+};
+
+/* A range of a local file (descriptor mode alone). The descriptor is the library's and closed with the next
+ * range. */
+struct primus_range {
+        int fd;
+        const char *path;
+        uint64_t offset,
+                length; /* aligned to records; offset: where to go on, what lies before it was acknowledged */
+        uint64_t task;
+        uint32_t source;
+};
+
+/* Connects to the executor's feed ($PRIMUS_FEED). options: NULL. -ENOENT: not an executor with data
+ * (primus_error() says so). */
+struct primus_options {
+        uint32_t size;          /* sizeof(struct primus_options), for later additions */
+        const void *checkpoint; /* input.ack checkpoint: the state that the trainer went on from, or NULL for
+                                   none */
+        size_t checkpoint_size;
+};
+int primus_open(const struct primus_options *options, struct primus **ret);
+void primus_close(struct primus *p);
+
+/* 1: *ret is the next record. 0: there is no more data. -EBADMSG: a record is broken; its task has been
+ * reported as failed, and the next call goes on with another. Blocks until there is one. */
+int primus_next(struct primus *p, struct primus_record *ret);
+/* The same for all the records that are at hand, at most max_bytes of them (0: as many as there are). */
+int primus_next_block(struct primus *p, size_t max_bytes, struct primus_block *ret);
+/* The same for ranges. Report where you are with primus_ack_position(). -EOPNOTSUPP: not in descriptor mode.
+ */
+int primus_next_range(struct primus *p, struct primus_range *ret);
+
+/* explicit: everything that was delivered up to and including the latest record (or block) counts. */
+int primus_ack(struct primus *p);
+/* The first n records of the latest block count (a block that is read record by record, as Python does). */
+int primus_ack_records(struct primus *p, uint64_t n);
+/* Descriptor mode: the file's bytes below position count; at offset + length the task is done. */
+int primus_ack_position(struct primus *p, uint64_t task, uint64_t position);
+/* The latest record's task cannot be used; why is one line. Another task follows. */
+int primus_fail(struct primus *p, const char *why);
+
+/* Exactly once, with a trainer that keeps checkpoints. primus_checkpoint() describes everything delivered so
+ * far: keep those bytes in your own checkpoint, and call primus_checkpoint_commit() once that is durable. A
+ * restarted trainer passes the bytes of the checkpoint that it goes on from to primus_open(): exactly the
+ * records behind it follow, once each, even when it ended between writing its checkpoint and the commit.
+ * *ret: allocated, for free(). */
+int primus_checkpoint(struct primus *p, void **ret, size_t *ret_size);
+int primus_checkpoint_commit(struct primus *p, const void *checkpoint, size_t size);
+
+/* Walks the members of a tar record: name and contents point into the record. *iterator begins as 0. 1, 0: no
+ * more, -EBADMSG. */
+int primus_tar_next(const struct primus_record *r, size_t *iterator, const char **ret_name,
+                    size_t *ret_name_size, const void **ret_data, size_t *ret_size);
+
+enum primus_mode primus_get_mode(const struct primus *p);
+/* Readable (poll, epoll) when primus_next() would probably not block. */
+int primus_get_fd(const struct primus *p);
+/* Microseconds that this handle has waited for data. */
+uint64_t primus_waited_usec(const struct primus *p);
+/* Why the last call failed, in one line; "" when none has. p NULL: of primus_open() in this thread. */
+const char *primus_error(const struct primus *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
