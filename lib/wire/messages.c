@@ -208,8 +208,12 @@ static const char *const on_partition_table[_ON_PARTITION_MAX] = {
         [ON_PARTITION_WAIT] = "wait",
 };
 static const char *const ack_mode_table[_ACK_MODE_MAX] = {
-        [ACK_LAG] = "lag",         [ACK_EXIT] = "exit",         [ACK_READ] = "read",
-        [ACK_RELEASE] = "release", [ACK_EXPLICIT] = "explicit", [ACK_CHECKPOINT] = "checkpoint",
+        [ACK_LAG] = "lag",
+        [ACK_EXIT] = "exit",
+        [ACK_READ] = "read",
+        [ACK_RELEASE] = "release",
+        [ACK_EXPLICIT] = "explicit",
+        [ACK_CHECKPOINT] = "checkpoint",
 };
 
 static const char *table_name(const char *const *table, int n, int value) {

@@ -286,12 +286,12 @@ enum order_kind {
         _ORDER_KIND_MAX
 }; /* FEED: trainer with data on stdin */
 enum ack_mode {
-        ACK_LAG,
-        ACK_EXIT,
-        ACK_READ,
-        ACK_RELEASE,    /* ring, descriptor: when the trainer asks for the next record */
+        ACK_LAG,        /* stdin: what the trainer has read, less one pipe */
+        ACK_EXIT,       /* all at the trainer's exit 0 */
+        ACK_READ,       /* stdin: what the trainer has read */
+        ACK_RELEASE,    /* libprimus: a record when the next one is asked for */
         ACK_EXPLICIT,   /* what the trainer says */
-        ACK_CHECKPOINT, /* what the trainer's latest durable checkpoint covers */
+        ACK_CHECKPOINT, /* what the trainer's committed checkpoint covers; tasks stay with role and index */
         _ACK_MODE_MAX,
         _ACK_MODE_INVALID = -22
 };
