@@ -48,9 +48,9 @@ void feeding_stop(struct manager *m, struct job *j);
 void feeding_restored(struct job *j);
 void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id, uint32_t credits);
 void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id,
-                      const struct task_progress *list, size_t n, uint32_t credits);
+                      const struct feed_report *report);
 void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id,
-                     const struct scan_entry *list, size_t n, bool last, const char *error);
+                     const struct scan_batch *batch);
 /* True when the exit was that of a scan. */
 bool feeding_scan_exited(struct manager *m, struct job *j, struct node *node,
                          const struct exit_report *report);
