@@ -16,6 +16,7 @@
 #include <systemd/sd-id128.h>
 
 #include "lib/base/addr.h"
+#include "lib/wire/input.h" /* enum ack_mode */
 
 #define LINK_PATH "/org/primus/Link1"
 #define LINK_INTERFACE "org.primus.Link1"
@@ -278,15 +279,6 @@ enum order_kind {
         ORDER_SCAN,
         _ORDER_KIND_MAX
 }; /* FEED: trainer with data on stdin */
-enum ack_mode {
-        ACK_LAG,
-        ACK_EXIT,
-        ACK_READ,
-        _ACK_MODE_MAX,
-        _ACK_MODE_INVALID = -22
-};
-const char *ack_mode_to_string(enum ack_mode a);
-enum ack_mode ack_mode_from_string(const char *s);
 
 struct secret {
         char *name;
