@@ -48,9 +48,9 @@ void feeding_stop(struct manager *m, struct job *j);
 void feeding_restored(struct job *j);
 void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id, uint32_t credits);
 void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id,
-                      const struct task_progress *list, size_t n, uint32_t credits);
+                      const struct feed_report *report);
 void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id,
-                     const struct scan_entry *list, size_t n, bool last, const char *error);
+                     const struct scan_batch *batch);
 /* True when the exit was that of a scan. */
 bool feeding_scan_exited(struct manager *m, struct job *j, struct node *node,
                          const struct exit_report *report);
@@ -68,3 +68,46 @@ void feeding_node_gone(struct manager *m, struct node *node, bool back);
 bool feeding_scan_known(struct job *j, struct node *node, const struct executor_id *id);
 /* The same, for units in a registration. */
 bool feeding_scan_reported(struct job *j, struct node *node, const struct executor_id *id);
+
+/* What follows from the end of the executor is decided (executor.gone). */
+void feeding_settled(struct manager *m, struct executor *e);
+/* j->data->data has been changed from outside: it goes to disk, and what follows is done. */
+void feeding_changed(struct manager *m, struct job *j);
+
+/* ---- what people and other modules ask for */
+
+/* The job's state has changed to or from SUSPENDED: feeders are told to hold back, or to go on. One that
+ * connects later is told as well. */
+void feeding_suspend(struct manager *m, struct job *j);
+void feeding_resume(struct manager *m, struct job *j);
+/* Tries failed tasks again with a new budget, from where they were acknowledged; task 0: all of them. 0;
+ * -ENODATA: the job has no data, or is over; -ENOENT: no such task, or it has not failed. */
+int feeding_retry(struct manager *m, struct job *j, uint64_t task, uint64_t *ret_changed);
+/* Counts a task as done without its being read (further): failed, pending or leased; task 0: all that have
+ * failed. Returns the same. */
+int feeding_skip(struct manager *m, struct job *j, uint64_t task, uint64_t *ret_changed);
+/* Asks all feeders for what they know; done (from the loop, never before this returns) says whether all have
+ * answered within the time. It is called once in any case: at the latest, with false, when the job leaves
+ * memory. -ENODATA; -ENOMEM. */
+int feeding_sync(struct manager *m, struct job *j, uint64_t timeout_usec,
+                 void (*done)(void *userdata, bool all), void *userdata);
+
+struct feeding_source_view {
+        const char *name; /* of the configuration; borrowed */
+        const char *kind; /* source_kind_to_string(); borrowed */
+        uint64_t files, tasks, done, failed, leased, bytes, acked, records;
+        double rate, record_rate; /* bytes (messages of Kafka) and records a second, over the last 30 s */
+        uint64_t eta_usec;        /* UINT64_MAX: not known */
+        bool scanned;
+        const char *waiting_for; /* "" = nothing; borrowed */
+};
+/* -ENODATA: no such source. */
+int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_view *ret);
+/* Executors that have no task and want one. */
+uint32_t feeding_waiting(const struct job *j);
+/* Whether this one does. */
+static inline bool feeding_idle(const struct executor *e) {
+        return e->wants && e->n_leases == 0;
+}
+/* Share of the tasks that are done, failed or skipped: 0..1; < 0: not known yet. */
+double feeding_progress(const struct job *j);

@@ -16,7 +16,7 @@
  *   NEXT credits                       →
  *                                      ←   TASK with its descriptor, or LAST
  *   ACK* task, position, skip, records →   (every mode; in ring mode release is told through the ring itself)
- *   DONE / FAIL task                   →   (descriptor mode; FAIL in ring mode too)
+ *   DONE / FAIL task                   →   (DONE: descriptor mode with release and exit; FAIL: every mode)
  *                                      ←   TRIM task, end (descriptor mode)
  *   TRIMMED task, end                  →
  *   COMMIT state                       →
@@ -24,6 +24,23 @@
  *   stdin mode: the trainer reads descriptor 0; STREAM bytes of the stream processed → (explicit,
  * checkpoint), and where each task lies in the stream comes as SPAN* from the executor before its bytes are
  * readable.
+ */
+/* What counts, by input.ack:
+ *   release: ring: a slot that has been released. descriptor: ACK up to the record before the latest, now and
+ *     then, and DONE.
+ *   explicit: ACK alone, in every mode; a slot that has been released says nothing then (the trainer may
+ *     acknowledge less often than the ring is large). stdin: STREAM.
+ *   exit: what has been released, or is DONE, once the trainer has exited 0.
+ *   checkpoint: COMMIT alone. One connection at a time: a task's records must not go to one process and its
+ *     checkpoint come from another. Nothing is delivered before HELLO, whose state says where tasks go on:
+ *     from there where it is further than the grant; at TASK_TO_END the task is done without being delivered.
+ * An ACK whose position is TASK_TO_END means the whole task: sent once all of its records count and its end
+ * has been seen. CSV: in ring mode a task's first slot is the header line alone, with RING_HEADER; in
+ * descriptor mode the trainer reads it at the start of the file.
+ * FAIL: what was delivered of the task before keeps its meaning for COMMIT and ACK. In ring mode the executor
+ * ends the task with RING_TASK_BROKEN, if its end is not in the ring already; the trainer passes over all up
+ * to there. SPAN is sent in stdin mode with explicit and checkpoint; then the pipe's first byte comes behind
+ * HELLO. When a connection ends, what was delivered over it and does not count is delivered again to another.
  */
 #pragma once
 
@@ -44,6 +61,8 @@ enum client_type {
         CLIENT_TRIMMED,   /* struct client_trim */
         CLIENT_COMMIT,    /* state */
         CLIENT_STREAM,    /* struct client_stream */
+        CLIENT_MORE,      /* the rest of a state that does not fit the packet of HELLO or COMMIT: they come
+                             directly behind it, until the state has the n of its struct client_state */
         /* executor -> trainer */
         CLIENT_WELCOME = 64, /* struct client_welcome + struct client_format each source */
         CLIENT_REFUSED,      /* text */
@@ -59,7 +78,8 @@ struct client_header {
 };
 struct client_hello {
         uint32_t version;
-        uint32_t state_size; /* checkpoint that the trainer goes on from follows; 0: none */
+        uint32_t state_size; /* of the checkpoint that the trainer goes on from, all of it; 0: none. As much
+                                of it as fits follows */
 };
 struct client_welcome {
         uint32_t mode;             /* enum input_delivery */
@@ -98,11 +118,14 @@ struct client_span {
         uint64_t stream;   /* the task's bytes begin here in the stream, at position below; */
         uint64_t position; /* later bytes count on from it until the next span */
         uint64_t task;
-        uint32_t source, reserved;
+        uint32_t source, flags;
 };
+#define CLIENT_SPAN_END 1u /* the task is over at this place of the stream, wholly; its last span */
 /* A checkpoint's state (HELLO, COMMIT): struct client_state and n struct client_ack: how far each task not
  * yet done durably has been delivered; position TASK_TO_END: wholly. */
 #define CLIENT_STATE_MAGIC 0x73727050u
+#define CLIENT_STATE_VERSION 1u
+#define CLIENT_STATE_MAX (4u << 20)
 struct client_state {
         uint32_t magic, version;
         uint8_t job_uid[16];

@@ -54,14 +54,21 @@ struct executor {
         uint32_t restarts;
         sd_event_source *restart_timer; /* back-off before the next attempt */
 
-        /* data (masterd/feeding.c) */
+        /* data (masterd/feeding.h) */
         bool leases_unknown; /* it was placed by an earlier master and has not said yet which tasks it holds
                               */
         bool feed_open;      /* its feeder is connected and has told its credits */
         bool feed_last;      /* end of file was promised */
-        uint32_t credits;
-        struct task *leases;  /* tasks it holds, a list through task.lease_next */
-        uint64_t tail_offset; /* log bytes that reached the kept tail */
+        uint32_t credits;    /* so many tasks more it takes */
+        uint32_t n_leases;
+        struct task *leases; /* tasks it holds, a list through task.lease_next */
+        bool wants;          /* is on the list of those that want tasks */
+        struct executor *want_prev, *want_next;
+        uint64_t synced;            /* highest number of a feeding_sync() that it need not answer any more */
+        uint64_t data_wait_usec;    /* its trainer waited for data, in this attempt */
+        uint64_t trainer_wait_usec; /* data waited for its trainer */
+        uint64_t fed_bytes, fed_records; /* delivered */
+        uint64_t tail_offset;            /* log bytes that reached the kept tail */
 };
 
 struct role {

@@ -23,6 +23,10 @@ enum item_kind {
         ITEM_QUERY_JOBS,
         ITEM_QUERY_EXECUTORS,
         ITEM_QUERY_EVENTS,
+        ITEM_QUERY_FILES,
+        ITEM_QUERY_SOURCES,
+        ITEM_QUERY_SAVEPOINTS,
+        ITEM_QUERY_DATA_STATES,
 };
 
 /* What a query asks. */
@@ -30,11 +34,16 @@ struct query {
         const char *sql;
         int64_t parameters[6];
         int n_parameters;
+        char *text;  /* one more parameter behind them, or NULL; owned */
         bool bodies; /* of jobs */
         union {
                 store_jobs_t jobs;
                 store_executors_t executors;
                 store_events_t events;
+                store_files_t files;
+                store_sources_t sources;
+                store_savepoints_t savepoints;
+                store_data_states_t data_states;
         } callback;
         void *rows; /* array of the records */
         size_t n, allocated;
@@ -74,6 +83,7 @@ struct store {
         size_t queue_bytes;     /* in items that were not delivered */
         uint32_t queue_records;
         uint32_t last_job, last_job_put;
+        uint64_t last_savepoint;
         bool running, closing;
 
         /* the thread's */

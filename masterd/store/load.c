@@ -18,9 +18,27 @@ struct load {
                 store_load_source_t source;
                 store_load_task_t task;
                 store_load_secret_t secret;
+                store_load_data_file_t data_file;
+                store_load_data_source_t data_source;
+                store_load_data_block_t data_block;
+                store_load_data_task_t data_task;
+                store_load_data_state_t data_state;
+                store_load_savepoint_t savepoint;
         } callback;
         void *userdata;
 };
+
+static int load_rows(struct store *s, sqlite3_stmt *statement, const struct load *l) {
+        int r;
+
+        do {
+                r = sqlite3_step(statement);
+                r = r == SQLITE_ROW    ? l->row(statement, l)
+                    : r == SQLITE_DONE ? 1
+                                       : sqlite_error(s->db, r);
+        } while (r == 0);
+        return MIN(r, 0);
+}
 
 static int load(struct store *s, const char *sql, const struct load *l) {
         sqlite3_stmt *statement = NULL;
@@ -29,17 +47,9 @@ static int load(struct store *s, const char *sql, const struct load *l) {
         if (s->running)
                 return -EBUSY;
         r = sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL);
-        if (r != SQLITE_OK)
-                r = sqlite_error(s->db, r);
-        else
-                do {
-                        r = sqlite3_step(statement);
-                        r = r == SQLITE_ROW    ? l->row(statement, l)
-                            : r == SQLITE_DONE ? 1
-                                               : sqlite_error(s->db, r);
-                } while (r == 0);
+        r = r == SQLITE_OK ? load_rows(s, statement, l) : sqlite_error(s->db, r);
         (void)sqlite3_finalize(statement);
-        return MIN(r, 0);
+        return r;
 }
 
 static int row_job(sqlite3_stmt *statement, const struct load *l) {
@@ -72,6 +82,12 @@ DEFINE_ROW(revoked)
 DEFINE_ROW(source)
 DEFINE_ROW(task)
 DEFINE_ROW(secret)
+DEFINE_ROW(data_file)
+DEFINE_ROW(data_source)
+DEFINE_ROW(data_block)
+DEFINE_ROW(data_task)
+DEFINE_ROW(data_state)
+DEFINE_ROW(savepoint)
 
 #define JOB_COLUMNS                                                                                          \
         "SELECT number, uid, owner, name, state, attempt, submitted, started, ended, reason, first_error,"   \
@@ -97,7 +113,7 @@ int store_load_executors(struct store *s, store_load_executor_t callback, void *
 
 int store_load_sources(struct store *s, store_load_source_t callback, void *userdata) {
         return load(s,
-                    "SELECT job, source, scanned, cursor, tasks, granted, error FROM source" OF_ACTIVE
+                    "SELECT job, source, scanned, cursor, tasks, granted, error FROM old_source" OF_ACTIVE
                     " ORDER BY job, source",
                     &(struct load){ row_source, { .source = callback }, userdata });
 }
@@ -105,13 +121,85 @@ int store_load_sources(struct store *s, store_load_source_t callback, void *user
 int store_load_tasks(struct store *s, store_load_task_t callback, void *userdata) {
         return load(s,
                     "SELECT job, task, source, path, size, mtime, inode, state, acked, attempts, error"
-                    " FROM task" OF_ACTIVE " ORDER BY job, task",
+                    " FROM old_task" OF_ACTIVE " ORDER BY job, task",
                     &(struct load){ row_task, { .task = callback }, userdata });
 }
 
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata) {
         return load(s, "SELECT job, name, data FROM secret" OF_ACTIVE " ORDER BY job, name",
                     &(struct load){ row_secret, { .secret = callback }, userdata });
+}
+
+/* The job first, so that the rows come in order without being sorted: there may be millions. */
+#define JOINED(table) " FROM job CROSS JOIN " table " AS t ON t.job = job.number WHERE job.ended = 0"
+
+int store_load_data_files(struct store *s, store_load_data_file_t callback, void *userdata) {
+        return load(s,
+                    "SELECT t.job, t.source, t.file, t.path, t.size, t.mtime, t.inode, t.first, t.last, "
+                    "t.batch, t.split" JOINED("file") " ORDER BY job.number, t.source, t.file",
+                    &(struct load){ row_data_file, { .data_file = callback }, userdata });
+}
+
+int store_load_data_file_range(struct store *s, uint64_t key, uint32_t source, uint64_t first, uint32_t n,
+                               store_load_data_file_t callback, void *userdata) {
+        sqlite3_stmt *statement = NULL;
+        int r;
+
+        if (s->running)
+                return -EBUSY;
+        r = sqlite3_prepare_v2(s->db,
+                               "SELECT job, source, file, path, size, mtime, inode, first, last, batch, split"
+                               " FROM file WHERE job = ?1 AND source = ?2 AND file >= ?3 ORDER BY file"
+                               " LIMIT ?4",
+                               -1, &statement, NULL);
+        if (r == SQLITE_OK)
+                r = sqlite3_bind_int64(statement, 1, (int64_t)key);
+        if (r == SQLITE_OK)
+                r = sqlite3_bind_int64(statement, 2, source);
+        if (r == SQLITE_OK)
+                r = sqlite3_bind_int64(statement, 3, first > INT64_MAX ? INT64_MAX : (int64_t)first);
+        if (r == SQLITE_OK)
+                r = sqlite3_bind_int64(statement, 4, n);
+        r = r == SQLITE_OK
+                    ? load_rows(s, statement,
+                                &(struct load){ row_data_file, { .data_file = callback }, userdata })
+                    : sqlite_error(s->db, r);
+        (void)sqlite3_finalize(statement);
+        return r;
+}
+
+int store_load_data_sources(struct store *s, store_load_data_source_t callback, void *userdata) {
+        return load(s,
+                    "SELECT t.job, t.source, t.scanned, t.cursor, t.passed, t.error" JOINED(
+                            "source") " ORDER BY job.number, t.source",
+                    &(struct load){ row_data_source, { .data_source = callback }, userdata });
+}
+
+int store_load_data_blocks(struct store *s, store_load_data_block_t callback, void *userdata) {
+        return load(
+                s,
+                "SELECT t.job, t.block, t.state, t.finished" JOINED("block") " ORDER BY job.number, t.block",
+                &(struct load){ row_data_block, { .data_block = callback }, userdata });
+}
+
+int store_load_data_tasks(struct store *s, store_load_data_task_t callback, void *userdata) {
+        return load(s,
+                    "SELECT t.job, t.task, t.source, t.file, t.epoch, t.start, t.stop, t.acked, t.skip, "
+                    "t.records, t.state, t.failures, t.error" JOINED(
+                            "task") " ORDER BY job.number, t.task < 0, t.task",
+                    &(struct load){ row_data_task, { .data_task = callback }, userdata });
+}
+
+int store_load_data_states(struct store *s, store_load_data_state_t callback, void *userdata) {
+        return load(s, "SELECT t.job, t.state" JOINED("data") " ORDER BY job.number",
+                    &(struct load){ row_data_state, { .data_state = callback }, userdata });
+}
+
+int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void *userdata) {
+        return load(s,
+                    "SELECT name, owner, job, job_name, key, created, done, acked, records, partial, failed,"
+                    " x'', x'' FROM savepoint ORDER BY name",
+                    &(struct load){ row_savepoint, { .savepoint = callback }, userdata });
 }
 
 int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata) {

@@ -62,6 +62,30 @@ static const char *const steps_of_primus[] = {
         "CREATE TABLE secret(job INTEGER NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY(job, "
         "name))"
         " STRICT, WITHOUT ROWID;",
+
+        /* 2: tasks are made as they are needed; on disk are files, blocks of tasks, and exceptions. */
+        "ALTER TABLE source RENAME TO old_source;"
+        "ALTER TABLE task RENAME TO old_task;"
+        "CREATE TABLE file(job INTEGER NOT NULL, source INTEGER NOT NULL, file INTEGER NOT NULL, path BLOB "
+        "NOT NULL,"
+        " size INTEGER NOT NULL, mtime INTEGER NOT NULL, inode INTEGER NOT NULL, first INTEGER NOT NULL,"
+        " last INTEGER NOT NULL, batch INTEGER NOT NULL, split INTEGER NOT NULL,"
+        " PRIMARY KEY(job, source, file)) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE source(job INTEGER NOT NULL, source INTEGER NOT NULL, scanned INTEGER NOT NULL,"
+        " cursor BLOB NOT NULL, passed INTEGER NOT NULL, error TEXT NOT NULL, PRIMARY KEY(job, source))"
+        " STRICT, WITHOUT ROWID;"
+        "CREATE TABLE block(job INTEGER NOT NULL, block INTEGER NOT NULL, state BLOB NOT NULL,"
+        " finished BLOB NOT NULL, PRIMARY KEY(job, block)) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE task(job INTEGER NOT NULL, task INTEGER NOT NULL, source INTEGER NOT NULL,"
+        " file INTEGER NOT NULL, epoch INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,"
+        " acked INTEGER NOT NULL, skip INTEGER NOT NULL, records INTEGER NOT NULL, state INTEGER NOT NULL,"
+        " failures INTEGER NOT NULL, error TEXT NOT NULL, PRIMARY KEY(job, task)) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE data(job INTEGER NOT NULL PRIMARY KEY, state BLOB NOT NULL) STRICT;"
+        "CREATE TABLE savepoint(name TEXT NOT NULL PRIMARY KEY, owner INTEGER NOT NULL, job INTEGER NOT NULL,"
+        " job_name TEXT NOT NULL, key INTEGER NOT NULL, created INTEGER NOT NULL, done INTEGER NOT NULL,"
+        " acked INTEGER NOT NULL, records INTEGER NOT NULL, partial INTEGER NOT NULL, failed INTEGER NOT "
+        "NULL,"
+        " manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
         NULL,
 };
 

@@ -11,6 +11,7 @@
 #define JOBS_MAX 10000u
 #define EXECUTORS_MAX 100000u
 #define EVENTS_MAX 10000u
+#define FILES_MAX 10000u
 
 /* What the texts and bytes of one row point to. */
 struct extra {
@@ -22,12 +23,20 @@ static const size_t record_sizes[] = {
         [ITEM_QUERY_JOBS] = sizeof(struct job_record),
         [ITEM_QUERY_EXECUTORS] = sizeof(struct executor_record),
         [ITEM_QUERY_EVENTS] = sizeof(struct event_record),
+        [ITEM_QUERY_FILES] = sizeof(struct data_file_record),
+        [ITEM_QUERY_SOURCES] = sizeof(struct data_source_record),
+        [ITEM_QUERY_SAVEPOINTS] = sizeof(struct savepoint_record),
+        [ITEM_QUERY_DATA_STATES] = sizeof(struct data_state_record),
 };
 
 static const struct field *const record_fields[] = {
         [ITEM_QUERY_JOBS] = job_fields,
         [ITEM_QUERY_EXECUTORS] = executor_fields,
         [ITEM_QUERY_EVENTS] = event_fields,
+        [ITEM_QUERY_FILES] = data_file_fields,
+        [ITEM_QUERY_SOURCES] = data_source_fields,
+        [ITEM_QUERY_SAVEPOINTS] = savepoint_fields,
+        [ITEM_QUERY_DATA_STATES] = data_state_fields,
 };
 
 /* Room for one more row, zeroed. */
@@ -107,6 +116,8 @@ int query_run(struct store *s, enum item_kind kind, struct query *q) {
 
         for (int i = 0; i < q->n_parameters && r == SQLITE_OK; i++)
                 r = sqlite3_bind_int64(statement, i + 1, q->parameters[i]);
+        if (r == SQLITE_OK && q->text)
+                r = sqlite3_bind_text(statement, q->n_parameters + 1, q->text, -1, SQLITE_STATIC);
         if (r != SQLITE_OK)
                 r = sqlite_error(s->db, r);
         else
@@ -130,6 +141,8 @@ void query_done(enum item_kind kind, struct query *q) {
                 free(e);
         }
         free(q->rows);
+        free(q->text);
+        q->text = NULL;
         q->extras = NULL;
         q->rows = NULL;
         q->n = q->allocated = 0;
@@ -150,14 +163,28 @@ void query_deliver(struct item *i) {
         case ITEM_QUERY_EVENTS:
                 q->callback.events(i->userdata, i->error, q->rows, q->n);
                 break;
+        case ITEM_QUERY_FILES:
+                q->callback.files(i->userdata, i->error, q->rows, q->n);
+                break;
+        case ITEM_QUERY_SOURCES:
+                q->callback.sources(i->userdata, i->error, q->rows, q->n);
+                break;
+        case ITEM_QUERY_SAVEPOINTS:
+                q->callback.savepoints(i->userdata, i->error, q->rows, q->n);
+                break;
+        case ITEM_QUERY_DATA_STATES:
+                q->callback.data_states(i->userdata, i->error, q->rows, q->n);
+                break;
         }
 }
 
 static int ask(struct store *s, enum item_kind kind, const struct query *q, void *userdata) {
         struct item *i = calloc(1, sizeof(*i));
 
-        if (!i)
+        if (!i) {
+                free(q->text);
                 return -ENOMEM;
+        }
         i->kind = kind;
         i->query = *q;
         i->userdata = userdata;
@@ -228,6 +255,60 @@ int store_query_events(struct store *s, uint32_t job, uint64_t after, uint32_t l
                                            limit > 0 ? MIN(limit, EVENTS_MAX) : EVENTS_MAX },
                            .n_parameters = 3,
                            .callback.events = callback,
+                   },
+                   userdata);
+}
+
+int store_query_files(struct store *s, uint64_t key, uint32_t source, uint64_t first, uint32_t limit,
+                      store_files_t callback, void *userdata) {
+        return ask(
+                s, ITEM_QUERY_FILES,
+                &(struct query){
+                        .sql = "SELECT job, source, file, path, size, mtime, inode, first, last, batch, "
+                               "split FROM file WHERE job = ?1 AND source = ?2 AND file >= ?3"
+                               " ORDER BY file LIMIT ?4",
+                        .parameters = { (int64_t)key, source, first > INT64_MAX ? INT64_MAX : (int64_t)first,
+                                        MIN(limit, FILES_MAX) },
+                        .n_parameters = 4,
+                        .callback.files = callback,
+                },
+                userdata);
+}
+
+int store_query_sources(struct store *s, uint64_t key, store_sources_t callback, void *userdata) {
+        return ask(s, ITEM_QUERY_SOURCES,
+                   &(struct query){
+                           .sql = "SELECT job, source, scanned, cursor, passed, error FROM source"
+                                  " WHERE job = ?1 ORDER BY source",
+                           .parameters = { (int64_t)key },
+                           .n_parameters = 1,
+                           .callback.sources = callback,
+                   },
+                   userdata);
+}
+
+int store_query_savepoint(struct store *s, const char *name, store_savepoints_t callback, void *userdata) {
+        char *text = strdup(name);
+
+        if (!text)
+                return -ENOMEM;
+        return ask(s, ITEM_QUERY_SAVEPOINTS,
+                   &(struct query){
+                           .sql = "SELECT name, owner, job, job_name, key, created, done, acked, records, "
+                                  "partial, failed, manifest, config FROM savepoint WHERE name = ?1",
+                           .text = text,
+                           .callback.savepoints = callback,
+                   },
+                   userdata);
+}
+
+int store_query_data_state(struct store *s, uint32_t job, store_data_states_t callback, void *userdata) {
+        return ask(s, ITEM_QUERY_DATA_STATES,
+                   &(struct query){
+                           .sql = "SELECT job, state FROM data WHERE job = ?1",
+                           .parameters = { job },
+                           .n_parameters = 1,
+                           .callback.data_states = callback,
                    },
                    userdata);
 }

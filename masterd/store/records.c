@@ -121,6 +121,66 @@ const struct field secret_fields[] = {
         {},
 };
 
+const struct field data_file_fields[] = {
+        F(U64, data_file_record, key),   F(U32, data_file_record, source),
+        F(U64, data_file_record, file),  F(BYTES, data_file_record, path),
+        F(U64, data_file_record, size),  F(U64, data_file_record, mtime_nsec),
+        F(U64, data_file_record, inode), F(U64, data_file_record, first),
+        F(U64, data_file_record, last),  F(U64, data_file_record, batch),
+        F(U64, data_file_record, split), {},
+};
+
+const struct field data_source_fields[] = {
+        F(U64, data_source_record, key),
+        F(U32, data_source_record, source),
+        F(BOOL, data_source_record, scanned),
+        F(BYTES, data_source_record, cursor),
+        F(U64, data_source_record, passed),
+        F(TEXT, data_source_record, error),
+        {},
+};
+
+const struct field data_block_fields[] = {
+        F(U32, data_block_record, job),
+        F(U64, data_block_record, block),
+        F(BYTES, data_block_record, state),
+        F(BYTES, data_block_record, over),
+        {},
+};
+
+const struct field data_task_fields[] = {
+        F(U32, data_task_record, job),    F(U64, data_task_record, task),
+        F(U32, data_task_record, source), F(U64, data_task_record, file),
+        F(U32, data_task_record, epoch),  F(U64, data_task_record, start),
+        F(U64, data_task_record, end),    F(U64, data_task_record, acked),
+        F(U64, data_task_record, skip),   F(U64, data_task_record, records),
+        F(U8, data_task_record, state),   F(U32, data_task_record, failures),
+        F(TEXT, data_task_record, error), {},
+};
+
+const struct field data_state_fields[] = {
+        F(U32, data_state_record, job),
+        F(BYTES, data_state_record, state),
+        {},
+};
+
+const struct field savepoint_fields[] = {
+        F(TEXT, savepoint_record, name),    F(U32, savepoint_record, owner),
+        F(U32, savepoint_record, job),      F(TEXT, savepoint_record, job_name),
+        F(U64, savepoint_record, key),      F(U64, savepoint_record, created_real),
+        F(U64, savepoint_record, done),     F(U64, savepoint_record, acked),
+        F(U64, savepoint_record, records),  F(U64, savepoint_record, partial),
+        F(U64, savepoint_record, failed),   F(BYTES, savepoint_record, manifest),
+        F(BYTES, savepoint_record, config), {},
+};
+
+static const struct field data_key_fields[] = { F(U32, data_key_row, job), F(U64, data_key_row, id), {} };
+static const struct field copy_fields[] = { F(U64, copy_row, from), F(U64, copy_row, to), {} };
+static const struct field savepoint_key_fields[] = {
+        F(U64, savepoint_key_row, key),
+        F(TEXT, savepoint_key_row, name),
+        {},
+};
 static const struct field meta_fields[] = { F(TEXT, meta_row, key), F(BYTES, meta_row, value), {} };
 static const struct field key_job_fields[] = { F(U32, key_row, job), {} };
 static const struct field key_name_fields[] = { F(TEXT, key_row, name), {} };
@@ -189,21 +249,77 @@ const struct op_definition op_definitions[_OP_MAX] = {
                                " VALUES (?1, ?2, ?3, ?4)" } },
         [OP_PUT_SOURCE] = { sizeof(struct source_record),
                             source_fields,
-                            { "INSERT OR REPLACE INTO source(job, source, scanned, cursor, tasks, granted, "
+                            { "INSERT OR REPLACE INTO old_source(job, source, scanned, cursor, tasks, "
+                              "granted, "
                               "error)"
                               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)" } },
         [OP_PUT_TASK] = { sizeof(struct task_record),
                           task_fields,
-                          { "INSERT OR REPLACE INTO task(job, task, source, path, size, mtime, inode, state, "
+                          { "INSERT OR REPLACE INTO old_task(job, task, source, path, size, mtime, inode, "
+                            "state, "
                             "acked,"
                             " attempts, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)" } },
         [OP_PUT_TASK_PROGRESS] = { sizeof(struct task_progress_record),
                                    task_progress_fields,
-                                   { "UPDATE task SET state = ?3, acked = ?4, attempts = ?5, error = ?6"
+                                   { "UPDATE old_task SET state = ?3, acked = ?4, attempts = ?5, error = ?6"
                                      " WHERE job = ?1 AND task = ?2" } },
         [OP_PUT_SECRET] = { sizeof(struct secret_record),
                             secret_fields,
                             { "INSERT OR REPLACE INTO secret(job, name, data) VALUES (?1, ?2, ?3)" } },
+        [OP_PUT_DATA_FILE] = { sizeof(struct data_file_record),
+                               data_file_fields,
+                               { "INSERT OR REPLACE INTO file(job, source, file, path, size, mtime, inode, "
+                                 "first, last, batch, split)"
+                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)" } },
+        [OP_PUT_DATA_SOURCE] = { sizeof(struct data_source_record),
+                                 data_source_fields,
+                                 { "INSERT OR REPLACE INTO source(job, source, scanned, cursor, passed, "
+                                   "error) VALUES (?1, ?2, ?3, ?4, ?5, ?6)" } },
+        [OP_PUT_DATA_BLOCK] = { sizeof(struct data_block_record),
+                                data_block_fields,
+                                { "INSERT OR REPLACE INTO block(job, block, state, finished)"
+                                  " VALUES (?1, ?2, ?3, ?4)" } },
+        [OP_PUT_DATA_TASK] = { sizeof(struct data_task_record),
+                               data_task_fields,
+                               { "INSERT OR REPLACE INTO task(job, task, source, file, epoch, start, stop, "
+                                 "acked, skip, records, state, failures, error)"
+                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)" } },
+        [OP_PUT_DATA_STATE] = { sizeof(struct data_state_record),
+                                data_state_fields,
+                                { "INSERT OR REPLACE INTO data(job, state) VALUES (?1, ?2)" } },
+        [OP_PUT_SAVEPOINT] = { sizeof(struct savepoint_record),
+                               savepoint_fields,
+                               { "INSERT OR REPLACE INTO savepoint(name, owner, job, job_name, key, created, "
+                                 "done, acked, records, partial, failed, manifest, config)"
+                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                                 "INSERT INTO counter(name, value) VALUES ('last_savepoint', ?5)"
+                                 " ON CONFLICT(name) DO UPDATE SET value = max(value, ?5)" } },
+        [OP_DELETE_DATA_BLOCK] = { sizeof(struct data_key_row),
+                                   data_key_fields,
+                                   { "DELETE FROM block WHERE job = ?1 AND block = ?2" } },
+        [OP_DELETE_DATA_TASK] = { sizeof(struct data_key_row),
+                                  data_key_fields,
+                                  { "DELETE FROM task WHERE job = ?1 AND task = ?2" } },
+        [OP_TRIM_DATA] = { sizeof(struct key_row),
+                           key_job_fields,
+                           { "DELETE FROM block WHERE job = ?1",
+                             "DELETE FROM task WHERE job = ?1 AND error = ''",
+                             "DELETE FROM file WHERE job = ?1 AND (source, file) NOT IN"
+                             " (SELECT source, file FROM task WHERE job = ?1)" } },
+        [OP_COPY_FILES] = { sizeof(struct copy_row),
+                            copy_fields,
+                            { "INSERT OR REPLACE INTO file(job, source, file, path, size, mtime, inode, "
+                              "first, last, batch, split)"
+                              " SELECT ?2, source, file, path, size, mtime, inode, first, last, batch, split"
+                              " FROM file WHERE job = ?1",
+                              "INSERT OR REPLACE INTO source(job, source, scanned, cursor, passed, error)"
+                              " SELECT ?2, source, scanned, cursor, passed, error FROM source"
+                              " WHERE job = ?1" } },
+        [OP_DELETE_SAVEPOINT] = { sizeof(struct savepoint_key_row),
+                                  savepoint_key_fields,
+                                  { "DELETE FROM savepoint WHERE name = ?2",
+                                    "DELETE FROM file WHERE job = ?1",
+                                    "DELETE FROM source WHERE job = ?1" } },
         [OP_SET_META] = { sizeof(struct meta_row),
                           meta_fields,
                           { "INSERT OR REPLACE INTO meta(key, value) VALUES (?1, ?2)" } },
@@ -212,14 +328,17 @@ const struct op_definition op_definitions[_OP_MAX] = {
                             { "DELETE FROM job_body WHERE number = ?1", "DELETE FROM executor WHERE job = ?1",
                               "DELETE FROM event WHERE job = ?1", "DELETE FROM source WHERE job = ?1",
                               "DELETE FROM task WHERE job = ?1", "DELETE FROM secret WHERE job = ?1",
-                              "DELETE FROM job WHERE number = ?1" } },
+                              "DELETE FROM old_source WHERE job = ?1", "DELETE FROM old_task WHERE job = ?1",
+                              "DELETE FROM file WHERE job = ?1", "DELETE FROM block WHERE job = ?1",
+                              "DELETE FROM data WHERE job = ?1", "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
                                 { "DELETE FROM secret WHERE job = ?1",
                                   "UPDATE job_body SET env = x'' WHERE number = ?1" } },
         [OP_DELETE_TASKS] = { sizeof(struct key_row),
                               key_job_fields,
-                              { "DELETE FROM task WHERE job = ?1", "DELETE FROM source WHERE job = ?1" } },
+                              { "DELETE FROM old_task WHERE job = ?1",
+                                "DELETE FROM old_source WHERE job = ?1" } },
         [OP_DELETE_NODE] = { sizeof(struct key_row),
                              key_name_fields,
                              { "DELETE FROM node WHERE name = ?1" } },
@@ -231,5 +350,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
                          "DELETE FROM executor WHERE job IN " PRUNED,
                          "DELETE FROM event WHERE job IN " PRUNED, "DELETE FROM source WHERE job IN " PRUNED,
                          "DELETE FROM task WHERE job IN " PRUNED, "DELETE FROM secret WHERE job IN " PRUNED,
+                         "DELETE FROM old_source WHERE job IN " PRUNED,
+                         "DELETE FROM old_task WHERE job IN " PRUNED, "DELETE FROM file WHERE job IN " PRUNED,
+                         "DELETE FROM block WHERE job IN " PRUNED, "DELETE FROM data WHERE job IN " PRUNED,
                          "DELETE FROM job WHERE number IN " PRUNED } },
 };

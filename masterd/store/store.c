@@ -80,7 +80,7 @@ static int on_done(sd_event_source *source, int fd, uint32_t revents, void *user
         return 0;
 }
 
-static int load_last_job(struct store *s) {
+static int load_counters(struct store *s) {
         int64_t number;
         int r = sqlite_integer(s->db,
                                "SELECT max(coalesce((SELECT value FROM counter WHERE name = 'last_job'), 0),"
@@ -92,6 +92,14 @@ static int load_last_job(struct store *s) {
         if (number < 0 || number > UINT32_MAX)
                 return -EUCLEAN;
         s->last_job = (uint32_t)number;
+        r = sqlite_integer(s->db,
+                           "SELECT coalesce((SELECT value FROM counter WHERE name = 'last_savepoint'), 0)",
+                           &number);
+        if (r < 0)
+                return r;
+        if (number < 0)
+                return -EUCLEAN;
+        s->last_savepoint = MAX((uint64_t)number, (uint64_t)UINT32_MAX); /* behind every job's number */
         return 0;
 }
 
@@ -113,7 +121,7 @@ int store_open(const char *path, sd_event *event, const struct store_limits *lim
         }
         if (unclean)
                 log_notice("The store %s was not closed by its last user; recovered", path);
-        r = load_last_job(s);
+        r = load_counters(s);
         if (r >= 0) {
                 s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
                 r = s->event_fd < 0 ? -errno
@@ -229,6 +237,10 @@ uint32_t store_next_job(struct store *s) {
         return s->last_job == UINT32_MAX ? 0 : ++s->last_job;
 }
 
+uint64_t store_next_savepoint(struct store *s) {
+        return ++s->last_savepoint;
+}
+
 void store_put_job(struct store *s, const struct job_record *r) {
         put(s, OP_PUT_JOB, r);
         if (r->body)
@@ -275,6 +287,30 @@ void store_put_secret(struct store *s, const struct secret_record *r) {
         put(s, OP_PUT_SECRET, r);
 }
 
+void store_put_data_file(struct store *s, const struct data_file_record *r) {
+        put(s, OP_PUT_DATA_FILE, r);
+}
+
+void store_put_data_source(struct store *s, const struct data_source_record *r) {
+        put(s, OP_PUT_DATA_SOURCE, r);
+}
+
+void store_put_data_block(struct store *s, const struct data_block_record *r) {
+        put(s, OP_PUT_DATA_BLOCK, r);
+}
+
+void store_put_data_task(struct store *s, const struct data_task_record *r) {
+        put(s, OP_PUT_DATA_TASK, r);
+}
+
+void store_put_data_state(struct store *s, const struct data_state_record *r) {
+        put(s, OP_PUT_DATA_STATE, r);
+}
+
+void store_put_savepoint(struct store *s, const struct savepoint_record *r) {
+        put(s, OP_PUT_SAVEPOINT, r);
+}
+
 void store_set_meta(struct store *s, const char *key, const void *data, size_t size) {
         put(s, OP_SET_META, &(struct meta_row){ .key = key, .value = { data, size } });
 }
@@ -289,6 +325,26 @@ void store_delete_secrets(struct store *s, uint32_t job) {
 
 void store_delete_tasks(struct store *s, uint32_t job) {
         put(s, OP_DELETE_TASKS, &(struct key_row){ .job = job });
+}
+
+void store_delete_data_block(struct store *s, uint32_t job, uint64_t block) {
+        put(s, OP_DELETE_DATA_BLOCK, &(struct data_key_row){ job, block });
+}
+
+void store_delete_data_task(struct store *s, uint32_t job, uint64_t task) {
+        put(s, OP_DELETE_DATA_TASK, &(struct data_key_row){ job, task });
+}
+
+void store_trim_data(struct store *s, uint32_t job) {
+        put(s, OP_TRIM_DATA, &(struct key_row){ .job = job });
+}
+
+void store_copy_files(struct store *s, uint64_t from, uint64_t to) {
+        put(s, OP_COPY_FILES, &(struct copy_row){ from, to });
+}
+
+void store_delete_savepoint(struct store *s, const char *name, uint64_t key) {
+        put(s, OP_DELETE_SAVEPOINT, &(struct savepoint_key_row){ key, name });
 }
 
 void store_delete_node(struct store *s, const char *name) {

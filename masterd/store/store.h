@@ -151,6 +151,63 @@ struct task_progress_record {
         const char *error;
 };
 
+/* ---- data of a job; what the fields mean: masterd/data/data.h ---- */
+
+/* A file as listed. Files belong to a job, or to a savepoint (store_next_savepoint()). */
+struct data_file_record {
+        uint64_t key; /* number of the job, or key of the savepoint */
+        uint32_t source;
+        uint64_t file; /* counts up from 0 within the source, in the order of listing */
+        struct store_bytes path;
+        uint64_t size, mtime_nsec, inode, first, last, batch, split;
+};
+
+/* How far a source is listed. */
+struct data_source_record {
+        uint64_t key; /* as a file's */
+        uint32_t source;
+        bool scanned;              /* complete */
+        struct store_bytes cursor; /* of the scan */
+        uint64_t passed;           /* what is still to come is of this batch or later */
+        const char *error;
+};
+
+/* A block of tasks that is not over. */
+struct data_block_record {
+        uint32_t job;
+        uint64_t block;
+        struct store_bytes state, over;
+};
+
+/* A task that is neither done nor untouched. */
+struct data_task_record {
+        uint32_t job;
+        uint64_t task;
+        uint32_t source;
+        uint64_t file;
+        uint32_t epoch;
+        uint64_t start, end, acked, skip, records;
+        uint8_t state; /* the data's enum */
+        uint32_t failures;
+        const char *error;
+};
+
+struct data_state_record {
+        uint32_t job;
+        struct store_bytes state;
+};
+
+struct savepoint_record {
+        const char *name;
+        uint32_t owner; /* uid */
+        uint32_t job;
+        const char *job_name;
+        uint64_t key; /* of its files and sources */
+        uint64_t created_real;
+        uint64_t done, acked, records, partial, failed;
+        struct store_bytes manifest, config; /* both JSON; empty where not asked for */
+};
+
 struct secret_record {
         uint32_t job;
         const char *name;
@@ -191,6 +248,12 @@ typedef int (*store_load_revoked_t)(void *userdata, const struct revoked_record 
 typedef int (*store_load_source_t)(void *userdata, const struct source_record *r);
 typedef int (*store_load_task_t)(void *userdata, const struct task_record *r);
 typedef int (*store_load_secret_t)(void *userdata, const struct secret_record *r);
+typedef int (*store_load_data_file_t)(void *userdata, const struct data_file_record *r);
+typedef int (*store_load_data_source_t)(void *userdata, const struct data_source_record *r);
+typedef int (*store_load_data_block_t)(void *userdata, const struct data_block_record *r);
+typedef int (*store_load_data_task_t)(void *userdata, const struct data_task_record *r);
+typedef int (*store_load_data_state_t)(void *userdata, const struct data_state_record *r);
+typedef int (*store_load_savepoint_t)(void *userdata, const struct savepoint_record *r);
 
 int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback,
                     void *userdata); /* with body */
@@ -199,6 +262,18 @@ int store_load_executors(struct store *s, store_load_executor_t callback, void *
 int store_load_sources(struct store *s, store_load_source_t callback, void *userdata);
 int store_load_tasks(struct store *s, store_load_task_t callback, void *userdata);
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata);
+/* Data of active jobs. Files come one at a time from the disk, so there may be any number; tasks that were
+ * split off come behind the others of their job. */
+int store_load_data_files(struct store *s, store_load_data_file_t callback, void *userdata);
+/* Some of one source, as store_query_files(). */
+int store_load_data_file_range(struct store *s, uint64_t key, uint32_t source, uint64_t first, uint32_t n,
+                               store_load_data_file_t callback, void *userdata);
+int store_load_data_sources(struct store *s, store_load_data_source_t callback, void *userdata);
+int store_load_data_blocks(struct store *s, store_load_data_block_t callback, void *userdata);
+int store_load_data_tasks(struct store *s, store_load_data_task_t callback, void *userdata);
+int store_load_data_states(struct store *s, store_load_data_state_t callback, void *userdata);
+/* All of them, without manifest and configuration. */
+int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void *userdata);
 int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata);
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
@@ -215,6 +290,10 @@ int store_load_last_event(struct store *s, uint32_t job, uint64_t *ret);
  */
 uint32_t store_next_job(struct store *s);
 
+/* A key for the files of the next savepoint: never that of a job, never reused once store_put_savepoint() of
+ * it is durable. */
+uint64_t store_next_savepoint(struct store *s);
+
 /* Each adds to the open batch; the record replaces the one of the same key. Running out of memory is
  * remembered and reported by store_commit(). */
 void store_put_job(struct store *s, const struct job_record *r); /* key: number */
@@ -227,7 +306,13 @@ void store_put_revoked(struct store *s, const struct revoked_record *r); /* key:
 void store_put_source(struct store *s, const struct source_record *r);   /* key: job, source */
 void store_put_task(struct store *s, const struct task_record *r);       /* key: job, task */
 void store_put_task_progress(struct store *s, const struct task_progress_record *r);
-void store_put_secret(struct store *s, const struct secret_record *r); /* key: job, name */
+void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
+void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
+void store_put_data_source(struct store *s, const struct data_source_record *r); /* key: key, source */
+void store_put_data_block(struct store *s, const struct data_block_record *r);   /* key: job, block */
+void store_put_data_task(struct store *s, const struct data_task_record *r);     /* key: job, task */
+void store_put_data_state(struct store *s, const struct data_state_record *r);   /* key: job */
+void store_put_savepoint(struct store *s, const struct savepoint_record *r);     /* key: name */
 void store_set_meta(struct store *s, const char *key, const void *data, size_t size);
 
 void store_delete_job(struct store *s, uint32_t number); /* and all that belongs to it */
@@ -235,6 +320,13 @@ void store_delete_job(struct store *s, uint32_t number); /* and all that belongs
  * too. */
 void store_delete_secrets(struct store *s, uint32_t job);
 void store_delete_tasks(struct store *s, uint32_t job); /* and sources */
+void store_delete_data_block(struct store *s, uint32_t job, uint64_t block);
+void store_delete_data_task(struct store *s, uint32_t job, uint64_t task);
+/* The job is over: what is left of its data is its state, and the tasks that failed with their files. */
+void store_trim_data(struct store *s, uint32_t job);
+/* Copies all files and sources that key from has by then to key to, inside the store. */
+void store_copy_files(struct store *s, uint64_t from, uint64_t to);
+void store_delete_savepoint(struct store *s, const char *name, uint64_t key); /* and its files */
 void store_delete_node(struct store *s, const char *name);
 void store_delete_token(struct store *s, const uint8_t id[static 8]);
 
@@ -296,3 +388,21 @@ int store_query_executors(struct store *s, uint32_t job, bool all_attempts, uint
 /* Events behind number after, at most limit (0: 10,000). */
 int store_query_events(struct store *s, uint32_t job, uint64_t after, uint32_t limit, store_events_t callback,
                        void *userdata);
+
+typedef void (*store_files_t)(void *userdata, int error, const struct data_file_record *files, size_t n);
+typedef void (*store_sources_t)(void *userdata, int error, const struct data_source_record *sources,
+                                size_t n);
+typedef void (*store_savepoints_t)(void *userdata, int error, const struct savepoint_record *savepoints,
+                                   size_t n);
+
+/* Files first ... first + limit - 1 of a source, in order, as far as they exist; limit at most 10,000. */
+int store_query_files(struct store *s, uint64_t key, uint32_t source, uint64_t first, uint32_t limit,
+                      store_files_t callback, void *userdata);
+typedef void (*store_data_states_t)(void *userdata, int error, const struct data_state_record *states,
+                                    size_t n);
+/* How the data of a job stands, also of one that is over; n = 0: it has none. */
+int store_query_data_state(struct store *s, uint32_t job, store_data_states_t callback, void *userdata);
+/* All sources of a job or savepoint, in order. */
+int store_query_sources(struct store *s, uint64_t key, store_sources_t callback, void *userdata);
+/* One savepoint with manifest and configuration; n = 0 where there is none of that name. */
+int store_query_savepoint(struct store *s, const char *name, store_savepoints_t callback, void *userdata);

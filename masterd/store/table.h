@@ -56,6 +56,17 @@ enum op_kind {
         OP_PUT_TASK,
         OP_PUT_TASK_PROGRESS,
         OP_PUT_SECRET,
+        OP_PUT_DATA_FILE,
+        OP_PUT_DATA_SOURCE,
+        OP_PUT_DATA_BLOCK,
+        OP_PUT_DATA_TASK,
+        OP_PUT_DATA_STATE,
+        OP_PUT_SAVEPOINT,
+        OP_DELETE_DATA_BLOCK,
+        OP_DELETE_DATA_TASK,
+        OP_TRIM_DATA,
+        OP_COPY_FILES,
+        OP_DELETE_SAVEPOINT,
         OP_SET_META,
         OP_DELETE_JOB,
         OP_DELETE_SECRETS,
@@ -66,7 +77,7 @@ enum op_kind {
         _OP_MAX,
 };
 
-#define OP_STATEMENTS_MAX 11
+#define OP_STATEMENTS_MAX 16
 
 struct op_definition {
         size_t size; /* of the record */
@@ -79,7 +90,9 @@ extern const struct op_definition op_definitions[_OP_MAX];
 
 /* As the columns of the loads; body_fields are those of the struct behind job_record's body. */
 extern const struct field job_fields[], body_fields[], executor_fields[], event_fields[], node_fields[],
-        token_fields[], revoked_fields[], source_fields[], task_fields[], secret_fields[];
+        token_fields[], revoked_fields[], source_fields[], task_fields[], secret_fields[], data_file_fields[],
+        data_source_fields[], data_block_fields[], data_task_fields[], data_state_fields[],
+        savepoint_fields[];
 
 /* Records that exist inside the store alone. */
 struct body_row {
@@ -94,6 +107,17 @@ struct key_row {
         uint32_t job;
         const char *name;
         uint8_t id[8];
+};
+struct data_key_row {
+        uint32_t job;
+        uint64_t id; /* block or task */
+};
+struct copy_row {
+        uint64_t from, to;
+};
+struct savepoint_key_row {
+        uint64_t key;
+        const char *name;
 };
 struct prune_row {
         uint64_t older_than_real;
