@@ -239,16 +239,22 @@ static void listed_later(struct manager *m, const struct job *j) {
 }
 
 void feeding_scanned(struct manager *m, struct node *node, const struct executor_id *id,
-                     const struct scan_entry *list, size_t n, bool last, const char *error) {
+                     const struct scan_batch *batch) {
         struct job *j = manager_job(m, id->job);
         struct source *s = scan_of(j, node, id);
+        const uint8_t *entries = batch->entries;
+        size_t size = batch->size;
+        struct scan_entry e;
+        const char *cursor = NULL;
+        int r;
 
         if (!s || s->scanned || !sd_id128_equal(j->uid, id->job_uid))
                 return;
-        for (size_t i = 0; i < n; i++) {
-                const struct scan_entry *e = list + i;
+        while ((r = scan_entry_next(&entries, &size, &e)) > 0) {
                 struct task *t;
-                int r = task_add(&j->data->table, id->index, e->path, e->size, e->mtime_nsec, e->inode, &t);
+
+                r = task_add(&j->data->table, id->index, e.path, e.size, e.mtime_nsec, e.inode, &t);
+                cursor = e.path;
                 if (r < 0) {
                         char reason[128];
                         if (r == -E2BIG)
@@ -269,18 +275,23 @@ void feeding_scanned(struct manager *m, struct node *node, const struct executor
                                               .state = TASK_PENDING };
                 store_put_task(m->store, &record);
         }
-        if (n > 0) {
-                char *cursor = strdup(list[n - 1].path);
-                if (cursor) {
-                        free(s->cursor);
-                        s->cursor = cursor;
-                }
-        }
-        if (error && *error) {
-                scan_failed(m, j, id->index, error, true);
+        if (r < 0) {
+                scan_failed(m, j, id->index, "the host's agent sent a list that cannot be read", false);
                 return;
         }
-        if (last) {
+        if (cursor) {
+                char *copy = strdup(cursor);
+
+                if (copy) {
+                        free(s->cursor);
+                        s->cursor = copy;
+                }
+        }
+        if (batch->error[0]) {
+                scan_failed(m, j, id->index, batch->error, true);
+                return;
+        }
+        if (batch->last) {
                 s->scanned = true;
                 s->node = NULL;
                 record_event(m, j, "scanned", NULL, "data source '%s': %llu tasks in all so far, %llu bytes",
@@ -387,17 +398,21 @@ static bool too_many_failed(struct manager *m, struct job *j) {
 }
 
 void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id,
-                      const struct task_progress *list, size_t n, uint32_t credits) {
+                      const struct feed_report *report) {
         struct executor *e = feed_executor(m, node, id);
+        const uint8_t *list = report->progress;
+        size_t size = report->size;
+        struct task_progress p;
         struct job *j;
+        int r;
 
         if (!e)
                 return;
         j = e->job;
         e->feed_open = true;
-        e->credits = MIN(credits, 64u);
-        for (size_t i = 0; i < n; i++) {
-                struct task *t = task_get(&j->data->table, list[i].task);
+        e->credits = MIN(report->credits, 64u);
+        while ((r = task_progress_next(&list, &size, &p)) > 0) {
+                struct task *t = task_get(&j->data->table, p.task);
                 bool durable;
                 if (!t || t->place == TASK_FINISHED || t->place == TASK_GAVE_UP)
                         continue;
@@ -405,19 +420,24 @@ void feeding_reported(struct manager *m, struct node *node, const struct executo
                         task_adopt(&j->data->table, t, e, &e->leases);
                 if (t->holder != e)
                         continue;
-                durable = task_progress_update(&j->data->table, t, list[i].read, list[i].acked);
-                if (list[i].state == TASK_DONE) {
+                durable = task_progress_update(&j->data->table, t, p.read, p.acked);
+                if (p.state == TASK_DONE) {
                         task_finish(&j->data->table, t, &e->leases);
                         durable = true;
-                } else if (list[i].state == TASK_FAILED) {
-                        bool over = task_fail(&j->data->table, t, &e->leases, list[i].error);
+                } else if (p.state == TASK_FAILED) {
+                        bool over = task_fail(&j->data->table, t, &e->leases, p.error);
                         record_event(m, j, over ? "task-gave-up" : "task-failed", e, "%s: %s", t->path,
-                                     list[i].error ? list[i].error : "");
+                                     p.error);
+                        durable = true;
+                } else if (p.state == TASK_RETURNED) {
+                        task_return(&j->data->table, t, &e->leases);
                         durable = true;
                 }
                 if (durable)
                         put_progress(m, j, t);
         }
+        if (r < 0)
+                log_warning_errno(r, "Unusable progress report of an executor on %s", node->name);
         if (!too_many_failed(m, j))
                 feeding_run(m, j);
 }
@@ -445,37 +465,35 @@ static bool leases_unknown(const struct job *j) {
 }
 
 static int send_grant(struct executor *e, struct task *const *tasks, size_t n, bool last) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         struct executor_id id = executor_id_of(e);
         sd_bus *bus = link_bus(e->node);
-        sd_bus_message *message = NULL;
-        int r;
+        uint8_t grants[8192]; /* one task with the longest path */
+        struct grant_batch batch = { .grants = grants, .last = last };
+        int r = 0;
 
         if (!bus)
                 return -ENOTCONN;
-        r = sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, "Grant");
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = task_grant_write(&(struct task_grant){ .task = tasks[i]->id,
+                                                           .end = tasks[i]->size,
+                                                           .offset = tasks[i]->acked,
+                                                           .size = tasks[i]->size,
+                                                           .mtime_nsec = tasks[i]->mtime_nsec,
+                                                           .inode = tasks[i]->inode,
+                                                           .source = tasks[i]->source,
+                                                           .failures = tasks[i]->attempts,
+                                                           .path = tasks[i]->path },
+                                     grants, sizeof(grants), &batch.size);
+        if (r >= 0)
+                r = sd_bus_message_new_method_call(bus, &message, NULL, LINK_PATH, LINK_INTERFACE, "Grant");
         if (r >= 0)
                 r = sd_bus_message_set_expect_reply(message, false);
         if (r >= 0)
                 r = executor_id_append(message, &id);
         if (r >= 0)
-                r = sd_bus_message_open_container(message, 'a', "(taytttt)");
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = task_grant_append(message, &(struct task_grant){ .task = tasks[i]->id,
-                                                                     .path = tasks[i]->path,
-                                                                     .offset = tasks[i]->acked,
-                                                                     .size = tasks[i]->size,
-                                                                     .mtime_nsec = tasks[i]->mtime_nsec,
-                                                                     .inode = tasks[i]->inode });
-        if (r >= 0)
-                r = sd_bus_message_close_container(message);
-        if (r >= 0)
-                r = sd_bus_message_append(message, "b", last);
-        if (r >= 0)
-                r = link_append_extra_empty(message);
-        if (r >= 0)
-                r = sd_bus_send(bus, message, NULL);
-        sd_bus_message_unref(message);
-        return r;
+                r = grant_batch_append(message, &batch);
+        return r < 0 ? r : sd_bus_send(bus, message, NULL);
 }
 
 /* End of file may be promised when nothing is left that could still come back from a holder before it is
