@@ -312,9 +312,9 @@ void feeding_run(struct manager *m, struct job *j) {
 
         if (!d || (j->state != JOB_STARTING && j->state != JOB_RUNNING) || !m->serving)
                 return;
-        feeding_check(m, j);
-        if (d->finished) {
-                promise_end(j);
+        if (feeding_check(m, j)) {
+                if (d->finished)
+                        promise_end(j);
                 return;
         }
         if (must_wait(j))

@@ -57,8 +57,10 @@ uint64_t feeding_trim(struct manager *m, struct job *j);
 
 /* ---- feeding-reports.c */
 
-/* Whether enough tasks are done, or too many failed, and what follows. */
-void feeding_check(struct manager *m, struct job *j);
+/* Whether enough tasks are done. */
+bool feeding_over(const struct job *j);
+/* Whether no more is to be granted: enough is done, or too much has failed; and what follows. */
+bool feeding_check(struct manager *m, struct job *j);
 
 /* ---- feeding-view.c */
 

@@ -24,12 +24,10 @@ static struct executor *feed_executor(struct manager *m, struct node *node, cons
 }
 
 static void open_feed(struct executor *e) {
-        struct job_data *d = e->job->data;
-
         if (!e->feed_open || e->feed_last)
-                d->n_to_tell++;
+                e->job->data->n_to_tell++;
         e->feed_open = true;
-        e->feed_last = false; /* said again if it still holds: a feeder that connects anew does not know it */
+        e->feed_last = false;
 }
 
 void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id, uint32_t credits) {
@@ -39,7 +37,7 @@ void feeding_opened(struct manager *m, struct node *node, const struct executor_
         if (!e)
                 return;
         again = e->feed_open || e->leases_unknown;
-        open_feed(e);
+        open_feed(e); /* the end is promised again if it still holds: one that connects anew does not know it */
         feeding_known(e);
         /* What it holds it has said just before. */
         feeding_synced(e, e->job->data->sync_number);
@@ -105,7 +103,8 @@ void feeding_reported(struct manager *m, struct node *node, const struct executo
 
         if (!e)
                 return;
-        open_feed_once(e);
+        if (!e->feed_open)
+                open_feed(e);
         while ((r = task_progress_next(&list, &size, &p)) > 0)
                 one_report(m, e, &p);
         if (r < 0)
@@ -129,16 +128,116 @@ void feeding_reported(struct manager *m, struct node *node, const struct executo
 /* Under checkpoint, what a trainer has not secured is of no use to another one: the next attempt goes on from
  * its own checkpoint, with its own tasks. They begin where they were acknowledged. */
 static void keep_leases(struct job *j, struct executor *e) {
-        struct task *kept = NULL, *t, *next;
+        struct task *kept = NULL, *t;
 
-        DL_FOREACH2(e->leases, t, lease_next)
-        (void)0;
         while ((t = e->leases)) {
                 struct task_before before = task_before(j->data, t);
                 data_return(j->data->data, t, &e->leases);
                 data_adopt(j->data->data, t, e, &kept, now_boot());
                 task_after(j->data, before, t);
         }
-        (void)next;
         e->leases = kept;
+}
+
+void feeding_gone(struct manager *m, struct executor *e) {
+        struct job *j = e->job;
+
+        if (!j->data)
+                return;
+        feeding_set_credits(e, 0);
+        if (e->feed_open && !e->feed_last)
+                j->data->n_to_tell--;
+        e->feed_open = e->feed_last = false;
+        feeding_known(e);
+        feeding_synced(e, j->data->sync_number);
+        if (j->data->input->ack == ACK_CHECKPOINT)
+                keep_leases(j, e);
+        else
+                feeding_give_back(j, e);
+        /* Its agent forgets what it reported when its end is on disk: with this turn. */
+        feeding_flush(m, j);
+        feeding_run_later(m, j);
+}
+
+void feeding_settled(struct manager *m, struct executor *e) {
+        if (!e->job->data || !e->gone || !e->leases)
+                return;
+        feeding_give_back(e->job, e);
+        feeding_flush(m, e->job);
+        feeding_run_later(m, e->job);
+}
+
+/* ---- the end of the data ---- */
+
+/* More than stopPolicy.taskFailedPercent of the tasks have failed. */
+static bool too_many_failed(struct manager *m, struct job *j, const struct data_totals *n) {
+        const char *example = "";
+        char reason[TASK_TEXT_MAX + 256];
+        struct task *t;
+
+        if (n->failed == 0 || !data_all_scanned(j->data->data) ||
+            n->failed * 100000 < (uint64_t)j->spec->task_failed_milli * n->tasks)
+                return false;
+        for (uint64_t id = 0; !*example && (t = data_next_task(j->data->data, id)); id = t->id)
+                if (t->place == TASK_GAVE_UP && t->error)
+                        example = t->error;
+        snprintf(reason, sizeof(reason),
+                 "%llu of %llu data tasks failed (stopPolicy.taskFailedPercent); one of them: %s",
+                 (unsigned long long)n->failed, (unsigned long long)n->tasks, example);
+        lifecycle_stop_job(m, j, JOB_EVENT_FAILED, reason);
+        return true;
+}
+
+/* So many are done as stopPolicy.taskSuccessPercent wants. Those that failed are none of them. */
+static bool enough_done(const struct job *j, const struct data_totals *n) {
+        return j->spec->task_success_milli < 100000 && n->tasks > 0 && data_all_scanned(j->data->data) &&
+               (n->done + n->skipped) * 100000 >= (uint64_t)j->spec->task_success_milli * n->tasks;
+}
+
+bool feeding_over(const struct job *j) {
+        struct data_totals n;
+
+        data_totals(j->data->data, &n);
+        return data_over(j->data->data) || enough_done(j, &n);
+}
+
+/* What is still held is not waited for. */
+static void withdraw(struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                struct executor *e = j->executors + i;
+                struct task *t;
+                DL_FOREACH2(e->leases, t, lease_next)
+                (void)feeding_control(e, FEED_CONTROL_DROP, t->id, 0);
+                feeding_give_back(j, e);
+        }
+}
+
+bool feeding_check(struct manager *m, struct job *j) {
+        struct job_data *d = j->data;
+        struct data_totals n;
+
+        if (d->finished)
+                return true;
+        data_totals(d->data, &n);
+        if (too_many_failed(m, j, &n))
+                return true;
+        if (!data_over(d->data) && !enough_done(j, &n))
+                return false;
+        d->finished = true;
+        record_event(m, j, "data-done", NULL, "all data is through: %llu of %llu tasks done, %llu failed",
+                     (unsigned long long)(n.done + n.skipped), (unsigned long long)n.tasks,
+                     (unsigned long long)n.failed);
+        withdraw(j);
+        feeding_flush(m, j);
+        return true;
+}
+
+bool feeding_decides(const struct job *j) {
+        if (!j->data || !j->data->finished || j->spec->graceful_shutdown)
+                return false;
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                if (executor_role(j->executors + i)->input_policy == INPUT_STREAMING &&
+                    !executor_state_ended(j->executors[i].state))
+                        return false;
+        return true;
 }
