@@ -37,6 +37,8 @@ struct ring_slot {
         0x200u /* the task failed behind this chunk: a record that was begun does not end                    \
                 */
 
+#define RING_HEADER 0x400u /* the header line of a CSV file; no record of it */
+
 struct ring_control {
         uint32_t magic, version;
         _Alignas(64) _Atomic uint64_t produced;

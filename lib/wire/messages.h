@@ -16,6 +16,7 @@
 #include <systemd/sd-id128.h>
 
 #include "lib/base/addr.h"
+#include "lib/wire/input.h" /* enum ack_mode */
 #include "lib/wire/tasks.h"
 
 #define LINK_PATH "/org/primus/Link1"
@@ -285,18 +286,6 @@ enum order_kind {
         ORDER_SCAN,
         _ORDER_KIND_MAX
 }; /* FEED: trainer with data on stdin */
-enum ack_mode {
-        ACK_LAG,        /* stdin: what the trainer has read, less one pipe */
-        ACK_EXIT,       /* all at the trainer's exit 0 */
-        ACK_READ,       /* stdin: what the trainer has read */
-        ACK_RELEASE,    /* libprimus: a record when the next one is asked for */
-        ACK_EXPLICIT,   /* what the trainer says */
-        ACK_CHECKPOINT, /* what the trainer's committed checkpoint covers; tasks stay with role and index */
-        _ACK_MODE_MAX,
-        _ACK_MODE_INVALID = -22
-};
-const char *ack_mode_to_string(enum ack_mode a);
-enum ack_mode ack_mode_from_string(const char *s);
 
 struct secret {
         char *name;
