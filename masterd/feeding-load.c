@@ -83,19 +83,18 @@ static int load_block(void *userdata, const struct data_block_record *r) {
 static int load_task(void *userdata, const struct data_task_record *r) {
         struct job *j = job_of(userdata, r->job);
 
-        return j ? data_restore_task(j->data->data,
-                                     &(struct task){ .id = r->task,
-                                                     .source = r->source,
-                                                     .file = r->file,
-                                                     .epoch = r->epoch,
-                                                     .place = (enum task_place)r->state,
-                                                     .start = r->start,
-                                                     .end = r->end,
-                                                     .acked = r->acked,
-                                                     .skip = r->skip,
-                                                     .records = r->records,
-                                                     .failures = r->failures,
-                                                     .error = (char *)r->error })
+        return j ? data_restore_task(j->data->data, &(struct task){ .id = r->task,
+                                                                    .source = r->source,
+                                                                    .file = r->file,
+                                                                    .epoch = r->epoch,
+                                                                    .place = (enum task_place)r->state,
+                                                                    .start = r->start,
+                                                                    .end = r->end,
+                                                                    .acked = r->acked,
+                                                                    .skip = r->skip,
+                                                                    .records = r->records,
+                                                                    .failures = r->failures,
+                                                                    .error = (char *)r->error })
                  : 0;
 }
 

@@ -37,8 +37,8 @@ struct task_before task_before(const struct job_data *d, const struct task *t);
 void task_after(struct job_data *d, struct task_before before, const struct task *t); /* NULL: it is gone */
 
 void feeding_adopt(struct job *j, struct task *t, struct executor *e); /* PENDING, or in limbo */
-void feeding_give_back(struct job *j, struct executor *e);             /* all its tasks: PENDING, first in the queue */
-struct task **feeding_leases_of(struct job *j, const struct task *t);  /* of its holder; NULL: not LEASED */
+void feeding_give_back(struct job *j, struct executor *e); /* all its tasks: PENDING, first in the queue */
+struct task **feeding_leases_of(struct job *j, const struct task *t); /* of its holder; NULL: not LEASED */
 void feeding_set_credits(struct executor *e, uint32_t credits);
 /* Says all tasks that it holds once more. */
 void feeding_grant_again(struct executor *e);
