@@ -198,12 +198,8 @@ static void on_files(void *userdata, int error, const struct data_file_record *r
                 return;
         if (error >= 0 && !files)
                 error = -ENOMEM;
-        for (size_t i = 0; error >= 0 && i < n; i++) {
-                char *path = strndup(rows[i].path.size ? rows[i].path.data : "", rows[i].path.size);
-                files[i] = feeding_file_of(rows + i, path);
-                if (!path)
-                        error = -ENOMEM;
-        }
+        for (size_t i = 0; error >= 0 && i < n; i++)
+                error = feeding_file_of(rows + i, files + i);
         if (error >= 0)
                 error = data_filled(j->data->data, q->source, q->first, files, n);
         for (size_t i = 0; files && i < n; i++)

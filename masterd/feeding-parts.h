@@ -20,10 +20,6 @@ void feeding_put_source(struct manager *m, struct job *j, uint32_t source);
 /* Asks for the rows of files that data_prepare() lacks. */
 void feeding_ask_files(struct manager *m, struct job *j);
 
-/* ---- feeding-load.c */
-
-/* The row as the data takes it, with that path. */
-struct data_file feeding_file_of(const struct data_file_record *r, const char *path);
 
 /* ---- feeding-grants.c: who holds what */
 

@@ -18,6 +18,7 @@
 #include "masterd/orders.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
+#include "masterd/savepoints.h"
 
 /* ---- from the store
  * ------------------------------------------------------------------------------------------------- */
@@ -153,6 +154,7 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
                 return -ENOMEM;
         memcpy(&data, r->state_data.data ? r->state_data.data : "", MIN(r->state_data.size, sizeof(data)));
         j->verdict = (enum job_event)data.verdict;
+        j->saving = data.saving;
         j->order_step = data.order_step;
         j->attempt_real = data.attempt_real;
         k = feeding_new(j);
@@ -286,6 +288,7 @@ static void resume_job(struct manager *m, struct job *j) {
                         lifecycle_cancel(e);
         }
         lifecycle_arm_limit(m, j);
+        lifecycle_restored(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);
 }
@@ -294,6 +297,8 @@ int recover_load(struct manager *m) {
         struct job *j, *next;
         int r = store_load_nodes(m->store, load_node, m);
 
+        if (r >= 0)
+                r = savepoints_load(m);
         if (r >= 0)
                 r = store_load_jobs(m->store, true, load_job, m);
         if (r >= 0)

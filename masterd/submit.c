@@ -29,6 +29,7 @@ void submission_done(struct submission *s) {
         free(s->env);
         free(s->name);
         free(s->cwd);
+        free(s->savepoint);
         *s = (struct submission){};
 }
 
@@ -112,8 +113,8 @@ static void put_secrets(struct manager *m, const struct job *j) {
                                                    .data = { j->secrets[i].data, j->secrets[i].size } });
 }
 
-int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
-               sd_bus_error *error) {
+int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+                sd_bus_error *error) {
         _cleanup_free_ char *warnings = NULL;
         struct job_spec *spec = NULL;
         struct job *j = NULL;
@@ -175,6 +176,12 @@ int submit_job(struct manager *m, struct submission *s, struct job **ret, char *
         j->n_secrets = s->n_secrets;
         s->n_secrets = 0;
         memcpy(j->bundle, s->bundle, sizeof(j->bundle));
+        *ret = j;
+        *ret_warnings = TAKE_PTR(warnings);
+        return 0;
+}
+
+void submit_admit(struct manager *m, struct job *j, const char *warnings) {
         j->submitted_real = j->attempt_real = now_real();
         (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
@@ -185,7 +192,13 @@ int submit_job(struct manager *m, struct submission *s, struct job **ret, char *
         record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executors in %zu roles", j->owner,
                      j->n_executors, j->spec->n_roles);
         placement_enqueue(m, j);
-        *ret = j;
-        *ret_warnings = TAKE_PTR(warnings);
-        return 0;
+}
+
+int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+               sd_bus_error *error) {
+        int r = submit_make(m, s, ret, ret_warnings, error);
+
+        if (r >= 0)
+                submit_admit(m, *ret, *ret_warnings);
+        return r;
 }
