@@ -174,7 +174,9 @@ static void dump_job(FILE *f, const struct job *j) {
                         " files %" PRIu64 " tasks %" PRIu64 " done %" PRIu64 " failed %" PRIu64
                         " acked %" PRIu64 " records %" PRIu64 " listed %d to '%s' finished %d\n",
                         n.files, n.tasks, n.done, n.failed, n.acked, n.records, j->data->sources[0].scanned,
-                        j->data->sources[0].cursor ? j->data->sources[0].cursor : "", j->data->finished);
+                        j->data->sources[0].cursor ? j->data->sources[0].cursor : "",
+                        /* once it is decided how the job ends, nobody asks */
+                        j->state != JOB_STOPPING && j->data->finished);
         }
 }
 
