@@ -166,31 +166,21 @@ static void on_open(void *userdata, const struct executor_id *id, uint32_t credi
                          "FeedOpen was not sent; the executor says it again on the next link");
 }
 
-static int send_progress(sd_bus_message *m, const struct executor_id *id, const struct task_progress *p,
-                         size_t n, uint32_t credits) {
-        int r = executor_id_append(m, id);
+static int send_report(sd_bus_message *m, const struct executor_id *id, const struct feed_report *report) {
+        int r;
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', LINK_PROGRESS_SIGNATURE);
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = task_progress_append(m, &p[i]);
-        if (r >= 0)
-                r = sd_bus_message_close_container(m);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "ua{sv}", credits, 0);
-        if (r >= 0)
-                r = sd_bus_message_set_expect_reply(m, false);
-        return r < 0 ? r : sd_bus_send(sd_bus_message_get_bus(m), m, NULL);
+        if ((r = executor_id_append(m, id)) < 0 || (r = feed_report_append(m, report)) < 0 ||
+            (r = sd_bus_message_set_expect_reply(m, false)) < 0)
+                return r;
+        return sd_bus_send(sd_bus_message_get_bus(m), m, NULL);
 }
 
-static void on_progress(void *userdata, const struct executor_id *id, const struct task_progress *p, size_t n,
-                        uint32_t credits) {
+static void on_progress(void *userdata, const struct executor_id *id, const struct feed_report *report) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct data *d = userdata;
         int r;
 
-        if ((r = link_message(d->link, false, "FeedReport", &m)) < 0 ||
-            (r = send_progress(m, id, p, n, credits)) < 0)
+        if ((r = link_message(d->link, false, "FeedReport", &m)) < 0 || (r = send_report(m, id, report)) < 0)
                 log_full(LOG_DEBUG, r, NULL,
                          "FeedReport was not sent; the executor says it again on the next link");
 }
@@ -210,12 +200,12 @@ struct last_words {
         const struct executor_id *id;
 };
 
-static int send_final(const struct task_progress *p, size_t n, void *userdata) {
+static int send_final(const struct feed_report *report, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct last_words *w = userdata;
         int r = sd_bus_message_new_method_call(w->bus, &m, NULL, LINK_PATH, LINK_INTERFACE, "FeedReport");
 
-        return r < 0 ? r : send_progress(m, w->id, p, n, 0);
+        return r < 0 ? r : send_report(m, w->id, report);
 }
 
 int data_send_final(sd_bus *bus, const struct executor_id *id) {
@@ -244,21 +234,23 @@ static bool still_known(const char *unit, void *userdata) {
         return units_known(d->units, unit);
 }
 
-static int send_scan(struct data *d, const struct executor_id *id, const struct scan_entry *e, size_t n,
-                     bool last, const char *text) {
+static int send_scan(struct data *d, const struct executor_id *id, const struct scan_batch *batch) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
         if (link_is_congested(d->link, false))
                 return -EAGAIN;
-        if ((r = begin(d, "ScanBatch", id, &m)) >= 0)
-                r = sd_bus_message_open_container(m, 'a', "(ayttt)");
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = scan_entry_append(m, &e[i]);
-        if (r < 0 || (r = sd_bus_message_close_container(m)) < 0 ||
-            (r = sd_bus_message_append(m, "bsa{sv}", (int)last, text, 0)) < 0)
+        if ((r = begin(d, "ScanBatch", id, &m)) < 0 || (r = scan_batch_append(m, batch)) < 0)
                 return r;
         return link_send(d->link, m);
+}
+
+/* Nothing more comes of the scan; error: "" or why. */
+static int send_scan_end(struct data *d, const struct executor_id *id, const char *error) {
+        struct scan_batch batch = { .last = true };
+
+        snprintf(batch.error, sizeof(batch.error), "%s", error);
+        return send_scan(d, id, &batch);
 }
 
 static int pause_executor(struct data *d, const struct executor_id *id, bool farewell, bool bad,
@@ -279,10 +271,10 @@ static int pause_executor(struct data *d, const struct executor_id *id, bool far
         return -EAGAIN;
 }
 
-static int on_entries(void *userdata, const struct executor_id *id, const struct scan_entry *e, size_t n) {
+static int on_entries(void *userdata, const struct executor_id *id, const struct scan_batch *batch) {
         struct data *d = userdata;
 
-        return send_scan(d, id, e, n, false, "") < 0 ? pause_executor(d, id, false, false, NULL) : 0;
+        return send_scan(d, id, batch) < 0 ? pause_executor(d, id, false, false, NULL) : 0;
 }
 
 static int on_bye(void *userdata, const struct executor_id *id, bool bad, const char *text) {
@@ -295,8 +287,7 @@ static int on_bye(void *userdata, const struct executor_id *id, bool bad, const 
                 return 0;
         if (bad && !*text)
                 text = "the scan failed";
-        return send_scan(d, id, NULL, 0, true, bad ? text : "") < 0 ? pause_executor(d, id, true, bad, text)
-                                                                    : 0;
+        return send_scan_end(d, id, bad ? text : "") < 0 ? pause_executor(d, id, true, bad, text) : 0;
 }
 
 static void paused_free(struct data *d, struct paused *p) {
@@ -314,7 +305,7 @@ void data_resume(struct data *d) {
         DL_FOREACH_SAFE (list, p, next) {
                 if (!p->farewell)
                         (void)feed_resume(d->feed, &p->id);
-                else if (send_scan(d, &p->id, NULL, 0, true, p->failed ? p->text : "") >= 0)
+                else if (send_scan_end(d, &p->id, p->failed ? p->text : "") >= 0)
                         (void)feed_farewell(d->feed, &p->id);
                 else {
                         (void)pause_executor(d, &p->id, true, p->failed, p->text);
@@ -338,30 +329,29 @@ void data_link_up(struct data *d) {
  * ------------------------------------------------------------------------------------- */
 
 int data_grant(struct data *d, sd_bus_message *m) {
-        struct task_grant *grants = calloc(LINK_TASKS_MAX, sizeof(*grants));
+        struct grant_batch batch;
         struct executor_id id;
-        size_t n = 0;
-        int last, r;
+        int r;
 
-        if (!grants)
-                return -ENOMEM;
-        r = executor_id_read(m, &id);
-        if (r > 0)
-                r = sd_bus_message_enter_container(m, 'a', "(taytttt)");
-        while (r > 0 && n < LINK_TASKS_MAX && (r = task_grant_read(m, &grants[n])) > 0)
-                n++;
-        if (r >= 0 && (r = sd_bus_message_exit_container(m)) >= 0 &&
-            (r = sd_bus_message_read(m, "b", &last)) > 0) {
-                r = feed_grant(d->feed, &id, grants, n, last);
-                if (r < 0) /* it will say what it holds when it connects again */
-                        log_full(LOG_DEBUG, r, NULL, "Tasks were not passed on to an executor");
-                r = 0;
-        } else if (r >= 0)
-                r = -EBADMSG;
-        for (size_t i = 0; i < n; i++)
-                task_grant_done(&grants[i]);
-        free(grants);
-        return r;
+        if ((r = executor_id_read(m, &id)) <= 0 || (r = grant_batch_read(m, &batch)) <= 0)
+                return r < 0 ? r : -EBADMSG;
+        r = feed_grant(d->feed, &id, &batch);
+        if (r < 0) /* it will say what it holds when it connects again */
+                log_full(LOG_DEBUG, r, NULL, "Tasks were not passed on to an executor");
+        return 0;
+}
+
+int data_control(struct data *d, sd_bus_message *m) {
+        struct feed_order order;
+        struct executor_id id;
+        int r;
+
+        if ((r = executor_id_read(m, &id)) <= 0 || (r = feed_order_read(m, &order)) <= 0)
+                return r < 0 ? r : -EBADMSG;
+        r = feed_control(d->feed, &id, &order);
+        if (r < 0) /* masterd says it again when it opens */
+                log_full(LOG_DEBUG, r, NULL, "An order was not passed on to an executor's feeder");
+        return 0;
 }
 
 /* ---- the rest

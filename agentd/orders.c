@@ -149,6 +149,13 @@ static int method_grant(sd_bus_message *call, void *userdata, sd_bus_error *erro
         return r < 0 ? malformed(r, error) : done(call);
 }
 
+static int method_feed_control(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        int r = data_control(m->data, call);
+
+        return r < 0 ? malformed(r, error) : done(call);
+}
+
 static int method_read_log(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         int r = logs_read(m->logs, call);
@@ -169,7 +176,9 @@ const sd_bus_vtable orders_vtable[] = {
         SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed,
                       SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("HeartbeatAck", "ta{sv}", "", method_heartbeat_ack, SD_BUS_VTABLE_METHOD_NO_REPLY),
-        SD_BUS_METHOD("Grant", "(ayusuu)a(taytttt)ba{sv}", "", method_grant, SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Grant", "(ayusuu)ayba{sv}", "", method_grant, SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("FeedControl", "(ayusuu)utta{sv}", "", method_feed_control,
+                      SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_VTABLE_END,
 };
 

@@ -48,6 +48,7 @@ struct feed {
         uint64_t deadline; /* for the last report */
         uint64_t tick, next_tick;
         uint32_t credits_told;
+        struct feed_counters counters;
         char *copy; /* bytes of the first task in todo on their way */
         size_t copy_size, copy_done;
         uint8_t *packet;
@@ -208,30 +209,30 @@ static bool push(struct feed *f) {
 /* ---- reports
  * ---------------------------------------------------------------------------------------------------- */
 
+/* One report: what fits of the tasks that are to be reported. */
 static int report_packet(struct feed *f, uint64_t now, uint32_t credits) {
+        struct feed_progress head = { .credits = credits };
+        uint8_t *array = f->packet + sizeof(head);
         struct task *batch[256], *t;
         size_t n = 0, size = 0;
         int r;
 
         for (t = f->tasks.dirty; t && n < ELEMENTSOF(batch); t = t->dirty_next) {
-                size_t text = tasks_state(t) == TASK_FAILED && t->error ? strlen(t->error) : 0;
-                struct feed_progress p = {
-                        .task = t->id,
-                        .read = t->read,
-                        .acked = t->acked,
-                        .state = (uint32_t)tasks_state(t),
-                        .credits = credits,
-                        .error_size = (uint32_t)text,
-                };
+                struct task_progress p = { .task = t->id,
+                                           .read = t->read,
+                                           .acked = t->acked,
+                                           .end = t->size,
+                                           .state = (uint8_t)tasks_state(t),
+                                           .error = t->error ? t->error : "" };
 
-                if (size + sizeof(p) + text > FEED_PACKET_MAX - sizeof(struct feed_header))
-                        break;
-                memcpy(f->packet + size, &p, sizeof(p));
-                memcpy(f->packet + size + sizeof(p), t->error ? t->error : "", text);
-                size += sizeof(p) + text;
+                if (task_progress_write(&p, array, TASKS_WIRE_MAX, &size) < 0)
+                        break; /* no room left */
                 batch[n++] = t;
         }
-        r = session_send(&f->session, now, f->exited ? FEED_FINAL : FEED_PROGRESS, f->packet, size);
+        head.counters = f->counters;
+        memcpy(f->packet, &head, sizeof(head));
+        r = session_send(&f->session, now, f->exited ? FEED_FINAL : FEED_PROGRESS, f->packet,
+                         sizeof(head) + size);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++)
@@ -351,27 +352,12 @@ static int on_welcome(struct feed *f) {
 
 /* A packet of grants. Anything wrong in it is agentd's mistake, not ours to guess about. */
 static int on_grant(struct feed *f, const uint8_t *body, size_t size) {
-        while (size > 0 && !f->exited) {
-                struct feed_grant g;
-                _cleanup_free_ char *path = NULL;
-                struct task_grant grant;
-                int r;
+        struct task_grant grant;
+        int r;
 
-                if (size < sizeof(g))
-                        return -EBADMSG;
-                memcpy(&g, body, sizeof(g));
-                if (g.path_size > size - sizeof(g))
-                        return -EBADMSG;
-                path = strndup((const char *)body + sizeof(g), g.path_size);
-                if (!path)
-                        return -ENOMEM;
-                grant = (struct task_grant){ .task = g.task,
-                                             .path = path,
-                                             .offset = g.offset,
-                                             .size = g.size,
-                                             .mtime_nsec = g.mtime_nsec,
-                                             .inode = g.inode };
-                r = tasks_grant(&f->tasks, &grant);
+        while (!f->exited && (r = task_grant_next(&body, &size, &grant)) != 0) {
+                if (r > 0)
+                        r = tasks_grant(&f->tasks, &grant);
                 if (r == -ENOBUFS)
                         fprintf(stderr,
                                 "primus-executor: more than %u tasks are held; with input.ack \"exit\" "
@@ -380,8 +366,6 @@ static int on_grant(struct feed *f, const uint8_t *body, size_t size) {
                 if (r < 0)
                         return r;
                 f->credits_told -= f->credits_told > 0;
-                body += sizeof(g) + g.path_size;
-                size -= sizeof(g) + g.path_size;
         }
         return 0;
 }

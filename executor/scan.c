@@ -211,11 +211,12 @@ int scan_examine(const char *path, struct scan_entry *ret) {
         if (!S_ISREG(st.st_mode))
                 return 0;
         *ret = (struct scan_entry){
-                .path = (char *)path,
+                .path = path,
                 .size = (uint64_t)st.st_size,
                 .mtime_nsec =
                         (uint64_t)st.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)st.st_mtim.tv_nsec,
                 .inode = st.st_ino,
+                .last = (uint64_t)st.st_size,
         };
         return 1;
 }
@@ -224,8 +225,9 @@ int scan_examine(const char *path, struct scan_entry *ret) {
  * -------------------------------------------------------------------------------------------------- */
 
 struct batch {
-        uint8_t bytes[FEED_PACKET_MAX - sizeof(struct feed_header)];
-        size_t size, n;
+        struct feed_entries head;
+        uint8_t entries[TASKS_WIRE_MAX];
+        size_t size;
 };
 
 /* Receives until there is something to do for the caller: returns 1 (up), 0 (farewell), or an exit status <
@@ -282,33 +284,35 @@ static int scan_bye(struct session *s, uint8_t *buf, const char *error) {
         return scan_wait(s, buf, 0, FEED_FAREWELL, now_boot() + IDENTIFY_MAX);
 }
 
+static int send_batch(struct session *s, uint8_t *buf, struct batch *b) {
+        int r = b->size > 0 ? scan_send(s, buf, FEED_ENTRIES, b, offsetof(struct batch, entries) + b->size)
+                            : 0;
+
+        b->size = 0;
+        return r;
+}
+
 static int send_entries(struct session *s, uint8_t *buf, const struct scan_list *l, struct batch *b,
                         char **ret_error) {
         for (size_t i = 0; i < l->n; i++) {
                 struct scan_entry e;
-                struct feed_entry entry;
                 int r = scan_examine(l->paths[i], &e);
 
                 if (r < 0)
                         return fail(1, ret_error, "%s: %s", l->paths[i], strerror(-r));
                 if (r == 0)
                         continue;
-                entry = (struct feed_entry){ .size = e.size,
-                                             .mtime_nsec = e.mtime_nsec,
-                                             .inode = e.inode,
-                                             .path_size = (uint32_t)strlen(e.path) };
-                if (b->size + sizeof(entry) + entry.path_size > sizeof(b->bytes) || b->n >= LINK_SCAN_MAX) {
-                        r = scan_send(s, buf, FEED_ENTRIES, b->bytes, b->size);
+                r = scan_entry_write(&e, b->entries, sizeof(b->entries), &b->size);
+                if (r == -ENOBUFS) {
+                        r = send_batch(s, buf, b);
                         if (r < 0)
                                 return r;
-                        b->size = b->n = 0;
+                        r = scan_entry_write(&e, b->entries, sizeof(b->entries), &b->size);
                 }
-                memcpy(b->bytes + b->size, &entry, sizeof(entry));
-                memcpy(b->bytes + b->size + sizeof(entry), e.path, entry.path_size);
-                b->size += sizeof(entry) + entry.path_size;
-                b->n++;
+                if (r < 0)
+                        return fail(1, ret_error, "%s: %s", l->paths[i], strerror(-r));
         }
-        return b->n > 0 ? scan_send(s, buf, FEED_ENTRIES, b->bytes, b->size) : 0;
+        return send_batch(s, buf, b);
 }
 
 static void session_done_p(struct session *s) {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/wire/messages.h"
+#include "lib/wire/tasks.h"
 
 #define SCAN_FILES_MAX 10000000u
 

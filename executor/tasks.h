@@ -13,6 +13,7 @@
 #include <uthash.h>
 
 #include "lib/wire/messages.h"
+#include "lib/wire/tasks.h"
 
 #define TASKS_HELD_MAX                                                                                       \
         (1u << 20) /* tasks held at once; matters for input.ack exit, which holds all of them */

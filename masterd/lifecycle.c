@@ -87,6 +87,7 @@ static void finish_job(struct manager *m, struct job *j) {
         j->grace_timer = sd_event_source_disable_unref(j->grace_timer);
         placement_dequeue(m, j);
         store_delete_secrets(m->store, j->number);
+        feeding_ended(m, j);
         record_event(m, j, "job-ended", NULL, "%s after %s%s%s", job_state_to_string(j->state),
                      format_duration(
                              usec_sub(j->ended_real, j->started_real ? j->started_real : j->submitted_real),
@@ -514,6 +515,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
                 executor_set_gone(e);
         else
                 decide(m, e, event);
+        feeding_settled(m, e);
         lifecycle_review(m, j);
         manager_schedule(m); /* what it held is free for others */
 }

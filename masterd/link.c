@@ -239,72 +239,28 @@ static int on_feed_open(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 
 static int on_feed_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
+        struct feed_report report;
         struct executor_id id;
-        uint32_t credits, n = 0;
-        struct task_progress *list = NULL;
-        int r = executor_id_read(m, &id);
+        int r;
 
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', "(tttys)");
-        while (r >= 0 && n < LINK_TASKS_MAX && sd_bus_message_at_end(m, false) == 0) {
-                struct task_progress *bigger = reallocarray(list, n + 1, sizeof(*list));
-                if (!bigger) {
-                        r = -ENOMEM;
-                        break;
-                }
-                list = bigger;
-                list[n] = (struct task_progress){};
-                r = task_progress_read(m, list + n);
-                if (r >= 0)
-                        n++;
-        }
-        if (r >= 0)
-                r = sd_bus_message_exit_container(m);
-        if (r >= 0)
-                r = sd_bus_message_read_basic(m, 'u', &credits);
-        if (r >= 0 && node_of(l))
-                feeding_reported(l->manager, l->node, &id, list, n, credits);
-        else
-                log_warning_errno(r, "Unusable progress report from %s", peer_name(l->peer));
-        for (uint32_t i = 0; i < n; i++)
-                task_progress_done(list + i);
-        free(list);
+        if ((r = executor_id_read(m, &id)) <= 0 || (r = feed_report_read(m, &report)) <= 0)
+                log_warning_errno(r < 0 ? r : -EBADMSG, "Unusable progress report from %s",
+                                  peer_name(l->peer));
+        else if (node_of(l))
+                feeding_reported(l->manager, l->node, &id, &report);
         return 1;
 }
 
 static int on_scan_batch(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
-        struct scan_entry *list = NULL;
+        struct scan_batch batch;
         struct executor_id id;
-        const char *why;
-        uint32_t n = 0;
-        int last, r = executor_id_read(m, &id);
+        int r;
 
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', "(ayttt)");
-        while (r >= 0 && n < LINK_SCAN_MAX && sd_bus_message_at_end(m, false) == 0) {
-                struct scan_entry *bigger = reallocarray(list, n + 1, sizeof(*list));
-                if (!bigger) {
-                        r = -ENOMEM;
-                        break;
-                }
-                list = bigger;
-                list[n] = (struct scan_entry){};
-                r = scan_entry_read(m, list + n);
-                if (r >= 0)
-                        n++;
-        }
-        if (r >= 0)
-                r = sd_bus_message_exit_container(m);
-        if (r >= 0)
-                r = sd_bus_message_read(m, "bs", &last, &why);
-        if (r >= 0 && node_of(l))
-                feeding_scanned(l->manager, l->node, &id, list, n, last, why);
-        else
-                log_warning_errno(r, "Unusable list of files from %s", peer_name(l->peer));
-        for (uint32_t i = 0; i < n; i++)
-                scan_entry_done(list + i);
-        free(list);
+        if ((r = executor_id_read(m, &id)) <= 0 || (r = scan_batch_read(m, &batch)) <= 0)
+                log_warning_errno(r < 0 ? r : -EBADMSG, "Unusable list of files from %s", peer_name(l->peer));
+        else if (node_of(l))
+                feeding_scanned(l->manager, l->node, &id, &batch);
         return 1;
 }
 
@@ -377,9 +333,9 @@ static const sd_bus_vtable vtable[] = {
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("FeedOpen", "(ayusuu)ua{sv}", "", on_feed_open,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
-        SD_BUS_METHOD("FeedReport", "(ayusuu)a(tttys)ua{sv}", "", on_feed_report,
+        SD_BUS_METHOD("FeedReport", "(ayusuu)ayu(tttt)a{sv}", "", on_feed_report,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
-        SD_BUS_METHOD("ScanBatch", "(ayusuu)a(ayttt)bsa{sv}", "", on_scan_batch,
+        SD_BUS_METHOD("ScanBatch", "(ayusuu)aybsa{sv}", "", on_scan_batch,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Tail", "(ayusuu)taya{sv}", "", on_tail,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),

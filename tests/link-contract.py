@@ -19,14 +19,12 @@ for name, value in re.findall(r"^#define (LINK_\w+_SIGNATURE) (.+)$", header, re
 # Where each struct travels.
 PLACES = {
     "LINK_ID_SIGNATURE": [("FeedOpen", "id"), ("FeedReport", "id"), ("ScanBatch", "id"), ("Tail", "id"), ("Stop", "id"),
-                          ("ExitCommitted", "id"), ("Grant", "id"), ("ReadLog", "id")],
+                          ("ExitCommitted", "id"), ("Grant", "id"), ("FeedControl", "id"), ("ReadLog", "id")],
     "LINK_WELCOME_SIGNATURE": [("Hello", "welcome")],
     "LINK_INVENTORY_SIGNATURE": [("Register", "inventory")],
     "LINK_UNIT_SIGNATURE": [("Register", "units")],
     "LINK_EXIT_SIGNATURE": [("Register", "exits"), ("Exited", "exit")],
-    "LINK_PROGRESS_SIGNATURE": [("FeedReport", "tasks")],
-    "LINK_SCAN_SIGNATURE": [("ScanBatch", "entries")],
-    "LINK_GRANT_SIGNATURE": [("Grant", "tasks")],
+    "LINK_COUNTERS_SIGNATURE": [("FeedReport", "counters")],
     "LINK_ORDER_SIGNATURE": [("Start", "order")],
 }
 failures = []

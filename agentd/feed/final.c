@@ -58,7 +58,6 @@ int final_put(const char *root, const char *unit, const void *body, size_t size,
 }
 
 int final_read(const char *root, const char *unit, final_handler handler, void *userdata) {
-        struct task_progress *list = NULL;
         _cleanup_free_ char *path = NULL, *text = NULL;
         size_t size, at = 0;
         int r = path_of(root, unit, &path);
@@ -67,12 +66,9 @@ int final_read(const char *root, const char *unit, final_handler handler, void *
                 r = read_file(path, FINAL_MAX, &text, &size);
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        list = calloc(LINK_TASKS_MAX, sizeof(*list));
-        if (!list)
-                return -ENOMEM;
         while (r >= 0 && at < size) {
-                uint32_t length, credits;
-                size_t n;
+                struct feed_report report;
+                uint32_t length;
 
                 if (size - at < sizeof(length)) {
                         r = -EBADMSG;
@@ -80,16 +76,14 @@ int final_read(const char *root, const char *unit, final_handler handler, void *
                 }
                 memcpy(&length, text + at, sizeof(length));
                 at += sizeof(length);
-                r = length > size - at
-                            ? -EBADMSG
-                            : packet_read_progress((const uint8_t *)text + at, length, list, &n, &credits);
+                r = length > size - at ? -EBADMSG
+                                       : packet_read_progress((const uint8_t *)text + at, length, &report);
                 if (r < 0)
                         break;
                 at += length;
-                r = handler(list, n, userdata);
-                packet_release_progress(list, n);
+                report.credits = 0;
+                r = handler(&report, userdata);
         }
-        free(list);
         return r < 0 ? r : 0;
 }
 

@@ -16,10 +16,10 @@
 /* Puts a body of FEED_FINAL behind what is there, or in its place. -EFBIG, or what the file system says. */
 int final_put(const char *root, const char *unit, const void *body, size_t size, bool first);
 
-/* Hands over what was put, in parts of at most LINK_TASKS_MAX; the handler's negative result ends it. 0 also
- * where there is nothing; -EBADMSG: the rest is no report (agentd died while it wrote: the executor says it
+/* Hands over what was put, report by report; the handler's negative result ends it. 0 also where there is
+ * nothing; -EBADMSG: the rest is no report (agentd died while it wrote: the executor says it
  * again). */
-typedef int (*final_handler)(const struct task_progress *p, size_t n, void *userdata);
+typedef int (*final_handler)(const struct feed_report *report, void *userdata);
 int final_read(const char *root, const char *unit, final_handler handler, void *userdata);
 
 void final_delete(const char *root, const char *unit);

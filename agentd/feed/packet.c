@@ -33,69 +33,36 @@ static int take_text(const uint8_t **body, size_t *size, size_t n, size_t max, c
         return 0;
 }
 
-void packet_release_progress(struct task_progress *p, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                free(p[i].error);
-}
+int packet_read_progress(const uint8_t *body, size_t size, struct feed_report *ret) {
+        struct feed_progress p;
+        int r;
 
-void packet_release_entries(struct scan_entry *e, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                free(e[i].path);
-}
-
-int packet_read_progress(const uint8_t *body, size_t size, struct task_progress *ret, size_t *ret_n,
-                         uint32_t *ret_credits) {
-        uint32_t credits = 0;
-        size_t n = 0;
-        int r = 0;
-
-        while (size > 0) {
-                struct feed_progress p;
-                char *error = NULL;
-
-                r = n < LINK_TASKS_MAX ? take(&body, &size, &p, sizeof(p)) : -EBADMSG;
-                if (r >= 0 && (p.acked > p.read || p.state >= _TASK_STATE_MAX))
-                        r = -EBADMSG;
-                if (r >= 0)
-                        r = take_text(&body, &size, p.error_size, PACKET_ERROR_MAX, &error);
-                if (r < 0) {
-                        packet_release_progress(ret, n);
-                        return r;
-                }
-                credits = p.credits;
-                ret[n++] = (struct task_progress){ .task = p.task,
-                                                   .read = p.read,
-                                                   .acked = p.acked,
-                                                   .state = (uint8_t)p.state,
-                                                   .error = error };
-        }
-        *ret_n = n;
-        *ret_credits = MIN(credits, LINK_TASKS_MAX);
+        r = take(&body, &size, &p, sizeof(p));
+        if (r < 0 || size > TASKS_WIRE_MAX)
+                return -EBADMSG;
+        *ret = (struct feed_report){ .progress = body,
+                                     .size = size,
+                                     .credits = MIN(p.credits, LINK_CREDITS_MAX),
+                                     .counters = p.counters,
+                                     .has_sync = p.flags & FEED_PROGRESS_SYNC,
+                                     .sync = p.sync };
         return 0;
 }
 
-int packet_read_entries(const uint8_t *body, size_t size, struct scan_entry *ret, size_t *ret_n) {
-        size_t n = 0;
-        int r = 0;
+int packet_read_entries(const uint8_t *body, size_t size, struct scan_batch *ret) {
+        struct scan_batch b = {};
+        struct feed_entries e;
+        int r;
 
-        while (size > 0) {
-                struct feed_entry e;
-                char *path = NULL;
-
-                r = n < LINK_SCAN_MAX ? take(&body, &size, &e, sizeof(e)) : -EBADMSG;
-                if (r >= 0 && e.path_size == 0)
-                        r = -EBADMSG;
-                if (r >= 0)
-                        r = take_text(&body, &size, e.path_size, PACKET_PATH_MAX, &path);
-                if (r < 0) {
-                        packet_release_entries(ret, n);
-                        return r;
-                }
-                ret[n++] = (struct scan_entry){
-                        .path = path, .size = e.size, .mtime_nsec = e.mtime_nsec, .inode = e.inode
-                };
-        }
-        *ret_n = n;
+        r = take(&body, &size, &e, sizeof(e));
+        if (r < 0 || e.waiting_size > size || e.waiting_size >= sizeof(b.waiting_for) ||
+            memchr(body, 0, e.waiting_size) || size - e.waiting_size > TASKS_WIRE_MAX)
+                return -EBADMSG;
+        memcpy(b.waiting_for, body, e.waiting_size);
+        b.entries = body + e.waiting_size;
+        b.size = size - e.waiting_size;
+        b.passed = e.passed;
+        *ret = b;
         return 0;
 }
 
@@ -113,31 +80,4 @@ int packet_read_bye(const uint8_t *body, size_t size, struct feed_bye *ret, char
                 return r;
         *ret = bye;
         return 0;
-}
-
-int packet_write_grants(const struct task_grant *g, size_t n, uint8_t *buf, size_t *ret_size) {
-        struct feed_header header = { .type = FEED_GRANT };
-        size_t size = sizeof(header), i;
-
-        for (i = 0; i < n; i++) {
-                size_t path = strlen(g[i].path);
-                struct feed_grant grant = { .task = g[i].task,
-                                            .offset = g[i].offset,
-                                            .size = g[i].size,
-                                            .mtime_nsec = g[i].mtime_nsec,
-                                            .inode = g[i].inode,
-                                            .path_size = (uint32_t)path };
-
-                if (path == 0 || path > PACKET_PATH_MAX)
-                        return -EINVAL;
-                if (size + sizeof(grant) + path > FEED_PACKET_MAX)
-                        break;
-                memcpy(buf + size, &grant, sizeof(grant));
-                memcpy(buf + size + sizeof(grant), g[i].path, path);
-                size += sizeof(grant) + path;
-        }
-        header.size = (uint32_t)(size - sizeof(header));
-        memcpy(buf, &header, sizeof(header));
-        *ret_size = size;
-        return (int)i;
 }

@@ -67,8 +67,6 @@ struct feed_server {
         uint32_t n_known, n_strangers;
         struct pipe_budget budget;
         uint8_t packet[FEED_PACKET_MAX + 1];
-        struct task_progress progress[LINK_TASKS_MAX];
-        struct scan_entry entries[LINK_SCAN_MAX];
 };
 
 /* Listens for what the peer can do now: speak, or take what is queued. */

@@ -199,32 +199,26 @@ static const char *on_open(struct peer *p, const uint8_t *body, size_t size, con
                 peer_refuse(old, "another process of the unit has opened the feed");
         }
         p->unit->feeder = p;
-        s->ops->on_open(s->userdata, &p->unit->info.id, MIN(open.credits, LINK_TASKS_MAX));
+        s->ops->on_open(s->userdata, &p->unit->info.id, MIN(open.credits, LINK_CREDITS_MAX));
         return NULL;
 }
 
 static const char *on_progress(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
         struct feed_server *s = p->server;
-        uint32_t credits;
-        size_t n;
+        struct feed_report report;
 
-        if (p->unit->info.kind != ORDER_FEED ||
-            packet_read_progress(body, size, s->progress, &n, &credits) < 0)
+        if (p->unit->info.kind != ORDER_FEED || packet_read_progress(body, size, &report) < 0)
                 return "PROGRESS is not as it should be";
-        s->ops->on_progress(s->userdata, &p->unit->info.id, s->progress, n, credits);
-        packet_release_progress(s->progress, n);
+        s->ops->on_progress(s->userdata, &p->unit->info.id, &report);
         return NULL;
 }
 
 static const char *on_final(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
         struct feed_server *s = p->server;
-        uint32_t credits;
-        size_t n;
+        struct feed_report report;
 
-        if (p->unit->info.kind != ORDER_FEED ||
-            packet_read_progress(body, size, s->progress, &n, &credits) < 0)
+        if (p->unit->info.kind != ORDER_FEED || packet_read_progress(body, size, &report) < 0)
                 return "FINAL is not as it should be";
-        packet_release_progress(s->progress, n);
         if (s->ops->on_final(s->userdata, p->unit->name, body, size, !p->final) < 0)
                 return "its last report cannot be kept";
         p->final = true;
@@ -233,13 +227,12 @@ static const char *on_final(struct peer *p, const uint8_t *body, size_t size, co
 
 static const char *on_entries(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
         struct feed_server *s = p->server;
-        size_t n;
+        struct scan_batch batch;
         int r;
 
-        if (p->unit->info.kind != ORDER_SCAN || packet_read_entries(body, size, s->entries, &n) < 0)
+        if (p->unit->info.kind != ORDER_SCAN || packet_read_entries(body, size, &batch) < 0)
                 return "ENTRIES are not as they should be";
-        r = s->ops->on_entries(s->userdata, &p->unit->info.id, s->entries, n);
-        packet_release_entries(s->entries, n);
+        r = s->ops->on_entries(s->userdata, &p->unit->info.id, &batch);
         if (r != -EAGAIN)
                 return NULL;
         p->held = malloc(MAX(size, (size_t)1));
@@ -454,29 +447,41 @@ static struct peer *feeder_of(struct feed_server *s, const struct executor_id *i
         return u && u->feeder && !u->feeder->dead ? u->feeder : NULL;
 }
 
-int feed_grant(struct feed_server *s, const struct executor_id *id, const struct task_grant *grants, size_t n,
-               bool last) {
+/* A packet to the executor's feeder: header and at most TASKS_WIRE_MAX bytes of body. */
+static int feed_pass(struct feed_server *s, const struct executor_id *id, uint32_t type, const void *body,
+                     size_t size) {
+        struct feed_header header = { .type = type, .size = (uint32_t)size };
         struct peer *p = feeder_of(s, id);
         uint8_t packet[FEED_PACKET_MAX];
-        int r = 0;
+        int r;
 
         if (!p)
                 return -ENOTCONN;
-        while (n > 0 && r >= 0) {
-                size_t size;
-                int k = packet_write_grants(grants, n, packet, &size);
-
-                if (k < 0)
-                        return k;
-                r = feed_send(p, packet, size);
-                grants += k;
-                n -= (size_t)k;
-        }
-        if (r >= 0 && last)
-                r = feed_send_simple(p, FEED_LAST, NULL, 0);
+        memcpy(packet, &header, sizeof(header));
+        if (size > 0)
+                memcpy(packet + sizeof(header), body, size);
+        r = feed_send(p, packet, sizeof(header) + size);
         if (r < 0)
                 peer_free(p);
         return r;
+}
+
+int feed_grant(struct feed_server *s, const struct executor_id *id, const struct grant_batch *batch) {
+        int r = 0;
+
+        if (batch->size > TASKS_WIRE_MAX)
+                return -E2BIG;
+        if (batch->size > 0)
+                r = feed_pass(s, id, FEED_GRANT, batch->grants, batch->size);
+        return r >= 0 && batch->last ? feed_pass(s, id, FEED_LAST, NULL, 0) : r;
+}
+
+int feed_control(struct feed_server *s, const struct executor_id *id, const struct feed_order *order) {
+        struct feed_control_order o = { .op = (uint32_t)order->op,
+                                        .task = order->task,
+                                        .value = order->value };
+
+        return feed_pass(s, id, FEED_CONTROL, &o, sizeof(o));
 }
 
 int feed_resume(struct feed_server *s, const struct executor_id *id) {

@@ -31,14 +31,13 @@ struct feed_ops {
         int (*find_unit)(void *userdata, const char *unit, struct feed_unit *ret);
         /* The executor is ready for so many tasks beyond those that it has reported since it connected. */
         void (*on_open)(void *userdata, const struct executor_id *id, uint32_t credits);
-        void (*on_progress)(void *userdata, const struct executor_id *id, const struct task_progress *p,
-                            size_t n, uint32_t credits);
+        void (*on_progress)(void *userdata, const struct executor_id *id, const struct feed_report *report);
         /* A part of what it says when its trainer has ended; first: what it said before is void. 0: it is
          * kept; < 0: it is not, and the executor is to say it again. */
         int (*on_final)(void *userdata, const char *unit, const void *body, size_t size, bool first);
         /* Scan: 0, or -EAGAIN to be called again with the same entries after feed_resume(); the scanner
          * waits. */
-        int (*on_entries)(void *userdata, const struct executor_id *id, const struct scan_entry *e, size_t n);
+        int (*on_entries)(void *userdata, const struct executor_id *id, const struct scan_batch *batch);
         /* No more will come. 0: all of it has been passed on, the executor may go; -EAGAIN: feed_farewell()
          * will be called for it. Its unit ends only after that, or 30 s later. */
         int (*on_bye)(void *userdata, const struct executor_id *id, bool failed, const char *text);
@@ -63,10 +62,11 @@ int feed_server_new(sd_event *event, const char *path, const struct feed_limits 
 void feed_server_free(struct feed_server *s);
 
 /* Passes grants to the executor; last: no further task will come. 0; -ENOTCONN: it is not connected now (when
- * it is, it says what it holds); -ENOBUFS: it does not read, and has been disconnected; -EINVAL: a path is
- * too long. */
-int feed_grant(struct feed_server *s, const struct executor_id *id, const struct task_grant *grants, size_t n,
-               bool last);
+ * it is, it says what it holds); -ENOBUFS: it does not read, and has been disconnected; -E2BIG. */
+int feed_grant(struct feed_server *s, const struct executor_id *id, const struct grant_batch *batch);
+
+/* Passes an order to the executor's feeder. Results as above. */
+int feed_control(struct feed_server *s, const struct executor_id *id, const struct feed_order *order);
 
 /* Calls on_entries again for a scanner that was told to wait. */
 int feed_resume(struct feed_server *s, const struct executor_id *id);

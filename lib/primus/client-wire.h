@@ -25,6 +25,20 @@
  * checkpoint), and where each task lies in the stream comes as SPAN* from the executor before its bytes are
  * readable.
  */
+/* What counts, by input.ack:
+ *   release: ring: a slot that has been released. descriptor: ACK up to the record before the latest, now and
+ *     then, and DONE.
+ *   explicit: ACK alone, in every mode; a slot that has been released says nothing then (the trainer may
+ *     acknowledge less often than the ring is large). stdin: STREAM.
+ *   exit: what has been released, or is DONE, once the trainer has exited 0.
+ *   checkpoint: COMMIT alone. One connection at a time: a task's records must not go to one process and its
+ *     checkpoint come from another. Nothing is delivered before HELLO, whose state says where tasks go on:
+ *     from there where it is further than the grant; at TASK_TO_END the task is done without being delivered.
+ * An ACK whose position is TASK_TO_END means the whole task: sent once all of its records count and its end
+ * has been seen. CSV: in ring mode a task's first slot is the header line alone, with RING_HEADER; in
+ * descriptor mode the trainer reads it at the start of the file.
+ * SPAN is sent in stdin mode with explicit and checkpoint; then the pipe's first byte comes behind HELLO.
+ * When a connection ends, what was delivered over it and does not count is delivered again to another. */
 #pragma once
 
 #include <stdint.h>
@@ -44,6 +58,8 @@ enum client_type {
         CLIENT_TRIMMED,   /* struct client_trim */
         CLIENT_COMMIT,    /* state */
         CLIENT_STREAM,    /* struct client_stream */
+        CLIENT_MORE,      /* the rest of a state that does not fit the packet of HELLO or COMMIT: they come
+                             directly behind it, until the state has the n of its struct client_state */
         /* executor -> trainer */
         CLIENT_WELCOME = 64, /* struct client_welcome + struct client_format each source */
         CLIENT_REFUSED,      /* text */
@@ -59,7 +75,8 @@ struct client_header {
 };
 struct client_hello {
         uint32_t version;
-        uint32_t state_size; /* checkpoint that the trainer goes on from follows; 0: none */
+        uint32_t state_size; /* of the checkpoint that the trainer goes on from, all of it; 0: none. As much
+                                of it as fits follows */
 };
 struct client_welcome {
         uint32_t mode;             /* enum input_delivery */
@@ -103,6 +120,8 @@ struct client_span {
 /* A checkpoint's state (HELLO, COMMIT): struct client_state and n struct client_ack: how far each task not
  * yet done durably has been delivered; position TASK_TO_END: wholly. */
 #define CLIENT_STATE_MAGIC 0x73727050u
+#define CLIENT_STATE_VERSION 1u
+#define CLIENT_STATE_MAX (4u << 20)
 struct client_state {
         uint32_t magic, version;
         uint8_t job_uid[16];

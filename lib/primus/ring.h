@@ -32,9 +32,12 @@ struct ring_slot {
         uint32_t crc; /* reserved: 0 */
         uint64_t reserved[1];
 };
-#define RING_TASK_END 0x100u    /* the last chunk of its task (size may be 0) */
-#define RING_TASK_BROKEN 0x200u /* the task failed behind this chunk: a record that was begun does not end   \
-                                 */
+#define RING_TASK_END 0x100u /* the last chunk of its task (size may be 0) */
+#define RING_TASK_BROKEN                                                                                     \
+        0x200u /* the task failed behind this chunk: a record that was begun does not end                    \
+                */
+
+#define RING_HEADER 0x400u /* the header line of a CSV file; no record of it */
 
 struct ring_control {
         uint32_t magic, version;
@@ -48,16 +51,22 @@ struct ring_control {
 };
 
 /* ---- the producer's side (executor) ---- */
+/* Used by one thread, or under one lock. */
 struct ring_producer;
+/* slots: a power of two; slot_size: a multiple of 4096; both within the bounds above, else -EINVAL. */
 int ring_producer_new(uint32_t slots, uint32_t slot_size, struct ring_producer **ret);
 struct ring_producer *ring_producer_free(struct ring_producer *p);
 /* Descriptors to pass on, the producer's own: data, control, produced, released. */
 void ring_producer_fds(const struct ring_producer *p, int ret[static 4]);
-/* The next slot's bytes (slot_size of them). 1: *ret; 0: full; -EPROTO: the trainer has written nonsense. */
+/* The next slot's bytes (slot_size of them). 1: *ret; 0: full, or what has been released has not been taken
+ * from ring_producer_released() yet; -EPROTO: the trainer has written nonsense. */
 int ring_producer_reserve(struct ring_producer *p, uint8_t **ret);
 void ring_producer_commit(struct ring_producer *p, const struct ring_slot *slot);
 void ring_producer_close(struct ring_producer *p); /* no more will come */
-/* Arms the eventfd "released"; returns true when there is room already (do not wait). */
+/* Arms the eventfd "released"; true: there is room, or something to take from ring_producer_released(),
+ * already. It is armed in any case, so that a producer that has nothing to write can wait for releases. The
+ * eventfd is written when half of the ring is free, and by each release from then on, once for each call of
+ * this. */
 bool ring_producer_arm(struct ring_producer *p);
 /* Slots released since the last call, oldest first, as the producer committed them. 1: *ret; 0: none;
  * -EPROTO. */
@@ -75,6 +84,6 @@ struct ring_consumer *ring_consumer_free(struct ring_consumer *c);
 int ring_consumer_next(struct ring_consumer *c, struct ring_slot *ret, const uint8_t **ret_data);
 /* The oldest slot taken is not needed any more. */
 void ring_consumer_release(struct ring_consumer *c);
-/* Waits for a slot; also returns when extra_fd (-1: none) is readable (the executor's socket: packets, or its
- * end). */
+/* Waits for a slot, for at most timeout_msec (-1: for ever); also returns when extra_fd (-1: none) is
+ * readable (the executor's socket: packets, or its end). 1: look again; 0: the time is over; -EINTR. */
 int ring_consumer_wait(struct ring_consumer *c, int extra_fd, int timeout_msec);

@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The packets between primus-executor (and later libprimus) and agentd on $PRIMUS_SOCKET, SOCK_SEQPACKET. A
  * packet is a struct feed_header and size bytes of body, at most FEED_PACKET_MAX together. Integers are of
- * the host (one machine). Strings in bodies are bytes without NUL, their length given before. */
+ * the host (one machine). Strings in bodies are bytes without NUL, their length given before. Arrays are
+ * packed as in lib/wire/tasks.h, at most TASKS_WIRE_MAX bytes; agentd does not look into them. */
 #pragma once
 
 #include <stdint.h>
 
+#include "lib/wire/tasks.h"
+
 #define FEED_PACKET_MAX (64u << 10)
-#define FEED_VERSION 1u
+#define FEED_VERSION 2u
 
 enum feed_type {
         /* executor -> agentd */
         FEED_HELLO = 1, /* struct feed_hello */
         FEED_ANSWER,    /* struct feed_challenge, with SCM_CREDENTIALS */
         FEED_OPEN,      /* struct feed_open: ready for tasks */
-        FEED_PROGRESS,  /* struct feed_progress, repeated */
-        FEED_ENTRIES,   /* scan: struct feed_entry + path, repeated */
+        FEED_PROGRESS,  /* struct feed_progress + array of task_progress */
+        FEED_ENTRIES,   /* scan: struct feed_entries + text + array of scan_entry */
         FEED_BYE,       /* struct feed_bye + text: no more will come */
         FEED_FINAL, /* as PROGRESS, of all tasks that it held: the trainer has ended. agentd keeps it until
                      * masterd has the end of the unit on disk */
         /* agentd -> executor */
         FEED_CHALLENGE = 64, /* struct feed_challenge */
         FEED_WELCOME,  /* struct feed_welcome; kind feed: SCM_RIGHTS with the pipe's read end and write end */
-        FEED_GRANT,    /* struct feed_grant + path, repeated */
+        FEED_GRANT,    /* array of task_grant */
         FEED_LAST,     /* no further task: end of file after those granted */
+        FEED_CONTROL,  /* struct feed_control_order */
         FEED_REFUSED,  /* text: why; the connection is closed after it */
         FEED_FAREWELL, /* nothing: BYE and all before it have been passed on */
 };
@@ -46,20 +50,22 @@ struct feed_welcome {
 struct feed_open {
         uint32_t credits; /* tasks it is ready to hold */
 };
+#define FEED_PROGRESS_SYNC 1u /* flag: sync is the value of the FEED_CONTROL_SYNC that this answers */
 struct feed_progress {
-        uint64_t task;
-        uint64_t read, acked; /* bytes of the file, see lib/wire/messages.h */
-        uint32_t state;       /* enum task_state */
-        uint32_t credits;     /* tasks it is ready for beyond those granted */
-        uint32_t error_size;  /* bytes of text behind this struct (FAILED) */
+        uint32_t credits; /* tasks it is ready for beyond those granted */
+        uint32_t flags;
+        uint64_t sync;
+        struct feed_counters counters;
 };
-struct feed_entry {
-        uint64_t size, mtime_nsec, inode;
-        uint32_t path_size; /* path follows */
+struct feed_entries {
+        uint64_t passed;       /* all batches up to this one are listed; 0: not said */
+        uint32_t waiting_size; /* bytes of text: what is not there yet */
+        uint32_t reserved;
 };
-struct feed_grant {
-        uint64_t task, offset, size, mtime_nsec, inode;
-        uint32_t path_size; /* path follows */
+struct feed_control_order {
+        uint32_t op; /* enum feed_control */
+        uint32_t reserved;
+        uint64_t task, value;
 };
 struct feed_bye {
         uint32_t failed; /* 1: text says why */

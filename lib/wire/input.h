@@ -50,6 +50,16 @@ enum input_delivery {        /* input.mode */
         _DELIVERY_MAX,
         _DELIVERY_INVALID = -22
 };
+enum ack_mode {         /* input.ack: when a record counts as processed */
+        ACK_LAG,        /* stdin: what the trainer has read, less one pipe */
+        ACK_EXIT,       /* all at the trainer's exit 0 */
+        ACK_READ,       /* stdin: what the trainer has read */
+        ACK_RELEASE,    /* libprimus: a record when the next one is asked for */
+        ACK_EXPLICIT,   /* what the trainer says */
+        ACK_CHECKPOINT, /* what the trainer's committed checkpoint covers; tasks stay with role and index */
+        _ACK_MODE_MAX,
+        _ACK_MODE_INVALID = -22
+};
 enum input_order {
         ORDER_LISTED,  /* by batch (hour), then source, then name; with weights: sources take turns */
         ORDER_SHUFFLE, /* a permutation of the tasks of each epoch, from seed */
@@ -71,10 +81,45 @@ enum kafka_message_type {
         _KAFKA_MESSAGE_TYPE_INVALID = -22
 };
 
+/* The configuration's words, by value. X_to_string(): NULL outside the enum; X_from_string(): -EINVAL for
+ * another word or NULL. Kinds and formats are named for people: "files", "http", "s3", "command", "kafka";
+ * "text", "raw", ... */
+extern const char *const source_kind_names[_SOURCE_KIND_MAX];
+extern const char *const record_format_names[_FORMAT_MAX];
+extern const char *const compression_names[_COMPRESSION_MAX];
+extern const char *const input_delivery_names[_DELIVERY_MAX];
+extern const char *const ack_mode_names[_ACK_MODE_MAX];
+extern const char *const input_order_names[_ORDER_MAX];
+extern const char *const kafka_start_names[_KAFKA_START_MAX];
+extern const char *const kafka_message_type_names[_KAFKA_MESSAGE_TYPE_MAX];
+
+const char *source_kind_to_string(enum source_kind k);
+const char *record_format_to_string(enum record_format f);
+const char *compression_to_string(enum compression c);
+enum compression compression_from_string(const char *s);
+const char *input_delivery_to_string(enum input_delivery d);
+enum input_delivery input_delivery_from_string(const char *s);
+const char *ack_mode_to_string(enum ack_mode a);
+enum ack_mode ack_mode_from_string(const char *s);
+const char *input_order_to_string(enum input_order o);
+enum input_order input_order_from_string(const char *s);
+const char *kafka_start_to_string(enum kafka_start k);
+enum kafka_start kafka_start_from_string(const char *s);
+const char *kafka_message_type_to_string(enum kafka_message_type t);
+enum kafka_message_type kafka_message_type_from_string(const char *s);
+
 /* A day or an hour; hour -1: a day. from of a range is its first hour, to its last one, both included. */
 struct time_point {
         int year, month, day, hour;
 };
+/* "2026-01-31" or "2026-01-31T05", of a day that exists, years 1970 to 9999. -EINVAL. */
+int time_point_parse(const char *s, struct time_point *ret);
+/* Into buf; returns it. */
+#define TIME_POINT_MAX 16
+char *time_point_format(const struct time_point *t, char buf[static TIME_POINT_MAX]);
+/* < 0, 0, > 0: whether the first hour of a is before, at or after the last one of b; so a range that begins
+ * with a and ends with b is empty when it is > 0. */
+int time_point_compare(const struct time_point *a, const struct time_point *b);
 
 struct input_source {
         char *name;
@@ -82,7 +127,8 @@ struct input_source {
         enum record_format format;
         enum compression compression;
         /* files, http, s3, command with files */
-        char *path_pattern; /* may hold {{YYYY}} {{MM}} {{DD}} {{HH}}; NULL: a command without files, Kafka */
+        char *path_pattern; /* may hold {{YYYY}} {{MM}} {{DD}} {{HH}}; of files an absolute path (file:// is
+                             * taken off); NULL: a command without files, Kafka */
         char *name_pattern;
         char **success_markers; /* NULL-ended; patterns that must exist before a directory is listed; never
                                    NULL */
@@ -109,7 +155,7 @@ struct input {
         struct input_source *sources;
         size_t n_sources;
         enum input_delivery mode;
-        uint32_t ack; /* enum ack_mode of lib/wire/messages.h */
+        enum ack_mode ack;
         uint64_t pipe_size;
         uint64_t max_record; /* bytes; a longer record fails its task */
         enum input_order order;
@@ -120,7 +166,11 @@ struct input {
         uint64_t poll_usec; /* how often a source that is waited for is looked at */
 };
 
-/* Reads the text. 0; -EBADMSG with one line in *ret_error (allocated); -ENOMEM. */
+/* Where a pattern points, by how it begins. Of a command that has no pattern it is NULL. */
+enum source_kind input_source_kind(const char *path_pattern, const char *command);
+
+/* Reads the text; what it leaves out has the default of primus-job(5). 0; -EBADMSG with one line in
+ * *ret_error (allocated); -ENOMEM. */
 int input_read(const char *text, size_t size, struct input **ret, char **ret_error);
 struct input *input_free(struct input *i);
 static inline void input_free_p(struct input **i) {

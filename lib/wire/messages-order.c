@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages that make an agent do something: grants of data tasks and the order to start an executor. What an
+/* The order to start an executor. What an
  * order may hold is checked by one function on both ends, so that nothing can be sent that the other end
  * would refuse. */
 #include <ctype.h>
@@ -11,43 +11,6 @@
 
 #define ORDER_FIELDS LINK_ID_SIGNATURE "yuaayayaayasa(say)tttuasasaqttsssuayb"
 #define PIPE_SIZE_MAX (64u << 20)
-
-/* ---- grants ---------------------------------------------------------------------------------- */
-
-int task_grant_append(sd_bus_message *m, const struct task_grant *g) {
-        if (!g->path || g->path[0] == '\0' || strlen(g->path) > LINK_PATH_MAX || g->offset > g->size)
-                return -EINVAL;
-        int r;
-        if ((r = sd_bus_message_open_container(m, 'r', "taytttt")) < 0 ||
-            (r = sd_bus_message_append(m, "t", g->task)) < 0 ||
-            (r = link_append_byte_string(m, g->path)) < 0 ||
-            (r = sd_bus_message_append(m, "tttt", g->offset, g->size, g->mtime_nsec, g->inode)) < 0)
-                return r;
-        return sd_bus_message_close_container(m);
-}
-
-void task_grant_done(struct task_grant *g) {
-        free(g->path);
-        *g = (struct task_grant){};
-}
-
-int task_grant_read(sd_bus_message *m, struct task_grant *ret) {
-        _cleanup_(task_grant_done) struct task_grant g = {};
-        int r = sd_bus_message_enter_container(m, 'r', "taytttt");
-        if (r <= 0)
-                return r < 0 ? link_bad(r) : 0;
-        if ((r = sd_bus_message_read(m, "t", &g.task)) <= 0 ||
-            (r = link_read_byte_string(m, LINK_PATH_MAX, &g.path)) <= 0 ||
-            (r = sd_bus_message_read(m, "tttt", &g.offset, &g.size, &g.mtime_nsec, &g.inode)) <= 0)
-                return link_bad(r);
-        if (g.path[0] == '\0' || g.offset > g.size)
-                return -EBADMSG;
-        if ((r = sd_bus_message_exit_container(m)) < 0)
-                return link_bad(r);
-        *ret = g;
-        g = (struct task_grant){};
-        return 1;
-}
 
 /* ---- what an order may hold ------------------------------------------------------------------ */
 

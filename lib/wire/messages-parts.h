@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounded parts that messages-report.c and messages-order.c are made of; not for use outside lib/wire. All
+/* Bounded parts that messages-report.c, messages-order.c and messages-feed.c are made of; not for use outside lib/wire. All
  * readers: 1 read, 0 end of the enclosing array, -EBADMSG, -ENOMEM. */
 #pragma once
 

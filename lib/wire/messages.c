@@ -207,11 +207,6 @@ static const char *const on_partition_table[_ON_PARTITION_MAX] = {
         [ON_PARTITION_STOP] = "stop",
         [ON_PARTITION_WAIT] = "wait",
 };
-static const char *const ack_mode_table[_ACK_MODE_MAX] = {
-        [ACK_LAG] = "lag",
-        [ACK_EXIT] = "exit",
-        [ACK_READ] = "read",
-};
 
 static const char *table_name(const char *const *table, int n, int value) {
         return value >= 0 && value < n ? table[value] : NULL;
@@ -234,4 +229,3 @@ static int table_value(const char *const *table, int n, const char *s) {
 
 DEFINE_TABLE(unit_state, _UNIT_STATE_MAX)
 DEFINE_TABLE(on_partition, _ON_PARTITION_MAX)
-DEFINE_TABLE(ack_mode, _ACK_MODE_MAX)

@@ -16,6 +16,8 @@
 #include <systemd/sd-id128.h>
 
 #include "lib/base/addr.h"
+#include "lib/wire/input.h" /* enum ack_mode */
+#include "lib/wire/tasks.h"
 
 #define LINK_PATH "/org/primus/Link1"
 #define LINK_INTERFACE "org.primus.Link1"
@@ -27,8 +29,7 @@
 #define LINK_ARGV_MAX 4096u
 #define LINK_ENV_MAX 8192u
 #define LINK_BYTES_MAX (2u << 20)   /* argv, environment and secrets of one order together */
-#define LINK_TASKS_MAX 1024u        /* tasks in one Grant or FeedReport */
-#define LINK_SCAN_MAX 1024u         /* entries in one ScanBatch */
+#define LINK_CREDITS_MAX 1024u      /* tasks that an executor asks for at once */
 #define LINK_CHUNK_MAX (256u << 10) /* bytes of a file or log in one message */
 #define LINK_GPUS_MAX 64u
 #define LINK_PORTS_MAX 64u
@@ -61,9 +62,7 @@
 #define LINK_INVENTORY_SIGNATURE "(sssuta(ssts)qqbb(yayq))"
 #define LINK_UNIT_SIGNATURE "(" LINK_ID_SIGNATURE "saytb)"
 #define LINK_EXIT_SIGNATURE "(" LINK_ID_SIGNATURE "ayssibbttttttts)"
-#define LINK_PROGRESS_SIGNATURE "(tttys)"
-#define LINK_SCAN_SIGNATURE "(ayttt)"
-#define LINK_GRANT_SIGNATURE "(taytttt)"
+#define LINK_COUNTERS_SIGNATURE "(tttt)"
 #define LINK_ORDER_SIGNATURE "(" LINK_ID_SIGNATURE "yuaayayaayasa(say)tttuasasaqttsssuayb)"
 
 /* Conventions. X_append: 0 or negative errno; lines for people (detail, error, model ...) are made valid,
@@ -202,34 +201,34 @@ void exit_report_done(struct exit_report *e);
 /* Heartbeat(t seq, a{sv})                  answered by HeartbeatAck(t seq, a{sv})
  * Exited(exit, a{sv})                      answered by ExitCommitted(id, a{sv}) once it is on masterd's disk
  * FeedOpen(id, u credits, a{sv})           the executor is ready for that many tasks
- * FeedReport(id, a(task_progress), u credits, a{sv})
- * ScanBatch(id, a(scan_entry), b last, s error, a{sv})   error "" = fine
+ * FeedReport(id, ay progress, u credits, (tttt) counters, a{sv} {"sync" t})
+ * ScanBatch(id, ay entries, b last, s error, a{sv} {"waitingFor" s, "passed" t})   error "" = fine
  * Tail(id, t offset, ay bytes, a{sv})      log bytes [offset, offset + n) of the executor since its start */
 
-struct task_progress {
-        uint64_t task;
-        uint64_t read;  /* bytes of the file that the trainer has taken off its pipe */
-        uint64_t acked; /* bytes of the file that count as processed (input.ack) */
-        uint8_t state;  /* enum task_state */
-        char *error;    /* for TASK_FAILED: one line */
+/* The arrays are packed (lib/wire/tasks.h) and bounded by TASKS_WIRE_MAX; agentd passes them on as they are.
+ * What read functions hand out points into the message. Each of these functions is for what follows the id,
+ * to the end of the message. */
+struct feed_report {
+        const uint8_t *progress; /* array of task_progress */
+        size_t size;
+        uint32_t credits; /* tasks it is ready for beyond those granted */
+        struct feed_counters counters;
+        bool has_sync;
+        uint64_t sync; /* of FEED_CONTROL_SYNC: this report is behind all acknowledgements up to then */
 };
-enum task_state {
-        TASK_RUNNING,
-        TASK_DONE,
-        TASK_FAILED,
-        _TASK_STATE_MAX
-};
-int task_progress_append(sd_bus_message *m, const struct task_progress *p);
-int task_progress_read(sd_bus_message *m, struct task_progress *ret);
-void task_progress_done(struct task_progress *p);
+int feed_report_append(sd_bus_message *m, const struct feed_report *f);
+int feed_report_read(sd_bus_message *m, struct feed_report *ret);
 
-struct scan_entry {
-        char *path; /* bytes without NUL */
-        uint64_t size, mtime_nsec, inode;
+struct scan_batch {
+        const uint8_t *entries; /* array of scan_entry */
+        size_t size;
+        bool last;
+        char error[LINK_TEXT_MAX + 1];       /* "": fine */
+        char waiting_for[LINK_TEXT_MAX + 1]; /* what is not there yet; "": nothing */
+        uint64_t passed; /* all batches (scan_entry.batch) up to this one are listed; 0: not said */
 };
-int scan_entry_append(sd_bus_message *m, const struct scan_entry *e);
-int scan_entry_read(sd_bus_message *m, struct scan_entry *ret);
-void scan_entry_done(struct scan_entry *e);
+int scan_batch_append(sd_bus_message *m, const struct scan_batch *b);
+int scan_batch_read(sd_bus_message *m, struct scan_batch *ret);
 
 /* ---- agent -> master: Renew(ay csr, a{sv}) -> (ay cert, a{sv})
  * --------------------------------------------------- */
@@ -247,20 +246,29 @@ void scan_entry_done(struct scan_entry *e);
  * way DropJob(t term, ay job_uid, u job, a{sv})  one-way: no executor of the job will come back to this host
  * ExitCommitted(id, a{sv})                   one-way
  * HeartbeatAck(t seq, a{sv})                 one-way
- * Grant(id, a(task_grant), b last, a{sv})    one-way; last: no further task will come, end of file after
- * these ReadLog(id, ay cursor, u max, t wait_usec, a{sv}) -> (ay data, ay cursor, b end, a{sv}): journal
+ * Grant(id, ay grants, b last, a{sv})        one-way; last: no further task will come, end of file after
+ * these
+ * FeedControl(id, u op, t task, t value, a{sv})  one-way, to a feeder that is connected; masterd says it
+ * again when a feeder opens
+ * ReadLog(id, ay cursor, u max, t wait_usec, a{sv}) -> (ay data, ay cursor, b end, a{sv}): journal
  * lines of the executor behind cursor ("" = from its start), each ended by \n; waits up to wait_usec for the
  * first byte; end: the executor has ended and nothing is left */
 
-struct task_grant {
-        uint64_t task;
-        char *path;
-        uint64_t offset;                  /* go on from here (aligned down to a record by the feeder) */
-        uint64_t size, mtime_nsec, inode; /* as scanned; a difference fails the task as "changed" */
+/* As above: for what follows the id. */
+struct grant_batch {
+        const uint8_t *grants; /* array of task_grant */
+        size_t size;
+        bool last;
 };
-int task_grant_append(sd_bus_message *m, const struct task_grant *g);
-int task_grant_read(sd_bus_message *m, struct task_grant *ret);
-void task_grant_done(struct task_grant *g);
+int grant_batch_append(sd_bus_message *m, const struct grant_batch *b);
+int grant_batch_read(sd_bus_message *m, struct grant_batch *ret);
+
+struct feed_order {
+        enum feed_control op;
+        uint64_t task, value;
+};
+int feed_order_append(sd_bus_message *m, const struct feed_order *o);
+int feed_order_read(sd_bus_message *m, struct feed_order *ret);
 
 enum on_partition {
         ON_PARTITION_REPLACE,
@@ -278,15 +286,6 @@ enum order_kind {
         ORDER_SCAN,
         _ORDER_KIND_MAX
 }; /* FEED: trainer with data on stdin */
-enum ack_mode {
-        ACK_LAG,
-        ACK_EXIT,
-        ACK_READ,
-        _ACK_MODE_MAX,
-        _ACK_MODE_INVALID = -22
-};
-const char *ack_mode_to_string(enum ack_mode a);
-enum ack_mode ack_mode_from_string(const char *s);
 
 struct secret {
         char *name;

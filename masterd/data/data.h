@@ -5,22 +5,30 @@
  *
  * Memory is bounded by what is under way, not by how much there is:
  *   - Files are rows on disk, in the order in which they were listed. In memory is, of every FILES_GROUP of
- * them, how many tasks came before; groups are loaded when they are needed (data_missing, data_filled) and
- * kept for a while.
+ * them, how many tasks came before; rows are loaded when they are needed (data_missing, data_filled) and kept
+ * for a while.
  *   - Tasks are made when they are needed, in one global order that follows from the configuration, the seed
  * and the listing alone: the q-th task made is always the same, for any number of executors and across
  * restarts. Its id is q + 1.
  *   - They are made in blocks of BLOCK_TASKS. A block is on disk (the state of the order at its beginning,
  * and which of its tasks are over) before any of its tasks is granted; after a restart an unfinished block is
  * made again and holds the same tasks. A block that is over is forgotten. Only a task that is more than done
- * or not done (partly acknowledged, failed before, given up, trimmed, split off) has a row of its own.
+ * or not done (partly acknowledged, failed before, given up, trimmed, split off) has a row of its own, and
+ * its block says of it what it says of those that are over: not to be made again.
+ *   - Tasks that were given up stay in memory, to be shown with their reason.
  *
  * Order. listed: by batch (hour of a time pattern), then source, then as listed; a source that is not listed
  * to its end holds back what comes behind its next batch (data_passed). With weights, sources take turns: the
- * next task is of the source with the lowest (made + 1) / weight. shuffle: the tasks of each source and epoch
+ * next task is of the source with the lowest (made + 1) / weight; a weight of 0 among others counts as 1, and
+ * batches order nothing but each source's own files. shuffle: the tasks of each source and epoch
  * in a pseudo-random permutation (a Feistel network over their number: no memory), sources in turn by weight,
- * or else by their numbers of tasks; needs the listing to be complete. Epochs follow each other. sampleRate
- * leaves tasks out by a hash of seed, epoch and task; they are never made. */
+ * or else by their numbers of tasks; needs the listing to be complete. Epochs follow each other, each when
+ * the listing is complete. sampleRate leaves tasks out by a hash of seed and file: the same ones in each
+ * epoch, those of one file evenly spread; they are never made and counted nowhere.
+ *
+ * Splitting. A file of known size s > split > 0 has ceil(s / split) parts, the last one with what is left; a
+ * rest below split / 4 goes to the part before. At most FILE_PARTS_MAX: with more, split counts as larger.
+ * Any other file is one task, [first, last). */
 #pragma once
 
 #include <stdbool.h>
@@ -30,8 +38,12 @@
 #include "lib/wire/input.h"
 #include "lib/wire/tasks.h"
 
-#define FILES_GROUP 256u
+#define FILES_GROUP 16u
+#define FILES_ROWS_MAX 256u /* asked for at once by data_missing() */
+#define FILE_PARTS_MAX (1u << 20)
 #define BLOCK_TASKS 1024u
+#define SPLIT_OFF_MAX 65536u /* remainders alive at a time; beyond, a task that is cut fails instead */
+#define DATA_IDLE_USEC (UINT64_C(500) * 1000) /* how long a stream that had nothing to read rests */
 
 enum task_place {
         TASK_PENDING,
@@ -57,11 +69,15 @@ struct data_config {
 /* A file (or partition, or command) as listed. */
 struct data_file {
         const char *path; /* bytes */
-        uint64_t size, mtime_nsec, inode, first, last, batch;
-        uint64_t split; /* target size of a task; 0: the file is one */
+        uint64_t size, mtime_nsec, inode;
+        uint64_t first, last; /* positions; last TASK_TO_END: wherever it ends (compressed, a stream) */
+        uint64_t batch;       /* does not fall within a source */
+        uint64_t split; /* target size of a task; 0: the file is one. Counts with first 0 and last size */
 };
 
-/* A task in memory: one that is not over. */
+/* A task in memory: one that is not over. Its row needs id, source, epoch, file, place (LEASED is kept as
+ * PENDING: leases are soft), start, end, acked, skip, records, failures and error; what follows from the row
+ * of the file. */
 struct task {
         uint64_t id;
         uint32_t source, epoch;
@@ -71,20 +87,25 @@ struct task {
         uint64_t start, end;
         uint64_t read, acked, skip, records; /* as in struct task_progress; records: over all holders */
         uint64_t records_before;             /* of earlier holders */
+        uint64_t read_before;                /* where this holder began */
         uint64_t seed;
         uint32_t failures;
         char *error;
         void *holder; /* while LEASED */
         uint64_t granted_usec;
-        struct task *lease_prev, *lease_next; /* list of the holder */
-        struct task *prev, *next;             /* pending queue, or those given up */
+        struct task *lease_prev, *lease_next; /* list of the holder, in the order of its grants (utlist) */
+        struct task *prev, *next;             /* pending queue, those leased, or those given up */
 };
+/* As it is granted: from where it was acknowledged. Points into t. */
+void data_grant(const struct task *t, struct task_grant *ret);
 
 int data_new(const struct data_config *c, struct data **ret);
 struct data *data_free(struct data *d);
 
 /* ---- listing ---- */
-/* The next file of a source. The caller writes the row (its index is data_n_files() before the call). */
+/* The next file of a source. The caller writes the row (its index is data_n_files() before the call), ahead
+ * of the next data_flush(). -EINVAL: no such source, first behind last, path too long, or batch is lower than
+ * that of a file before it or than what was passed; -ENOMEM. */
 int data_add(struct data *d, uint32_t source, const struct data_file *f);
 void data_scanned(struct data *d, uint32_t source); /* it is complete */
 void data_passed(struct data *d, uint32_t source,
@@ -99,11 +120,13 @@ enum data_state {
         DATA_WAITS,   /* for the listing to go on */
         DATA_OVER,    /* every task of every epoch has been made */
 };
-/* Makes tasks until at least wanted are PENDING. -ENOMEM. */
+/* Makes tasks until at least wanted are PENDING (deferred ones do not count). What is wanted ahead decides
+ * how many commits a second it takes: a block is granted when it is durable. A state, or -ENOMEM. */
 int data_prepare(struct data *d, uint32_t wanted);
-/* Which rows to load: up to FILES_GROUP from *ret_first on. false: none. Asked for once until they are
- * filled. */
+/* Which rows to load: up to FILES_ROWS_MAX from *ret_first on. false: none. To be called until it says so;
+ * asked for once until they are filled, and by then maybe for the tasks after next too. */
 bool data_missing(struct data *d, uint32_t *ret_source, uint64_t *ret_first, uint32_t *ret_n);
+/* The rows that were asked for, copied. -EUCLEAN: they are not those that were added; -ENOMEM: ask again. */
 int data_filled(struct data *d, uint32_t source, uint64_t first, const struct data_file *files, size_t n);
 
 /* ---- records ---- */
@@ -117,35 +140,42 @@ struct data_sink {
         void (*put_state)(void *userdata, const void *state,
                           size_t size); /* counters, totals; one row per job */
 };
-/* Whether anything has to be written now (a new block: before it can be granted) or some time soon
- * (progress). */
+/* Whether anything has to be written now (a new block, a remainder: before it can be granted) or some time
+ * soon (progress). */
 bool data_urgent(const struct data *d);
 bool data_dirty(const struct data *d);
-/* Says all of it; returns a mark. Once that is durable, data_durable(mark): tasks of new blocks may be
- * leased. */
+/* Says all of it, which is one transaction; returns a mark. Once that is durable, data_durable(mark): tasks
+ * of new blocks may be leased. Flushes become durable in their order. */
 uint64_t data_flush(struct data *d, const struct data_sink *sink, void *userdata);
 void data_durable(struct data *d, uint64_t mark);
 
-/* ---- after a restart: files' counts first (data_add of each row, in order), then these, then
- * data_restored() ---- */
+/* ---- after a restart: files first (data_add of each row, in order; data_scanned, data_passed), then these
+ * in any order, then data_restored() ---- */
+/* -EUCLEAN: it is no such record, or does not fit what was added; -EEXIST: twice; -ENOMEM. */
 int data_restore_state(struct data *d, const void *state, size_t size);
 int data_restore_block(struct data *d, uint64_t block, const void *state, size_t state_size, const void *over,
                        size_t over_size);
 int data_restore_task(struct data *d, const struct task *t);
 /* Makes the tasks of the unfinished blocks again. DATA_MISSING: load rows and call again; DATA_READY;
- * -EUCLEAN: the records do not fit together; -ENOMEM. */
+ * -EUCLEAN: the records do not fit together; -ENOMEM. Without any record (a new job): DATA_READY. */
 int data_restored(struct data *d);
 
 /* ---- leases; O(1) ---- */
 /* Hands the next pending, durable task to holder, on the list *leases; NULL: none. */
 struct task *data_lease(struct data *d, void *holder, struct task **leases, uint64_t now_usec);
+uint64_t
+data_next_due(const struct data *d); /* when the first deferred task may be leased; UINT64_MAX: none */
 /* By id; NULL: over, or never made. */
 struct task *data_task(struct data *d, uint64_t id);
 bool data_was_made(const struct data *d, uint64_t id); /* it is over, if data_task() does not know it */
 /* A lease that an executor told of after a restart. */
 void data_adopt(struct data *d, struct task *t, void *holder, struct task **leases, uint64_t now_usec);
-/* What the holder says; offsets never go back. 1: the task is over now (t is gone); 0; and *ret_event for
- * what is worth telling people. -ENOMEM. */
+/* What the holder says; offsets never go back, and stay within the task. 1: it is DONE and t is gone; 0; and
+ * *ret_event for what is worth telling people. -ENOMEM: a remainder could not be made, nothing was changed.
+ * An end that is lower than t->end is where the holder stops: what lies behind it becomes a task of its own,
+ * first in the queue when that is durable. RETURNED: first in the queue again; a stream (size unknown, last
+ * TASK_TO_END): last in it, and after DATA_IDLE_USEC when it has brought nothing. The caller reports only
+ * what comes from t->holder; that of others is late, and means nothing any more. */
 enum data_event {
         DATA_EVENT_NONE,
         DATA_EVENT_FAILED,  /* and will be tried again */
@@ -153,25 +183,30 @@ enum data_event {
         DATA_EVENT_SPLIT,   /* its remainder is a task of its own now */
 };
 int data_report(struct data *d, struct task *t, struct task **leases, const struct task_progress *p,
-                enum data_event *ret_event);
+                uint64_t now_usec, enum data_event *ret_event);
 /* Its holder is gone: PENDING again from where it was acknowledged, first in the queue; no failure is
  * counted. */
 void data_return(struct data *d, struct task *t, struct task **leases);
+void data_return_all(struct data *d, struct task **leases); /* keeps their order */
 /* last in the queue, not to be leased before usec (Kafka: there was nothing to read). */
 void data_defer(struct data *d, struct task *t, struct task **leases, uint64_t until_usec);
-/* By a person: GAVE_UP -> PENDING with a new budget; anything -> FINISHED (skip; -ENOMEM). */
-void data_retry(struct data *d, struct task *t);
-int data_skip(struct data *d, struct task *t, struct task **leases);
+/* By a person: GAVE_UP -> PENDING with a new budget (-EBUSY: it is not GAVE_UP); anything -> FINISHED (skip;
+ * t is gone; leases: of its holder, NULL when it is not LEASED). */
+int data_retry(struct data *d, struct task *t);
+void data_skip(struct data *d, struct task *t, struct task **leases);
 /* The task that is worth splitting for an idle executor: LEASED, most left to do at its rate, at least
- * min_bytes unread, splittable, and not asked already; *ret_end: where to ask it to stop. NULL: none. */
+ * min_bytes unread, splittable (what.split > 0, end known), and not asked already in this lease; *ret_end:
+ * where to ask it to stop. Counts as asked. NULL: none. O(leases). */
 struct task *data_slowest(struct data *d, uint64_t now_usec, uint64_t min_bytes, uint64_t *ret_end);
 
 /* ---- looking ---- */
 struct data_totals {
         uint64_t files, tasks; /* tasks: of all epochs, as far as listed; split-off ones included */
         uint64_t pending, leased, done, failed, skipped; /* pending: made or not */
-        uint64_t bytes, read, acked, records;            /* bytes 0: not known */
-        uint64_t bytes_failed;
+        uint64_t bytes, read, acked; /* positions: bytes, for Kafka messages. bytes: of those tasks of which
+                                      * it is known; what a task turned out to have when it is over */
+        uint64_t records;
+        uint64_t bytes_failed; /* left in those that were given up */
 };
 void data_totals(const struct data *d, struct data_totals *ret);
 void data_source_totals(const struct data *d, uint32_t source, struct data_totals *ret);
@@ -185,8 +220,11 @@ size_t data_memory(const struct data *d); /* bytes held, about */
 
 /* ---- savepoints ---- */
 /* Where the data stands, as JSON: the manifest of a savepoint, without the rows of files (counted, and a
- * digest per source). Leased tasks appear as they were acknowledged. Allocated. */
+ * digest per source). Leased tasks appear as they were acknowledged. Allocated. Not while data_restored() is
+ * still due: -EBUSY. */
 int data_save(const struct data *d, char **ret_json);
-/* Reads one into d, which has the same sources and all of the manifest's files added. -EBADMSG with a line in
- * *ret_error (allocated): it is no manifest, or is of other sources. Believes nothing. */
+/* Reads one into d, which has the same sources and exactly the manifest's files added, and nothing else done
+ * to it; data_restored() follows, and the next data_flush() says all of it. -EBADMSG with a line in
+ * *ret_error (allocated): it is no manifest, or of other data or another order; d is to be freed. Believes
+ * nothing. */
 int data_load(struct data *d, const char *json, size_t size, char **ret_error);

@@ -26,6 +26,7 @@ enum item_kind {
         ITEM_QUERY_FILES,
         ITEM_QUERY_SOURCES,
         ITEM_QUERY_SAVEPOINTS,
+        ITEM_QUERY_DATA_STATES,
 };
 
 /* What a query asks. */
@@ -42,6 +43,7 @@ struct query {
                 store_files_t files;
                 store_sources_t sources;
                 store_savepoints_t savepoints;
+                store_data_states_t data_states;
         } callback;
         void *rows; /* array of the records */
         size_t n, allocated;

@@ -28,6 +28,18 @@ struct load {
         void *userdata;
 };
 
+static int load_rows(struct store *s, sqlite3_stmt *statement, const struct load *l) {
+        int r;
+
+        do {
+                r = sqlite3_step(statement);
+                r = r == SQLITE_ROW    ? l->row(statement, l)
+                    : r == SQLITE_DONE ? 1
+                                       : sqlite_error(s->db, r);
+        } while (r == 0);
+        return MIN(r, 0);
+}
+
 static int load(struct store *s, const char *sql, const struct load *l) {
         sqlite3_stmt *statement = NULL;
         int r;
@@ -35,17 +47,9 @@ static int load(struct store *s, const char *sql, const struct load *l) {
         if (s->running)
                 return -EBUSY;
         r = sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL);
-        if (r != SQLITE_OK)
-                r = sqlite_error(s->db, r);
-        else
-                do {
-                        r = sqlite3_step(statement);
-                        r = r == SQLITE_ROW    ? l->row(statement, l)
-                            : r == SQLITE_DONE ? 1
-                                               : sqlite_error(s->db, r);
-                } while (r == 0);
+        r = r == SQLITE_OK ? load_rows(s, statement, l) : sqlite_error(s->db, r);
         (void)sqlite3_finalize(statement);
-        return MIN(r, 0);
+        return r;
 }
 
 static int row_job(sqlite3_stmt *statement, const struct load *l) {
@@ -134,6 +138,34 @@ int store_load_data_files(struct store *s, store_load_data_file_t callback, void
                     "SELECT t.job, t.source, t.file, t.path, t.size, t.mtime, t.inode, t.first, t.last, "
                     "t.batch, t.split" JOINED("file") " ORDER BY job.number, t.source, t.file",
                     &(struct load){ row_data_file, { .data_file = callback }, userdata });
+}
+
+int store_load_data_file_range(struct store *s, uint64_t key, uint32_t source, uint64_t first, uint32_t n,
+                               store_load_data_file_t callback, void *userdata) {
+        sqlite3_stmt *statement = NULL;
+        int r;
+
+        if (s->running)
+                return -EBUSY;
+        r = sqlite3_prepare_v2(s->db,
+                               "SELECT job, source, file, path, size, mtime, inode, first, last, batch, split"
+                               " FROM file WHERE job = ?1 AND source = ?2 AND file >= ?3 ORDER BY file"
+                               " LIMIT ?4",
+                               -1, &statement, NULL);
+        if (r == SQLITE_OK)
+                r = sqlite3_bind_int64(statement, 1, (int64_t)key);
+        if (r == SQLITE_OK)
+                r = sqlite3_bind_int64(statement, 2, source);
+        if (r == SQLITE_OK)
+                r = sqlite3_bind_int64(statement, 3, first > INT64_MAX ? INT64_MAX : (int64_t)first);
+        if (r == SQLITE_OK)
+                r = sqlite3_bind_int64(statement, 4, n);
+        r = r == SQLITE_OK
+                    ? load_rows(s, statement,
+                                &(struct load){ row_data_file, { .data_file = callback }, userdata })
+                    : sqlite_error(s->db, r);
+        (void)sqlite3_finalize(statement);
+        return r;
 }
 
 int store_load_data_sources(struct store *s, store_load_data_source_t callback, void *userdata) {

@@ -26,6 +26,7 @@ static const size_t record_sizes[] = {
         [ITEM_QUERY_FILES] = sizeof(struct data_file_record),
         [ITEM_QUERY_SOURCES] = sizeof(struct data_source_record),
         [ITEM_QUERY_SAVEPOINTS] = sizeof(struct savepoint_record),
+        [ITEM_QUERY_DATA_STATES] = sizeof(struct data_state_record),
 };
 
 static const struct field *const record_fields[] = {
@@ -35,6 +36,7 @@ static const struct field *const record_fields[] = {
         [ITEM_QUERY_FILES] = data_file_fields,
         [ITEM_QUERY_SOURCES] = data_source_fields,
         [ITEM_QUERY_SAVEPOINTS] = savepoint_fields,
+        [ITEM_QUERY_DATA_STATES] = data_state_fields,
 };
 
 /* Room for one more row, zeroed. */
@@ -170,6 +172,9 @@ void query_deliver(struct item *i) {
         case ITEM_QUERY_SAVEPOINTS:
                 q->callback.savepoints(i->userdata, i->error, q->rows, q->n);
                 break;
+        case ITEM_QUERY_DATA_STATES:
+                q->callback.data_states(i->userdata, i->error, q->rows, q->n);
+                break;
         }
 }
 
@@ -293,6 +298,17 @@ int store_query_savepoint(struct store *s, const char *name, store_savepoints_t 
                                   "partial, failed, bundle, manifest, config FROM savepoint WHERE name = ?1",
                            .text = text,
                            .callback.savepoints = callback,
+                   },
+                   userdata);
+}
+
+int store_query_data_state(struct store *s, uint32_t job, store_data_states_t callback, void *userdata) {
+        return ask(s, ITEM_QUERY_DATA_STATES,
+                   &(struct query){
+                           .sql = "SELECT job, state FROM data WHERE job = ?1",
+                           .parameters = { job },
+                           .n_parameters = 1,
+                           .callback.data_states = callback,
                    },
                    userdata);
 }

@@ -266,6 +266,9 @@ int store_load_secrets(struct store *s, store_load_secret_t callback, void *user
 /* Data of active jobs. Files come one at a time from the disk, so there may be any number; tasks that were
  * split off come behind the others of their job. */
 int store_load_data_files(struct store *s, store_load_data_file_t callback, void *userdata);
+/* Some of one source, as store_query_files(). */
+int store_load_data_file_range(struct store *s, uint64_t key, uint32_t source, uint64_t first, uint32_t n,
+                               store_load_data_file_t callback, void *userdata);
 int store_load_data_sources(struct store *s, store_load_data_source_t callback, void *userdata);
 int store_load_data_blocks(struct store *s, store_load_data_block_t callback, void *userdata);
 int store_load_data_tasks(struct store *s, store_load_data_task_t callback, void *userdata);
@@ -396,6 +399,10 @@ typedef void (*store_savepoints_t)(void *userdata, int error, const struct savep
 /* Files first ... first + limit - 1 of a source, in order, as far as they exist; limit at most 10,000. */
 int store_query_files(struct store *s, uint64_t key, uint32_t source, uint64_t first, uint32_t limit,
                       store_files_t callback, void *userdata);
+typedef void (*store_data_states_t)(void *userdata, int error, const struct data_state_record *states,
+                                    size_t n);
+/* How the data of a job stands, also of one that is over; n = 0: it has none. */
+int store_query_data_state(struct store *s, uint32_t job, store_data_states_t callback, void *userdata);
 /* All sources of a job or savepoint, in order. */
 int store_query_sources(struct store *s, uint64_t key, store_sources_t callback, void *userdata);
 /* One savepoint with manifest and configuration; n = 0 where there is none of that name. */

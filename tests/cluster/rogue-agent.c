@@ -38,8 +38,8 @@ static const struct {
         { "Exited", "((ayusuu)ayssibbttttttts)a{sv}" },
         { "Exited", "((ayusuu)ayssibbttttttts)a{sv}" },
         { "FeedOpen", "(ayusuu)ua{sv}" },
-        { "FeedReport", "(ayusuu)a(tttys)ua{sv}" },
-        { "ScanBatch", "(ayusuu)a(ayttt)bsa{sv}" },
+        { "FeedReport", "(ayusuu)ayu(tttt)a{sv}" },
+        { "ScanBatch", "(ayusuu)aybsa{sv}" },
         { "Tail", "(ayusuu)taya{sv}" },
         { "GetBundle", "usttua{sv}" },
         { "GetBundle", "ustua{sv}" },
@@ -114,10 +114,40 @@ static const char *string(struct rogue *g) {
         return text;
 }
 
+/* A packed array that is mostly in order. */
+static int append_packed(struct rogue *g, sd_bus_message *m) {
+        uint8_t bytes[4096];
+        size_t used = 0;
+
+        for (uint32_t n = dice(g, 8); n > 0; n--) {
+                uint64_t read = number(g);
+                const struct task_progress p = { .task = dice(g, 6),
+                                                 .read = read,
+                                                 .acked = read / 2,
+                                                 .end = number(g),
+                                                 .state = (uint8_t)dice(g, _TASK_STATE_MAX),
+                                                 .error = "x" };
+                const struct scan_entry e = { .path = "/data/x",
+                                              .size = number(g),
+                                              .inode = number(g),
+                                              .last = number(g),
+                                              .batch = number(g) };
+
+                (void)(dice(g, 3) ? task_progress_write(&p, bytes, sizeof(bytes), &used)
+                                  : scan_entry_write(&e, bytes, sizeof(bytes), &used));
+        }
+        if (used > 0 && dice(g, 4) == 0)
+                bytes[dice(g, (uint32_t)used)] = (uint8_t)dice(g, 256);
+        return sd_bus_message_append_array(m, 'y', bytes, dice(g, 5) || used == 0 ? used : used - 1);
+}
+
 static int append_bytes(struct rogue *g, sd_bus_message *m) {
         static uint8_t bytes[300000];
         static const size_t sizes[] = { 0, 1, 4, 15, 16, 16, 16, 16, 17, 64, 4096, 65536, 262144, 262145 };
         size_t n = sizes[dice(g, dice(g, 20) ? 10 : ELEMENTSOF(sizes))];
+
+        if (dice(g, 2))
+                return append_packed(g, m);
 
         for (size_t i = 0; i < MIN(n, (size_t)4096); i++)
                 bytes[i] = dice(g, 3) ? (uint8_t) "/data/x\n"[i % 8] : (uint8_t)dice(g, 256);

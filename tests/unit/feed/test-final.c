@@ -16,6 +16,7 @@
 #include "lib/wire/feed.h"
 
 #define UNIT "primus-7-worker-0.1.service"
+#define REPORT_OF_3 (4 + (off_t)sizeof(struct feed_progress) + 3 * 56) /* with its size before it */
 
 static int setup(void **state) {
         *state = strdup("/tmp/test-final.XXXXXX");
@@ -29,13 +30,20 @@ static int teardown(void **state) {
 }
 
 static int put(const char *root, uint64_t first_task, size_t n, bool first) {
-        struct feed_progress p[8] = {};
+        struct feed_progress head = { .credits = 3 };
+        uint8_t body[1024];
+        size_t size = 0;
 
-        for (size_t i = 0; i < n; i++)
-                p[i] = (struct feed_progress){
+        memcpy(body, &head, sizeof(head));
+        for (size_t i = 0; i < n; i++) {
+                struct task_progress p = {
                         .task = first_task + i, .read = 10, .acked = 10, .state = TASK_DONE
                 };
-        return final_put(root, UNIT, p, n * sizeof(p[0]), first);
+
+                assert_int_equal(
+                        task_progress_write(&p, body + sizeof(head), sizeof(body) - sizeof(head), &size), 0);
+        }
+        return final_put(root, UNIT, body, sizeof(head) + size, first);
 }
 
 struct seen {
@@ -43,14 +51,18 @@ struct seen {
         size_t n;
 };
 
-static int see(const struct task_progress *p, size_t n, void *userdata) {
+static int see(const struct feed_report *report, void *userdata) {
+        const uint8_t *list = report->progress;
+        size_t size = report->size;
+        struct task_progress p;
         struct seen *s = userdata;
 
-        for (size_t i = 0; i < n; i++) {
-                s->sum += p[i].task;
-                assert_int_equal(p[i].state, TASK_DONE);
+        assert_int_equal(report->credits, 0);
+        while (task_progress_next(&list, &size, &p) > 0) {
+                s->sum += p.task;
+                s->n++;
+                assert_int_equal(p.state, TASK_DONE);
         }
-        s->n += n;
         return 0;
 }
 
@@ -81,9 +93,9 @@ static void test_cut_off(void **state) {
         assert_int_equal(put(*state, 1, 3, true), 0);
         assert_int_equal(put(*state, 4, 3, false), 0);
         assert_true(asprintf(&path, "%s" FINAL_DIR "/" UNIT, (char *)*state) > 0);
-        assert_int_equal(truncate(path, 8 + 4 + 3 * (off_t)sizeof(struct feed_progress)), 0);
+        assert_int_equal(truncate(path, REPORT_OF_3 + 4 + 8), 0);
         assert_int_equal(read_all(*state, -EBADMSG).n, 3);
-        assert_int_equal(truncate(path, 6 + 4 + 3 * (off_t)sizeof(struct feed_progress)), 0);
+        assert_int_equal(truncate(path, REPORT_OF_3 + 2), 0);
         assert_int_equal(read_all(*state, -EBADMSG).n, 3);
 }
 

@@ -373,20 +373,29 @@ static void listed(struct manager *m, struct job *j) {
         struct executor_id id = {
                 .job_uid = j->uid, .job = j->number, .role = SCAN_ROLE, .attempt = s->attempt
         };
-        struct scan_entry list[3] = { { (char *)"/a", 100, 1, 1 },
-                                      { (char *)"/b", 200, 1, 2 },
-                                      { (char *)"/c", 300, 1, 3 } };
+        static const struct scan_entry list[3] = { { "/a", 100, 1, 1, 0, 100, 0 },
+                                                   { "/b", 200, 1, 2, 0, 200, 0 },
+                                                   { "/c", 300, 1, 3, 0, 300, 0 } };
+        uint8_t entries[512];
+        struct scan_batch batch = { .entries = entries };
 
+        for (unsigned i = 0, n = 1 + dice(3); i < n; i++)
+                assert_int_equal(scan_entry_write(&list[i], entries, sizeof(entries), &batch.size), 0);
+        batch.last = dice(2) == 0;
         if (s->node)
-                feeding_scanned(m, s->node, &id, list, 1 + dice(3), dice(2) == 0, "");
+                feeding_scanned(m, s->node, &id, &batch);
 }
 
 static void reported(struct manager *m, struct executor *e) {
         struct executor_id id = executor_id_of(e);
         struct task_progress p = { .task = 1 + dice(6), .read = 50, .acked = dice(50) };
 
+        uint8_t progress[512];
+        struct feed_report report = { .progress = progress, .credits = 4 };
+
         p.state = dice(2) == 0 ? TASK_DONE : TASK_RUNNING;
-        feeding_reported(m, e->node, &id, &p, 1, 4);
+        assert_int_equal(task_progress_write(&p, progress, sizeof(progress), &report.size), 0);
+        feeding_reported(m, e->node, &id, &report);
 }
 
 static const char *const configs[] = {

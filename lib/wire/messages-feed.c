@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages of the data path: packed arrays (lib/wire/tasks.h) with what goes beside them. The arrays are
+ * bounded here and believed nowhere: who acts on them takes them apart. */
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/wire/messages-parts.h"
+
+/* A key of the trailing dictionary that somebody knows, and what to do with its value. */
+struct extra {
+        const char *key, *type;
+        union {
+                uint64_t *number;
+                char *line; /* LINK_TEXT_MAX + 1 bytes */
+        };
+        bool *seen; /* or NULL */
+};
+
+static int read_value(sd_bus_message *m, const struct extra *e) {
+        int r = sd_bus_message_enter_container(m, 'v', e->type);
+
+        if (r > 0)
+                r = *e->type == 't' ? sd_bus_message_read_basic(m, 't', e->number)
+                                    : link_read_text_into(m, e->line, LINK_TEXT_MAX + 1);
+        if (r > 0)
+                r = sd_bus_message_exit_container(m);
+        if (r < 0)
+                return r;
+        if (e->seen)
+                *e->seen = true;
+        return 1;
+}
+
+/* The dictionary, which ends the message. Keys that nobody knows are passed over. */
+static int read_extra(sd_bus_message *m, const struct extra *known, size_t n) {
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        if (r <= 0)
+                return link_bad(r);
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const char *key;
+                size_t i;
+
+                if ((r = sd_bus_message_read_basic(m, 's', &key)) <= 0)
+                        return link_bad(r);
+                for (i = 0; i < n && strcmp(known[i].key, key) != 0; i++)
+                        ;
+                r = i < n ? read_value(m, &known[i]) : sd_bus_message_skip(m, "v");
+                if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0)
+                        return link_bad(r);
+        }
+        if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0)
+                return link_bad(r);
+        r = sd_bus_message_at_end(m, true);
+        return r > 0 ? 1 : link_bad(r);
+}
+
+static int read_array(sd_bus_message *m, const uint8_t **ret, size_t *ret_size) {
+        const void *p;
+        int r = link_read_bytes(m, TASKS_WIRE_MAX, &p, ret_size);
+
+        if (r > 0)
+                *ret = p;
+        return r;
+}
+
+int grant_batch_append(sd_bus_message *m, const struct grant_batch *b) {
+        int r;
+
+        if (b->size > TASKS_WIRE_MAX)
+                return -E2BIG;
+        if ((r = sd_bus_message_append_array(m, 'y', b->grants, b->size)) < 0 ||
+            (r = sd_bus_message_append(m, "b", (int)b->last)) < 0)
+                return r;
+        return link_append_extra_empty(m);
+}
+
+int grant_batch_read(sd_bus_message *m, struct grant_batch *ret) {
+        struct grant_batch b = {};
+        int r;
+
+        if ((r = read_array(m, &b.grants, &b.size)) <= 0 || (r = link_read_bool(m, &b.last)) <= 0 ||
+            (r = link_skip_extra(m)) <= 0)
+                return link_bad(r);
+        *ret = b;
+        return 1;
+}
+
+int feed_order_append(sd_bus_message *m, const struct feed_order *o) {
+        int r;
+
+        if ((unsigned)o->op >= _FEED_CONTROL_MAX)
+                return -EINVAL;
+        if ((r = sd_bus_message_append(m, "utt", (uint32_t)o->op, o->task, o->value)) < 0)
+                return r;
+        return link_append_extra_empty(m);
+}
+
+int feed_order_read(sd_bus_message *m, struct feed_order *ret) {
+        struct feed_order o = {};
+        uint32_t op;
+        int r;
+
+        if ((r = sd_bus_message_read(m, "utt", &op, &o.task, &o.value)) <= 0 || (r = link_skip_extra(m)) <= 0)
+                return link_bad(r);
+        if (op >= _FEED_CONTROL_MAX)
+                return -EBADMSG;
+        o.op = (enum feed_control)op;
+        *ret = o;
+        return 1;
+}
+
+int feed_report_append(sd_bus_message *m, const struct feed_report *f) {
+        const struct feed_counters *c = &f->counters;
+        int r;
+
+        if (f->size > TASKS_WIRE_MAX)
+                return -E2BIG;
+        if ((r = sd_bus_message_append_array(m, 'y', f->progress, f->size)) < 0 ||
+            (r = sd_bus_message_append(m, "u(tttt)", f->credits, c->consumer_wait_usec, c->producer_wait_usec,
+                                       c->bytes, c->records)) < 0)
+                return r;
+        return f->has_sync ? sd_bus_message_append(m, "a{sv}", 1, "sync", "t", f->sync)
+                           : link_append_extra_empty(m);
+}
+
+int feed_report_read(sd_bus_message *m, struct feed_report *ret) {
+        struct feed_report f = {};
+        struct feed_counters *c = &f.counters;
+        const struct extra known[] = { { "sync", "t", .number = &f.sync, .seen = &f.has_sync } };
+        int r;
+
+        if ((r = read_array(m, &f.progress, &f.size)) <= 0 ||
+            (r = sd_bus_message_read(m, "u(tttt)", &f.credits, &c->consumer_wait_usec, &c->producer_wait_usec,
+                                     &c->bytes, &c->records)) <= 0 ||
+            (r = read_extra(m, known, ELEMENTSOF(known))) <= 0)
+                return link_bad(r);
+        *ret = f;
+        return 1;
+}
+
+int scan_batch_append(sd_bus_message *m, const struct scan_batch *b) {
+        int r;
+
+        if (b->size > TASKS_WIRE_MAX)
+                return -E2BIG;
+        if ((r = sd_bus_message_append_array(m, 'y', b->entries, b->size)) < 0 ||
+            (r = sd_bus_message_append(m, "b", (int)b->last)) < 0 ||
+            (r = link_append_text(m, b->error, LINK_TEXT_MAX)) < 0 ||
+            (r = sd_bus_message_open_container(m, 'a', "{sv}")) < 0)
+                return r;
+        if (b->waiting_for[0] &&
+            ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+             (r = sd_bus_message_append_basic(m, 's', "waitingFor")) < 0 ||
+             (r = sd_bus_message_open_container(m, 'v', "s")) < 0 ||
+             (r = link_append_text(m, b->waiting_for, LINK_TEXT_MAX)) < 0 ||
+             (r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0))
+                return r;
+        if (b->passed > 0 && (r = sd_bus_message_append(m, "{sv}", "passed", "t", b->passed)) < 0)
+                return r;
+        return sd_bus_message_close_container(m);
+}
+
+int scan_batch_read(sd_bus_message *m, struct scan_batch *ret) {
+        struct scan_batch b = {};
+        const struct extra known[] = { { "waitingFor", "s", .line = b.waiting_for },
+                                       { "passed", "t", .number = &b.passed } };
+        int r;
+
+        if ((r = read_array(m, &b.entries, &b.size)) <= 0 || (r = link_read_bool(m, &b.last)) <= 0 ||
+            (r = link_read_text_into(m, b.error, sizeof(b.error))) <= 0 ||
+            (r = read_extra(m, known, ELEMENTSOF(known))) <= 0)
+                return link_bad(r);
+        *ret = b;
+        return 1;
+}
