@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's data and the disk. Invariant: nothing is granted before the block that it is of is on disk, and what
- * an executor reported is there before its agent may forget it. */
+/* A job's data and the disk. Invariant: nothing is granted before the block that it is of is on disk, and
+ * what an executor reported is there before its agent may forget it. */
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -144,8 +144,7 @@ void feeding_flush_soon(struct manager *m, struct job *j) {
                 feeding_flush(m, j);
                 return;
         }
-        if (!data_dirty(d->data) ||
-            (d->flush_timer && sd_event_source_get_enabled(d->flush_timer, NULL) > 0))
+        if (!data_dirty(d->data) || (d->flush_timer && sd_event_source_get_enabled(d->flush_timer, NULL) > 0))
                 return;
         if (!d->flush_timer)
                 r = sd_event_add_time_relative(m->event, &d->flush_timer, CLOCK_BOOTTIME, FLUSH_USEC,
@@ -162,13 +161,12 @@ void feeding_flush_soon(struct manager *m, struct job *j) {
 void feeding_put_source(struct manager *m, struct job *j, uint32_t source) {
         const struct source *s = j->data->sources + source;
 
-        store_put_data_source(m->store,
-                              &(struct data_source_record){
-                                      .key = j->number,
-                                      .source = source,
-                                      .scanned = s->scanned,
-                                      .cursor = { s->cursor, s->cursor ? strlen(s->cursor) : 0 },
-                                      .passed = s->passed });
+        store_put_data_source(m->store, &(struct data_source_record){
+                                                .key = j->number,
+                                                .source = source,
+                                                .scanned = s->scanned,
+                                                .cursor = { s->cursor, s->cursor ? strlen(s->cursor) : 0 },
+                                                .passed = s->passed });
         manager_touch(m);
 }
 
@@ -200,12 +198,8 @@ static void on_files(void *userdata, int error, const struct data_file_record *r
                 return;
         if (error >= 0 && !files)
                 error = -ENOMEM;
-        for (size_t i = 0; error >= 0 && i < n; i++) {
-                char *path = strndup(rows[i].path.size ? rows[i].path.data : "", rows[i].path.size);
-                files[i] = feeding_file_of(rows + i, path);
-                if (!path)
-                        error = -ENOMEM;
-        }
+        for (size_t i = 0; error >= 0 && i < n; i++)
+                error = feeding_file_of(rows + i, files + i);
         if (error >= 0)
                 error = data_filled(j->data->data, q->source, q->first, files, n);
         for (size_t i = 0; files && i < n; i++)

@@ -13,8 +13,8 @@
 #include "masterd/node/node.h"
 #include "masterd/orders.h"
 
-/* So many tasks are made ahead of those that are wanted now: a block is granted when it is on disk, and nobody
- * should wait for that. */
+/* So many tasks are made ahead of those that are wanted now: a block is granted when it is on disk, and
+ * nobody should wait for that. */
 #define AHEAD BLOCK_TASKS
 #define WANTED_MAX (16 * BLOCK_TASKS)
 
@@ -25,7 +25,8 @@ static bool unread(const struct task *t) {
 }
 
 struct task_before task_before(const struct job_data *d, const struct task *t) {
-        return (struct task_before){ t->place == TASK_LEASED && t->holder != d ? t->holder : NULL, unread(t) };
+        return (struct task_before){ t->place == TASK_LEASED && t->holder != d ? t->holder : NULL,
+                                     unread(t) };
 }
 
 void task_after(struct job_data *d, struct task_before before, const struct task *t) {

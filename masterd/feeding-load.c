@@ -7,7 +7,7 @@
 #include "masterd/feeding-parts.h"
 #include "masterd/manager.h"
 
-struct data_file feeding_file_of(const struct data_file_record *r, const char *path) {
+static struct data_file file_of(const struct data_file_record *r, const char *path) {
         return (struct data_file){ .path = path,
                                    .size = r->size,
                                    .mtime_nsec = r->mtime_nsec,
@@ -16,6 +16,15 @@ struct data_file feeding_file_of(const struct data_file_record *r, const char *p
                                    .last = r->last,
                                    .batch = r->batch,
                                    .split = r->split };
+}
+
+int feeding_file_of(const struct data_file_record *r, struct data_file *ret) {
+        char *path = strndup(r->path.size > 0 ? r->path.data : "", r->path.size);
+
+        if (!path)
+                return -ENOMEM;
+        *ret = file_of(r, path);
+        return 0;
 }
 
 static struct job *job_of(struct manager *m, uint64_t number) {
@@ -47,7 +56,7 @@ static int load_file(void *userdata, const struct data_file_record *r) {
         k = path_of(r, path);
         if (k < 0)
                 return k;
-        f = feeding_file_of(r, path);
+        f = file_of(r, path);
         j->data->sources[r->source].batch = r->batch;
         return data_add(j->data->data, r->source, &f);
 }
@@ -83,19 +92,18 @@ static int load_block(void *userdata, const struct data_block_record *r) {
 static int load_task(void *userdata, const struct data_task_record *r) {
         struct job *j = job_of(userdata, r->job);
 
-        return j ? data_restore_task(j->data->data,
-                                     &(struct task){ .id = r->task,
-                                                     .source = r->source,
-                                                     .file = r->file,
-                                                     .epoch = r->epoch,
-                                                     .place = (enum task_place)r->state,
-                                                     .start = r->start,
-                                                     .end = r->end,
-                                                     .acked = r->acked,
-                                                     .skip = r->skip,
-                                                     .records = r->records,
-                                                     .failures = r->failures,
-                                                     .error = (char *)r->error })
+        return j ? data_restore_task(j->data->data, &(struct task){ .id = r->task,
+                                                                    .source = r->source,
+                                                                    .file = r->file,
+                                                                    .epoch = r->epoch,
+                                                                    .place = (enum task_place)r->state,
+                                                                    .start = r->start,
+                                                                    .end = r->end,
+                                                                    .acked = r->acked,
+                                                                    .skip = r->skip,
+                                                                    .records = r->records,
+                                                                    .failures = r->failures,
+                                                                    .error = (char *)r->error })
                  : 0;
 }
 
@@ -112,15 +120,11 @@ struct filling {
 
 static int fill(void *userdata, const struct data_file_record *r) {
         struct filling *f = userdata;
-        char *path;
+        int k = f->n < FILES_ROWS_MAX ? feeding_file_of(r, f->files + f->n) : -EUCLEAN;
 
-        if (f->n == FILES_ROWS_MAX)
-                return -EUCLEAN;
-        path = strndup(r->path.size ? r->path.data : "", r->path.size);
-        if (!path)
-                return -ENOMEM;
-        f->files[f->n++] = feeding_file_of(r, path);
-        return 0;
+        if (k >= 0)
+                f->n++;
+        return k;
 }
 
 static int fill_missing(struct manager *m, struct job *j) {

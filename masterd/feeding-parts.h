@@ -20,10 +20,6 @@ void feeding_put_source(struct manager *m, struct job *j, uint32_t source);
 /* Asks for the rows of files that data_prepare() lacks. */
 void feeding_ask_files(struct manager *m, struct job *j);
 
-/* ---- feeding-load.c */
-
-/* The row as the data takes it, with that path. */
-struct data_file feeding_file_of(const struct data_file_record *r, const char *path);
 
 /* ---- feeding-grants.c: who holds what */
 
@@ -37,8 +33,8 @@ struct task_before task_before(const struct job_data *d, const struct task *t);
 void task_after(struct job_data *d, struct task_before before, const struct task *t); /* NULL: it is gone */
 
 void feeding_adopt(struct job *j, struct task *t, struct executor *e); /* PENDING, or in limbo */
-void feeding_give_back(struct job *j, struct executor *e);             /* all its tasks: PENDING, first in the queue */
-struct task **feeding_leases_of(struct job *j, const struct task *t);  /* of its holder; NULL: not LEASED */
+void feeding_give_back(struct job *j, struct executor *e); /* all its tasks: PENDING, first in the queue */
+struct task **feeding_leases_of(struct job *j, const struct task *t); /* of its holder; NULL: not LEASED */
 void feeding_set_credits(struct executor *e, uint32_t credits);
 /* Says all tasks that it holds once more. */
 void feeding_grant_again(struct executor *e);

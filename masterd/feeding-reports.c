@@ -37,7 +37,8 @@ void feeding_opened(struct manager *m, struct node *node, const struct executor_
         if (!e)
                 return;
         again = e->feed_open || e->leases_unknown;
-        open_feed(e); /* the end is promised again if it still holds: one that connects anew does not know it */
+        open_feed(
+                e); /* the end is promised again if it still holds: one that connects anew does not know it */
         feeding_known(e);
         /* What it holds it has said just before. */
         feeding_synced(e, e->job->data->sync_number);
@@ -60,7 +61,8 @@ static void tell(struct manager *m, struct job *j, struct executor *e, const str
         };
 
         if (event == DATA_EVENT_SPLIT)
-                record_event(m, j, "task-split", e, "task %llu, %s: goes on to %llu; what is behind that is for others",
+                record_event(m, j, "task-split", e,
+                             "task %llu, %s: goes on to %llu; what is behind that is for others",
                              (unsigned long long)t->id, t->what.path, (unsigned long long)t->end);
         else
                 record_event(m, j, kinds[event], e, "%s: %s", t->what.path, error);

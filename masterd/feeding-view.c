@@ -24,8 +24,8 @@ void feeding_sample(struct job *j) {
         }
 }
 
-/* Against the oldest sample that is not older than the time that a rate is taken over; where there is none, the
- * latest, so that a rate goes down when nothing is said any more. */
+/* Against the oldest sample that is not older than the time that a rate is taken over; where there is none,
+ * the latest, so that a rate goes down when nothing is said any more. */
 static void rate_of(const struct source *s, const struct data_totals *n, uint64_t now, double *ret_bytes,
                     double *ret_records) {
         const struct rate_sample *from = NULL;
@@ -39,8 +39,9 @@ static void rate_of(const struct source *s, const struct data_totals *n, uint64_
         seconds = from ? (double)usec_sub(now, from->usec) / USEC_PER_SEC : 0;
         /* Counts go back when tasks are tried again from the start. */
         *ret_bytes = seconds > 0 && n->acked > from->bytes ? (double)(n->acked - from->bytes) / seconds : 0;
-        *ret_records =
-                seconds > 0 && n->records > from->records ? (double)(n->records - from->records) / seconds : 0;
+        *ret_records = seconds > 0 && n->records > from->records
+                               ? (double)(n->records - from->records) / seconds
+                               : 0;
 }
 
 int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_view *ret) {

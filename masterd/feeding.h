@@ -16,6 +16,7 @@
 
 struct manager;
 struct node;
+struct data_file_record;
 struct feeding_syncing;
 
 #define SCAN_ROLE "_scan" /* role of the executors that list a source; its index is the source */
@@ -81,6 +82,8 @@ void feeding_stop(struct manager *m, struct job *j);
 void feeding_ended(struct manager *m, struct job *j);
 /* Before the loop runs, and behind the jobs and executors: data of active jobs from the store. */
 int feeding_load(struct manager *m);
+/* The row as the data takes it; its path is allocated. -ENOMEM. */
+int feeding_file_of(const struct data_file_record *r, struct data_file *ret);
 /* An executor that holds its node may hold tasks that this master does not know of. */
 void feeding_unknown(struct executor *e);
 /* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so

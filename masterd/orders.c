@@ -523,7 +523,8 @@ static void run_scan(struct manager *m, void *data) {
                 free(o);
 }
 
-int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source, uint32_t attempt) {
+int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source,
+                      uint32_t attempt) {
         struct executor_id id = {
                 .job_uid = j->uid, .job = j->number, .role = SCAN_ROLE, .index = source, .attempt = attempt
         };

@@ -98,6 +98,13 @@ static int parse(const struct submission *s, struct job_spec **ret, char **ret_w
         return 0;
 }
 
+static bool has_secret(const struct submission *s, const char *name) {
+        for (size_t i = 0; i < s->n_secrets; i++)
+                if (strcmp(s->secrets[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
 static void put_secrets(struct manager *m, const struct job *j) {
         for (size_t i = 0; i < j->n_secrets; i++)
                 store_put_secret(m->store, &(struct secret_record){
@@ -132,6 +139,10 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         else if (spec_role(spec, SCAN_ROLE))
                 r = sd_bus_error_setf(error, ERROR_BAD_CONFIG, "1:1: role: the name %s is reserved",
                                       SCAN_ROLE);
+        else if (has_secret(s, INPUT_FILE))
+                r = sd_bus_error_set(error, ERROR_REFUSED,
+                                     "No secret may be named " INPUT_FILE
+                                     ": that is the description of the job's data. Choose another name");
         else
                 r = sd_id128_randomize(&uid);
         if (r < 0) {

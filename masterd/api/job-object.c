@@ -72,9 +72,9 @@ static int append_data(sd_bus_message *reply, const struct job *j) {
                 r = sd_bus_message_open_container(reply, 'v', "a{sv}");
         if (r >= 0)
                 r = sd_bus_message_append(reply, "a{sv}", 8, "tasks", "t", n.tasks, "done", "t",
-                                          n.done + n.skipped, "failed", "t", n.failed, "leased", "t", n.leased,
-                                          "bytes", "t", n.bytes, "read", "t", n.read, "acked", "t", n.acked,
-                                          "scanned", "b", (int)data_all_scanned(j->data->data));
+                                          n.done + n.skipped, "failed", "t", n.failed, "leased", "t",
+                                          n.leased, "bytes", "t", n.bytes, "read", "t", n.read, "acked", "t",
+                                          n.acked, "scanned", "b", (int)data_all_scanned(j->data->data));
         for (int i = 0; r >= 0 && i < 2; i++)
                 r = sd_bus_message_close_container(reply);
         return r;
