@@ -96,22 +96,19 @@ static void files_free(struct data_file *files, size_t n) {
         free(files);
 }
 
-/* Rows as the data wants them: with paths that end. */
+/* Rows as the data wants them. */
 static int convert(const struct data_file_record *rows, size_t n, struct data_file **ret) {
         struct data_file *files = calloc(n + 1, sizeof(*files));
+        int r = files ? 0 : -ENOMEM;
 
-        for (size_t i = 0; files && i < n; i++) {
-                char *path = strndup(rows[i].path.data, rows[i].path.size);
-                if (!path) {
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                r = feeding_file_of(rows + i, files + i);
+                if (r < 0)
                         files_free(files, i);
-                        return -ENOMEM;
-                }
-                files[i] = feeding_file_of(rows + i, path);
         }
-        if (!files)
-                return -ENOMEM;
-        *ret = files;
-        return 0;
+        if (r >= 0)
+                *ret = files;
+        return r;
 }
 
 static void on_rows(void *userdata, int error, const struct data_file_record *rows, size_t n) {
