@@ -67,15 +67,6 @@ struct savepoint *savepoint_next(struct manager *m, const struct savepoint *afte
         return s;
 }
 
-bool savepoints_need(const struct manager *m, uint32_t owner, const char *bundle) {
-        const struct savepoint *s, *next;
-
-        HASH_ITER (hh, m->savepoints, s, next)
-                if (s->owner == owner && strcmp(s->bundle, bundle) == 0)
-                        return true;
-        return false;
-}
-
 static int load(void *userdata, const struct savepoint_record *r) {
         struct manager *m = userdata;
         struct savepoint *s;

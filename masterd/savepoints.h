@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <uthash.h>
 
 #include "masterd/savepoint-text.h"
@@ -57,5 +58,10 @@ struct savepoint *savepoint_next(struct manager *m, const struct savepoint *afte
 int savepoint_read(struct manager *m, const struct savepoint *s, store_savepoints_t callback, void *userdata);
 /* Recorded; gone when the batch is on disk. -EBUSY: a job is being made of it. */
 int savepoint_delete(struct manager *m, struct savepoint *s);
-/* Whether one of that user needs these files of a job. */
-bool savepoints_need(const struct manager *m, uint32_t owner, const char *bundle);
+/* Whether one of that user needs these files of a job; all: m->savepoints. */
+static inline bool savepoints_need(const struct savepoint *all, uint32_t owner, const char *bundle) {
+        for (const struct savepoint *s = all; s; s = (const struct savepoint *)s->hh.next)
+                if (s->owner == owner && strcmp(s->bundle, bundle) == 0)
+                        return true;
+        return false;
+}
