@@ -19,6 +19,7 @@
 #include "masterd/link.h"
 #include "masterd/liveness.h"
 #include "masterd/manager.h"
+#include "masterd/orders.h"
 #include "masterd/placement.h"
 #include "masterd/recover.h"
 #include "masterd/restore.h"
