@@ -14,6 +14,7 @@
 
 struct manager;
 struct job;
+struct making;
 
 #define SAVEPOINTS_PER_USER_MAX 1000u
 #define SAVEPOINTS_MAX 10000u
@@ -29,8 +30,9 @@ struct savepoint {
         uint64_t done, acked, records; /* tasks, bytes, records */
         uint64_t partial, failed;      /* tasks begun; set aside */
         char bundle[65];
-        bool complete;    /* on disk; until then its name is taken, and that is all */
-        uint32_t readers; /* jobs that are being made of it */
+        bool complete;         /* on disk; until then its name is taken, and that is all */
+        uint32_t readers;      /* jobs that are being made of it */
+        struct making *making; /* until it is complete */
         UT_hash_handle hh;
 };
 
@@ -43,10 +45,11 @@ void savepoints_free(struct manager *m);
 typedef void (*savepoint_done_t)(void *userdata, int error, const char *text);
 
 /* Writes down where the job's data stands, once every feeder has told its latest acknowledgements, or 5 s are
- * over. name: "" = NUMBER-COUNT. kill: the data is held back first and the job is stopped in the same
- * transaction, so nothing is granted behind the savepoint. uid: who asks. 0: done is called later, once; or,
- * with a sentence in text: -EINVAL bad name, -EEXIST it is taken, -ENODATA the job has no data, -ESRCH the
- * job is over, -EBUSY the store is behind, -EDQUOT too many, -ENOMEM. */
+ * over. name: "" = NUMBER-COUNT. kill: the data is held back first, what had been delivered may be
+ * acknowledged as long as that goes on (within the 5 s), and the job is stopped in the same transaction, so
+ * nothing is granted behind the savepoint. uid: who asks. 0: done is called later, once; or, with a sentence
+ * in text: -EINVAL bad name, -EEXIST it is taken, -ENODATA the job has no data, -ESRCH the job is over,
+ * -EBUSY the store is behind, -EDQUOT too many, -ENOMEM. */
 int savepoint_create(struct manager *m, struct job *j, const char *name, bool kill, uint32_t uid,
                      savepoint_done_t done, void *userdata, char text[static SAVEPOINT_TEXT_MAX]);
 
