@@ -209,8 +209,8 @@ static void list(struct fixture *f, struct job *j, bool last) {
 }
 
 /* What the executor says of one task (0: of none); with sync it answers what it was asked. */
-static void report(struct fixture *f, struct job *j, uint64_t task, uint64_t acked, enum task_state state,
-                   bool sync) {
+static void report_read(struct fixture *f, struct job *j, uint64_t task, uint64_t read, uint64_t acked,
+                        enum task_state state, bool sync) {
         uint8_t progress[256];
         struct feed_report r = {
                 .progress = progress, .credits = 4, .has_sync = sync, .sync = j->data->sync_number
@@ -221,7 +221,7 @@ static void report(struct fixture *f, struct job *j, uint64_t task, uint64_t ack
                 assert_int_equal(
                         task_progress_write(
                                 &(struct task_progress){ .task = task,
-                                                         .read = acked,
+                                                         .read = read,
                                                          .acked = acked,
                                                          .records = acked / 10,
                                                          .end = TASK_TO_END,
@@ -230,6 +230,11 @@ static void report(struct fixture *f, struct job *j, uint64_t task, uint64_t ack
                                 progress, sizeof(progress), &r.size),
                         0);
         feeding_reported(f->m, f->node, &id, &r);
+}
+
+static void report(struct fixture *f, struct job *j, uint64_t task, uint64_t acked, enum task_state state,
+                   bool sync) {
+        report_read(f, j, task, acked, acked, state, sync);
 }
 
 /* Two tasks done, one begun, one failed for good. */
@@ -464,6 +469,45 @@ static void test_kill(void **state) {
         free(before);
 }
 
+/* What a trainer had got when the data was held back may be acknowledged before the savepoint is made. */
+static void test_kill_drains(void **state) {
+        struct fixture *f = *state;
+        struct job *j = prepare(f);
+        struct made made;
+        char *before;
+
+        create(f, j, "", true, &made);
+        for (uint64_t acked = 160; acked <= 200; acked += 20) {
+                uint64_t asked = j->data->sync_number;
+                report_read(f, j, 3, 200, acked, TASK_RUNNING, true);
+                while (acked < 200 && j->data->sync_number == asked)
+                        assert_true(sd_event_run(f->m->event, UINT64_MAX) >= 0);
+                assert_false(made.done);
+        }
+        before = stands(j);
+        wait_made(f, &made);
+        assert_int_equal(made.error, 0);
+        assert_stands(restore(f->m, "1-1", NULL, OWNER).j, before);
+        free(before);
+
+        /* One who reads and says nothing holds nobody up for long. */
+        j = manager_job(f->m, 2);
+        manager_schedule(f->m);
+        run_until_durable(f->m);
+        start(f, j);
+        report(f, j, 3, 210, TASK_RUNNING, false);
+        create(f, j, "", true, &made);
+        while (!made.done) {
+                uint64_t asked = j->data->sync_number;
+                report_read(f, j, 3, 300, 250, TASK_RUNNING, true);
+                while (!made.done && j->data->sync_number == asked)
+                        assert_true(sd_event_run(f->m->event, UINT64_MAX) >= 0);
+        }
+        assert_int_equal(made.error, 0);
+        assert_string_equal(made.text, "2-1");
+        run_until_durable(f->m);
+}
+
 static void test_job_ends_meanwhile(void **state) {
         struct fixture *f = *state;
         struct job *j = prepare(f);
@@ -537,6 +581,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_kill, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_kill_drains, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_job_ends_meanwhile, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_suspend, setup, teardown),
         };
