@@ -54,7 +54,7 @@ static bool in_use(uint32_t uid, const char *sha256, void *userdata) {
         HASH_ITER (hh, m->jobs, j, next)
                 if (j->owner == uid && !job_state_ended(j->state) && strcmp(j->bundle, sha256) == 0)
                         return true;
-        return savepoints_need(m, uid, sha256);
+        return savepoints_need(m->savepoints, uid, sha256);
 }
 
 /* ---- the end of an upload

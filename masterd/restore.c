@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/log.h"
-#include "masterd/feeding.h"
+#include "masterd/feeding-parts.h"
 #include "masterd/manager.h"
 #include "masterd/record.h"
 #include "masterd/recover.h"
@@ -80,6 +80,7 @@ static void admit(struct restore *q) {
                      "goes on from savepoint %s of job %u: %llu tasks done, %llu begun, %llu failed",
                      q->savepoint->name, q->savepoint->job, (unsigned long long)q->savepoint->done,
                      (unsigned long long)q->savepoint->partial, (unsigned long long)q->savepoint->failed);
+        j->data->finished = feeding_over(j);
         feeding_changed(m, j);
         q->done(q->userdata, j, q->warnings, NULL);
         restore_free(q);
@@ -89,31 +90,37 @@ static void admit(struct restore *q) {
 
 static void settle(struct restore *q);
 
-static int convert(const struct data_file_record *rows, size_t n, struct data_file **ret) {
-        struct data_file *files = calloc(n + 1, sizeof(*files));
-        int r = files ? 0 : -ENOMEM;
-
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = feeding_file_of(rows + i, files + i);
-        *ret = files;
-        return r;
-}
-
 static void files_free(struct data_file *files, size_t n) {
         for (size_t i = 0; files && i < n; i++)
                 free((char *)files[i].path);
         free(files);
 }
 
+/* Rows as the data wants them. */
+static int convert(const struct data_file_record *rows, size_t n, struct data_file **ret) {
+        struct data_file *files = calloc(n + 1, sizeof(*files));
+        int r = files ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                r = feeding_file_of(rows + i, files + i);
+                if (r < 0)
+                        files_free(files, i);
+        }
+        if (r >= 0)
+                *ret = files;
+        return r;
+}
+
 static void on_rows(void *userdata, int error, const struct data_file_record *rows, size_t n) {
         struct restore *q = userdata;
-        struct data_file *files = NULL;
+        struct data_file *files;
 
         if (error >= 0)
                 error = convert(rows, n, &files);
-        if (error >= 0)
+        if (error >= 0) {
                 error = data_filled(q->job->data->data, q->source, q->first, files, n);
-        files_free(files, n);
+                files_free(files, n);
+        }
         if (error == -EUCLEAN)
                 refuse_damaged(q, "files of it are missing");
         else if (error < 0)
@@ -196,15 +203,16 @@ static void read_on(struct restore *q) {
 static void on_files(void *userdata, int error, const struct data_file_record *rows, size_t n) {
         struct restore *q = userdata;
         struct job_data *d = q->job->data;
-        struct data_file *files = NULL;
+        struct data_file *files;
 
-        if (error >= 0)
-                error = convert(rows, n, &files);
-        for (size_t i = 0; error >= 0 && i < n; i++) {
-                error = rows[i].file == q->first + i ? data_add(d->data, q->source, files + i) : -EUCLEAN;
-                d->sources[q->source].batch = files[i].batch;
+        if (error >= 0 && (error = convert(rows, n, &files)) >= 0) {
+                for (size_t i = 0; error >= 0 && i < n; i++) {
+                        error = rows[i].file == q->first + i ? data_add(d->data, q->source, files + i)
+                                                             : -EUCLEAN;
+                        d->sources[q->source].batch = files[i].batch;
+                }
+                files_free(files, n);
         }
-        files_free(files, n);
         if (error == -EINVAL || error == -EUCLEAN)
                 refuse_damaged(q, "files of it are missing");
         else if (error < 0)

@@ -13,6 +13,22 @@
 #include "masterd/record.h"
 
 #define SYNC_USEC (5 * USEC_PER_SEC)
+#define DRAIN_USEC (100 * USEC_PER_MSEC) /* how often data that is held back is asked whether it is through  \
+                                          */
+#define STILL_USEC USEC_PER_SEC /* nothing more is acknowledged: who reads acknowledges at its end only */
+
+struct making {
+        struct manager *manager;
+        uint32_t job, by;
+        sd_id128_t uid;
+        bool kill, held; /* held: the job is SUSPENDED for this alone */
+        savepoint_done_t done;
+        void *userdata;
+        uint64_t until_boot;          /* later it is made of what is known */
+        uint64_t acked, changed_boot; /* held: what was acknowledged, and since when */
+        sd_event_source *again;       /* ... is asked once more */
+        char name[SAVEPOINT_NAME_MAX + 1];
+};
 
 static void savepoint_drop(struct manager *m, struct savepoint *s) {
         HASH_DEL(m->savepoints, s);
@@ -67,15 +83,6 @@ struct savepoint *savepoint_next(struct manager *m, const struct savepoint *afte
         return s;
 }
 
-bool savepoints_need(const struct manager *m, uint32_t owner, const char *bundle) {
-        const struct savepoint *s, *next;
-
-        HASH_ITER (hh, m->savepoints, s, next)
-                if (s->owner == owner && strcmp(s->bundle, bundle) == 0)
-                        return true;
-        return false;
-}
-
 static int load(void *userdata, const struct savepoint_record *r) {
         struct manager *m = userdata;
         struct savepoint *s;
@@ -102,8 +109,13 @@ int savepoints_load(struct manager *m) {
 void savepoints_free(struct manager *m) {
         struct savepoint *s, *next;
 
-        HASH_ITER (hh, m->savepoints, s, next)
+        HASH_ITER (hh, m->savepoints, s, next) {
+                if (s->making && s->making->again) { /* else an effect has it */
+                        sd_event_source_disable_unref(s->making->again);
+                        free(s->making);
+                }
                 savepoint_drop(m, s);
+        }
 }
 
 int savepoint_read(struct manager *m, const struct savepoint *s, store_savepoints_t callback,
@@ -121,16 +133,6 @@ int savepoint_delete(struct manager *m, struct savepoint *s) {
 }
 
 /* ---- one is made ---- */
-
-struct making {
-        struct manager *manager;
-        uint32_t job, by;
-        sd_id128_t uid;
-        bool kill, held; /* held: the job is SUSPENDED for this alone */
-        savepoint_done_t done;
-        void *userdata;
-        char name[SAVEPOINT_NAME_MAX + 1];
-};
 
 static struct job *job_of(struct manager *m, const struct making *k) {
         struct job *j = manager_job(m, k->job);
@@ -151,8 +153,10 @@ static void give_up(struct manager *m, struct making *k, int error, const char *
 
 static void run_made(struct manager *m, void *data) {
         struct making *k = data;
+        struct savepoint *s = find(m, k->name);
 
-        find(m, k->name)->complete = true;
+        s->complete = true;
+        s->making = NULL;
         k->done(k->userdata, 0, k->name);
         free(k);
 }
@@ -218,6 +222,37 @@ static void put(struct manager *m, const struct job *j, const struct savepoint *
         manager_touch(m);
 }
 
+static void run_sync(struct manager *m, void *data);
+
+static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct making *k = userdata;
+
+        k->again = sd_event_source_disable_unref(k->again);
+        run_sync(k->manager, k);
+        return 0;
+}
+
+/* Data that is held back: whether trainers are still acknowledging what they had got. Then they are asked
+ * again. */
+static bool drains(struct making *k, const struct job *j) {
+        uint64_t acked = 0, now = now_boot();
+        bool more = false;
+
+        if (!k->held || j->state != JOB_SUSPENDED || now >= k->until_boot)
+                return false;
+        for (struct task *t = data_next_task(j->data->data, 0); t; t = data_next_task(j->data->data, t->id))
+                if (t->place == TASK_LEASED) {
+                        acked += t->acked;
+                        more = more || t->read > t->acked;
+                }
+        if (acked != k->acked || k->changed_boot == 0)
+                k->changed_boot = now;
+        k->acked = acked;
+        return more && usec_sub(now, k->changed_boot) < STILL_USEC &&
+               sd_event_add_time_relative(k->manager->event, &k->again, CLOCK_BOOTTIME, DRAIN_USEC, 0,
+                                          on_again, k) >= 0;
+}
+
 static void on_synced(void *userdata, bool all) {
         struct making *k = userdata;
         struct manager *m = k->manager;
@@ -231,6 +266,8 @@ static void on_synced(void *userdata, bool all) {
                 give_up(m, k, -ESRCH, "The job ended before the savepoint was complete");
                 return;
         }
+        if (drains(k, j))
+                return;
         s->created_real = now_real();
         r = write_manifest(j, s, all, &manifest);
         if (r < 0) {
@@ -306,7 +343,8 @@ static int refuse(const struct manager *m, const struct job *j, const char *name
 static void run_sync(struct manager *m, void *data) {
         struct making *k = data;
         struct job *j = job_of(m, k);
-        int r = j ? feeding_sync(m, j, SYNC_USEC, on_synced, k) : -ESRCH;
+        int r = j ? feeding_sync(m, j, MAX(usec_sub(k->until_boot, now_boot()), DRAIN_USEC), on_synced, k)
+                  : -ESRCH;
 
         if (r < 0)
                 give_up(m, k, r,
@@ -334,7 +372,8 @@ int savepoint_create(struct manager *m, struct job *j, const char *name, bool ki
                               .uid = j->uid,
                               .kill = kill,
                               .done = done,
-                              .userdata = userdata };
+                              .userdata = userdata,
+                              .until_boot = usec_add(now_boot(), SYNC_USEC) };
         snprintf(k->name, sizeof(k->name), "%s", name);
         /* There are fewer than the numbers tried. */
         for (uint32_t n = 1; !*k->name || find(m, k->name); n++)
@@ -345,6 +384,7 @@ int savepoint_create(struct manager *m, struct job *j, const char *name, bool ki
                 snprintf(text, SAVEPOINT_TEXT_MAX, "The master is out of memory");
                 return r;
         }
+        s->making = k;
         memcpy(s->bundle, j->bundle, sizeof(s->bundle));
         if (kill && j->state == JOB_RUNNING) {
                 j->saving = true;

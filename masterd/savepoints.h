@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <uthash.h>
 
 #include "masterd/savepoint-text.h"
@@ -13,6 +14,7 @@
 
 struct manager;
 struct job;
+struct making;
 
 #define SAVEPOINTS_PER_USER_MAX 1000u
 #define SAVEPOINTS_MAX 10000u
@@ -28,8 +30,9 @@ struct savepoint {
         uint64_t done, acked, records; /* tasks, bytes, records */
         uint64_t partial, failed;      /* tasks begun; set aside */
         char bundle[65];
-        bool complete;    /* on disk; until then its name is taken, and that is all */
-        uint32_t readers; /* jobs that are being made of it */
+        bool complete;         /* on disk; until then its name is taken, and that is all */
+        uint32_t readers;      /* jobs that are being made of it */
+        struct making *making; /* until it is complete */
         UT_hash_handle hh;
 };
 
@@ -42,10 +45,11 @@ void savepoints_free(struct manager *m);
 typedef void (*savepoint_done_t)(void *userdata, int error, const char *text);
 
 /* Writes down where the job's data stands, once every feeder has told its latest acknowledgements, or 5 s are
- * over. name: "" = NUMBER-COUNT. kill: the data is held back first and the job is stopped in the same
- * transaction, so nothing is granted behind the savepoint. uid: who asks. 0: done is called later, once; or,
- * with a sentence in text: -EINVAL bad name, -EEXIST it is taken, -ENODATA the job has no data, -ESRCH the
- * job is over, -EBUSY the store is behind, -EDQUOT too many, -ENOMEM. */
+ * over. name: "" = NUMBER-COUNT. kill: the data is held back first, what had been delivered may be
+ * acknowledged as long as that goes on (within the 5 s), and the job is stopped in the same transaction, so
+ * nothing is granted behind the savepoint. uid: who asks. 0: done is called later, once; or, with a sentence
+ * in text: -EINVAL bad name, -EEXIST it is taken, -ENODATA the job has no data, -ESRCH the job is over,
+ * -EBUSY the store is behind, -EDQUOT too many, -ENOMEM. */
 int savepoint_create(struct manager *m, struct job *j, const char *name, bool kill, uint32_t uid,
                      savepoint_done_t done, void *userdata, char text[static SAVEPOINT_TEXT_MAX]);
 
@@ -57,5 +61,10 @@ struct savepoint *savepoint_next(struct manager *m, const struct savepoint *afte
 int savepoint_read(struct manager *m, const struct savepoint *s, store_savepoints_t callback, void *userdata);
 /* Recorded; gone when the batch is on disk. -EBUSY: a job is being made of it. */
 int savepoint_delete(struct manager *m, struct savepoint *s);
-/* Whether one of that user needs these files of a job. */
-bool savepoints_need(const struct manager *m, uint32_t owner, const char *bundle);
+/* Whether one of that user needs these files of a job; all: m->savepoints. */
+static inline bool savepoints_need(const struct savepoint *all, uint32_t owner, const char *bundle) {
+        for (const struct savepoint *s = all; s; s = (const struct savepoint *)s->hh.next)
+                if (s->owner == owner && strcmp(s->bundle, bundle) == 0)
+                        return true;
+        return false;
+}
