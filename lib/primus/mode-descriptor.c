@@ -421,7 +421,12 @@ static int descriptor_fd(struct primus *p) {
 }
 
 static bool descriptor_ready(struct primus *p) {
-        return p->descriptor.n > 0 || p->descriptor.last;
+        const struct descriptor_state *s = &p->descriptor;
+
+        /* What would have to be asked for first, is. */
+        if (s->n == 0 && s->asked == 0 && !s->last && ask(p, TASKS_AHEAD) < 0)
+                return true;
+        return s->n > 0 || s->last;
 }
 
 static void descriptor_close(struct primus *p) {
