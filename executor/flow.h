@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stream of bytes that goes through a trainer's standard input: which bytes of it are which positions of
- * which task, and, from how much of it the trainer has taken off the pipe, how far each task has been read and
- * counts under input.ack. Bookkeeping alone.
+ * which task, and, from how much of it the trainer has taken off the pipe, how far each task has been read
+ * and counts under input.ack. Bookkeeping alone.
  *
  * Bytes that follow the file one to one count one by one (a reader goes back to the record's start); those of
  * other pieces (shuffled records, messages, a CSV's header) when all bytes of the piece do. */
@@ -41,7 +41,8 @@ void flow_end(struct flow *f, struct task_mark to);
 /* n bytes of nobody's (a newline behind a line that broke off). */
 void flow_skip(struct flow *f, uint64_t n);
 
-/* The trainer has taken consumed bytes off the pipe; settles what counts now. Returns whether anything moved. */
+/* The trainer has taken consumed bytes off the pipe; settles what counts now. Returns whether anything moved.
+ */
 bool flow_consumed(struct flow *f, uint64_t consumed);
 /* The trainer says that it has processed so much of the stream. -ERANGE: it has not got so much. */
 int flow_processed(struct flow *f, uint64_t bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reading thread. Invariant: between two calls of the reader the lock is held, and whatever has been asked
- * meanwhile (stop, cancel, trim) is done before the next one. */
+/* The reading thread. Invariant: between two calls of the reader the lock is held, and whatever has been
+ * asked meanwhile (stop, cancel, trim) is done before the next one. */
 #include "executor/producer.h"
 
 #include <inttypes.h>
@@ -37,7 +37,7 @@ struct opened *opened_free(struct opened *o) {
         return NULL;
 }
 
-static int opened_new(const struct task *t, struct opened **ret) {
+static int opened_new(const struct task *t, bool ranges_only, struct opened **ret) {
         struct opened *o = calloc(1, sizeof(*o));
 
         if (!o)
@@ -45,6 +45,8 @@ static int opened_new(const struct task *t, struct opened **ret) {
         o->grant = t->grant;
         o->grant.offset = t->from.position;
         o->grant.skip = t->from.skip;
+        if (ranges_only) /* whoever reads the range leaves out what is to be left out */
+                o->grant.skip = o->grant.failures = 0;
         o->grant.path = strdup(t->grant.path);
         if (!o->grant.path) {
                 free(o);
@@ -93,6 +95,12 @@ static int open_task(struct producer *p, struct opened *o, struct reader **ret, 
         if (r < 0 || !p->ops->range)
                 return r;
         r = reader_range(*ret, ret_fd, ret_first, ret_last, p->error);
+        if (r == -EOPNOTSUPP && !p->ops->room) {
+                snprintf(p->error, sizeof(p->error),
+                         "%.350s: cannot be handed out as a range of a file; set input.mode to ring or stdin",
+                         o->grant.path);
+                return r;
+        }
         return r == -EOPNOTSUPP ? 0 : r < 0 ? r : 1;
 }
 
@@ -124,7 +132,7 @@ static void deliver(struct producer *p, struct task *t) {
         struct opened *o = NULL;
         struct reader *reader = NULL;
         uint64_t first = 0, last = 0;
-        int fd = -EBADF, r = opened_new(t, &o);
+        int fd = -EBADF, r = opened_new(t, !p->ops->room, &o);
 
         t->busy = true;
         p->task = t;

@@ -137,11 +137,14 @@ static int grant_again(struct tasks *s, struct task *t, const struct task_grant 
         t->error = NULL;
         if (mark_before(t->acked, mark))
                 t->acked = mark;
-        if (mark_before(t->delivered, t->acked)) {
-                t->delivered = t->acked;
+        if (t->broken || mark_before(t->delivered, t->acked)) {
                 t->holder = NULL;
-        }
-        t->from = t->delivered;
+                t->from = t->acked;
+        } else
+                t->from = t->delivered;
+        if (mark_before(t->delivered, t->acked))
+                t->delivered = t->acked;
+        t->broken = false;
         t->end = grant->end;
         t->told = false;
         clear_dirty(s, t);
@@ -214,6 +217,8 @@ struct task *tasks_take(struct tasks *s, void *holder) {
 
 static void go_back_to_acked(struct task *t) {
         t->holder = NULL;
+        t->broken = false;
+        t->generation++;
         t->delivered = t->from = t->acked;
         t->read = MAX(t->acked.position, t->granted.position);
 }
@@ -274,7 +279,7 @@ static void settle_if_over(struct tasks *s, struct task *t) {
 }
 
 void tasks_resume(struct tasks *s, struct task *t, struct task_mark mark) {
-        if (t->place != PLACE_TODO || mark_before(t->granted, t->delivered))
+        if (t->place != PLACE_TODO || mark_before(t->acked, t->delivered))
                 return;
         if (mark.position == TASK_TO_END) {
                 if (t->end != TASK_TO_END)
@@ -284,10 +289,16 @@ void tasks_resume(struct tasks *s, struct task *t, struct task_mark mark) {
         }
         if (!mark_before(t->acked, mark))
                 return;
-        t->acked = t->delivered = t->from = t->granted = mark;
+        t->acked = t->delivered = t->from = mark;
         t->read = mark.position;
         set_left(s, t, size_left(t));
         tasks_report(s, t, false);
+}
+
+void tasks_begin(struct task *t, struct task_mark mark) {
+        if (mark_before(t->acked, t->delivered) || !mark_before(t->acked, mark))
+                return;
+        t->acked = t->delivered = mark;
 }
 
 void tasks_delivered(struct tasks *s, struct task *t, struct task_mark mark) {
@@ -344,6 +355,10 @@ int tasks_ack(struct tasks *s, struct task *t, struct task_mark mark, uint64_t r
         return 0;
 }
 
+void tasks_count(struct task *t, uint64_t records) {
+        t->records = MAX(t->records, records);
+}
+
 /* ---- its end ---- */
 
 void tasks_fail(struct tasks *s, struct task *t, const char *error) {
@@ -359,6 +374,14 @@ void tasks_fail(struct tasks *s, struct task *t, const char *error) {
                 t->holder = NULL;
         move(s, t, PLACE_FAILED, false);
         tasks_report(s, t, true);
+}
+
+void tasks_break(struct tasks *s, struct task *t, const char *error) {
+        if (!is_held(t->place))
+                return;
+        t->generation++;
+        tasks_fail(s, t, error);
+        t->broken = true;
 }
 
 void tasks_drop(struct tasks *s, struct task *t) {
@@ -434,7 +457,8 @@ void tasks_reported(struct tasks *s, struct task *t, bool keep) {
         /* One that failed is kept while its trainer has something of it that may yet count: see
          * tasks_grant(). */
         if (!keep && !t->busy &&
-            (t->place == PLACE_RETURNED || (t->place == PLACE_FAILED && !mark_before(t->acked, t->delivered))))
+            (t->place == PLACE_RETURNED ||
+             (t->place == PLACE_FAILED && !mark_before(t->acked, t->delivered))))
                 forget(s, t);
         else {
                 t->told = t->place == PLACE_FAILED && !keep;

@@ -52,15 +52,17 @@ struct task {
         void *holder;      /* HELD: who delivers it. TODO: who alone may go on with it; NULL: anybody */
         bool busy;         /* a producer's thread has it in its hands: it is not freed now */
         bool whole;        /* all of it has been delivered */
+        bool broken;       /* its trainer could not use it: a further attempt goes on from acked */
         bool trim_pending; /* an answer to TRIM is owed, once the reader has said where it ends */
         struct task_mark granted; /* where it began here */
         struct task_mark from;    /* where reading begins next */
         struct task_mark delivered, acked;
-        uint64_t read;    /* position as next reported: what the trainer has got */
-        uint64_t records; /* that count */
-        uint64_t end;     /* as far as known; TASK_TO_END */
-        uint64_t left;    /* bytes that the trainer has not got, as counted in unread_bytes; 0 once none */
-        bool unread;      /* counted as such */
+        uint64_t read;       /* position as next reported: what the trainer has got */
+        uint64_t records;    /* that count */
+        uint64_t generation; /* rises when what was delivered before does not count any more */
+        uint64_t end;        /* as far as known; TASK_TO_END */
+        uint64_t left;       /* bytes that the trainer has not got, as counted in unread_bytes; 0 once none */
+        bool unread;         /* counted as such */
         char *error;
         bool told; /* FAILED, and reported so */
         bool dirty;
@@ -101,6 +103,8 @@ void tasks_put_back(struct tasks *s, struct task *t);
 /* Its stream has nothing now: RETURNED if all that was delivered counts, else it waits for its holder. */
 void tasks_again(struct tasks *s, struct task *t);
 
+/* Nothing lies before mark that has not been delivered. */
+void tasks_begin(struct task *t, struct task_mark mark);
 /* Delivered up to mark. */
 void tasks_delivered(struct tasks *s, struct task *t, struct task_mark mark);
 /* The trainer has got everything before position. left: bytes of it that it has not got. */
@@ -112,7 +116,11 @@ void tasks_set_end(struct tasks *s, struct task *t, uint64_t end);
 /* Counts up to mark (position TASK_TO_END: all, of one that is whole), and records more. 0, also when that is
  * known already; -ERANGE: so much has not been delivered. */
 int tasks_ack(struct tasks *s, struct task *t, struct task_mark mark, uint64_t records);
+/* So many records count in all. */
+void tasks_count(struct task *t, uint64_t records);
 
+/* Its trainer cannot use it; what it still does with what it has of it does not count. */
+void tasks_break(struct tasks *s, struct task *t, const char *error);
 /* A task ends as failed with that text (copied). */
 void tasks_fail(struct tasks *s, struct task *t, const char *error);
 /* Its lease is withdrawn: nothing of it is reported any more. */
