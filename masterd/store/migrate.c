@@ -78,14 +78,15 @@ static const char *const steps_of_primus[] = {
         " finished BLOB NOT NULL, PRIMARY KEY(job, block)) STRICT, WITHOUT ROWID;"
         "CREATE TABLE task(job INTEGER NOT NULL, task INTEGER NOT NULL, source INTEGER NOT NULL,"
         " file INTEGER NOT NULL, epoch INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,"
-        " acked INTEGER NOT NULL, skip INTEGER NOT NULL, records INTEGER NOT NULL, state INTEGER NOT NULL,"
-        " failures INTEGER NOT NULL, error TEXT NOT NULL, PRIMARY KEY(job, task)) STRICT, WITHOUT ROWID;"
+        " acked INTEGER NOT NULL, skip INTEGER NOT NULL, records INTEGER NOT NULL,"
+        " records_before INTEGER NOT NULL, state INTEGER NOT NULL, failures INTEGER NOT NULL, error TEXT NOT "
+        "NULL, PRIMARY KEY(job, task)) STRICT, WITHOUT ROWID;"
         "CREATE TABLE data(job INTEGER NOT NULL PRIMARY KEY, state BLOB NOT NULL) STRICT;"
         "CREATE TABLE savepoint(name TEXT NOT NULL PRIMARY KEY, owner INTEGER NOT NULL, job INTEGER NOT NULL,"
         " job_name TEXT NOT NULL, key INTEGER NOT NULL, created INTEGER NOT NULL, done INTEGER NOT NULL,"
         " acked INTEGER NOT NULL, records INTEGER NOT NULL, partial INTEGER NOT NULL, failed INTEGER NOT "
         "NULL,"
-        " manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
+        " bundle TEXT NOT NULL, manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
         NULL,
 };
 

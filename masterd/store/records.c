@@ -149,13 +149,21 @@ const struct field data_block_fields[] = {
 };
 
 const struct field data_task_fields[] = {
-        F(U32, data_task_record, job),    F(U64, data_task_record, task),
-        F(U32, data_task_record, source), F(U64, data_task_record, file),
-        F(U32, data_task_record, epoch),  F(U64, data_task_record, start),
-        F(U64, data_task_record, end),    F(U64, data_task_record, acked),
-        F(U64, data_task_record, skip),   F(U64, data_task_record, records),
-        F(U8, data_task_record, state),   F(U32, data_task_record, failures),
-        F(TEXT, data_task_record, error), {},
+        F(U32, data_task_record, job),
+        F(U64, data_task_record, task),
+        F(U32, data_task_record, source),
+        F(U64, data_task_record, file),
+        F(U32, data_task_record, epoch),
+        F(U64, data_task_record, start),
+        F(U64, data_task_record, end),
+        F(U64, data_task_record, acked),
+        F(U64, data_task_record, skip),
+        F(U64, data_task_record, records),
+        F(U64, data_task_record, records_before),
+        F(U8, data_task_record, state),
+        F(U32, data_task_record, failures),
+        F(TEXT, data_task_record, error),
+        {},
 };
 
 const struct field data_state_fields[] = {
@@ -165,13 +173,21 @@ const struct field data_state_fields[] = {
 };
 
 const struct field savepoint_fields[] = {
-        F(TEXT, savepoint_record, name),    F(U32, savepoint_record, owner),
-        F(U32, savepoint_record, job),      F(TEXT, savepoint_record, job_name),
-        F(U64, savepoint_record, key),      F(U64, savepoint_record, created_real),
-        F(U64, savepoint_record, done),     F(U64, savepoint_record, acked),
-        F(U64, savepoint_record, records),  F(U64, savepoint_record, partial),
-        F(U64, savepoint_record, failed),   F(BYTES, savepoint_record, manifest),
-        F(BYTES, savepoint_record, config), {},
+        F(TEXT, savepoint_record, name),
+        F(U32, savepoint_record, owner),
+        F(U32, savepoint_record, job),
+        F(TEXT, savepoint_record, job_name),
+        F(U64, savepoint_record, key),
+        F(U64, savepoint_record, created_real),
+        F(U64, savepoint_record, done),
+        F(U64, savepoint_record, acked),
+        F(U64, savepoint_record, records),
+        F(U64, savepoint_record, partial),
+        F(U64, savepoint_record, failed),
+        F(TEXT, savepoint_record, bundle),
+        F(BYTES, savepoint_record, manifest),
+        F(BYTES, savepoint_record, config),
+        {},
 };
 
 static const struct field data_key_fields[] = { F(U32, data_key_row, job), F(U64, data_key_row, id), {} };
@@ -282,16 +298,16 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_DATA_TASK] = { sizeof(struct data_task_record),
                                data_task_fields,
                                { "INSERT OR REPLACE INTO task(job, task, source, file, epoch, start, stop, "
-                                 "acked, skip, records, state, failures, error)"
-                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)" } },
+                                 "acked, skip, records, records_before, state, failures, error)"
+                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)" } },
         [OP_PUT_DATA_STATE] = { sizeof(struct data_state_record),
                                 data_state_fields,
                                 { "INSERT OR REPLACE INTO data(job, state) VALUES (?1, ?2)" } },
         [OP_PUT_SAVEPOINT] = { sizeof(struct savepoint_record),
                                savepoint_fields,
                                { "INSERT OR REPLACE INTO savepoint(name, owner, job, job_name, key, created, "
-                                 "done, acked, records, partial, failed, manifest, config)"
-                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                                 "done, acked, records, partial, failed, bundle, manifest, config)"
+                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                                  "INSERT INTO counter(name, value) VALUES ('last_savepoint', ?5)"
                                  " ON CONFLICT(name) DO UPDATE SET value = max(value, ?5)" } },
         [OP_DELETE_DATA_BLOCK] = { sizeof(struct data_key_row),
