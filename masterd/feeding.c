@@ -17,7 +17,7 @@
 int feeding_new(struct job *j) {
         struct job_data *d;
 
-        if (j->spec->input_kind == INPUT_KIND_NONE)
+        if (spec_n_sources(j->spec) == 0)
                 return 0;
         d = calloc(1, sizeof(*d));
         if (!d)

@@ -51,7 +51,8 @@ ALLOWED = {
 }
 
 # Single headers of a daemon's own folder that its rooms stand on.
-HEADERS = {"agentd/worker.h": AGENTD_ROOMS}
+# The words of an input stand in the configuration as they do in what executors are told of it.
+HEADERS = {"agentd/worker.h": AGENTD_ROOMS, "lib/wire/input.h": {"masterd/spec"}}
 
 # Headers of libraries that only some rooms may use: the point of a room is what it does not know.
 LIBRARIES = {

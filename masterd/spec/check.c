@@ -9,7 +9,7 @@
 
 #include "lib/base/cleanup.h"
 
-static struct place place_of(const char *key) {
+struct place place_of(const char *key) {
         struct place p = {};
 
         place_push(&p, key, 0);
@@ -31,12 +31,6 @@ static struct place place_in_strategy(size_t i, const char *key) {
         place_push(&p, key, 0);
         return p;
 }
-
-#define report(r, where, ...)                                                                                \
-        ({                                                                                                   \
-                struct place _where = (where);                                                               \
-                reader_report((r), DIAGNOSTIC_ERROR, &_where, __VA_ARGS__);                                  \
-        })
 
 static int copy_texts(char *const *from, size_t n, char ***ret) {
         char **to = calloc(n + 1, sizeof(char *));
@@ -97,14 +91,7 @@ static int complete_job(struct job_spec *s) {
                 if ((r = complete_command(role)) < 0 || (r = complete_nodes(s, role)) < 0)
                         return r;
         }
-        for (size_t i = 0; i < s->n_inputs; i++) {
-                struct input_spec *in = &s->inputs[i];
-                if (!in->name && asprintf(&in->name, "%zu", i) < 0) {
-                        in->name = NULL;
-                        return -ENOMEM;
-                }
-        }
-        return 0;
+        return complete_data(s);
 }
 
 /* ---- rules ---- */
@@ -121,18 +108,18 @@ static int check_role_placement(struct reader *r, const struct role_spec *role, 
         uint32_t hosts;
 
         if (role->per_node > 0 && role->num % role->per_node != 0)
-                return report(r, place_in_strategy(i, "replicasPerNode"),
-                              "num (%" PRIu32 ") must be a multiple of it, not %" PRIu32, role->num,
-                              role->per_node);
+                return report_at(r, place_in_strategy(i, "replicasPerNode"),
+                                 "num (%" PRIu32 ") must be a multiple of it, not %" PRIu32, role->num,
+                                 role->per_node);
         if (role->per_node > 0 && role->min_num != role->num)
-                return report(r, place_in_strategy(i, "replicasPerNode"),
-                              "does not go with minNum < num: then hosts could not be filled evenly");
+                return report_at(r, place_in_strategy(i, "replicasPerNode"),
+                                 "does not go with minNum < num: then hosts could not be filled evenly");
         hosts = role->per_node > 0       ? role->num / role->per_node
                 : role->max_per_node > 0 ? (role->min_num + role->max_per_node - 1) / role->max_per_node
                                          : 0;
         if (role->n_nodes > 0 && hosts > role->n_nodes)
-                return report(r, place_in_role(i, "scheduleStrategy"),
-                              "needs %" PRIu32 " hosts, but nodes names %zu", hosts, role->n_nodes);
+                return report_at(r, place_in_role(i, "scheduleStrategy"),
+                                 "needs %" PRIu32 " hosts, but nodes names %zu", hosts, role->n_nodes);
         return 0;
 }
 
@@ -142,23 +129,24 @@ static int check_role(struct reader *r, const struct job_spec *s, size_t i) {
 
         for (size_t j = 0; j < i; j++)
                 if (strcmp(s->roles[j].name, role->name) == 0)
-                        return report(r, place_in_role(i, "roleName"), "role[%zu] is called %s already", j,
-                                      role->name);
+                        return report_at(r, place_in_role(i, "roleName"), "role[%zu] is called %s already", j,
+                                         role->name);
         if (role->n_argv == 0)
-                return report(r, place_in_role(i, "command"),
-                              "missing: say what an executor of %s runs (or argv)", role->name);
+                return report_at(r, place_in_role(i, "command"),
+                                 "missing: say what an executor of %s runs (or argv)", role->name);
         if (!*role->argv[0])
-                return report(r, place_in_role(i, "argv"), "the program (argv[0]) must not be empty");
+                return report_at(r, place_in_role(i, "argv"), "the program (argv[0]) must not be empty");
         if (role->min_num > role->num)
-                return report(r, place_in_role(i, "minNum"),
-                              "must be at most num (%" PRIu32 "), not %" PRIu32, role->num, role->min_num);
+                return report_at(r, place_in_role(i, "minNum"),
+                                 "must be at most num (%" PRIu32 "), not %" PRIu32, role->num, role->min_num);
         if (bytes > SPEC_ENV_BYTES_MAX)
-                return report(r, place_in_role(i, NULL),
-                              "command and env, with the job's env, have %zu bytes; at most %u are accepted",
-                              bytes, SPEC_ENV_BYTES_MAX);
-        if (role->input_policy == INPUT_STREAMING && s->input_kind == INPUT_KIND_NONE)
-                return report(r, place_in_role(i, "inputPolicy"),
-                              "STREAMING needs data: inputManager is missing");
+                return report_at(
+                        r, place_in_role(i, NULL),
+                        "command and env, with the job's env, have %zu bytes; at most %u are accepted", bytes,
+                        SPEC_ENV_BYTES_MAX);
+        if (role->input_policy == INPUT_STREAMING && spec_n_sources(s) == 0)
+                return report_at(r, place_in_role(i, "inputPolicy"),
+                                 "STREAMING needs data: inputManager is missing");
         return check_role_placement(r, role, i);
 }
 
@@ -171,10 +159,11 @@ static int check_order(struct reader *r, const struct job_spec *s) {
                 place_push(&p, NULL, i);
                 place_push(&p, "roleName", 0);
                 if (!spec_role(s, s->order[i].role))
-                        return report(r, p, "there is no role of this name");
+                        return report_at(r, p, "there is no role of this name");
                 for (size_t j = 0; j < i; j++)
                         if (strcmp(s->order[j].role, s->order[i].role) == 0)
-                                return report(r, p, "rolePolicy[%zu] is for %s already", j, s->order[i].role);
+                                return report_at(r, p, "rolePolicy[%zu] is for %s already", j,
+                                                 s->order[i].role);
         }
         if (s->schedule_policy == SCHEDULE_POLICY_ORDER && s->n_order < s->n_roles)
                 for (size_t i = 0; i < s->n_roles; i++) {
@@ -182,35 +171,11 @@ static int check_order(struct reader *r, const struct job_spec *s) {
                         for (size_t j = 0; j < s->n_order; j++)
                                 found |= strcmp(s->order[j].role, s->roles[i].name) == 0;
                         if (!found)
-                                return report(r, place_in_role(i, "roleName"),
-                                              "orderPolicy does not say when %s starts: add it to rolePolicy",
-                                              s->roles[i].name);
+                                return report_at(
+                                        r, place_in_role(i, "roleName"),
+                                        "orderPolicy does not say when %s starts: add it to rolePolicy",
+                                        s->roles[i].name);
                 }
-        return 0;
-}
-
-static int check_data(struct reader *r, const struct job_spec *s) {
-        struct place mode = place_of("input");
-        bool streaming = false;
-
-        for (size_t i = 0; i < s->n_roles; i++)
-                streaming |= s->roles[i].input_policy == INPUT_STREAMING;
-        place_push(&mode, "mode", 0);
-        if (s->input_mode != INPUT_MODE_STDIN)
-                return report(r, mode, "%s is not built yet; use \"stdin\"",
-                              input_mode_to_string(s->input_mode));
-        if (s->task_success_milli != 100000) {
-                struct place percent = place_of("inputManager");
-                place_push(&percent, "fileConfig", 0);
-                place_push(&percent, "stopPolicy", 0);
-                place_push(&percent, "taskSuccessPercent", 0);
-                return report(
-                        r, percent,
-                        "less than 100, an end before all data is through, is not built yet; remove it");
-        }
-        if (s->input_kind != INPUT_KIND_NONE && !streaming)
-                return report(r, place_of("inputManager"),
-                              "no role reads the data: give one of them \"inputPolicy\": \"STREAMING\"");
         return 0;
 }
 
@@ -221,9 +186,9 @@ static int check_nodes_total(struct reader *r, const struct job_spec *s) {
         for (size_t i = 0; i < s->n_roles; i++)
                 n += s->roles[i].n_nodes ?: s->n_nodes;
         if (n > SPEC_NODES_TOTAL_MAX)
-                return report(r, place_of("nodes"),
-                              "the lists of the job and its roles name %zu hosts; at most %u are accepted", n,
-                              SPEC_NODES_TOTAL_MAX);
+                return report_at(r, place_of("nodes"),
+                                 "the lists of the job and its roles name %zu hosts; at most %u are accepted",
+                                 n, SPEC_NODES_TOTAL_MAX);
         return 0;
 }
 
@@ -236,10 +201,10 @@ static int check_totals(struct reader *r, const struct job_spec *s) {
                 required |= s->roles[i].success_percent > 0;
         }
         if (executors > SPEC_EXECUTORS_MAX)
-                return report(r, place_of("role"), "%" PRIu64 " executors in all; at most %u are accepted",
-                              executors, SPEC_EXECUTORS_MAX);
+                return report_at(r, place_of("role"), "%" PRIu64 " executors in all; at most %u are accepted",
+                                 executors, SPEC_EXECUTORS_MAX);
         if (!required)
-                return report(
+                return report_at(
                         r, place_of("role"),
                         "no role is required (successPercent is 0 in all), so the job would succeed at once");
         return 0;
@@ -263,6 +228,6 @@ int check_job(struct reader *r, struct job_spec *s) {
         if (q >= 0)
                 q = check_data(r, s);
         if (q >= 0 && s->backoff.max_usec < s->backoff.initial_usec)
-                q = report(r, backoff, "max is less than initial");
+                q = report_at(r, backoff, "max is less than initial");
         return MIN(q, 0);
 }

@@ -8,3 +8,16 @@
 /* Fills in the remaining defaults of a spec that was read without error, and reports what does not go
  * together. 0 (see the diagnostics), or -ENOMEM. */
 int check_job(struct reader *r, struct job_spec *s);
+
+/* The parts of it that are about data (check-data.c). */
+int complete_data(struct job_spec *s);
+int check_data(struct reader *r, struct job_spec *s);
+
+/* A key of the job. */
+struct place place_of(const char *key);
+
+#define report_at(r, where, ...)                                                                             \
+        ({                                                                                                   \
+                struct place _where = (where);                                                               \
+                reader_report((r), DIAGNOSTIC_ERROR, &_where, __VA_ARGS__);                                  \
+        })

@@ -30,6 +30,12 @@ static json_t *write_duration(uint64_t usec) {
         return json_string(text);
 }
 
+static json_t *write_time(const struct spec_time *t) {
+        char text[TIME_POINT_MAX];
+
+        return json_string(t->now ? "now" : time_point_format(&t->at, text));
+}
+
 static json_t *write_texts(char *const *texts, size_t n) {
         _cleanup_(json_unref_p) json_t *array = json_array();
 
@@ -82,8 +88,8 @@ static json_t *write_value(const struct key *k, void *target, size_t n) {
         case KEY_U32:
                 return json_integer(*(uint32_t *)target);
         case KEY_MILLI: {
-                uint32_t milli = *(uint32_t *)target;
-                return milli % 1000 == 0 ? json_integer(milli / 1000) : json_real(milli / 1000.0);
+                uint32_t parts = *(uint32_t *)target, unit = (uint32_t)(k->scale ?: 1000);
+                return parts % unit == 0 ? json_integer(parts / unit) : json_real((double)parts / unit);
         }
         case KEY_SCALED:
                 return json_integer((json_int_t)(*(uint64_t *)target / k->scale));
@@ -91,6 +97,8 @@ static json_t *write_value(const struct key *k, void *target, size_t n) {
                 return json_integer((json_int_t) * (uint64_t *)target);
         case KEY_DURATION:
                 return write_duration(*(uint64_t *)target);
+        case KEY_TIME:
+                return write_time(target);
         case KEY_ENUM:
                 return json_string(k->names[*(uint32_t *)target]);
         case KEY_TEXT:
@@ -138,16 +146,28 @@ static json_t *write_message(const struct schema *s, void *message) {
         return TAKE_PTR(object);
 }
 
-int spec_effective(const struct job_spec *s, char **ret_json) {
+static int write_text(const struct schema *schema, const struct job_spec *s, size_t flags, char **ret) {
         /* The tables' targets are not const; nothing is written through them here. */
-        _cleanup_(json_unref_p) json_t *object = write_message(&job_schema, (void *)s);
+        _cleanup_(json_unref_p) json_t *object = write_message(schema, (void *)s);
         char *text;
 
         if (!object)
                 return -ENOMEM;
-        text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+        text = json_dumps(object, flags | JSON_REAL_PRECISION(12));
         if (!text)
                 return -ENOMEM;
-        *ret_json = text;
+        *ret = text;
         return 0;
+}
+
+int spec_effective(const struct job_spec *s, char **ret_json) {
+        return write_text(&job_schema, s, JSON_INDENT(2), ret_json);
+}
+
+int spec_input_json(const struct job_spec *s, char **ret_json) {
+        const struct key keys[] = { *schema_find(&job_schema, "inputManager"),
+                                    *schema_find(&job_schema, "input") };
+
+        return write_text(&(const struct schema){ .keys = keys, .n = ELEMENTSOF(keys) }, s, JSON_COMPACT,
+                          ret_json);
 }

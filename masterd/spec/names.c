@@ -30,16 +30,6 @@ const char *const on_partition_names[_SPEC_PARTITION_MAX] = {
         [SPEC_PARTITION_STOP] = "stop",
         [SPEC_PARTITION_WAIT] = "wait",
 };
-const char *const input_ack_names[_INPUT_ACK_MAX] = {
-        [INPUT_ACK_LAG] = "lag",
-        [INPUT_ACK_EXIT] = "exit",
-        [INPUT_ACK_READ] = "read",
-};
-const char *const input_mode_names[_INPUT_MODE_MAX] = {
-        [INPUT_MODE_STDIN] = "stdin",
-        [INPUT_MODE_RING] = "ring",
-        [INPUT_MODE_DESCRIPTOR] = "descriptor",
-};
 const char *const gpu_visibility_names[_GPU_VISIBILITY_MAX] = {
         [GPU_VISIBILITY_JOB] = "job",
         [GPU_VISIBILITY_EXECUTOR] = "executor",
@@ -63,6 +53,4 @@ DEFINE_TO_STRING(restart_type_to_string, restart_type, restart_type_names)
 DEFINE_TO_STRING(failure_policy_to_string, failure_policy, failure_policy_names)
 DEFINE_TO_STRING(role_category_to_string, role_category, role_category_names)
 DEFINE_TO_STRING(spec_on_partition_to_string, spec_on_partition, on_partition_names)
-DEFINE_TO_STRING(input_ack_to_string, input_ack, input_ack_names)
-DEFINE_TO_STRING(input_mode_to_string, input_mode, input_mode_names)
 DEFINE_TO_STRING(gpu_visibility_to_string, gpu_visibility, gpu_visibility_names)

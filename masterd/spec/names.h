@@ -11,7 +11,5 @@ extern const char *const restart_type_names[_RESTART_TYPE_MAX];
 extern const char *const failure_policy_names[_FAILURE_POLICY_MAX];
 extern const char *const role_category_names[_ROLE_CATEGORY_MAX];
 extern const char *const on_partition_names[_SPEC_PARTITION_MAX];
-extern const char *const input_ack_names[_INPUT_ACK_MAX];
-extern const char *const input_mode_names[_INPUT_MODE_MAX];
 extern const char *const gpu_visibility_names[_GPU_VISIBILITY_MAX];
 extern const char *const progress_manager_names[3];

@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schema of a job: upstream's keys under upstream's names, and ours. docs/man/primus-job.5.scd describes
  * the same keys; tests/unit/spec/test-schema.c compares the two. */
-#include "masterd/spec/schema.h"
-
 #include "masterd/spec/names.h"
+#include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
 #include "masterd/spec/valid.h"
 
-#define SCHEMA(table)                                                                                        \
-        { .keys = table, .n = ELEMENTSOF(table) }
-#define AT(type, member) .offset = offsetof(struct type, member)
-#define LIST_AT(type, member, counter)                                                                       \
-        .offset = offsetof(struct type, member), .count = offsetof(struct type, counter)
-#define RANGE(a, b) .min = (a), .max = (b)
-#define WORDS(table) .names = (table), .max = ELEMENTSOF(table) - 1
-#define CHOOSES(number, type, member, value)                                                                 \
-        .group = (number), .choosing = true, .choice_at = offsetof(struct type, member), .choice = (value)
-#define CHECKED(n, t, ...)                                                                                   \
-        { .name = (n), .type = (t), .status = STATUS_QUIET, .offset = NO_TARGET, __VA_ARGS__ }
-#define WARNED(n, t, why, ...)                                                                               \
-        { .name = (n), .type = (t), .status = STATUS_WARN, .hint = (why), .offset = NO_TARGET, __VA_ARGS__ }
-#define SLIP(n, t, why, ...)                                                                                 \
-        { .name = (n), .type = (t), .status = STATUS_SLIP, .hint = (why), .offset = NO_TARGET, __VA_ARGS__ }
-#define UNBUILT(n, t, why, ...)                                                                              \
-        {                                                                                                    \
-                .name = (n), .type = (t), .status = STATUS_UNBUILT, .hint = (why), .offset = NO_TARGET,      \
-                __VA_ARGS__                                                                                  \
-        }
-
-#define DEAD "has no effect, here or upstream; remove it"
 #define JVM "has no effect: there is no JVM beside the command; remove it"
 #define NO_MASTER "has no effect: a job has no application master of its own; remove it"
-#define TEXT_RANGE RANGE(0, SPEC_STRING_MAX)
-#define DURATION_MAX (UINT64_C(3650) * 86400 * 1000000)
 
 /* ---- failover ---- */
 static const struct key common_failover_keys[] = {
@@ -196,106 +171,6 @@ static const struct key scheduler_keys[] = {
 };
 static const struct schema scheduler_schema = SCHEMA(scheduler_keys);
 
-/* ---- data ---- */
-static const struct key file_source_keys[] = {
-        { "pathPattern", KEY_TEXT, AT(input_spec, path_pattern), RANGE(1, SPEC_PATH_MAX), .required = true,
-          .valid = valid_data_path },
-        { "namePattern", KEY_TEXT, AT(input_spec, name_pattern), RANGE(1, 255), .preset_text = "*",
-          .valid = valid_name_pattern },
-        CHECKED("textInput", KEY_MESSAGE, .message = &empty_schema, .group = 1),
-        UNBUILT("rawInput", KEY_MESSAGE,
-                "raw input is not built yet; use textInput (bytes as they are, but a newline is put behind a "
-                "last line "
-                "without one)",
-                .message = &empty_schema, .group = 1),
-        UNBUILT("customizedInput", KEY_MESSAGE,
-                "readers in Java classes are not supported; use textInput or rawInput and read the format in "
-                "the command",
-                .message = &empty_schema, .group = 1),
-        UNBUILT("successMarkerPatterns", KEY_TEXTS,
-                "waiting for success markers is not built yet; remove it and submit when the files are "
-                "complete"),
-        UNBUILT("timeRange", KEY_MESSAGE, "time ranges are not built yet; list the directories as inputs",
-                .message = &empty_schema),
-        UNBUILT("rewindSkipNum", KEY_NUMBER, "skipping records is not built yet; remove it"),
-};
-static const struct schema file_source_schema = SCHEMA(file_source_keys);
-
-static const struct key input_keys[] = {
-        { "name", KEY_TEXT, AT(input_spec, name), RANGE(1, SPEC_NAME_MAX), .valid = valid_label },
-        { "spec", KEY_MESSAGE, .offset = 0, .message = &file_source_schema, .required = true },
-};
-static const struct schema input_schema = SCHEMA(input_keys);
-
-static const struct key stop_policy_keys[] = {
-        { "taskSuccessPercent", KEY_MILLI, AT(job_spec, task_success_milli), RANGE(0, 100), .preset = 100000,
-          .zero_is_preset = true },
-        { "taskFailedPercent", KEY_MILLI, AT(job_spec, task_failed_milli), RANGE(0, 100), .preset = 50000,
-          .zero_is_preset = true },
-};
-static const struct schema stop_policy_schema = SCHEMA(stop_policy_keys);
-
-static const struct key file_config_keys[] = {
-        { "inputs", KEY_LIST, LIST_AT(job_spec, inputs, n_inputs), RANGE(1, SPEC_INPUTS_MAX),
-          .required = true, .message = &input_schema, .item_size = sizeof(struct input_spec) },
-        { "stopPolicy", KEY_MESSAGE, .offset = 0, .message = &stop_policy_schema },
-        UNBUILT("sampleRate", KEY_NUMBER, "sampling is not built yet; remove it"),
-};
-static const struct schema file_config_schema = SCHEMA(file_config_keys);
-
-static const struct key hdfs_preserve_keys[] = {
-        UNBUILT("stagingDir", KEY_TEXT,
-                "going on from another job's progress is not built yet; remove it (within a job progress is "
-                "always kept)"),
-};
-static const struct schema hdfs_preserve_schema = SCHEMA(hdfs_preserve_keys);
-static const struct key work_preserve_keys[] = {
-        CHECKED("dumpIntervalSec", KEY_NUMBER),
-        CHECKED("hdfsConfig", KEY_MESSAGE, .message = &hdfs_preserve_schema),
-        SLIP("dumpIntervalSecs", KEY_NUMBER, "upstream's key is dumpIntervalSec"),
-};
-static const struct schema work_preserve_schema = SCHEMA(work_preserve_keys);
-
-#define FEED "has no effect: data goes through a pipe of input.pipeSize bytes; remove it"
-static const struct key input_manager_keys[] = {
-        { "fileConfig", KEY_MESSAGE, .offset = 0, .message = &file_config_schema,
-          CHOOSES(1, job_spec, input_kind, INPUT_KIND_FILE) },
-        UNBUILT("kafkaConfig", KEY_MESSAGE, "Kafka sources are not built yet; use fileConfig",
-                .message = &empty_schema, .group = 1),
-        WARNED("workPreserve", KEY_MESSAGE, "has no effect: progress is always kept; remove it",
-               .message = &work_preserve_schema),
-        { "gracefulShutdown", KEY_BOOL, AT(job_spec, graceful_shutdown) },
-        UNBUILT("gracefulShutdownTimeWaitSec", KEY_NUMBER,
-                "a time limit behind end-of-file is not built yet; remove it (timeLimit bounds an executor)"),
-        WARNED("maxTaskNumPerWorker", KEY_NUMBER,
-               "has no effect: an executor gets one task after another, ahead of its reading; remove it"),
-        { "maxTaskAttempts", KEY_U32, AT(job_spec, max_task_attempts), RANGE(1, 1000), .preset = 2,
-          .zero_is_preset = true },
-        WARNED("messageBufferSize", KEY_NUMBER, FEED),
-        WARNED("messageBufferForceFlush", KEY_BOOL, FEED),
-        WARNED("socketSendBufferSize", KEY_NUMBER, FEED),
-        WARNED("maxAllowedIoException", KEY_NUMBER,
-               "has no effect: a read error fails the task; see maxTaskAttempts"),
-        WARNED("numBuildTaskThreads", KEY_NUMBER,
-               "has no effect: files are listed by one process; remove it"),
-        UNBUILT("maxNumWorkerFeederClients", KEY_NUMBER,
-                "data over TCP is not supported; read it from stdin"),
-};
-static const struct schema input_manager_schema = SCHEMA(input_manager_keys);
-
-static const struct key input_extension_keys[] = {
-        { "mode", KEY_ENUM, AT(job_spec, input_mode), WORDS(input_mode_names) },
-        { "ack", KEY_ENUM, AT(job_spec, input_ack), WORDS(input_ack_names) },
-        { "pipeSize", KEY_SIZE, AT(job_spec, pipe_size), RANGE(SPEC_PIPE_MIN, SPEC_PIPE_MAX),
-          .preset = 1 << 20 },
-};
-static const struct schema input_extension_schema = SCHEMA(input_extension_keys);
-
-static bool job_has_data(const void *target) {
-        const struct job_spec *s = target;
-        return s->input_kind != INPUT_KIND_NONE;
-}
-
 /* ---- job ---- */
 static const struct key blacklist_keys[] = {
         UNBUILT("enabled", KEY_BOOL,
@@ -310,7 +185,7 @@ static const struct schema blacklist_schema = SCHEMA(blacklist_keys);
 
 static const struct key progress_manager_keys[] = {
         CHECKED("type", KEY_ENUM, WORDS(progress_manager_names)),
-        UNBUILT("rewindAllowed", KEY_BOOL, "going back in the data is not built yet; set it to false"),
+        CHECKED("rewindAllowed", KEY_BOOL),
 };
 static const struct schema progress_manager_schema = SCHEMA(progress_manager_keys);
 

@@ -57,6 +57,7 @@ int schema_preset(const struct schema *s, void *message) {
                                 return r;
                         break;
                 case KEY_NUMBER:
+                case KEY_TIME:
                 case KEY_LIST:
                         break;
                 }

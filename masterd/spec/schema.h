@@ -12,10 +12,11 @@
 enum key_type {
         KEY_BOOL,     /* bool; true, false, "true", "false" */
         KEY_U32,      /* uint32_t; whole number */
-        KEY_MILLI,    /* uint32_t, thousandths; number with at most three decimals */
+        KEY_MILLI,    /* uint32_t, thousandths (or parts of scale); a number with as many decimals at most */
         KEY_SCALED,   /* uint64_t, value * scale; whole number */
         KEY_DURATION, /* uint64_t, microseconds; number of seconds, or text as parse_duration() takes it */
         KEY_SIZE,     /* uint64_t, bytes; number, or text as parse_size() takes it */
+        KEY_TIME,     /* struct spec_time; a day, an hour or "now": text, or upstream's object */
         KEY_NUMBER,   /* no target; any number of the range of int64 or a fraction */
         KEY_ENUM,     /* uint32_t; a word of names, or its number */
         KEY_TEXT,     /* char * */
@@ -48,7 +49,7 @@ struct key {
         size_t count;     /* offset of the count of a list */
 
         uint64_t min, max; /* of the value as written; of the number of elements; of a text: max bytes */
-        uint64_t scale;    /* KEY_SCALED */
+        uint64_t scale;    /* KEY_SCALED, KEY_MILLI */
         uint64_t preset;   /* the default, as it is stored in the target */
         const char *preset_text; /* KEY_TEXT */
         bool zero_is_preset;     /* 0 means "not given", as in protobuf */
@@ -80,6 +81,10 @@ struct schema {
 
 /* The whole configuration; its struct is struct job_spec. */
 extern const struct schema job_schema;
+
+/* Of it, what is about data; the struct is struct job_spec too. */
+extern const struct schema input_manager_schema, input_extension_schema;
+bool job_has_data(const void *target);
 
 /* Parts that other rooms of the schema refer to: what only upstream's platforms (YARN, Kubernetes, Hadoop,
  * the JVM) use. */

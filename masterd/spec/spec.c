@@ -179,6 +179,25 @@ struct job_spec *spec_free(struct job_spec *s) {
         return NULL;
 }
 
+size_t spec_n_sources(const struct job_spec *s) {
+        return s->n_inputs + s->n_topics;
+}
+
+void spec_source(const struct job_spec *s, size_t i, struct spec_source *ret) {
+        if (i < s->n_inputs) {
+                const struct input_spec *in = &s->inputs[i];
+                *ret = (struct spec_source){ .name = in->name,
+                                             .kind = input_source_kind(in->path_pattern, in->command),
+                                             .pattern = in->path_pattern ?: in->command,
+                                             .weight = in->weight };
+        } else {
+                const struct topic_spec *t = &s->topics[i - s->n_inputs];
+                *ret = (struct spec_source){
+                        .name = t->topic, .kind = SOURCE_KAFKA, .pattern = t->topic, .weight = t->weight
+                };
+        }
+}
+
 const struct role_spec *spec_role(const struct job_spec *s, const char *name) {
         for (size_t i = 0; i < s->n_roles; i++)
                 if (strcmp(s->roles[i].name, name) == 0)

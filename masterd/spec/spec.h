@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/wire/input.h"
 #include "masterd/spec/diagnostics.h"
 
 #define SPEC_TEXT_MAX (4u << 20) /* bytes of configuration */
@@ -24,7 +25,18 @@
 #define SPEC_ENV_MAX 2048u            /* variables of the job, and of each role */
 #define SPEC_ENV_BYTES_MAX (1u << 20) /* names, values, argv of a role together with the job's */
 #define SPEC_ARGV_MAX 4096u
-#define SPEC_INPUTS_MAX 1024u
+#define SPEC_INPUTS_MAX INPUT_SOURCES_MAX
+#define SPEC_INPUT_BYTES_MAX (1u << 20) /* of spec_input_json(): it goes with every order for an executor */
+#define SPEC_MARKERS_MAX 64u
+#define SPEC_PROPERTIES_MAX 256u /* of a topic's config */
+#define SPEC_WEIGHT_MAX 1000000u
+#define SPEC_EPOCHS_MAX 1000000u
+#define SPEC_WINDOW_MAX (1u << 20)
+#define SPEC_SPLIT_MAX (UINT64_C(1) << 50)
+#define SPEC_SLOTS_MAX 4096u
+#define SPEC_SLOT_MIN (64u << 10)
+#define SPEC_SLOT_MAX (64u << 20)
+#define SPEC_RING_MAX (UINT64_C(1) << 30)
 #define SPEC_NODES_MAX 10000u
 #define SPEC_NODES_TOTAL_MAX                                                                                 \
         65536u /* names in the lists of the job and all roles; a role without has the job's */
@@ -81,33 +93,13 @@ enum role_category {
         _ROLE_CATEGORY_MAX,
         _ROLE_CATEGORY_INVALID = -22
 };
-/* The next three have the same order as those of lib/wire/messages.h. */
+/* The same order as enum on_partition of lib/wire/messages.h. */
 enum spec_on_partition {
         SPEC_PARTITION_REPLACE,
         SPEC_PARTITION_STOP,
         SPEC_PARTITION_WAIT,
         _SPEC_PARTITION_MAX,
         _SPEC_PARTITION_INVALID = -22
-};
-enum input_ack {
-        INPUT_ACK_LAG,
-        INPUT_ACK_EXIT,
-        INPUT_ACK_READ,
-        _INPUT_ACK_MAX,
-        _INPUT_ACK_INVALID = -22
-};
-enum input_mode {
-        INPUT_MODE_STDIN,
-        INPUT_MODE_RING,
-        INPUT_MODE_DESCRIPTOR,
-        _INPUT_MODE_MAX,
-        _INPUT_MODE_INVALID = -22
-};
-enum input_kind {
-        INPUT_KIND_NONE,
-        INPUT_KIND_FILE,
-        INPUT_KIND_KAFKA,
-        _INPUT_KIND_MAX
 };
 enum gpu_visibility {
         GPU_VISIBILITY_JOB,
@@ -123,8 +115,6 @@ const char *restart_type_to_string(enum restart_type t);
 const char *failure_policy_to_string(enum failure_policy p);
 const char *role_category_to_string(enum role_category c);
 const char *spec_on_partition_to_string(enum spec_on_partition p);
-const char *input_ack_to_string(enum input_ack a);
-const char *input_mode_to_string(enum input_mode m);
 const char *gpu_visibility_to_string(enum gpu_visibility v);
 
 /* When an executor of a role ends. Only failures count (not successes, not stops that somebody asked for, not
@@ -172,11 +162,41 @@ struct role_spec {
         struct failover_spec failover;
 };
 
-/* One place that data comes from. */
+/* An end of a time range. */
+struct spec_time {
+        struct time_point at;
+        bool given, now;
+};
+
+/* One place that data comes from: an entry of fileConfig.inputs. The keys' meaning is that of struct
+ * input_source (lib/wire/input.h). */
 struct input_spec {
-        char *name;         /* for people; default: its index */
-        char *path_pattern; /* absolute; glob(7) */
-        char *name_pattern; /* glob of file names below it; default "*" */
+        char *name;             /* for people; default: its index */
+        char *path_pattern;     /* absolute path or URL; NULL: a command without files */
+        char *name_pattern;     /* glob of file names below it; default "*" */
+        char **success_markers; /* NULL-ended, never NULL */
+        size_t n_success_markers;
+        struct spec_time from, to; /* timeRange: both given or neither */
+        uint32_t format;           /* enum record_format */
+        uint64_t block_size;       /* FORMAT_RAW */
+        uint64_t record_size;      /* FORMAT_FIXED */
+        bool multiline;            /* FORMAT_CSV */
+        char *command;             /* commandInput, or NULL */
+        uint32_t compression;      /* enum compression */
+        uint64_t split;            /* bytes; default the job's */
+        uint32_t weight;           /* all sources of a job have one, or none has */
+        uint32_t rewind_skip;
+        char *s3_endpoint, *s3_region; /* or NULL */
+};
+
+/* An entry of kafkaConfig.topics. */
+struct topic_spec {
+        char *topic, *group;
+        char **config; /* NULL-ended NAME=VALUE; what only the Java client knows is left out; never NULL */
+        size_t n_config;
+        uint32_t start;           /* enum kafka_start */
+        uint64_t start_timestamp; /* milliseconds */
+        uint32_t weight;
 };
 
 struct order_spec {
@@ -210,19 +230,32 @@ struct job_spec {
         uint64_t failure_window_usec; /* older failures are forgotten; UINT64_MAX (default): never */
         struct backoff_spec backoff;
 
-        uint32_t input_kind; /* enum input_kind; NONE: no data */
+        /* Data: sources are numbered files first, then topics. Neither: the job has none. */
         struct input_spec *inputs;
         size_t n_inputs;
+        struct topic_spec *topics;
+        size_t n_topics;
+        uint32_t message_type; /* enum kafka_message_type */
+        uint32_t sample_ppm;   /* share of the tasks that are made at all; default 1000000 */
         /* stopPolicy, in thousandths of a per cent of the tasks (upstream's are fractional): */
-        uint32_t task_success_milli; /* data is finished when so many are done; 100000 (less is not built) */
+        uint32_t task_success_milli; /* data is finished when so many are done; default 100000 */
         uint32_t task_failed_milli;  /* the job fails when so many have failed; default 50000 */
         uint32_t max_task_attempts;  /* default 2; the loss of a task's executor does not count */
         /* What the end of the data means. true: nothing, all roles' own ends decide; false: when those that
          * were fed have ended after it, the job has succeeded. */
         bool graceful_shutdown;
-        uint32_t input_mode; /* enum input_mode: STDIN */
-        uint32_t input_ack;  /* enum input_ack */
-        uint64_t pipe_size;  /* bytes, default 1 MiB */
+        uint32_t input_mode;  /* enum input_delivery */
+        uint32_t input_ack;   /* enum ack_mode; default LAG with stdin, RELEASE else */
+        uint64_t pipe_size;   /* bytes, default 1 MiB */
+        uint32_t input_order; /* enum input_order */
+        uint64_t input_seed;
+        uint32_t epochs; /* >= 1 */
+        uint32_t window; /* records; 0, 1: not shuffled within a task */
+        uint64_t split;  /* bytes, of sources that do not say; 0: a file is one task */
+        uint64_t max_record;
+        uint32_t slots;
+        uint64_t slot_size;
+        uint64_t poll_usec;
 };
 
 /* Reads a configuration. 0: *ret is the job (free with spec_free), d may hold warnings. -EBADMSG: d holds at
@@ -239,6 +272,22 @@ static inline void spec_free_p(struct job_spec **s) {
 /* The effective configuration: canonical JSON with every default written out, which spec_parse() reads back
  * to an equal spec. Allocated. */
 int spec_effective(const struct job_spec *s, char **ret_json);
+
+/* What executors are told of a job's data: {"inputManager": ..., "input": ...} of the effective
+ * configuration, which input_read() of lib/wire/input.h reads. Allocated. "{}" of a job without data. */
+int spec_input_json(const struct job_spec *s, char **ret_json);
+
+/* Sources of data: files first, then topics. 0: the job has no data. */
+size_t spec_n_sources(const struct job_spec *s);
+
+/* One of them, in words for people; the strings are s's. */
+struct spec_source {
+        const char *name;
+        enum source_kind kind;
+        const char *pattern; /* path, URL or topic; of a command without files the command */
+        uint32_t weight;
+};
+void spec_source(const struct job_spec *s, size_t i, struct spec_source *ret);
 
 /* The role of that name, or NULL. */
 const struct role_spec *spec_role(const struct job_spec *s, const char *name);

@@ -57,19 +57,3 @@ bool valid_output(const char *s, const char **ret_why) {
                         return rule(false, "must have only j, r, i, a, n or % behind each '%'", ret_why);
         return true;
 }
-
-bool valid_data_path(const char *s, const char **ret_why) {
-        return rule(!strstr(s, "://"), "must be a path on the hosts: other storage is not built yet",
-                    ret_why) &&
-               rule(*s == '/', "must be an absolute path, which every host has", ret_why) &&
-               rule(!strstr(s, "{{"),
-                    "must not have date patterns ({{YYYY}}): they are not built yet; list the directories as "
-                    "inputs",
-                    ret_why);
-}
-
-bool valid_name_pattern(const char *s, const char **ret_why) {
-        return rule(!strchr(s, '/'), "must be a pattern of file names, without '/'", ret_why) &&
-               rule(!strstr(s, "{{"), "must not have date patterns ({{YYYY}}): they are not built yet",
-                    ret_why);
-}

@@ -9,8 +9,16 @@ bool valid_role_name(const char *s, const char **ret_why);
 bool valid_env_name(const char *s, const char **ret_why);
 bool valid_label(const char *s, const char **ret_why); /* names of jobs and inputs */
 bool valid_queue(const char *s, const char **ret_why);
-bool valid_file(const char *s, const char **ret_why);         /* files[] */
-bool valid_directory(const char *s, const char **ret_why);    /* cwd */
-bool valid_output(const char *s, const char **ret_why);       /* pattern with %j %r %i %a %n %% */
+bool valid_file(const char *s, const char **ret_why);      /* files[] */
+bool valid_directory(const char *s, const char **ret_why); /* cwd */
+bool valid_output(const char *s, const char **ret_why);    /* pattern with %j %r %i %a %n %% */
+/* Of data: */
 bool valid_data_path(const char *s, const char **ret_why);    /* pathPattern */
 bool valid_name_pattern(const char *s, const char **ret_why); /* namePattern */
+bool valid_marker(const char *s, const char **ret_why);       /* successMarkerPatterns[] */
+bool valid_endpoint(const char *s, const char **ret_why);     /* s3.endpoint */
+bool valid_topic(const char *s, const char **ret_why);
+bool valid_property(const char *s, const char **ret_why); /* a NAME of a topic's config */
+
+/* Whether the text has a place for a part of a date: {{YYYY}}, {{MM}}, {{DD}}, {{HH}}. */
+bool has_date(const char *s);

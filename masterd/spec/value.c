@@ -12,6 +12,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "masterd/spec/spec.h"
 #include "masterd/spec/text.h"
 
 const char *value_show(const json_t *v, char *buf, size_t size) {
@@ -126,17 +127,61 @@ static int read_whole(struct reader *r, const struct key *k, json_t *v, void *ta
 }
 
 static int read_milli(struct reader *r, const struct key *k, json_t *v, void *target) {
-        uint64_t milli;
+        uint64_t unit = k->scale ?: 1000, parts;
         double d;
 
         if (!number_of(v, &d))
                 return report_error(r, "must be a number, not %s", SHOW(v));
         if (d < (double)k->min || d > (double)k->max)
                 return report_error(r, "must be %" PRIu64 " to %" PRIu64 ", not %s", k->min, k->max, SHOW(v));
-        milli = (uint64_t)llround(d * 1000);
-        if (fabs(d * 1000 - (double)milli) > 1e-6)
-                return report_error(r, "must have at most three decimals, not %s", SHOW(v));
-        *(uint32_t *)target = milli == 0 && k->zero_is_preset ? (uint32_t)k->preset : (uint32_t)milli;
+        parts = (uint64_t)llround(d * (double)unit);
+        if (fabs(d * (double)unit - (double)parts) > 1e-6)
+                return report_error(r, "must have at most %s decimals, not %s",
+                                    unit == 1000 ? "three" : "six", SHOW(v));
+        *(uint32_t *)target = parts == 0 && k->zero_is_preset ? (uint32_t)k->preset : (uint32_t)parts;
+        return 0;
+}
+
+/* A member of an object, under either spelling of its name. */
+static json_t *member_of(json_t *object, const char *name, const char *snake) {
+        return json_object_get(object, name) ?: json_object_get(object, snake);
+}
+
+/* Upstream's {"date": 20260131}, with "hour" for hours. */
+static bool day_of(json_t *object, bool hourly, struct spec_time *ret) {
+        json_t *date = json_object_get(object, "date"), *at = json_object_get(object, "hour");
+        int64_t day, hour = 0;
+        char text[32];
+
+        if (!date || !whole_number_of(date, &day) || day < 0 || day > 99991231 ||
+            json_object_size(object) != 1 + (size_t)(at != NULL) ||
+            (at && (!hourly || !whole_number_of(at, &hour) || hour < 0 || hour > 23)))
+                return false;
+        snprintf(text, sizeof(text), hourly ? "%04u-%02u-%02uT%02u" : "%04u-%02u-%02u",
+                 (unsigned)(day / 10000), (unsigned)(day / 100 % 100), (unsigned)(day % 100), (unsigned)hour);
+        return time_point_parse(text, &ret->at) == 0;
+}
+
+static int read_time(struct reader *r, const struct key *k, json_t *v, void *target) {
+        json_t *date = json_object_get(v, "date"), *hour = member_of(v, "dateHour", "date_hour");
+        struct spec_time t = { .given = true };
+        bool good;
+
+        if (json_is_string(v)) {
+                t.now = strcmp(json_string_value(v), "now") == 0;
+                good = t.now || time_point_parse(json_string_value(v), &t.at) == 0;
+        } else if (json_object_size(v) == 1 && date)
+                good = day_of(date, false, &t);
+        else if (json_object_size(v) == 1 && hour)
+                good = day_of(hour, true, &t);
+        else
+                good = t.now = json_object_size(v) == 1 && json_is_object(json_object_get(v, "now"));
+        if (!good)
+                return report_error(
+                        r, "must be a day (\"2026-01-31\", {\"date\": {\"date\": 20260131}}), an hour "
+                           "(\"2026-01-31T05\", {\"dateHour\": {\"date\": 20260131, \"hour\": 5}}) or "
+                           "\"now\"");
+        *(struct spec_time *)target = t;
         return 0;
 }
 
@@ -253,6 +298,7 @@ int value_read(struct reader *r, const struct key *k, json_t *v, void *target) {
                 [KEY_BOOL] = read_bool,     [KEY_U32] = read_whole,         [KEY_MILLI] = read_milli,
                 [KEY_SCALED] = read_whole,  [KEY_DURATION] = read_duration, [KEY_SIZE] = read_size,
                 [KEY_NUMBER] = read_number, [KEY_ENUM] = read_enum,         [KEY_TEXT] = read_text,
+                [KEY_TIME] = read_time,
         };
 
         return readers[k->type](r, k, v, target);

@@ -34,7 +34,8 @@ static void check_row(const struct key *k, void *userdata) {
         if (k->status == STATUS_LIVE) { /* what is read goes somewhere, within bounds */
                 assert_true(k->offset != NO_TARGET);
                 assert_true(k->type != KEY_NUMBER);
-                assert_true(k->type == KEY_BOOL || k->type == KEY_MESSAGE || k->max > 0);
+                assert_true(k->type == KEY_BOOL || k->type == KEY_TIME || k->type == KEY_MESSAGE ||
+                            k->max > 0);
                 assert_true(list == (k->count > 0));
                 assert_true(k->type != KEY_LIST || k->item_size > 0);
                 assert_true(k->type != KEY_SCALED || k->scale > 0);

@@ -83,7 +83,6 @@ static void test_upstream_data(void **state) {
 
         assert_int_equal(s->roles[0].input_policy, INPUT_STREAMING);
         assert_int_equal(s->roles[0].failover.max_failure_times, 3);
-        assert_int_equal(s->input_kind, INPUT_KIND_FILE);
         assert_int_equal(s->n_inputs, 1);
         assert_string_equal(s->inputs[0].name, "data");
         assert_string_equal(s->inputs[0].path_pattern, "/primus/examples/input-file-text/data/");
@@ -109,17 +108,21 @@ static void test_upstream_parameter_server(void **state) {
 }
 
 static void test_upstream_kafka(void **state) {
-        _cleanup_free_ char *path = NULL, *text = NULL;
-        struct diagnostics d = {};
-        struct job_spec *s = NULL;
+        /* the JVM's memory, progressManagerType, two deserializers, enable.auto.commit, and the placeholder
+         */
+        _cleanup_(spec_free_p) struct job_spec *s = parse_file("upstream/input-kafka-text.json", 6);
+        const struct topic_spec *t = &s->topics[0];
 
-        assert_true(asprintf(&path, "%s/upstream/input-kafka-text.json", data_dir) > 0);
-        assert_int_equal(read_file(path, SPEC_TEXT_MAX, &text, NULL), 0);
-        assert_int_equal(spec_parse(text, strlen(text), &s, &d), -EBADMSG);
-        assert_null(s);
-        assert_string_equal(diagnostics_first_error(&d)->message,
-                            "Kafka sources are not built yet; use fileConfig");
-        diagnostics_done(&d);
+        assert_int_equal(s->n_inputs, 0);
+        assert_int_equal(spec_n_sources(s), 1);
+        assert_int_equal(s->message_type, KAFKA_JSON);
+        assert_string_equal(t->topic, "primus-example-input-kafka-text");
+        assert_string_equal(t->group, "primus-example");
+        assert_int_equal(t->start, KAFKA_EARLIEST);
+        assert_int_equal(t->n_config, 2);
+        assert_string_equal(t->config[0], "auto.offset.reset=earliest");
+        assert_string_equal(t->config[1], "bootstrap.servers=<kafka-broker-ip:port>");
+        assert_null(t->config[2]);
 }
 
 static void test_defaults(void **state) {
@@ -142,7 +145,7 @@ static void test_defaults(void **state) {
         assert_null(s->env[0]);
         assert_null(s->files[0]);
         assert_null(s->nodes[0]);
-        assert_int_equal(s->input_kind, INPUT_KIND_NONE);
+        assert_int_equal(spec_n_sources(s), 0);
         assert_int_equal(role->num, 1);
         assert_true(role->memory == 1 << 30);
         assert_int_equal(role->ports, 1);
@@ -221,7 +224,7 @@ static void test_everything(void **state) {
         assert_string_equal(s->inputs[1].name_pattern, "*.txt");
         assert_int_equal(s->task_success_milli, 100000);
         assert_int_equal(s->task_failed_milli, 125);
-        assert_int_equal(s->input_ack, INPUT_ACK_EXIT);
+        assert_int_equal(s->input_ack, ACK_EXIT);
         assert_true(s->pipe_size == 65536);
         assert_settled(s);
 }
