@@ -20,7 +20,6 @@ void feeding_put_source(struct manager *m, struct job *j, uint32_t source);
 /* Asks for the rows of files that data_prepare() lacks. */
 void feeding_ask_files(struct manager *m, struct job *j);
 
-
 /* ---- feeding-grants.c: who holds what */
 
 /* Around everything that changes a task that may be leased: keeps the counts of those that are not read to
@@ -57,6 +56,10 @@ uint64_t feeding_trim(struct manager *m, struct job *j);
 bool feeding_over(const struct job *j);
 /* Whether no more is to be granted: enough is done, or too much has failed; and what follows. */
 bool feeding_check(struct manager *m, struct job *j);
+
+/* ---- feeding-history.c */
+
+void feeding_source_totals(const struct job *j, uint32_t source, struct data_totals *ret);
 
 /* ---- feeding-view.c */
 

@@ -53,7 +53,7 @@ int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_vi
         if (!d || source >= d->input->n_sources)
                 return -ENODATA;
         s = d->sources + source;
-        data_source_totals(d->data, source, &n);
+        feeding_source_totals(j, source, &n);
         *ret = (struct feeding_source_view){
                 .name = d->input->sources[source].name,
                 .kind = source_kind_to_string(d->input->sources[source].kind),
@@ -83,8 +83,7 @@ int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_vi
 double feeding_progress(const struct job *j) {
         struct data_totals n;
 
-        if (!j->data)
-                return -1;
-        data_totals(j->data->data, &n);
-        return n.tasks > 0 ? (double)(n.done + n.failed + n.skipped) / (double)n.tasks : -1;
+        return feeding_totals(j, &n) >= 0 && n.tasks > 0
+                       ? (double)(n.done + n.failed + n.skipped) / (double)n.tasks
+                       : -1;
 }

@@ -21,6 +21,7 @@ static struct job_data *job_data_free(struct job_data *d, size_t n_sources) {
         sd_event_source_disable_unref(d->wake_timer);
         data_free(d->data);
         input_free(d->input);
+        free(d->sums);
         free(d->input_text);
         free(d);
         return NULL;
@@ -96,17 +97,4 @@ void feeding_changed(struct manager *m, struct job *j) {
                 return;
         feeding_flush(m, j);
         feeding_run_later(m, j);
-}
-
-void feeding_ended(struct manager *m, struct job *j) {
-        struct job_data *d = j->data;
-
-        if (!d)
-                return;
-        feeding_flush(m, j);
-        d->flush_timer = sd_event_source_disable_unref(d->flush_timer);
-        d->wake_timer = sd_event_source_disable_unref(d->wake_timer);
-        feeding_control_free(j);
-        store_trim_data(m->store, j->number);
-        manager_touch(m);
 }

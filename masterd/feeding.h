@@ -17,6 +17,8 @@
 struct manager;
 struct node;
 struct data_file_record;
+struct data_state_record;
+struct sums;
 struct feeding_syncing;
 
 #define SCAN_ROLE "_scan" /* role of the executors that list a source; its index is the source */
@@ -48,6 +50,7 @@ struct job_data {
         char *input_text;       /* the same as JSON: their private file */
         struct source *sources; /* spec->n_inputs */
         bool finished;          /* enough tasks are done */
+        struct sums *sums;      /* of a job that was over before it was loaded: all that is known of it */
 
         struct executor *wanting; /* feeders with credits, whose turn it is first */
         uint64_t credits;         /* of all of them */
@@ -80,6 +83,8 @@ void feeding_restart(struct manager *m, struct job *j);
 void feeding_stop(struct manager *m, struct job *j);
 /* The job has ended: what is known of its data goes to disk, what nobody needs any more goes. */
 void feeding_ended(struct manager *m, struct job *j);
+/* Its sums, of a job that was over when it was loaded. -EUCLEAN: this is not what feeding_ended() wrote. */
+int feeding_restore_sums(struct job *j, const struct data_state_record *r);
 /* Before the loop runs, and behind the jobs and executors: data of active jobs from the store. */
 int feeding_load(struct manager *m);
 /* The row as the data takes it; its path is allocated. -ENOMEM. */
@@ -134,6 +139,10 @@ int feeding_skip(struct manager *m, struct job *j, uint64_t task, uint64_t *ret_
  * memory. -ENODATA; -ENOMEM. */
 int feeding_sync(struct manager *m, struct job *j, uint64_t timeout_usec,
                  void (*done)(void *userdata, bool all), void *userdata);
+
+/* Of all sources, also when the job is over and was loaded from the store. -ENODATA. */
+int feeding_totals(const struct job *j, struct data_totals *ret);
+bool feeding_scanned_all(const struct job *j);
 
 struct feeding_source_view {
         const char *name; /* of the configuration; borrowed */

@@ -16,7 +16,7 @@
  *   NEXT credits                       →
  *                                      ←   TASK with its descriptor, or LAST
  *   ACK* task, position, skip, records →   (every mode; in ring mode release is told through the ring itself)
- *   DONE / FAIL task                   →   (descriptor mode; FAIL in ring mode too)
+ *   DONE / FAIL task                   →   (DONE: descriptor mode with release and exit; FAIL: every mode)
  *                                      ←   TRIM task, end (descriptor mode)
  *   TRIMMED task, end                  →
  *   COMMIT state                       →
@@ -37,8 +37,11 @@
  * An ACK whose position is TASK_TO_END means the whole task: sent once all of its records count and its end
  * has been seen. CSV: in ring mode a task's first slot is the header line alone, with RING_HEADER; in
  * descriptor mode the trainer reads it at the start of the file.
- * SPAN is sent in stdin mode with explicit and checkpoint; then the pipe's first byte comes behind HELLO.
- * When a connection ends, what was delivered over it and does not count is delivered again to another. */
+ * FAIL: what was delivered of the task before keeps its meaning for COMMIT and ACK. In ring mode the executor
+ * ends the task with RING_TASK_BROKEN, if its end is not in the ring already; the trainer passes over all up
+ * to there. SPAN is sent in stdin mode with explicit and checkpoint; then the pipe's first byte comes behind
+ * HELLO. When a connection ends, what was delivered over it and does not count is delivered again to another.
+ */
 #pragma once
 
 #include <stdint.h>
@@ -115,8 +118,9 @@ struct client_span {
         uint64_t stream;   /* the task's bytes begin here in the stream, at position below; */
         uint64_t position; /* later bytes count on from it until the next span */
         uint64_t task;
-        uint32_t source, reserved;
+        uint32_t source, flags;
 };
+#define CLIENT_SPAN_END 1u /* the task is over at this place of the stream, wholly; its last span */
 /* A checkpoint's state (HELLO, COMMIT): struct client_state and n struct client_ack: how far each task not
  * yet done durably has been delivered; position TASK_TO_END: wholly. */
 #define CLIENT_STATE_MAGIC 0x73727050u

@@ -63,13 +63,6 @@ void held_resume(struct held *h, struct client_ack *at) {
         list_remove(&h->partial, t);
 }
 
-void held_forget(struct held *h, uint64_t task) {
-        struct held_task *t = list_find(&h->partial, task);
-
-        if (t)
-                list_remove(&h->partial, t);
-}
-
 int held_state(const struct held *h, const uint8_t job_uid[static 16], const struct client_ack *now,
                void **ret, size_t *ret_size) {
         size_t n = h->whole.n + h->partial.n + (now ? 1 : 0), size;

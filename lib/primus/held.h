@@ -14,8 +14,7 @@
 #include "lib/primus/client-wire.h"
 
 #define HELD_KEEP_USEC (UINT64_C(60) * 1000000)
-#define HELD_STATE_TASKS_MAX                                                                                 \
-        ((CLIENT_STATE_MAX - sizeof(struct client_state)) / sizeof(struct client_ack))
+#define HELD_STATE_TASKS_MAX ((CLIENT_STATE_MAX - sizeof(struct client_state)) / sizeof(struct client_ack))
 
 struct held_task {
         struct client_ack at;    /* position TASK_TO_END: wholly */
@@ -41,8 +40,6 @@ int held_leave(struct held *h, const struct client_ack *at);
 /* It goes on at *at (or begins): its entry is taken out. *at gets the records counted so far if it goes on
  * from where it was left. */
 void held_resume(struct held *h, struct client_ack *at);
-/* It has failed: nothing of it is told any more. */
-void held_forget(struct held *h, uint64_t task);
 
 /* The state of everything held and of *now (NULL: no task is being delivered). Allocated. -ENOMEM; -E2BIG:
  * more than CLIENT_STATE_MAX. */

@@ -79,8 +79,10 @@ struct primus_range {
 
 /* Connects to the executor's feed ($PRIMUS_FEED). options: NULL. -ENOENT: not an executor with data
  * (primus_error() says so). */
+#define PRIMUS_INTERRUPTIBLE 1u /* what waits returns -EINTR when a signal's handler has run */
 struct primus_options {
         uint32_t size;          /* sizeof(struct primus_options), for later additions */
+        uint32_t flags;         /* PRIMUS_INTERRUPTIBLE */
         const void *checkpoint; /* input.ack checkpoint: the state that the trainer went on from, or NULL for
                                    none */
         size_t checkpoint_size;
@@ -97,9 +99,11 @@ int primus_next_block(struct primus *p, size_t max_bytes, struct primus_block *r
  */
 int primus_next_range(struct primus *p, struct primus_range *ret);
 
-/* explicit: everything that was delivered up to and including the latest record (or block) counts. */
+/* Acknowledging does nothing, and returns 0, where the job's input.ack is another: a trainer need not know.
+ * explicit: everything that was delivered up to and including the latest record (or block) counts. */
 int primus_ack(struct primus *p);
-/* The first n records of the latest block count (a block that is read record by record, as Python does). */
+/* The first n records of the latest block count (a block that is read record by record, as Python does). With
+ * checkpoint, primus_checkpoint() describes what lies up to there. -EINVAL: the block has not so many. */
 int primus_ack_records(struct primus *p, uint64_t n);
 /* Descriptor mode: the file's bytes below position count; at offset + length the task is done. */
 int primus_ack_position(struct primus *p, uint64_t task, uint64_t position);
@@ -119,9 +123,35 @@ int primus_checkpoint_commit(struct primus *p, const void *checkpoint, size_t si
 int primus_tar_next(const struct primus_record *r, size_t *iterator, const char **ret_name,
                     size_t *ret_name_size, const void **ret_data, size_t *ret_size);
 
+/* The header line of the CSV file that the latest record is of, without its newline. 1; 0: there is none (in
+ * stdin mode it comes as the first record). */
+int primus_header(const struct primus *p, const void **ret, size_t *ret_size);
+
+enum primus_format {
+        PRIMUS_TEXT,
+        PRIMUS_RAW,
+        PRIMUS_FIXED,
+        PRIMUS_TFRECORD,
+        PRIMUS_TAR,
+        PRIMUS_CSV,
+        PRIMUS_MESSAGE
+};
+/* Of a source, as primus_record and primus_block name it. */
+enum primus_format primus_source_format(const struct primus *p, uint32_t source);
+
+enum primus_ack_mode {
+        PRIMUS_ACK_LAG,
+        PRIMUS_ACK_EXIT,
+        PRIMUS_ACK_READ,
+        PRIMUS_ACK_RELEASE,
+        PRIMUS_ACK_EXPLICIT,
+        PRIMUS_ACK_CHECKPOINT
+};
+/* The job's input.ack. */
+enum primus_ack_mode primus_get_ack_mode(const struct primus *p);
 enum primus_mode primus_get_mode(const struct primus *p);
-/* Readable (poll, epoll) when primus_next() would probably not block. */
-int primus_get_fd(const struct primus *p);
+/* Readable (poll, epoll) when primus_next() would probably not block. Belongs to the library. */
+int primus_get_fd(struct primus *p);
 /* Microseconds that this handle has waited for data. */
 uint64_t primus_waited_usec(const struct primus *p);
 /* Why the last call failed, in one line; "" when none has. p NULL: of primus_open() in this thread. */

@@ -445,3 +445,16 @@ int ring_consumer_wait(struct ring_consumer *c, int extra_fd, int timeout_msec) 
                 event_clear(c->map.fds[FD_PRODUCED]);
         return r < 0 ? r : r > 0;
 }
+
+int ring_consumer_fd(const struct ring_consumer *c) {
+        return c->map.fds[FD_PRODUCED];
+}
+
+bool ring_consumer_arm(struct ring_consumer *c) {
+        bool closed;
+
+        event_clear(c->map.fds[FD_PRODUCED]);
+        atomic_store_explicit(&c->map.control->consumer_waits, 1, memory_order_relaxed);
+        wake_producer(c);
+        return consumer_look(c, &closed) < 0 || c->taken != c->produced || closed;
+}

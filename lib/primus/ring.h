@@ -27,11 +27,16 @@ struct ring_slot {
         uint64_t task;
         uint64_t position, end; /* see struct chunk in executor/read/reader.h */
         uint64_t skip, records;
-        uint32_t size, flags; /* enum chunk flags; RING_TASK_END */
+        uint32_t size, flags;
         uint32_t source;
         uint32_t crc; /* reserved: 0 */
         uint64_t reserved[1];
 };
+/* The chunk's flags in executor/read/reader.h, the same values. A slot with RING_MORE ends inside a record:
+ * its release acknowledges nothing, that of the record's last slot does. */
+#define RING_FIRST 0x1u
+#define RING_MORE 0x2u
+#define RING_COUNTED 0x4u
 #define RING_TASK_END 0x100u /* the last chunk of its task (size may be 0) */
 #define RING_TASK_BROKEN                                                                                     \
         0x200u /* the task failed behind this chunk: a record that was begun does not end                    \
@@ -87,3 +92,7 @@ void ring_consumer_release(struct ring_consumer *c);
 /* Waits for a slot, for at most timeout_msec (-1: for ever); also returns when extra_fd (-1: none) is
  * readable (the executor's socket: packets, or its end). 1: look again; 0: the time is over; -EINTR. */
 int ring_consumer_wait(struct ring_consumer *c, int extra_fd, int timeout_msec);
+/* For a consumer that waits in a poll() of its own: the descriptor, and arming it. True: there is something
+ * (or the end) already. */
+int ring_consumer_fd(const struct ring_consumer *c);
+bool ring_consumer_arm(struct ring_consumer *c);

@@ -62,9 +62,8 @@ static int append_data(sd_bus_message *reply, const struct job *j) {
         struct data_totals n;
         int r;
 
-        if (!j->data)
+        if (feeding_totals(j, &n) < 0)
                 return 0;
-        data_totals(j->data->data, &n);
         r = sd_bus_message_open_container(reply, 'e', "sv");
         if (r >= 0)
                 r = sd_bus_message_append_basic(reply, 's', "data");
@@ -74,7 +73,7 @@ static int append_data(sd_bus_message *reply, const struct job *j) {
                 r = sd_bus_message_append(reply, "a{sv}", 8, "tasks", "t", n.tasks, "done", "t",
                                           n.done + n.skipped, "failed", "t", n.failed, "leased", "t",
                                           n.leased, "bytes", "t", n.bytes, "read", "t", n.read, "acked", "t",
-                                          n.acked, "scanned", "b", (int)data_all_scanned(j->data->data));
+                                          n.acked, "scanned", "b", (int)feeding_scanned_all(j));
         for (int i = 0; r >= 0 && i < 2; i++)
                 r = sd_bus_message_close_container(reply);
         return r;

@@ -35,6 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/wire/input.h"
 #include "lib/wire/tasks.h"
 
@@ -101,6 +102,7 @@ void data_grant(const struct task *t, struct task_grant *ret);
 
 int data_new(const struct data_config *c, struct data **ret);
 struct data *data_free(struct data *d);
+DEFINE_CLEANUP(struct data *, data_free)
 
 /* ---- listing ---- */
 /* The next file of a source. The caller writes the row (its index is data_n_files() before the call), ahead

@@ -174,7 +174,9 @@ static void dump_job(FILE *f, const struct job *j) {
                         " files %" PRIu64 " tasks %" PRIu64 " done %" PRIu64 " failed %" PRIu64
                         " acked %" PRIu64 " records %" PRIu64 " listed %d to '%s' finished %d\n",
                         n.files, n.tasks, n.done, n.failed, n.acked, n.records, j->data->sources[0].scanned,
-                        j->data->sources[0].cursor ? j->data->sources[0].cursor : "", j->data->finished);
+                        j->data->sources[0].cursor ? j->data->sources[0].cursor : "",
+                        /* once it is decided how the job ends, nobody asks */
+                        j->state != JOB_STOPPING && j->data->finished);
         }
 }
 
@@ -338,12 +340,12 @@ static bool fed(const struct executor *e) {
                executor_role(e)->input_policy == INPUT_STREAMING;
 }
 
-static struct job *some_job(struct manager *m) {
+static struct job *some_job(struct manager *m, bool with_data) {
         struct job *found = NULL, *j, *next;
         uint32_t n = 0;
 
         HASH_ITER (hh, m->jobs, j, next)
-                if (!job_state_ended(j->state) && dice(++n) == 0)
+                if (!job_state_ended(j->state) && (!with_data || j->data) && dice(++n) == 0)
                         found = j;
         return found;
 }
@@ -407,23 +409,27 @@ static void reported(struct manager *m, struct executor *e) {
         struct executor_id id = executor_id_of(e);
         uint8_t progress[TASKS_WIRE_MAX];
         struct feed_report report = { .progress = progress, .credits = 4 };
+        bool all = dice(6) == 0; /* and done */
+        uint64_t t = all ? 0 : dice(1200);
+        struct task *task = NULL;
 
-        for (uint64_t i = 0, t = dice(1200); i < 1 + dice(200); i++) {
-                struct task *task = data_next_task(d, t);
+        for (uint64_t i = 0; (task = data_next_task(d, t)) || (!all && i < 1 + dice(300)); i++) {
                 struct task_progress p = { .task = t + 1, .end = TASK_TO_END, .error = "" };
-                if (task && dice(8) > 0)
+                if (task && (all || dice(8) > 0))
                         p.task = task->id;
                 t = p.task;
                 p.read = 50 + dice(50);
                 p.acked = dice(50);
                 p.records = p.acked / 5;
-                p.state = (uint8_t)(dice(3) == 0   ? TASK_RUNNING
+                p.state = (uint8_t)(all            ? TASK_DONE
+                                    : dice(3) == 0 ? TASK_RUNNING
                                     : dice(9) == 0 ? TASK_FAILED
                                     : dice(9) == 0 ? TASK_RETURNED
                                                    : TASK_DONE);
                 if (p.state == TASK_FAILED)
                         p.error = "not a record";
-                assert_int_equal(task_progress_write(&p, progress, sizeof(progress), &report.size), 0);
+                if (task_progress_write(&p, progress, sizeof(progress), &report.size) < 0)
+                        break;
         }
         feeding_reported(m, e->node, &id, &report);
 }
@@ -441,7 +447,7 @@ static const char *const configs[] = {
         "\"command\":\"x\"},"
         "{\"roleName\":\"w\",\"num\":2,\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"inputPolicy\":"
         "\"STREAMING\"}],"
-        "\"inputManager\":{\"stopPolicy\":{\"taskFailedPercent\":100},\"fileConfig\":{\"inputs\":[{\"name\":"
+        "\"inputManager\":{\"fileConfig\":{\"stopPolicy\":{\"taskFailedPercent\":100},\"inputs\":[{\"name\":"
         "\"i\",\"spec\":{\"pathPattern\":\"/"
         "d\",\"namePattern\":\".*\","
         "\"textInput\":{}}}]}}}",
@@ -473,7 +479,7 @@ static const char *step(struct manager *m) {
         struct job *j;
         unsigned i = dice(NODES);
 
-        switch (dice(16)) {
+        switch (dice(19)) {
         case 0:
                 if (m->n_active < 12)
                         (void)submit(m, configs[dice(ELEMENTSOF(configs))]);
@@ -498,7 +504,7 @@ static const char *step(struct manager *m) {
                 }
                 return "back-off is over";
         case 9:
-                if (dice(3) == 0 && (j = some_job(m)))
+                if (dice(3) == 0 && (j = some_job(m, false)))
                         lifecycle_stop_job(m, j, JOB_EVENT_KILLED, "killed");
                 return "kill";
         case 10:
@@ -510,8 +516,8 @@ static const char *step(struct manager *m) {
         case 12:
                 register_node(m, i, 0, 0);
                 return "register with all";
-        case 13:
-                if ((j = some_job(m)) && j->data)
+        case 13 ... 14:
+                if ((j = some_job(m, true)))
                         listed(m, j);
                 return "list";
         default:

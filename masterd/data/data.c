@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data of one job as a whole: its parts, its listing, its sums. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "lib/base/cleanup.h"
+#include "masterd/data/internal.h"
+#include "masterd/data/parts.h"
+
+static const char *const places[_TASK_PLACE_MAX] = {
+        [TASK_PENDING] = "PENDING",
+        [TASK_LEASED] = "LEASED",
+        [TASK_FINISHED] = "DONE",
+        [TASK_GAVE_UP] = "FAILED",
+};
+
+const char *task_place_to_string(enum task_place p) {
+        return (unsigned)p < _TASK_PLACE_MAX ? places[p] : NULL;
+}
+
+static bool any_weight(const struct data_config *c) {
+        for (size_t i = 0; c->weights && i < c->n_sources; i++)
+                if (c->weights[i] > 0)
+                        return true;
+        return false;
+}
+
+int data_new(const struct data_config *c, struct data **ret) {
+        _cleanup_(data_free_p) struct data *d = NULL;
+        int r;
+
+        if (c->n_sources == 0 || c->n_sources > INPUT_SOURCES_MAX || c->epochs == 0 || c->max_attempts == 0 ||
+            c->sample_ppm == 0 || c->sample_ppm > SAMPLE_ALL || (unsigned)c->order >= _ORDER_MAX)
+                return -EINVAL;
+        d = calloc(1, sizeof(*d));
+        if (!d)
+                return -ENOMEM;
+        d->config = *c;
+        d->config.weights = NULL;
+        d->counts = calloc(c->n_sources, sizeof(*d->counts));
+        if (!d->counts)
+                return -ENOMEM;
+        if (any_weight(c)) {
+                d->weights = calloc(c->n_sources, sizeof(*d->weights));
+                if (!d->weights)
+                        return -ENOMEM;
+                memcpy(d->weights, c->weights, c->n_sources * sizeof(*d->weights));
+                d->config.weights = d->weights;
+        }
+        r = listing_init(&d->listing, c->n_sources, c->seed, c->sample_ppm);
+        if (r < 0)
+                return r;
+        r = order_init(&d->order, &d->listing, d->config.weights, c->order, c->seed, c->epochs);
+        if (r < 0)
+                return r;
+        d->state = calloc(1, records_state_size(d));
+        if (!d->state)
+                return -ENOMEM;
+        *ret = TAKE_PTR(d);
+        return 0;
+}
+
+struct data *data_free(struct data *d) {
+        struct task *t, *next;
+
+        if (!d)
+                return NULL;
+        for (size_t i = 0; i < _WORK_LIST_MAX; i++)
+                DL_FOREACH_SAFE (d->lists[i], t, next)
+                        work_free(d, work_of(t));
+        while (d->blocks)
+                blocks_free(d, d->blocks);
+        ids_done(&d->ids);
+        ids_done(&d->split_ids);
+        order_done(&d->order);
+        listing_done(&d->listing);
+        free(d->counts);
+        free(d->weights);
+        free(d->state);
+        free(d);
+        return NULL;
+}
+
+/* ---- listing ----------------------------------------------------------------------------------- */
+
+int data_add(struct data *d, uint32_t source, const struct data_file *f) {
+        int r = listing_add(&d->listing, source, f);
+
+        if (r >= 0)
+                order_listed(&d->order, source);
+        return r;
+}
+
+void data_scanned(struct data *d, uint32_t source) {
+        if (source >= d->config.n_sources)
+                return;
+        listing_scanned(&d->listing, source);
+        order_listed(&d->order, source);
+}
+
+void data_passed(struct data *d, uint32_t source, uint64_t batch) {
+        if (source >= d->config.n_sources)
+                return;
+        listing_passed(&d->listing, source, batch);
+        order_listed(&d->order, source);
+}
+
+uint64_t data_n_files(const struct data *d, uint32_t source) {
+        return source < d->config.n_sources ? d->listing.sources[source].n_files : 0;
+}
+
+bool data_all_scanned(const struct data *d) {
+        return d->listing.n_scanned == d->listing.n_sources;
+}
+
+/* ---- looking ----------------------------------------------------------------------------------- */
+
+bool data_all_made(const struct data *d) {
+        return data_all_scanned(d) && !d->making && !d->restoring &&
+               (unsigned __int128)d->listing.n_tasks * d->config.epochs == d->n_planned;
+}
+
+bool data_exhausted(const struct data *d) {
+        return data_all_made(d) && d->n_pending == 0 && !d->lists[LIST_DEFERRED];
+}
+
+bool data_over(const struct data *d) {
+        return data_exhausted(d) && d->all.leased == 0;
+}
+
+static void totals(const struct data *d, const struct counts *c, uint64_t files, uint64_t tasks,
+                   uint64_t bytes, struct data_totals *ret) {
+        *ret = (struct data_totals){
+                .files = files,
+                .tasks = tasks * d->config.epochs + c->split_off,
+                .leased = c->leased,
+                .done = c->done,
+                .failed = c->gave_up,
+                .skipped = c->skipped,
+                .bytes = bytes * d->config.epochs + c->learnt,
+                .read = c->over_acked + c->live_read,
+                .acked = c->over_acked + c->live_acked,
+                .records = c->over_records + c->live_records,
+                .bytes_failed = c->failed_bytes,
+        };
+        ret->pending = ret->tasks - c->leased - c->done - c->gave_up - c->skipped;
+}
+
+void data_totals(const struct data *d, struct data_totals *ret) {
+        totals(d, &d->all, d->listing.n_files, d->listing.n_tasks, d->listing.bytes, ret);
+}
+
+void data_source_totals(const struct data *d, uint32_t source, struct data_totals *ret) {
+        const struct listed_source *s = d->listing.sources + source;
+
+        totals(d, d->counts + source, s->n_files, s->n_tasks, s->bytes, ret);
+}
+
+size_t data_memory(const struct data *d) {
+        return sizeof(*d) + d->config.n_sources * sizeof(*d->counts) + records_state_size(d) +
+               listing_memory(&d->listing) + blocks_memory(d) + ids_memory(&d->ids) +
+               ids_memory(&d->split_ids) + d->work_memory;
+}

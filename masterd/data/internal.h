@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data of one job, inside: what the modules behind data.h share. */
+#pragma once
+
+#include "masterd/data/data.h"
+#include "masterd/data/ids.h"
+#include "masterd/data/listing.h"
+#include "masterd/data/order.h"
+
+/* Where a live task is. Each is a list through prev and next. */
+enum work_list {
+        LIST_QUEUE,    /* pending, durable */
+        LIST_FRESH,    /* pending, when what was said last is durable; in the order of marks */
+        LIST_DEFERRED, /* pending, at its time; in the order of times */
+        LIST_LEASED,
+        LIST_GAVE_UP,
+        LIST_RESTORED, /* a record whose file has not been read yet */
+        LIST_DEAD,     /* over, with a row that is to be deleted; not in the ids */
+        _WORK_LIST_MAX
+};
+
+/* A task and what only this room knows of it. */
+struct work {
+        struct task t;       /* first */
+        struct block *block; /* the one that stands for it; NULL: it has a row of its own */
+        enum work_list list;
+        bool has_row, dirty, asked;
+        uint64_t due; /* DEFERRED: when; FRESH: the mark */
+        struct work *dirty_prev, *dirty_next;
+        char path[];
+};
+static inline struct work *work_of(const struct task *t) {
+        return (struct work *)t;
+}
+
+struct planned {
+        uint64_t number;
+        uint32_t source, epoch;
+};
+
+/* BLOCK_TASKS tasks that follow each other in the order. */
+struct block {
+        uint64_t index;
+        uint32_t n_planned, n_made, n_gone;
+        bool on_disk, dirty;
+        uint8_t gone[BLOCK_TASKS / 8]; /* over, or with a row of their own: not to be made again */
+        struct planned *plan;          /* n_planned; NULL once all are made */
+        struct block *prev, *next;
+        uint8_t place[]; /* of the order at its beginning */
+};
+
+/* Sums over the tasks of a source, or of all. */
+struct counts {
+        uint64_t split_off, done, skipped;
+        uint64_t over_acked, over_records; /* of those that are over */
+        uint64_t learnt; /* what tasks turned out to have, less what was thought; may be "negative" */
+        uint64_t live, leased, gave_up;
+        uint64_t live_read, live_acked, live_records, failed_bytes;
+};
+
+struct data {
+        struct data_config config;
+        uint32_t *weights;
+        struct listing listing;
+        struct order order;
+        struct ids ids, split_ids;
+        struct task *lists[_WORK_LIST_MAX];
+        struct work *dirty;
+        struct block *blocks; /* by index; the last one may not be full yet */
+        struct block *making; /* the first of which not all tasks are made; NULL: none */
+        size_t n_blocks, n_plans;
+        uint64_t n_planned;            /* tasks of the order so far; the number of the next one */
+        uint64_t n_flushed, n_durable; /* of these */
+        uint64_t n_split_off;          /* ever; of the ids */
+        uint64_t n_split_live;
+        uint64_t mark;      /* of the last flush */
+        uint32_t n_pending; /* in QUEUE and FRESH */
+        bool urgent, state_dirty;
+        bool has_state, restoring, checked, loaded; /* loaded: from a savepoint, so nothing is on disk */
+        uint8_t *state;                             /* room for its record */
+        struct counts all, *counts;
+        size_t work_memory;
+};
+
+/* ---- leases.c: live tasks ---- */
+/* A live task of a file, without a place yet: to be put on a list. NULL: no memory. */
+struct work *work_new(struct data *d, uint64_t id, uint32_t source, uint32_t epoch, uint64_t file,
+                      const struct data_file *what, uint64_t start, uint64_t end);
+void work_free(struct data *d, struct work *w);
+/* -EEXIST, -ENOMEM. Counts it as live and pending. */
+int work_add(struct data *d, struct work *w);
+void work_put(struct data *d, struct work *w, enum work_list list);  /* last */
+void work_move(struct data *d, struct work *w, enum work_list list); /* from one list to the end of another */
+/* Pending, when flushed is durable. */
+void work_put_fresh(struct data *d, struct work *w);
+/* Something changed that its row tells: from here on it has one. */
+void work_changed(struct data *d, struct work *w);
+int work_order(struct task *a, struct task *b); /* by id, those split off first; for utlist */
+
+/* ---- blocks.c: making tasks ---- */
+/* Plans what the order gives, into the last block and a new one at most. 1: more is planned; 0: not. */
+int blocks_plan(struct data *d, enum order_result *ret);
+/* Makes the next planned task. 1; 0: rows are missing; -ENOMEM, -EUCLEAN. There must be one. */
+int blocks_make(struct data *d);
+int blocks_add(struct data *d, uint64_t index, struct block **ret);
+void blocks_free(struct data *d, struct block *b);
+void block_gone(struct data *d, struct block *b, uint64_t id); /* its bit */
+bool block_is_gone(const struct block *b, uint64_t number);
+uint64_t blocks_made(const struct data *d); /* number of the next task to make */
+bool data_all_made(const struct data *d);   /* of all epochs, and the listing is complete */
+size_t blocks_memory(const struct data *d);
+
+/* ---- records.c, restore.c ---- */
+/* The state's record: {u32 version, u32 sources, u64 planned, u64 split_off, place of the order, of each
+ * source u64 split_off, done, skipped, over_acked, over_records, learnt}, little-endian. */
+#define STATE_VERSION 1u
+#define STATE_HEAD 24u
+#define STATE_COUNTS 6u
+size_t records_state_size(const struct data *d);
+void records_state_write(const struct data *d, uint8_t *to);
+static inline uint64_t *counts_field(struct counts *c, size_t i) {
+        uint64_t *const fields[STATE_COUNTS] = { &c->split_off,  &c->done,         &c->skipped,
+                                                 &c->over_acked, &c->over_records, &c->learnt };
+
+        return fields[i];
+}
+/* What is restored fits together, as far as it can be told without rows; plans the blocks again. 0, -EUCLEAN,
+ * -ENOMEM. */
+int restore_check(struct data *d);
+
+#define COUNT(d, s, field, delta)                                                                            \
+        do {                                                                                                 \
+                (d)->counts[s].field += (delta);                                                             \
+                (d)->all.field += (delta);                                                                   \
+        } while (0)

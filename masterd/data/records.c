@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of a job's data goes to disk: all that has changed since the last time, in one go. */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "masterd/data/internal.h"
+
+size_t records_state_size(const struct data *d) {
+        return STATE_HEAD + order_place_size(&d->order) + d->config.n_sources * STATE_COUNTS * 8;
+}
+
+static uint8_t *write_u64(uint8_t *to, uint64_t value) {
+        value = htole64(value);
+        memcpy(to, &value, sizeof(value));
+        return to + sizeof(value);
+}
+
+void records_state_write(const struct data *d, uint8_t *to) {
+        to = write_u64(to, STATE_VERSION | (uint64_t)d->config.n_sources << 32);
+        to = write_u64(to, d->n_planned);
+        to = write_u64(to, d->n_split_off);
+        order_place_write(&d->order, to);
+        to += order_place_size(&d->order);
+        for (size_t i = 0; i < d->config.n_sources; i++)
+                for (size_t k = 0; k < STATE_COUNTS; k++)
+                        to = write_u64(to, *counts_field(d->counts + i, k));
+}
+
+bool data_urgent(const struct data *d) {
+        return !d->restoring && (d->urgent || d->n_flushed < d->n_planned);
+}
+
+bool data_dirty(const struct data *d) {
+        return !d->restoring && (d->state_dirty || data_urgent(d));
+}
+
+static void flush_block(struct data *d, struct block *b, const struct data_sink *sink, void *userdata) {
+        if (!b->dirty)
+                return;
+        b->dirty = false;
+        if (b->n_gone < BLOCK_TASKS) {
+                sink->put_block(userdata, b->index, b->place, order_place_size(&d->order), b->gone,
+                                sizeof(b->gone));
+                b->on_disk = true;
+                return;
+        }
+        if (b->on_disk)
+                sink->delete_block(userdata, b->index);
+        blocks_free(d, b);
+}
+
+uint64_t data_flush(struct data *d, const struct data_sink *sink, void *userdata) {
+        struct block *b, *next_block;
+        struct task *t, *next_task;
+        struct work *w, *next;
+
+        d->mark++;
+        if (d->restoring)
+                return d->mark;
+        if (d->state_dirty || d->n_flushed < d->n_planned) {
+                records_state_write(d, d->state);
+                sink->put_state(userdata, d->state, records_state_size(d));
+        }
+        DL_FOREACH_SAFE (d->blocks, b, next_block)
+                flush_block(d, b, sink, userdata);
+        DL_FOREACH_SAFE2(d->dirty, w, next, dirty_next) {
+                sink->put_task(userdata, &w->t);
+                w->has_row = true;
+                w->dirty = false;
+        }
+        d->dirty = NULL;
+        DL_FOREACH_SAFE (d->lists[LIST_DEAD], t, next_task) {
+                sink->delete_task(userdata, t->id);
+                work_free(d, work_of(t));
+        }
+        d->lists[LIST_DEAD] = NULL;
+        d->n_flushed = d->n_planned;
+        d->urgent = d->state_dirty = false;
+        return d->mark;
+}
