@@ -13,8 +13,9 @@
 #include "masterd/record.h"
 
 #define SYNC_USEC (5 * USEC_PER_SEC)
-#define DRAIN_USEC (100 * USEC_PER_MSEC) /* how often data that is held back is asked whether it is through  \
-                                          */
+#define DRAIN_USEC                                                                                           \
+        (100 * USEC_PER_MSEC)   /* how often data that is held back is asked whether it is through           \
+                                 */
 #define STILL_USEC USEC_PER_SEC /* nothing more is acknowledged: who reads acknowledges at its end only */
 
 struct making {

@@ -33,9 +33,7 @@ static int load_rows(struct store *s, sqlite3_stmt *statement, const struct load
 
         do {
                 r = sqlite3_step(statement);
-                r = r == SQLITE_ROW    ? l->row(statement, l)
-                    : r == SQLITE_DONE ? 1
-                                       : sqlite_error(s->db, r);
+                r = r == SQLITE_ROW ? l->row(statement, l) : r == SQLITE_DONE ? 1 : sqlite_error(s->db, r);
         } while (r == 0);
         return MIN(r, 0);
 }
@@ -160,10 +158,9 @@ int store_load_data_file_range(struct store *s, uint64_t key, uint32_t source, u
                 r = sqlite3_bind_int64(statement, 3, first > INT64_MAX ? INT64_MAX : (int64_t)first);
         if (r == SQLITE_OK)
                 r = sqlite3_bind_int64(statement, 4, n);
-        r = r == SQLITE_OK
-                    ? load_rows(s, statement,
-                                &(struct load){ row_data_file, { .data_file = callback }, userdata })
-                    : sqlite_error(s->db, r);
+        r = r == SQLITE_OK ? load_rows(s, statement,
+                                       &(struct load){ row_data_file, { .data_file = callback }, userdata })
+                           : sqlite_error(s->db, r);
         (void)sqlite3_finalize(statement);
         return r;
 }
