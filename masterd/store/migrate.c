@@ -63,9 +63,10 @@ static const char *const steps_of_primus[] = {
         "name))"
         " STRICT, WITHOUT ROWID;",
 
-        /* 2: tasks are made as they are needed; on disk are files, blocks of tasks, and exceptions. */
-        "ALTER TABLE source RENAME TO old_source;"
-        "ALTER TABLE task RENAME TO old_task;"
+        /* 2: tasks are made as they are needed; on disk are files, blocks of tasks, and exceptions. Before
+         * the first release; data of jobs that were active begins anew. */
+        "DROP TABLE source;"
+        "DROP TABLE task;"
         "CREATE TABLE file(job INTEGER NOT NULL, source INTEGER NOT NULL, file INTEGER NOT NULL, path BLOB "
         "NOT NULL,"
         " size INTEGER NOT NULL, mtime INTEGER NOT NULL, inode INTEGER NOT NULL, first INTEGER NOT NULL,"
