@@ -239,7 +239,8 @@ static void grant_all(struct job *j) {
         struct job_data *d = j->data;
         uint64_t now = now_boot();
         struct data_totals totals;
-        uint64_t pending;
+        uint64_t pending, share = 0;
+        uint32_t round = 0; /* so many have not had their turn */
 
         if (!d->wanting)
                 return;
@@ -247,8 +248,13 @@ static void grant_all(struct job *j) {
         pending = totals.pending;
         while (d->wanting) {
                 struct executor *e = d->wanting;
-                uint64_t share = MIN((uint64_t)e->credits, MAX(pending / d->n_wanting, UINT64_C(1)));
-                int n = grant_some(d, e, (uint32_t)share, now);
+                int n;
+                if (round == 0) {
+                        round = d->n_wanting;
+                        share = MAX(pending / round, UINT64_C(1));
+                }
+                round--;
+                n = grant_some(d, e, (uint32_t)MIN((uint64_t)e->credits, share), now);
                 if (n == 0)
                         return;
                 if (n < 0) { /* it says anew what it wants when its host is back */
