@@ -168,8 +168,8 @@ int store_migrate_steps(sqlite3 *db, const char *path, const char *const *steps)
                 if (r < 0)
                         return r;
         }
-        for (; version < newest; version++) {
-                if (version > 0) {
+        for (bool holds = version > 0; version < newest; version++) {
+                if (holds) {
                         r = back_up(db, path, version);
                         if (r < 0)
                                 return r;
