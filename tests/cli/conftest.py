@@ -79,8 +79,8 @@ def ctl(programs, bus, tmp_path):
     def run(*args, program="primusctl", env=None, cwd=tmp_path, timeout=20, **more):
         argv = [program, *map(str, args)]
         return subprocess.run(argv, executable=os.path.join(programs, "primusctl"), cwd=cwd, timeout=timeout,
-                              env=environment(bus, **(env or {})), stdin=subprocess.DEVNULL, capture_output=True,
-                              **{"text": True, **more})
+                              env=environment(bus, **(env or {})), capture_output=True,
+                              **{"text": True, **({} if "input" in more else {"stdin": subprocess.DEVNULL}), **more})
     return run
 
 

@@ -41,6 +41,8 @@ class Job:
         self.executors = {}  # (role, index) -> row
         self.logs = {}  # (role, index, attempt) -> [bytes, ended]
         self.killed = None
+        self.tasks = []  # rows of ListTasks, in the order of their numbers
+        self.changed = []  # (method, task)
         self.reads = 0
         rank = 0
         for role in self.spec["role"]:
@@ -127,6 +129,7 @@ class FakeMaster:
         self.jobs, self.calls, self.waiting = {}, [], []
         self.bundles = {}
         self.nodes = []
+        self.savepoints = []  # (row of ListSavepoints, manifest)
         self.on_submit = lambda job: None
         self.refuse = {}  # member -> Refuse
         self.warnings = []
@@ -198,6 +201,8 @@ class FakeMaster:
     def do_Submit(self, _, config, options):
         try:
             text = bytes(config).decode()
+            if not text and "savepoint" in options:
+                text = self.savepoint(options["savepoint"][1])[1]["config"]
         except ValueError as e:
             raise Refuse("org.primus.Error.BadConfig", f"1:1: {e}") from e
         number = len(self.jobs) + 1
@@ -244,6 +249,22 @@ class FakeMaster:
             raise Refuse("org.primus.Error.NoSuchNode", f"there is no node {name}")
         return "", ()
 
+    def savepoint(self, name):
+        for row, manifest in self.savepoints:
+            if row[0] == name:
+                return row, manifest
+        raise Refuse("org.primus.Error.NotFound", f"There is no savepoint '{name}'")
+
+    def do_ListSavepoints(self, _):
+        return "a(suuttta{sv})", ([row for row, _ in self.savepoints],)
+
+    def do_GetSavepoint(self, _, name):
+        return "ay", (json.dumps(self.savepoint(name)[1]).encode(),)
+
+    def do_DeleteSavepoint(self, _, name):
+        self.savepoints.remove(self.savepoint(name))
+        return "", ()
+
     # ---- Job
     def do_GetAll(self, job, interface):
         return "a{sv}", (job.properties(),)
@@ -263,6 +284,45 @@ class FakeMaster:
 
     def do_ListEvents(self, job, after):
         return "a(ttssus)", ([e for e in job.events if e[0] > after],)
+
+    def do_Suspend(self, job):
+        if job.state_now != "RUNNING":
+            raise Refuse("org.primus.Error.Refused", f"The job is {job.state_now}")
+        job.state("SUSPENDED")
+        return "", ()
+
+    def do_Resume(self, job):
+        job.state("RUNNING")
+        return "", ()
+
+    def do_ListTasks(self, job, after, options):
+        rows = [row for row in job.tasks if row[0] > after and options.get("state", ("s", row[1]))[1] == row[1]]
+        return "a(tssayttttussa{sv})", (rows[:options["limit"][1]],)
+
+    def change(self, job, method, task):
+        job.changed.append((method, task))
+        found = [row for row in job.tasks if row[0] == task or (task == 0 and row[1] == "FAILED")]
+        if not found and task:
+            raise Refuse("org.primus.Error.NotFound", f"There is no task {task} that is not done")
+        return "t", (len(found),)
+
+    def do_RetryTask(self, job, task):
+        return self.change(job, "retry", task)
+
+    def do_SkipTask(self, job, task):
+        return self.change(job, "skip", task)
+
+    def do_CreateSavepoint(self, job, name, options):
+        name = name or f"{job.number}-{len(self.savepoints) + 1}"
+        if any(row[0] == name for row, _ in self.savepoints):
+            raise Refuse("org.primus.Error.Refused", f"There is a savepoint {name} already")
+        row = (name, job.number, job.owner, now(), 120, 5 << 30, {"jobName": ("s", job.name), "records": ("t", 987654),
+                                                                 "partial": ("t", 3), "failed": ("t", 1)})
+        self.savepoints.insert(0, (row, {"version": 1, "name": name, "complete": True, "sources": ["logs", "clicks"],
+                                         "config": job.config}))
+        if options.get("kill", ("b", False))[1]:
+            self.do_Kill(job, "savepoint")
+        return "s", (name,)
 
     def do_Kill(self, job, reason):
         job.killed = reason

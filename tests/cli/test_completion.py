@@ -47,6 +47,21 @@ def test_jobs_roles_nodes(master, complete):
     assert complete("primusctl", "node", "") == ["remove", "declare-dead"]
 
 
+def test_data_and_savepoints(master, complete):
+    job = master.jobs[1] = Job(master, 1, SPEC, {})
+    job.tasks = [(8, "FAILED", "d", b"/d", 0, 1, 0, 0, 2, "", "bad", {}), (9, "LEASED", "d", b"/d", 1, 2, 1, 0, 0, "ps/0", "", {})]
+    master.savepoints = [(("one", 1, 0, 1, 0, 0, {}), {}), (("two", 1, 0, 1, 0, 0, {}), {})]
+    assert complete("primusctl", "data", "") == ["1", "retry", "skip"]
+    assert complete("primusctl", "data", "skip", "1", "") == ["8", "9"]
+    assert complete("primusctl", "data", "retry", "1", "") == ["8"]
+    assert complete("primusctl", "data", "--state", "") == ["PENDING", "LEASED", "FAILED"]
+    assert complete("primusctl", "savepoint", "") == ["create", "list", "show", "restore", "delete"]
+    assert complete("primusctl", "savepoint", "restore", "") == ["one", "two"]
+    assert complete("primusctl", "savepoint", "delete", "one", "t") == ["two"]
+    assert complete("primusctl", "savepoint", "create", "") == ["1"]
+    assert complete("primusctl", "suspend", "") == ["1"]
+
+
 def test_files(complete, tmp_path):
     (tmp_path / "job.json").write_text("{}")
     assert "job.json" in complete("primusctl", "submit", "jo")

@@ -15,6 +15,14 @@ __primusctl_nodes() {
         primusctl "${host[@]}" nodes --json 2>/dev/null | sed -n 's/^ *"name": "\([^"]*\)",$/\1/p'
 }
 
+__primusctl_savepoints() {
+        primusctl "${host[@]}" savepoint list --json 2>/dev/null | sed -n 's/^ *"name": "\([^"]*\)",$/\1/p'
+}
+
+__primusctl_tasks() {
+        primusctl "${host[@]}" data --json "$@" 2>/dev/null | sed -n 's/^ *"task": "\([^"]*\)",$/\1/p'
+}
+
 __primusctl_files() {
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -70,7 +78,14 @@ _primusctl() {
 
         case $before in
         --color) __primusctl_reply 'auto always never'; return ;;
-        --state) __primusctl_reply 'SUBMITTED QUEUED STARTING RUNNING SUSPENDED STOPPING SUCCEEDED FAILED KILLED'; return ;;
+        --state)
+                if [[ $command == data ]]; then
+                        __primusctl_reply 'PENDING LEASED FAILED'
+                        return
+                fi
+                __primusctl_reply 'SUBMITTED QUEUED STARTING RUNNING SUSPENDED STOPPING SUCCEEDED FAILED KILLED'
+                return
+                ;;
         --follow) [[ $command == submit ]] && return ;;
         --hosts) __primusctl_reply "$(__primusctl_nodes)"; return ;;
         --token-file | --secret) __primusctl_files; return ;;
@@ -101,7 +116,23 @@ _primusctl() {
                 COMPREPLY+=($(compgen -W "$(__primusctl_jobs -a)" -- "$cur"))
                 ;;
         status | events) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;
-        wait | kill) __primusctl_reply "$(__primusctl_jobs)" ;;
+        wait | kill | suspend | resume) __primusctl_reply "$(__primusctl_jobs)" ;;
+        data)
+                case ${#args[@]}:${args[0]} in
+                0:*) __primusctl_reply "$(__primusctl_jobs -a) retry skip" ;;
+                1:retry | 1:skip) __primusctl_reply "$(__primusctl_jobs)" ;;
+                *:retry) __primusctl_reply "$(__primusctl_tasks --failed "${args[1]}")" ;;
+                *:skip) __primusctl_reply "$(__primusctl_tasks "${args[1]}")" ;;
+                esac
+                ;;
+        savepoint)
+                case ${#args[@]}:${args[0]} in
+                0:*) __primusctl_reply 'create list show restore delete' ;;
+                1:create) __primusctl_reply "$(__primusctl_jobs)" ;;
+                1:show | 1:restore | *:delete) __primusctl_reply "$(__primusctl_savepoints)" ;;
+                2:restore) __primusctl_files ;;
+                esac
+                ;;
         logs)
                 if ((${#args[@]} == 0)); then
                         __primusctl_reply "$(__primusctl_jobs -a) $(__primusctl_roles)"

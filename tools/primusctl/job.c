@@ -16,134 +16,6 @@ void job_properties_done(struct job_properties *p) {
         *p = (struct job_properties){ 0 };
 }
 
-static int take_string(sd_bus_message *m, const char *type, char **target) {
-        const char *s;
-        char *copy;
-        int r;
-
-        (void)type;
-        r = sd_bus_message_read(m, "v", "s", &s);
-        if (r < 0)
-                return r;
-        copy = strdup(s);
-        if (!copy)
-                return -ENOMEM;
-        free(*target);
-        *target = copy;
-        return 0;
-}
-
-static int take_basic(sd_bus_message *m, const char *type, void *target) {
-        return sd_bus_message_read(m, "v", type, target);
-}
-
-static int take_bytes(sd_bus_message *m, const char *type, char **target) {
-        const void *p;
-        size_t n;
-        char *copy;
-        int r;
-
-        (void)type;
-        r = sd_bus_message_enter_container(m, 'v', "ay");
-        if (r >= 0)
-                r = sd_bus_message_read_array(m, 'y', &p, &n);
-        if (r < 0)
-                return r;
-        copy = strndup(n > 0 ? p : "", n);
-        if (!copy)
-                return -ENOMEM;
-        free(*target);
-        *target = copy;
-        return sd_bus_message_exit_container(m);
-}
-
-static int take_strv(sd_bus_message *m, char ***target) {
-        char **l = NULL;
-        int r = sd_bus_message_enter_container(m, 'v', "as");
-
-        if (r >= 0)
-                r = sd_bus_message_read_strv(m, &l);
-        if (r < 0)
-                return r;
-        for (char **p = *target; p && *p; p++)
-                free(*p);
-        free(*target);
-        *target = l;
-        return sd_bus_message_exit_container(m);
-}
-
-static int take_numbers(sd_bus_message *m, struct number_list *target) {
-        const void *p;
-        size_t size;
-        uint32_t *copy;
-        int r = sd_bus_message_enter_container(m, 'v', "au");
-
-        if (r >= 0)
-                r = sd_bus_message_read_array(m, 'u', &p, &size);
-        if (r < 0)
-                return r;
-        copy = malloc(size + 1);
-        if (!copy)
-                return -ENOMEM;
-        if (size > 0)
-                memcpy(copy, p, size);
-        free(target->items);
-        *target = (struct number_list){ copy, size / sizeof(uint32_t) };
-        return sd_bus_message_exit_container(m);
-}
-
-/* One key of an a{sv}: its type, and where the value goes. */
-struct field {
-        const char *key;
-        const char *type;
-        size_t offset;
-};
-
-static int read_fields(sd_bus_message *m, const struct field *fields, size_t n, void *target) {
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
-
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const struct field *f = NULL;
-                const char *key, *contents;
-                char type;
-
-                r = sd_bus_message_read(m, "s", &key);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_peek_type(m, &type, &contents);
-                if (r < 0)
-                        return r;
-                for (size_t i = 0; i < n; i++)
-                        if (strcmp(fields[i].key, key) == 0 && strcmp(fields[i].type, contents) == 0)
-                                f = &fields[i];
-                if (!f)
-                        r = sd_bus_message_skip(m, "v");
-                else if (strcmp(f->type, "s") == 0)
-                        r = take_string(m, f->type, (char **)((char *)target + f->offset));
-                else if (strcmp(f->type, "ay") == 0)
-                        r = take_bytes(m, f->type, (char **)((char *)target + f->offset));
-                else if (strcmp(f->type, "as") == 0)
-                        r = take_strv(m, (char ***)((char *)target + f->offset));
-                else if (strcmp(f->type, "au") == 0)
-                        r = take_numbers(m, (struct number_list *)((char *)target + f->offset));
-                else if (strcmp(f->type, "b") == 0) {
-                        int b;
-                        r = take_basic(m, f->type, &b);
-                        if (r >= 0)
-                                *(bool *)((char *)target + f->offset) = b;
-                } else
-                        r = take_basic(m, f->type, (char *)target + f->offset);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(m);
-                if (r < 0)
-                        return r;
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
 int job_properties_read(sd_bus_message *m, struct job_properties *p) {
         static const struct field fields[] = {
                 { "Number", "u", offsetof(struct job_properties, number) },
@@ -174,11 +46,18 @@ void job_status_done(struct job_status *s) {
         for (size_t i = 0; i < s->n_roles; i++)
                 free(s->roles[i].name);
         free(s->roles);
+        for (size_t i = 0; i < s->data.n_sources; i++) {
+                free(s->data.sources[i].name);
+                free(s->data.sources[i].kind);
+                free(s->data.sources[i].waiting_for);
+        }
+        free(s->data.sources);
         strv_free(s->warnings);
         *s = (struct job_status){ 0 };
 }
 
-static int read_roles(sd_bus_message *m, struct job_status *s) {
+static int read_roles(sd_bus_message *m, void *target) {
+        struct job_status *s = target;
         int r = sd_bus_message_enter_container(m, 'v', "a(suuuuuuu)");
 
         if (r >= 0)
@@ -208,7 +87,43 @@ static int read_roles(sd_bus_message *m, struct job_status *s) {
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_data(sd_bus_message *m, struct data_status *d) {
+static int read_sources(sd_bus_message *m, void *target) {
+        static const struct field fields[] = {
+                { "name", "s", offsetof(struct source_status, name) },
+                { "kind", "s", offsetof(struct source_status, kind) },
+                { "files", "t", offsetof(struct source_status, files) },
+                { "tasks", "t", offsetof(struct source_status, tasks) },
+                { "done", "t", offsetof(struct source_status, done) },
+                { "failed", "t", offsetof(struct source_status, failed) },
+                { "leased", "t", offsetof(struct source_status, leased) },
+                { "bytes", "t", offsetof(struct source_status, bytes) },
+                { "acked", "t", offsetof(struct source_status, acked) },
+                { "records", "t", offsetof(struct source_status, records) },
+                { "rate", "d", offsetof(struct source_status, rate) },
+                { "recordRate", "d", offsetof(struct source_status, record_rate) },
+                { "eta", "t", offsetof(struct source_status, eta) },
+                { "scanned", "b", offsetof(struct source_status, scanned) },
+                { "waitingFor", "s", offsetof(struct source_status, waiting_for) },
+        };
+        struct data_status *d = target;
+        int r = sd_bus_message_enter_container(m, 'v', "aa{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "a{sv}");
+        while (r >= 0 && (r = sd_bus_message_at_end(m, false)) == 0) {
+                struct source_status *bigger = realloc(d->sources, (d->n_sources + 1) * sizeof(*bigger));
+                if (!bigger)
+                        return -ENOMEM;
+                d->sources = bigger;
+                bigger[d->n_sources++] = (struct source_status){ .eta = UINT64_MAX };
+                r = read_fields(m, fields, ELEMENTSOF(fields), &bigger[d->n_sources - 1]);
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int read_data(sd_bus_message *m, void *target) {
         static const struct field fields[] = {
                 { "tasks", "t", offsetof(struct data_status, tasks) },
                 { "done", "t", offsetof(struct data_status, done) },
@@ -217,8 +132,12 @@ static int read_data(sd_bus_message *m, struct data_status *d) {
                 { "bytes", "t", offsetof(struct data_status, bytes) },
                 { "read", "t", offsetof(struct data_status, read) },
                 { "acked", "t", offsetof(struct data_status, acked) },
+                { "records", "t", offsetof(struct data_status, records) },
                 { "scanned", "b", offsetof(struct data_status, scanned) },
+                { "waiting", "u", offsetof(struct data_status, waiting) },
+                { "sources", "aa{sv}", 0, read_sources },
         };
+        struct data_status *d = target;
         int r = sd_bus_message_enter_container(m, 'v', "a{sv}");
 
         if (r >= 0)
@@ -235,39 +154,12 @@ int job_status_read(sd_bus_message *m, struct job_status *ret) {
                 { "firstError", "s", offsetof(struct job_status, first_error) },
                 { "cwd", "ay", offsetof(struct job_status, cwd) },
                 { "warnings", "as", offsetof(struct job_status, warnings) },
+                { "roles", "a(suuuuuuu)", 0, read_roles },
+                { "data", "a{sv}", offsetof(struct job_status, data), read_data },
         };
         _cleanup_(job_status_done) struct job_status s = { 0 };
-        int r;
+        int r = read_fields(m, fields, ELEMENTSOF(fields), &s);
 
-        /* Three passes over one small message: the plain keys, then the two that have a shape of their own.
-         */
-        r = read_fields(m, fields, ELEMENTSOF(fields), &s);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_rewind(m, true);
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', "{sv}");
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const char *key, *contents;
-
-                r = sd_bus_message_read(m, "s", &key);
-                if (r >= 0)
-                        r = sd_bus_message_peek_type(m, NULL, &contents);
-                if (r < 0)
-                        return r;
-                if (strcmp(key, "roles") == 0 && strcmp(contents, "a(suuuuuuu)") == 0)
-                        r = read_roles(m, &s);
-                else if (strcmp(key, "data") == 0 && strcmp(contents, "a{sv}") == 0)
-                        r = read_data(m, &s.data);
-                else
-                        r = sd_bus_message_skip(m, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-                if (r < 0)
-                        return r;
-        }
         if (r < 0)
                 return r;
         *ret = s;
@@ -303,6 +195,10 @@ static int read_executor(sd_bus_message *m, struct executor *e) {
                 { "gpus", "as", offsetof(struct executor, gpus) },
                 { "restarts", "u", offsetof(struct executor, restarts) },
                 { "ports", "au", offsetof(struct executor, ports) },
+                { "dataTasks", "u", offsetof(struct executor, data_tasks) },
+                { "dataWait", "t", offsetof(struct executor, data_wait) },
+                { "trainerWait", "t", offsetof(struct executor, trainer_wait) },
+                { "dataIdle", "b", offsetof(struct executor, data_idle) },
         };
         const char *role, *state, *node, *unit;
         int r;
@@ -318,8 +214,10 @@ static int read_executor(sd_bus_message *m, struct executor *e) {
         if (!e->role || !e->state || !e->node || !e->unit)
                 return -ENOMEM;
         e->status = INT32_MIN;
+        e->data_wait = UINT64_MAX;
         r = read_fields(m, fields, ELEMENTSOF(fields), e);
         e->has_status = e->status != INT32_MIN;
+        e->has_data = e->data_wait != UINT64_MAX;
         return r;
 }
 

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
+#include "tools/primusctl/fields.h"
+
 struct job_properties {
         uint32_t number, owner, attempt, exit_status;
         char *name, *state, *uid;
@@ -23,9 +25,21 @@ struct role_status {
         uint32_t wanted, running, pending, succeeded, failed, killed, lost;
 };
 
+struct source_status {
+        char *name, *kind;
+        uint64_t files, tasks, done, failed, leased, bytes, acked, records;
+        double rate, record_rate; /* a second */
+        uint64_t eta;             /* UINT64_MAX: not known */
+        bool scanned;
+        char *waiting_for; /* "" or NULL: nothing */
+};
+
 struct data_status {
         bool present, scanned;
-        uint64_t tasks, done, failed, leased, bytes, read, acked;
+        uint64_t tasks, done, failed, leased, bytes, read, acked, records;
+        uint32_t waiting; /* executors that have no task and want one */
+        struct source_status *sources;
+        size_t n_sources;
 };
 
 struct job_status {
@@ -38,11 +52,6 @@ struct job_status {
 void job_status_done(struct job_status *s);
 int job_status_read(sd_bus_message *m, struct job_status *ret); /* the answer of GetStatus */
 
-struct number_list {
-        uint32_t *items;
-        size_t n;
-};
-
 struct executor {
         char *role, *state, *node, *unit;
         uint32_t index, attempt, rank, restarts;
@@ -53,6 +62,9 @@ struct executor {
         uint64_t memory_peak, cpu;
         struct number_list ports;
         char **gpus; /* NULL-ended or NULL */
+        bool has_data, data_idle;
+        uint32_t data_tasks;
+        uint64_t data_wait, trainer_wait; /* its trainer waited for data; data waited for its trainer */
 };
 void executor_done(struct executor *e);
 void executors_free(struct executor *e, size_t n);

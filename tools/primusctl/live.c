@@ -42,7 +42,9 @@ char *live_data_text(const struct live *l, const struct data_status *d, char *bu
         uint64_t total = d->bytes > 0 ? d->bytes : d->tasks, now_units = units(d);
         bool finished = d->scanned && d->tasks > 0 && d->done + d->failed >= d->tasks;
 
-        if (d->bytes > 0)
+        if (d->bytes == 0 && d->records > 0)
+                snprintf(bytes, sizeof(bytes), "  %" PRIu64 " records", d->records);
+        else if (d->bytes > 0)
                 snprintf(bytes, sizeof(bytes), "  %s of %s%s", format_size(now_units, a, sizeof(a)),
                          format_size(d->bytes, b, sizeof(b)), d->scanned ? "" : "+");
         if (l->rate > 0 && !finished) {
@@ -61,6 +63,25 @@ char *live_data_text(const struct live *l, const struct data_status *d, char *bu
         snprintf(buf, size, "data %s %" PRIu64 "/%" PRIu64 "%s tasks%s%s%s%s",
                  text_bar(finished ? 1 : now_units, finished ? 1 : total, 26, bar, sizeof(bar)), d->done,
                  d->tasks, d->scanned ? "" : "+", bad, bytes, rate, left);
+        return buf;
+}
+
+char *live_waiting_text(const struct data_status *d, char *buf, size_t size) {
+        const struct source_status *first = NULL;
+        char more[32] = "";
+        size_t n = 0;
+
+        for (size_t i = 0; i < d->n_sources; i++)
+                if (d->sources[i].waiting_for && *d->sources[i].waiting_for && n++ == 0)
+                        first = &d->sources[i];
+        if (n > 1)
+                snprintf(more, sizeof(more), " and %zu more", n - 1);
+        buf[0] = 0;
+        if (first)
+                snprintf(buf, size, "waiting for %.*s (%.*s)%s", utf8_fit(first->waiting_for, 120),
+                         first->waiting_for, utf8_fit(first->name ? first->name : "", 40),
+                         first->name ? first->name : "", more);
+        text_clean(buf);
         return buf;
 }
 
@@ -140,6 +161,9 @@ void live_draw(struct live *l, const struct job_properties *p, const struct job_
                 char text[256];
                 snprintf(line, sizeof(line), "  %s", live_data_text(l, &s->data, text, sizeof(text)));
                 put_line(l, line, columns);
+                snprintf(line, sizeof(line), "  %s", live_waiting_text(&s->data, text, sizeof(text)));
+                if (*text)
+                        put_line(l, line, columns);
         }
         fputs("\033[J", l->out);
         fflush(l->out);

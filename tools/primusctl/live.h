@@ -24,6 +24,10 @@ void live_sample(struct live *l, const struct data_status *d, uint64_t now_usec)
 /* "data [####----] 12/30 tasks  1.2G of 3G  12M/s  ETA 30s", without colours. Into buf, which is returned. */
 char *live_data_text(const struct live *l, const struct data_status *d, char *buf, size_t size);
 
+/* "waiting for /data/x/_SUCCESS (hourly) and 2 more": what sources wait for; "" when none does. The same way.
+ */
+char *live_waiting_text(const struct data_status *d, char *buf, size_t size);
+
 /* Draws the block over the old one; not more often than every 50 ms by now_boot, except for the first time.
  */
 void live_draw(struct live *l, const struct job_properties *p, const struct job_status *s,

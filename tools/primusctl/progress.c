@@ -33,7 +33,7 @@ struct progress {
         sd_event_source *refresh, *drain;
         struct job_status status;
         uint64_t since_usec;                /* boot time at which following began */
-        char told[200];                     /* the last plain line about data */
+        char told[512];                     /* the last plain line about data */
         unsigned asked, answered, final_at; /* the status number final_at is the one after the end */
         bool tty, synced, final, stopped;
 };
@@ -124,6 +124,23 @@ static int on_drained(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+/* Where the data stands, when that is news. */
+static void tell_data(struct progress *p) {
+        const struct data_status *d = &p->status.data;
+        char text[sizeof(p->told)], waiting[240];
+
+        live_waiting_text(d, waiting, sizeof(waiting));
+        if (!d->present || (d->tasks == 0 && !*waiting))
+                return;
+        live_data_text(&p->live, d, text, sizeof(text));
+        if (*waiting) {
+                size_t n = strlen(text);
+                snprintf(text + n, sizeof(text) - n, "  %s", waiting);
+        }
+        if (strcmp(text, p->told) != 0)
+                plain(p, "%s", strcpy(p->told, text));
+}
+
 static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         struct progress *p = userdata;
         struct job_status status;
@@ -150,12 +167,7 @@ static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
                         return sd_event_exit(p->event, cli_oom(p->cli));
                 return 0;
         }
-        if (p->status.data.present && p->status.data.tasks > 0) {
-                char text[sizeof(p->told)];
-                live_data_text(&p->live, &p->status.data, text, sizeof(text));
-                if (strcmp(text, p->told) != 0)
-                        plain(p, "%s", strcpy(p->told, text));
-        }
+        tell_data(p);
         draw(p);
         return 0;
 }

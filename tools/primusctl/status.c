@@ -10,7 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "tools/primusctl/commands.h"
-#include "tools/primusctl/live.h"
+#include "tools/primusctl/status-data.h"
 #include "tools/primusctl/table.h"
 
 /* What the executors of one role add up to. */
@@ -60,6 +60,7 @@ static json_t *executor_json(const struct executor *e) {
         (void)json_object_set_new(o, "gpus", gpus);
         if (e->has_status)
                 (void)json_object_set_new(o, "exitStatus", json_integer(e->status));
+        status_data_executor_json(e, o);
         return o;
 }
 
@@ -92,13 +93,7 @@ static json_t *status_json(const struct job_properties *p, const struct job_stat
                       s->reason ? s->reason : "", "firstError", s->first_error ? s->first_error : "", "roles",
                       roles, "executors", executors, "warnings", warnings);
         if (o && s->data.present)
-                (void)json_object_set_new(
-                        o, "data",
-                        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "tasks",
-                                  (json_int_t)s->data.tasks, "done", (json_int_t)s->data.done, "failed",
-                                  (json_int_t)s->data.failed, "leased", (json_int_t)s->data.leased, "bytes",
-                                  (json_int_t)s->data.bytes, "read", (json_int_t)s->data.read, "acked",
-                                  (json_int_t)s->data.acked, "scanned", (int)s->data.scanned));
+                (void)json_object_set_new(o, "data", status_data_json(&s->data));
         return o;
 }
 
@@ -244,11 +239,10 @@ static int print_executors(const struct cli *c, const struct executor *e, size_t
 }
 
 static int print_status(const struct cli *c, const struct job_properties *p, const struct job_status *s,
-                        const struct executor *e, size_t n) {
-        char a[TEXT_TIME_MAX], b[TEXT_TIME_MAX], d[TEXT_TIME_MAX], text[256];
+                        const struct executor *e, size_t n, bool all) {
+        char a[TEXT_TIME_MAX], b[TEXT_TIME_MAX], d[TEXT_TIME_MAX];
         struct passwd *pw = getpwuid(p->owner);
         uint64_t now = now_real();
-        struct live live = { .rate = -1 };
         int r;
 
         print_head(c, p);
@@ -278,8 +272,12 @@ static int print_status(const struct cli *c, const struct job_properties *p, con
         r = print_executors(c, e, n);
         if (r)
                 return r;
-        if (s->data.present)
-                printf("\n%s\n", live_data_text(&live, &s->data, text, sizeof(text)));
+        if (s->data.present) {
+                putchar('\n');
+                r = status_data_print(c, &s->data, e, n, all);
+                if (r)
+                        return r;
+        }
         if (s->first_error && *s->first_error) {
                 puts("\nFirst error:");
                 print_block(s->first_error);
@@ -343,7 +341,7 @@ static int status_run(struct cli *c, void *options, char **args, size_t n_args) 
                 r = fetch(c, &job, o->all, &p, &s, &executors, &n);
         if (!r)
                 r = c->json ? cli_print_json(c, status_json(&p, &s, executors, n))
-                            : print_status(c, &p, &s, executors, n);
+                            : print_status(c, &p, &s, executors, n, o->all);
         executors_free(executors, n);
         return r;
 }

@@ -150,6 +150,8 @@ static int build(struct cli *c, const struct submission *s, sd_bus_message **ret
         if (r >= 0)
                 r = append_string_option(m, "bundle", s->bundle);
         if (r >= 0)
+                r = append_string_option(m, "savepoint", s->savepoint);
+        if (r >= 0)
                 r = append_cwd(m, s->cwd);
         if (r >= 0)
                 r = append_env(m, &s->env);

@@ -12,6 +12,7 @@ struct submission {
         const char *cwd;            /* or NULL */
         const char *name;           /* instead of the configuration's, or NULL */
         const char *bundle;         /* sha256, or NULL */
+        const char *savepoint;      /* go on from that one, or NULL */
         struct option_list env;     /* NAME=VALUE, or NAME: the caller's own */
         struct option_list secrets; /* NAME=FILE */
 };
