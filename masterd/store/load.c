@@ -164,7 +164,7 @@ int store_load_data_blocks(struct store *s, store_load_data_block_t callback, vo
 int store_load_data_tasks(struct store *s, store_load_data_task_t callback, void *userdata) {
         return load(s,
                     "SELECT t.job, t.task, t.source, t.file, t.epoch, t.start, t.stop, t.acked, t.skip, "
-                    "t.records, t.state, t.failures, t.error" JOINED(
+                    "t.records, t.records_before, t.state, t.failures, t.error" JOINED(
                             "task") " ORDER BY job.number, t.task < 0, t.task",
                     &(struct load){ row_data_task, { .data_task = callback }, userdata });
 }
