@@ -420,6 +420,9 @@ ENTRY(on_list_executors, list_executors)
 ENTRY(on_list_events, list_events)
 ENTRY(on_read_log, read_log)
 ENTRY(on_kill, kill_job)
+ENTRY(on_suspend, api_suspend)
+ENTRY(on_resume, api_resume)
+ENTRY(on_create_savepoint, api_create_savepoint)
 
 /* ---- properties
  * ---------------------------------------------------------------------------------------------------------
@@ -475,6 +478,12 @@ const sd_bus_vtable api_job_vtable[] = {
                 SD_BUS_RESULT("ay", data, "ay", next, "b", end), on_read_log, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Kill", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_kill,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Suspend", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_suspend,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Resume", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_resume,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("CreateSavepoint", SD_BUS_ARGS("s", name, "a{sv}", options),
+                                SD_BUS_RESULT("s", result), on_create_savepoint, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("ExecutorChanged",
                                 SD_BUS_ARGS("s", role, "u", index, "u", attempt, "s", state, "s", node), 0),
         SD_BUS_VTABLE_END,

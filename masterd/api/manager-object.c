@@ -383,6 +383,10 @@ static int on_put_bundle(sd_bus_message *call, void *userdata, sd_bus_error *err
         return api_with_caller(userdata, call, put_bundle, error);
 }
 
+static int on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, api_list_savepoints, error);
+}
+
 static int on_create_token(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         return api_with_permission(userdata, call, OWNER_NONE, ACTION_MANAGE_NODES, create_token, error);
 }
@@ -429,6 +433,12 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 on_create_token, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
         SD_BUS_METHOD_WITH_ARGS("RemoveNode", SD_BUS_ARGS("s", name), SD_BUS_NO_RESULT, on_remove_node,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListSavepoints", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(suuttta{sv})", savepoints),
+                                on_list_savepoints, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetSavepoint", SD_BUS_ARGS("s", name), SD_BUS_RESULT("ay", manifest),
+                                api_get_savepoint, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("DeleteSavepoint", SD_BUS_ARGS("s", name), SD_BUS_NO_RESULT,
+                                api_delete_savepoint, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("JobNew", SD_BUS_ARGS("u", number, "o", job), 0),
         SD_BUS_SIGNAL_WITH_ARGS("JobRemoved", SD_BUS_ARGS("u", number, "o", job, "s", state), 0),
         SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
