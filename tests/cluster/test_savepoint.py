@@ -14,6 +14,20 @@ SLOWLY = ('n=0; while read -r line; do echo "$line" >> $LEDGER.$PRIMUS_INDEX.$PR
 INPUT = {"ack": "read", "pipeSize": "4K"}
 
 
+# Every record is written down, then acknowledged.
+LIBRARY = """
+import os, time
+import primus
+feed = primus.Feed()
+with open("{LEDGER}.{PRIMUS_INDEX}.{PRIMUS_ATTEMPT}".format_map(os.environ), "ab", buffering=0) as out:
+    for n, record in enumerate(feed.records(), 1):
+        out.write(bytes(record) + b"\\n")
+        feed.ack()
+        if n % 20 == 0:
+            time.sleep(0.02)
+"""
+
+
 def savepoint(cluster, job, *arguments):
     return cluster.primusctl_json("savepoint", "create", str(job), *arguments)["savepoint"]
 
@@ -90,6 +104,27 @@ def test_many_workers(quick, ledger):
     # Of a line that is acknowledged in part, the whole comes again: one for each task that was begun.
     left = len(wanted) - at["acked"] // (len(wanted[0]) + 1)
     assert left <= len(counts) <= left + at["partial"]
+
+
+@pytest.mark.parametrize("mode", ["ring", "descriptor"])
+def test_exactly_once_with_explicit_acknowledgement(quick, ledger, mode):
+    """A job that is ended by its savepoint, and the one that goes on from it: together every record once. The trainers are given
+    the time to acknowledge what they had got."""
+    wanted = make_data(ledger, 5, 1200)
+    script = ledger.path.with_name(ledger.path.name + ".py")
+    script.write_text(LIBRARY)
+    script.chmod(0o644)
+    job = quick.submit(config(ledger, f"python3 {ledger.inside}.py", num=2, memoryMb=64, input={
+        "mode": mode, "ack": "explicit", "order": "shuffle", "seed": 7, "split": "4K"} | (
+            {"slots": 2, "slotSize": "64K"} if mode == "ring" else {})))
+    wait_lines(quick, ledger, 1500)
+    name = savepoint(quick, job, "--kill")
+    assert quick.wait_job(job) == 3
+    again, before = restore(quick, ledger, name)
+    assert quick.wait_job(again) == 0
+    counts = collections.Counter(all_lines(ledger) + [line for lines in before.values() for line in lines])
+    assert set(counts) == set(wanted)
+    assert set(counts.values()) == {1}, [line for line, n in counts.items() if n > 1][:10]
 
 
 def test_suspended_holds_data_back(quick, ledger):
