@@ -59,25 +59,21 @@ static int append_roles(sd_bus_message *reply, const struct job *j) {
 }
 
 static int append_data(sd_bus_message *reply, const struct job *j) {
-        const struct job_data *d = j->data;
-        bool scanned = true;
+        struct data_totals n;
         int r;
 
-        if (!d)
+        if (feeding_totals(j, &n) < 0)
                 return 0;
-        for (size_t i = 0; i < j->spec->n_inputs; i++)
-                scanned = scanned && d->sources[i].scanned;
         r = sd_bus_message_open_container(reply, 'e', "sv");
         if (r >= 0)
                 r = sd_bus_message_append_basic(reply, 's', "data");
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'v', "a{sv}");
         if (r >= 0)
-                r = sd_bus_message_append(
-                        reply, "a{sv}", 8, "tasks", "t", (uint64_t)d->table.n, "done", "t",
-                        d->table.n_place[TASK_FINISHED], "failed", "t", d->table.n_place[TASK_GAVE_UP],
-                        "leased", "t", d->table.n_place[TASK_LEASED], "bytes", "t", d->table.bytes, "read",
-                        "t", d->table.read, "acked", "t", d->table.acked, "scanned", "b", (int)scanned);
+                r = sd_bus_message_append(reply, "a{sv}", 8, "tasks", "t", n.tasks, "done", "t",
+                                          n.done + n.skipped, "failed", "t", n.failed, "leased", "t",
+                                          n.leased, "bytes", "t", n.bytes, "read", "t", n.read, "acked", "t",
+                                          n.acked, "scanned", "b", (int)feeding_scanned_all(j));
         for (int i = 0; r >= 0 && i < 2; i++)
                 r = sd_bus_message_close_container(reply);
         return r;

@@ -75,10 +75,8 @@ static int append_job(sd_bus_message *reply, const struct job_record *r, const s
                                           visible && r->reason ? r->reason : "");
         if (k >= 0)
                 k = sd_bus_message_open_container(reply, 'a', "{sv}");
-        if (k >= 0 && j && j->data && j->data->table.n > 0)
-                k = sd_bus_message_append(reply, "{sv}", "progress", "d",
-                                          (double)j->data->table.n_place[TASK_FINISHED] /
-                                                  (double)j->data->table.n);
+        if (k >= 0 && j && feeding_progress(j) >= 0)
+                k = sd_bus_message_append(reply, "{sv}", "progress", "d", feeding_progress(j));
         if (k >= 0)
                 k = sd_bus_message_close_container(reply);
         return k < 0 ? k : sd_bus_message_close_container(reply);

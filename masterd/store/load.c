@@ -198,7 +198,7 @@ int store_load_data_states(struct store *s, store_load_data_state_t callback, vo
 int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void *userdata) {
         return load(s,
                     "SELECT name, owner, job, job_name, key, created, done, acked, records, partial, failed,"
-                    " x'', x'' FROM savepoint ORDER BY name",
+                    " bundle, x'', x'' FROM savepoint ORDER BY created, name",
                     &(struct load){ row_savepoint, { .savepoint = callback }, userdata });
 }
 

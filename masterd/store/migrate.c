@@ -85,7 +85,7 @@ static const char *const steps_of_primus[] = {
         " job_name TEXT NOT NULL, key INTEGER NOT NULL, created INTEGER NOT NULL, done INTEGER NOT NULL,"
         " acked INTEGER NOT NULL, records INTEGER NOT NULL, partial INTEGER NOT NULL, failed INTEGER NOT "
         "NULL,"
-        " manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
+        " bundle TEXT NOT NULL, manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
         NULL,
 };
 

@@ -165,13 +165,21 @@ const struct field data_state_fields[] = {
 };
 
 const struct field savepoint_fields[] = {
-        F(TEXT, savepoint_record, name),    F(U32, savepoint_record, owner),
-        F(U32, savepoint_record, job),      F(TEXT, savepoint_record, job_name),
-        F(U64, savepoint_record, key),      F(U64, savepoint_record, created_real),
-        F(U64, savepoint_record, done),     F(U64, savepoint_record, acked),
-        F(U64, savepoint_record, records),  F(U64, savepoint_record, partial),
-        F(U64, savepoint_record, failed),   F(BYTES, savepoint_record, manifest),
-        F(BYTES, savepoint_record, config), {},
+        F(TEXT, savepoint_record, name),
+        F(U32, savepoint_record, owner),
+        F(U32, savepoint_record, job),
+        F(TEXT, savepoint_record, job_name),
+        F(U64, savepoint_record, key),
+        F(U64, savepoint_record, created_real),
+        F(U64, savepoint_record, done),
+        F(U64, savepoint_record, acked),
+        F(U64, savepoint_record, records),
+        F(U64, savepoint_record, partial),
+        F(U64, savepoint_record, failed),
+        F(TEXT, savepoint_record, bundle),
+        F(BYTES, savepoint_record, manifest),
+        F(BYTES, savepoint_record, config),
+        {},
 };
 
 static const struct field data_key_fields[] = { F(U32, data_key_row, job), F(U64, data_key_row, id), {} };
@@ -290,8 +298,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_SAVEPOINT] = { sizeof(struct savepoint_record),
                                savepoint_fields,
                                { "INSERT OR REPLACE INTO savepoint(name, owner, job, job_name, key, created, "
-                                 "done, acked, records, partial, failed, manifest, config)"
-                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                                 "done, acked, records, partial, failed, bundle, manifest, config)"
+                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                                  "INSERT INTO counter(name, value) VALUES ('last_savepoint', ?5)"
                                  " ON CONFLICT(name) DO UPDATE SET value = max(value, ?5)" } },
         [OP_DELETE_DATA_BLOCK] = { sizeof(struct data_key_row),

@@ -205,6 +205,7 @@ struct savepoint_record {
         uint64_t key; /* of its files and sources */
         uint64_t created_real;
         uint64_t done, acked, records, partial, failed;
+        const char *bundle;                  /* files of the job: sha256 in hex, or "" */
         struct store_bytes manifest, config; /* both JSON; empty where not asked for */
 };
 
@@ -272,7 +273,7 @@ int store_load_data_sources(struct store *s, store_load_data_source_t callback, 
 int store_load_data_blocks(struct store *s, store_load_data_block_t callback, void *userdata);
 int store_load_data_tasks(struct store *s, store_load_data_task_t callback, void *userdata);
 int store_load_data_states(struct store *s, store_load_data_state_t callback, void *userdata);
-/* All of them, without manifest and configuration. */
+/* All of them, oldest first, without manifest and configuration. */
 int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void *userdata);
 int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata);
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);

@@ -308,6 +308,7 @@ static int see_savepoint(void *userdata, const struct savepoint_record *r) {
         assert_string_equal(r->name, "1-1");
         assert_string_equal(r->job_name, "digits");
         assert_true(r->owner == 1000 && r->job == 1 && r->key > UINT32_MAX && r->done == 2 && r->acked == 3);
+        assert_string_equal(r->bundle, "ab12");
         assert_int_equal(r->manifest.size, 0); /* only when asked for */
         s->n++;
         return 0;
@@ -333,6 +334,7 @@ static void test_savepoint(void **state) {
                                                                   .done = 2,
                                                                   .acked = 3,
                                                                   .records = UINT64_MAX,
+                                                                  .bundle = "ab12",
                                                                   .manifest = { "{}", 2 },
                                                                   .config = { "{\"a\"}", 5 } });
         settle(f);
