@@ -77,8 +77,8 @@ struct data_file {
 };
 
 /* A task in memory: one that is not over. Its row needs id, source, epoch, file, place (LEASED is kept as
- * PENDING: leases are soft), start, end, acked, skip, records, failures and error; what follows from the row
- * of the file. */
+ * PENDING: leases are soft), start, end, acked, skip, records, records_before, failures and error; what and
+ * seed follow from the row of the file and the configuration. */
 struct task {
         uint64_t id;
         uint32_t source, epoch;
@@ -192,8 +192,8 @@ void data_return(struct data *d, struct task *t, struct task **leases);
 void data_return_all(struct data *d, struct task **leases); /* keeps their order */
 /* last in the queue, not to be leased before usec (Kafka: there was nothing to read). */
 void data_defer(struct data *d, struct task *t, struct task **leases, uint64_t until_usec);
-/* By a person: GAVE_UP -> PENDING with a new budget (-EBUSY: it is not GAVE_UP); anything -> FINISHED (skip;
- * t is gone; leases: of its holder, NULL when it is not LEASED). */
+/* By a person: GAVE_UP -> PENDING with a new budget, once that is durable (-EBUSY: it is not GAVE_UP);
+ * anything -> FINISHED (skip; t is gone; leases: of its holder, NULL when it is not LEASED). */
 int data_retry(struct data *d, struct task *t);
 void data_skip(struct data *d, struct task *t, struct task **leases);
 /* The task that is worth splitting for an idle executor: LEASED, most left to do at its rate, at least

@@ -130,6 +130,13 @@ void work_put_fresh(struct data *d, struct work *w) {
         work_put(d, w, LIST_FRESH);
 }
 
+/* Pending, when what has changed about it is durable. */
+static void put_when_flushed(struct data *d, struct work *w) {
+        w->due = d->mark + 1;
+        work_put(d, w, LIST_FRESH);
+        d->urgent = true;
+}
+
 void work_changed(struct data *d, struct work *w) {
         d->state_dirty = true;
         if (w->block)
@@ -187,7 +194,6 @@ static void lease(struct data *d, struct work *w, void *holder, struct task **le
         t->holder = holder;
         t->granted_usec = now_usec;
         t->read_before = t->read;
-        t->records_before = t->records;
         w->asked = false;
         work_move(d, w, LIST_LEASED);
         DL_APPEND2(*leases, t, lease_prev, lease_next);
@@ -256,6 +262,10 @@ static void give_back(struct data *d, struct work *w, struct task **leases) {
         count_live(d, t, 1);
         unlease(t, leases);
         take(d, w);
+        if (t->records_before != t->records) {
+                t->records_before = t->records;
+                work_changed(d, w);
+        }
 }
 
 void data_return(struct data *d, struct task *t, struct task **leases) {
@@ -361,8 +371,7 @@ static void cut(struct data *d, struct work *w, struct work *rest, uint64_t end)
         w->asked = false;
         work_changed(d, w);
         work_changed(d, rest);
-        work_put_fresh(d, rest);
-        d->urgent = true;
+        put_when_flushed(d, rest);
 }
 
 static int fail(struct data *d, struct work *w, struct task **leases, const char *error,
@@ -475,8 +484,8 @@ int data_retry(struct data *d, struct task *t) {
         set_place(d, t, TASK_PENDING);
         t->failures = 0;
         take(d, w);
-        put_first(d, w);
         work_changed(d, w);
+        put_when_flushed(d, w);
         return 0;
 }
 

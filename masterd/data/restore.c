@@ -89,6 +89,7 @@ int data_restore_task(struct data *d, const struct task *t) {
         w->t.acked = w->t.read = t->acked;
         w->t.skip = t->skip;
         w->t.records = t->records;
+        w->t.records_before = MIN(t->records_before, t->records);
         w->t.failures = t->failures;
         w->t.place = t->place == TASK_LEASED ? TASK_PENDING : t->place;
         if (t->error && *t->error && !(w->t.error = strndup(t->error, TASK_TEXT_MAX)))
@@ -201,6 +202,7 @@ static int complete(struct data *d, struct work *w, const struct data_file *what
         whole->t.acked = whole->t.read = t->acked;
         whole->t.skip = t->skip;
         whole->t.records = t->records;
+        whole->t.records_before = t->records_before;
         whole->t.failures = t->failures;
         whole->t.place = t->place;
         whole->t.error = TAKE_PTR(t->error);
