@@ -8,13 +8,14 @@
 #include "executor/scan.h"
 #include "executor/stage.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/parse.h"
 
 #define EXIT_USAGE 2
 
 static void usage(FILE *f) {
         fputs("Usage:\n"
               "  primus-executor --feed [--] COMMAND [ARGUMENT...]\n"
-              "  primus-executor --scan --source NAME --path PATTERN [--name PATTERN] [--after CURSOR]\n"
+              "  primus-executor --scan --source NUMBER [--after PATH] [--batch NUMBER]\n"
               "  primus-executor --stage BUNDLE DIRECTORY\n"
               "\n"
               "Runs inside the unit of an executor, started by primus-agentd, which it finds by "
@@ -22,7 +23,7 @@ static void usage(FILE *f) {
               "\n"
               "  --feed    run COMMAND with the data granted to this executor on its standard input, and end "
               "as it ends\n"
-              "  --scan    list the files of a data source\n"
+              "  --scan    list a data source of $PRIMUS_INPUT, behind PATH of that batch\n"
               "  --stage   unpack a bundle of files, once for all executors of a job on this host\n"
               "  --help    this text\n"
               "  --version the version\n",
@@ -50,35 +51,40 @@ static int main_feed(int argc, char *argv[]) {
 
 static int main_scan(int argc, char *argv[]) {
         static const struct option options[] = {
-                { "source", required_argument, NULL, 's' },
-                { "path", required_argument, NULL, 'p' },
-                { "name", required_argument, NULL, 'n' },
-                { "after", required_argument, NULL, 'a' },
-                { NULL, 0, NULL, 0 },
+                { "source", required_argument, NULL, 's' }, { "after", required_argument, NULL, 'a' },
+                { "batch", required_argument, NULL, 'b' },  { "path", required_argument, NULL, 'p' },
+                { "name", required_argument, NULL, 'n' },   { NULL, 0, NULL, 0 },
         };
-        struct scan_request q = { .source = "default" };
+        struct scan_options o = { .socket = agent_socket(), .input = getenv("PRIMUS_INPUT") };
+        const char *source = NULL;
         int c;
 
         while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
                 switch (c) {
                 case 's':
-                        q.source = optarg;
+                        source = optarg;
                         break;
                 case 'p':
-                        q.path = optarg;
+                        o.path = optarg;
                         break;
                 case 'n':
-                        q.name = *optarg ? optarg : NULL;
+                        o.name = *optarg ? optarg : NULL;
                         break;
                 case 'a':
-                        q.after = *optarg ? optarg : NULL;
+                        o.after = *optarg ? optarg : NULL;
+                        break;
+                case 'b':
+                        if (parse_u64(optarg, 0, UINT64_MAX, &o.batch) < 0)
+                                return usage_error("--batch wants a number");
                         break;
                 default:
                         return EXIT_USAGE;
                 }
-        if (!q.path || optind < argc)
-                return usage_error("--scan wants --path PATTERN and options only");
-        return scan_run(agent_socket(), &q);
+        if (!source || optind < argc)
+                return usage_error("--scan wants --source NUMBER and options only");
+        if (!o.path && parse_u32(source, 0, INPUT_SOURCES_MAX - 1, &o.source) < 0)
+                return usage_error("--source wants the number of a source");
+        return scan_run(&o);
 }
 
 static int main_stage(int argc, char *argv[]) {

@@ -1,237 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listing a data source. Invariant: what is sent is sorted, so that the last path sent is a cursor to go on
- * from. The paths are held in memory (that is what sorting takes, about 100 bytes a file); the rest of an
- * entry is looked up when its batch is sent. */
+/* A scan's way to agentd. Entries are sent in packets; a full socket makes the scan wait, and so nothing
+ * piles up between a large source and masterd. Invariant: what is passed or waited for is told behind the
+ * entries that come before it. */
 #include "executor/scan.h"
 
-#include <dirent.h>
-#include <fnmatch.h>
-#include <glob.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "executor/feed.h"
 #include "executor/session.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/file.h"
 
-#define GLOB_MAX 1000000u
-#define PATH_BYTES_MAX 4095u
 #define IDENTIFY_MAX (60 * USEC_PER_SEC)
+#define FLUSH_USEC (200 * USEC_PER_MSEC) /* entries of a slow source are not kept back longer */
 
-void scan_list_done(struct scan_list *l) {
-        for (size_t i = 0; i < l->n; i++)
-                free(l->paths[i]);
-        free(l->paths);
-        *l = (struct scan_list){ 0 };
-}
-
-_printf_(3, 4) static int fail(int r, char **ret_error, const char *format, ...) {
-        va_list ap;
-
-        va_start(ap, format);
-        if (vasprintf(ret_error, format, ap) < 0) {
-                *ret_error = NULL;
-                r = -ENOMEM;
-        }
-        va_end(ap);
-        return r;
-}
-
-static const char *base_name(const char *path) {
-        const char *slash = strrchr(path, '/');
-
-        return slash ? slash + 1 : path;
-}
-
-static bool wanted(const struct scan_request *q, const char *path) {
-        const char *name = base_name(path);
-
-        if (name[0] == '.' || name[0] == '_')
-                return false;
-        if (q->name && fnmatch(q->name, name, 0) != 0)
-                return false;
-        return !q->after || strcmp(path, q->after) > 0;
-}
-
-static int add(const struct scan_request *q, struct scan_list *l, char *path, char **ret_error) {
-        _cleanup_free_ char *mine = path;
-
-        if (!mine)
-                return -ENOMEM;
-        if (!wanted(q, mine))
-                return 0;
-        if (strlen(mine) > PATH_BYTES_MAX)
-                return fail(-ENAMETOOLONG, ret_error, "%.200s...: the path is longer than %u bytes", mine,
-                            PATH_BYTES_MAX);
-        if (l->n >= SCAN_FILES_MAX)
-                return fail(-E2BIG, ret_error, "%s: more than %u files; split the source", q->path,
-                            SCAN_FILES_MAX);
-        if (l->n == l->allocated) {
-                size_t bigger = l->allocated ? l->allocated * 2 : 1024;
-                char **paths = reallocarray(l->paths, bigger, sizeof(char *));
-
-                if (!paths)
-                        return -ENOMEM;
-                l->paths = paths;
-                l->allocated = bigger;
-        }
-        l->paths[l->n++] = TAKE_PTR(mine);
-        return 0;
-}
-
-static void closedir_p(DIR **d) {
-        if (*d)
-                closedir(*d);
-}
-
-static int add_directory(const struct scan_request *q, struct scan_list *l, const char *directory,
-                         char **ret_error) {
-        _cleanup_(closedir_p) DIR *d = opendir(directory);
-        size_t n = strlen(directory);
-        struct dirent *e;
-
-        if (!d)
-                return fail(-errno, ret_error, "%s: %s", directory, strerror(errno));
-        while (n > 1 && directory[n - 1] == '/')
-                n--;
-        while ((errno = 0, e = readdir(d))) {
-                char *path;
-                int r;
-
-                /* Links and the unknown are looked at when they are sent. */
-                if (e->d_type != DT_REG && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN)
-                        continue;
-                if (asprintf(&path, "%.*s%s%s", (int)n, directory, n == 1 && directory[0] == '/' ? "" : "/",
-                             e->d_name) < 0)
-                        return -ENOMEM;
-                r = add(q, l, path, ret_error);
-                if (r < 0)
-                        return r;
-        }
-        return errno > 0 ? fail(-errno, ret_error, "%s: %s", directory, strerror(errno)) : 0;
-}
-
-static int add_path(const struct scan_request *q, struct scan_list *l, const char *path, char **ret_error) {
-        struct stat st;
-
-        if (stat(path, &st) < 0)
-                return fail(-errno, ret_error, "%s: %s", path, strerror(errno));
-        if (S_ISDIR(st.st_mode))
-                return add_directory(q, l, path, ret_error);
-        if (S_ISREG(st.st_mode))
-                return add(q, l, strdup(path), ret_error);
-        return fail(-EINVAL, ret_error, "%s: is neither a directory nor a regular file", path);
-}
-
-static int by_bytes(const void *a, const void *b) {
-        return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* A directory that two patterns' words name is listed once. */
-static void sort_unique(struct scan_list *l) {
-        size_t kept = 0;
-
-        if (l->n == 0)
-                return;
-        qsort(l->paths, l->n, sizeof(char *), by_bytes);
-        for (size_t i = 1; i < l->n; i++) {
-                if (strcmp(l->paths[kept], l->paths[i]) == 0)
-                        free(l->paths[i]);
-                else
-                        l->paths[++kept] = l->paths[i];
-        }
-        l->n = kept + 1;
-}
-
-static __thread int glob_errno;
-static __thread char glob_path[256];
-
-static int glob_error(const char *path, int error) {
-        glob_errno = error;
-        snprintf(glob_path, sizeof(glob_path), "%s", path);
-        return error != ENOENT && error != ENOTDIR;
-}
-
-static int collect_glob(const struct scan_request *q, const char *pattern, struct scan_list *l,
-                        char **ret_error) {
-        _cleanup_(globfree) glob_t found = { 0 };
-        int r = glob(pattern, GLOB_NOSORT | GLOB_BRACE, glob_error, &found);
-
-        if (r == GLOB_NOMATCH)
-                return fail(-ENOENT, ret_error, "%s: nothing matches it", pattern);
-        if (r == GLOB_ABORTED)
-                return fail(-glob_errno, ret_error, "%s: %s", glob_path, strerror(glob_errno));
-        if (r != 0)
-                return -ENOMEM;
-        if (found.gl_pathc > GLOB_MAX)
-                return fail(-E2BIG, ret_error, "%s: names more than %u paths; be more specific", pattern,
-                            GLOB_MAX);
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-                const char *name = base_name(found.gl_pathv[i]);
-
-                if (*name == '_')
-                        continue;
-                r = add_path(q, l, found.gl_pathv[i], ret_error);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-int scan_collect(const struct scan_request *q, struct scan_list *ret, char **ret_error) {
-        _cleanup_(scan_list_done) struct scan_list l = { 0 };
-        const char *path = q->path;
-        int r;
-
-        *ret_error = NULL;
-        if (strncmp(path, "file://", 7) == 0)
-                path += 7;
-        if (path[0] != '/')
-                return fail(-EINVAL, ret_error,
-                            "%s: must be an absolute path on the host, or file:// and one", q->path);
-        if (strpbrk(path, "*?[{"))
-                r = collect_glob(q, path, &l, ret_error);
-        else
-                r = add_path(q, &l, path, ret_error);
-        if (r < 0)
-                return r;
-        sort_unique(&l);
-        *ret = l;
-        l = (struct scan_list){ 0 };
-        return 0;
-}
-
-int scan_examine(const char *path, struct scan_entry *ret) {
-        struct stat st;
-
-        if (stat(path, &st) < 0)
-                return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
-        if (!S_ISREG(st.st_mode))
-                return 0;
-        *ret = (struct scan_entry){
-                .path = path,
-                .size = (uint64_t)st.st_size,
-                .mtime_nsec =
-                        (uint64_t)st.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)st.st_mtim.tv_nsec,
-                .inode = st.st_ino,
-                .last = (uint64_t)st.st_size,
-        };
-        return 1;
-}
-
-/* ---- to agentd
- * -------------------------------------------------------------------------------------------------- */
-
-struct batch {
-        struct feed_entries head;
-        uint8_t entries[TASKS_WIRE_MAX];
-        size_t size;
+struct link {
+        struct scan_sink sink;
+        struct session session;
+        uint8_t *packet; /* received */
+        uint8_t *body;   /* to be sent: struct feed_entries, text, entries */
+        uint8_t *entries;
+        size_t size; /* of the entries */
+        uint64_t passed, passed_told, flushed;
+        int status; /* exit status < 0, once the connection is of no use any more */
 };
 
-/* Receives until there is something to do for the caller: returns 1 (up), 0 (farewell), or an exit status <
- * 0. */
+/* Receives until there is something to do for the caller: returns 1 (room, or the deadline is over), 0 (a
+ * packet of that type), or an exit status < 0. */
 static int scan_wait(struct session *s, uint8_t *buf, short events, uint32_t type, uint64_t deadline) {
         for (;;) {
                 uint64_t now = now_boot(), until;
@@ -243,7 +40,9 @@ static int scan_wait(struct session *s, uint8_t *buf, short events, uint32_t typ
                         if (h.type == type)
                                 return 0;
                 if (now >= deadline)
-                        return s->refused_since > 0 ? -FEED_EXIT_REFUSED : -FEED_EXIT_INTERNAL;
+                        return s->state == SESSION_UP ? 1
+                               : s->refused_since > 0 ? -FEED_EXIT_REFUSED
+                                                      : -FEED_EXIT_INTERNAL;
                 /* Only the first connection is waited for. A scan whose agentd has gone is started again from
                  * its cursor, by masterd. */
                 if (type != FEED_WELCOME && s->state != SESSION_UP)
@@ -281,70 +80,149 @@ static int scan_bye(struct session *s, uint8_t *buf, const char *error) {
         r = scan_send(s, buf, FEED_BYE, body, sizeof(bye) + bye.text_size);
         if (r < 0)
                 return r;
-        return scan_wait(s, buf, 0, FEED_FAREWELL, now_boot() + IDENTIFY_MAX);
+        r = scan_wait(s, buf, 0, FEED_FAREWELL, now_boot() + IDENTIFY_MAX);
+        return r > 0 ? -FEED_EXIT_INTERNAL : r;
 }
 
-static int send_batch(struct session *s, uint8_t *buf, struct batch *b) {
-        int r = b->size > 0 ? scan_send(s, buf, FEED_ENTRIES, b, offsetof(struct batch, entries) + b->size)
-                            : 0;
+/* Sends what is collected, with what is waited for; told even without entries when it says something new. */
+static int flush(struct link *l, const char *waiting_for) {
+        struct feed_entries head = { .passed = l->passed,
+                                     .waiting_size = (uint32_t)MIN(strlen(waiting_for), TASK_TEXT_MAX) };
+        size_t before = sizeof(head) + head.waiting_size;
+        int r;
 
-        b->size = 0;
+        l->flushed = now_boot();
+        if (l->size == 0 && head.waiting_size == 0 && l->passed == l->passed_told)
+                return 0;
+        memcpy(l->body, &head, sizeof(head));
+        memcpy(l->body + sizeof(head), waiting_for, head.waiting_size);
+        memmove(l->body + before, l->entries, l->size);
+        r = scan_send(&l->session, l->packet, FEED_ENTRIES, l->body, before + l->size);
+        l->size = 0;
+        l->passed_told = l->passed;
+        if (r >= 0)
+                return 0;
+        l->status = r;
+        return -ENOTCONN;
+}
+
+static int on_entry(struct scan_sink *s, const struct scan_entry *e) {
+        struct link *l = (struct link *)s;
+        int r = l->size > 0 && now_boot() >= l->flushed + FLUSH_USEC ? flush(l, "") : 0;
+
+        if (r >= 0)
+                r = scan_entry_write(e, l->entries, TASKS_WIRE_MAX, &l->size);
+        if (r == -ENOBUFS) {
+                r = flush(l, "");
+                if (r >= 0)
+                        r = scan_entry_write(e, l->entries, TASKS_WIRE_MAX, &l->size);
+        }
         return r;
 }
 
-static int send_entries(struct session *s, uint8_t *buf, const struct scan_list *l, struct batch *b,
-                        char **ret_error) {
-        for (size_t i = 0; i < l->n; i++) {
-                struct scan_entry e;
-                int r = scan_examine(l->paths[i], &e);
+static int on_passed(struct scan_sink *s, uint64_t batch) {
+        struct link *l = (struct link *)s;
 
-                if (r < 0)
-                        return fail(1, ret_error, "%s: %s", l->paths[i], strerror(-r));
-                if (r == 0)
-                        continue;
-                r = scan_entry_write(&e, b->entries, sizeof(b->entries), &b->size);
-                if (r == -ENOBUFS) {
-                        r = send_batch(s, buf, b);
-                        if (r < 0)
-                                return r;
-                        r = scan_entry_write(&e, b->entries, sizeof(b->entries), &b->size);
-                }
-                if (r < 0)
-                        return fail(1, ret_error, "%s: %s", l->paths[i], strerror(-r));
-        }
-        return send_batch(s, buf, b);
+        /* Nothing of an earlier batch may travel behind this. */
+        l->passed = batch;
+        return 0;
 }
 
-static void session_done_p(struct session *s) {
-        session_done(s);
+static int on_wait(struct scan_sink *s, const char *waiting_for, uint64_t usec) {
+        struct link *l = (struct link *)s;
+        int r = flush(l, waiting_for);
+
+        if (r < 0)
+                return r;
+        r = scan_wait(&l->session, l->packet, 0, FEED_FAREWELL, now_boot() + usec);
+        if (r > 0)
+                return 0;
+        l->status = r < 0 ? r : -FEED_EXIT_INTERNAL;
+        return -ENOTCONN;
 }
 
-int scan_run(const char *socket, const struct scan_request *q) {
-        _cleanup_(session_done_p) struct session s;
-        _cleanup_(scan_list_done) struct scan_list l = { 0 };
-        _cleanup_free_ uint8_t *buf = malloc(FEED_PACKET_MAX + 1);
-        _cleanup_free_ struct batch *b = calloc(1, sizeof(*b));
-        _cleanup_free_ char *error = NULL;
+static void link_done(struct link *l) {
+        session_done(&l->session);
+        free(l->packet);
+        free(l->body);
+        free(l->entries);
+}
+
+/* 0, or an exit status < 0. */
+static int link_new(struct link *l, const char *socket) {
         int r;
 
-        session_init(&s, socket);
-        if (!buf || !b)
-                return FEED_EXIT_INTERNAL;
-        r = scan_wait(&s, buf, 0, FEED_WELCOME, now_boot() + IDENTIFY_MAX);
-        if (r < 0) {
-                fprintf(stderr, "primus-executor: %s\n", s.refused[0] ? s.refused : "agentd does not answer");
-                return -r;
+        session_init(&l->session, socket);
+        l->sink = (struct scan_sink){ .entry = on_entry, .passed = on_passed, .wait = on_wait };
+        l->packet = malloc(FEED_PACKET_MAX + 1);
+        l->body = malloc(sizeof(struct feed_entries) + TASK_TEXT_MAX + TASKS_WIRE_MAX);
+        l->entries = malloc(TASKS_WIRE_MAX);
+        if (!l->packet || !l->body || !l->entries)
+                return -FEED_EXIT_INTERNAL;
+        r = scan_wait(&l->session, l->packet, 0, FEED_WELCOME, now_boot() + IDENTIFY_MAX);
+        if (r < 0)
+                fprintf(stderr, "primus-executor: %s\n",
+                        l->session.refused[0] ? l->session.refused : "agentd does not answer");
+        return MIN(r, 0);
+}
+
+static int read_description(const struct scan_options *o, struct input **ret, char **ret_error) {
+        _cleanup_(input_free_p) struct input *input = NULL;
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r = o->input ? read_file(o->input, INPUT_TEXT_MAX, &text, &size) : -ENOENT;
+
+        if (r < 0)
+                return asprintf(ret_error, "%s: %s", o->input ? o->input : "$PRIMUS_INPUT", strerror(-r)) < 0
+                               ? -ENOMEM
+                               : r;
+        r = input_read(text, size, &input, ret_error);
+        if (r < 0)
+                return r;
+        if (o->source >= input->n_sources)
+                return asprintf(ret_error, "%s: has no source %u", o->input, o->source) < 0 ? -ENOMEM
+                                                                                            : -EINVAL;
+        *ret = TAKE_PTR(input);
+        return 0;
+}
+
+static int list(struct link *l, const struct scan_options *o, char **ret_error) {
+        char *none[] = { NULL };
+        struct input_source files = { .name = (char *)"files",
+                                      .path_pattern = (char *)o->path,
+                                      .name_pattern = (char *)o->name,
+                                      .success_markers = none };
+        struct scan_request q = { .source = &files, .after = o->after, .batch = o->batch };
+        _cleanup_(input_free_p) struct input *input = NULL;
+        int r;
+
+        if (!o->path) {
+                r = read_description(o, &input, ret_error);
+                if (r < 0)
+                        return r;
+                q.source = input->sources + o->source;
+                q.poll_usec = input->poll_usec;
         }
-        r = scan_collect(q, &l, &error);
+        r = scan_source(&q, &l->sink, ret_error);
+        if (*ret_error)
+                fprintf(stderr, "primus-executor: data source %s: %s\n", q.source->name, *ret_error);
+        return r;
+}
+
+int scan_run(const struct scan_options *o) {
+        _cleanup_(link_done) struct link l = { 0 };
+        _cleanup_free_ char *error = NULL;
+        int r = link_new(&l, o->socket);
+
+        if (r < 0)
+                return -r;
+        r = list(&l, o, &error);
+        if (r >= 0 || error)
+                (void)flush(&l, "");
+        if (l.status < 0)
+                return -l.status;
         if (r < 0 && !error)
                 return FEED_EXIT_INTERNAL;
-        if (!error) {
-                r = send_entries(&s, buf, &l, b, &error);
-                if (r < 0)
-                        return -r;
-        }
-        if (error)
-                fprintf(stderr, "primus-executor: data source %s: %s\n", q->source, error);
-        r = scan_bye(&s, buf, error);
+        r = scan_bye(&l.session, l.packet, error);
         return r < 0 ? -r : error ? 1 : 0;
 }

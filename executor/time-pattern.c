@@ -96,16 +96,6 @@ int time_pattern_expand(const char *pattern, const struct time_point *t, char **
         return 0;
 }
 
-int time_point_compare(const struct time_point *a, const struct time_point *b) {
-        const int left[] = { a->year, a->month, a->day, a->hour };
-        const int right[] = { b->year, b->month, b->day, b->hour };
-
-        for (size_t i = 0; i < ELEMENTSOF(left); i++)
-                if (left[i] != right[i])
-                        return left[i] < right[i] ? -1 : 1;
-        return 0;
-}
-
 bool time_point_next(struct time_point *t, enum time_step step) {
         struct time_point n = *t;
 

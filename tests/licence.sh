@@ -19,6 +19,7 @@ for file in $(list | grep -v '[[:space:]]'); do
         examples/*/data/* | examples/files/names/* | examples/digits/heldout.txt | tests/data/* | *.png | *.svg) continue ;;
         # Configurations as their authors wrote them: JSON knows no comments.
         tests/*.json | examples/upstream/*) continue ;;
+        tests/fuzz/corpus/*) continue ;; # bytes for the fuzz targets
         bpf/*.bpf.c) licence='GPL-2.0-only OR BSD-2-Clause' ;;
         *) licence=Apache-2.0 ;;
         esac

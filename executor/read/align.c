@@ -132,7 +132,7 @@ static int align_tfrecord(struct bytes_reader *r, uint64_t at, uint64_t *ret,
 
 int align_forward(struct bytes_reader *r, uint64_t at, uint64_t limit, uint64_t *ret,
                   char error[static READ_ERROR_MAX]) {
-        uint64_t size = r->stream->size, unit = r->format.record_size;
+        uint64_t size = r->stream->size, unit = r->format.record_size, behind;
 
         if (at == 0 || at >= size) {
                 *ret = MIN(at, size);
@@ -142,6 +142,7 @@ int align_forward(struct bytes_reader *r, uint64_t at, uint64_t limit, uint64_t 
                 return align_line(r, at, limit, ret, error);
         if (r->format.kind == RECORD_TFRECORD)
                 return align_tfrecord(r, at, ret, error);
-        *ret = size - at < unit - 1 ? size : (at + unit - 1) / unit * unit;
+        behind = at % unit == 0 ? 0 : unit - at % unit;
+        *ret = behind < size - at ? at + behind : size;
         return 0;
 }

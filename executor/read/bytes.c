@@ -300,6 +300,13 @@ static int next_header(struct bytes_reader *r, uint8_t *buf, size_t size, struct
 
 /* ---- trim ---- */
 
+/* What is held behind the end is not the task's. */
+static void end_at(struct bytes_reader *r, uint64_t last) {
+        atomic_store(&r->last, last);
+        if (hold_available(r) > last - r->position)
+                r->hold_size = r->hold_at + (size_t)(last - r->position);
+}
+
 static int trim_apply(struct bytes_reader *r, char error[static READ_ERROR_MAX]) {
         uint64_t at = atomic_exchange(&r->trim, TASK_UNKNOWN), last = atomic_load(&r->last), end;
         int k;
@@ -318,8 +325,7 @@ static int trim_apply(struct bytes_reader *r, char error[static READ_ERROR_MAX])
         end = MAX(end, r->first);
         if (end >= last)
                 return 0;
-        atomic_store(&r->last, end);
-        r->hold_size = (size_t)MIN((uint64_t)r->hold_size, r->hold_at + (end - r->position));
+        end_at(r, end);
         return 0;
 }
 
@@ -514,7 +520,6 @@ static int begin_range(struct bytes_reader *r, char error[static READ_ERROR_MAX]
                 last = MAX(last, first);
         }
         r->first = first;
-        atomic_store(&r->last, last);
         at = MIN(MAX(t->offset, first), last);
         if (at > first && at < last && r->format.kind != RECORD_TFRECORD) {
                 k = align_back(r, at, &at, error);
@@ -524,9 +529,16 @@ static int begin_range(struct bytes_reader *r, char error[static READ_ERROR_MAX]
         }
         if (r->format.kind == RECORD_TFRECORD && at < last) {
                 k = go_to(r, first, error);
-                return k < 0 ? k : walk_to(r, at, error);
+                if (k < 0)
+                        return k;
+                end_at(r, last);
+                return walk_to(r, at, error);
         }
-        return go_to(r, at, error);
+        k = go_to(r, at, error);
+        if (k < 0)
+                return k;
+        end_at(r, last);
+        return 0;
 }
 
 static int begin(struct bytes_reader *r, char error[static READ_ERROR_MAX]) {

@@ -35,7 +35,7 @@
  *     checkpoint come from another. Nothing is delivered before HELLO, whose state says where tasks go on:
  *     from there where it is further than the grant; at TASK_TO_END the task is done without being delivered.
  * An ACK whose position is TASK_TO_END means the whole task: sent once all of its records count and its end
- * has been seen. CSV: in ring mode a task's first slot is the header line alone, with RING_HEADER; in
+ * has been seen. CSV: in ring mode a task's first slots are the header line alone, with RING_HEADER; in
  * descriptor mode the trainer reads it at the start of the file.
  * FAIL: what was delivered of the task before keeps its meaning for COMMIT and ACK. In ring mode the executor
  * ends the task with RING_TASK_BROKEN, if its end is not in the ring already; the trainer passes over all up

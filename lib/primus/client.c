@@ -238,7 +238,7 @@ int client_wait(struct primus *p, int fd) {
         p->waited_usec += feed_clock() - begin;
         if (r < 0)
                 return errno == EINTR ? -EINTR : fail(p, errno, "cannot wait for data: %m");
-        return 0;
+        return fds[1].revents != 0;
 }
 
 static int take_formats(struct primus *p, const struct client_welcome *w, const uint8_t *body, size_t size) {

@@ -60,7 +60,8 @@ struct ring_state {
         unsigned taken;     /* slots not released yet */
         uint64_t drop_task; /* slots of it are passed over, up to its end: it has failed */
         uint32_t flags;     /* of the latest slot */
-        uint8_t *joined;    /* a record that came in several slots */
+        bool in_header;
+        uint8_t *joined; /* a record that came in several slots */
         size_t joined_size, joined_allocated;
 };
 
@@ -157,8 +158,8 @@ int client_send_state(struct primus *p, uint32_t type, const void *prefix, size_
                       const void *state, size_t state_size);
 /* Takes the packets that have arrived. 0, or negative when the connection is over (p->gone). */
 int client_drain(struct primus *p);
-/* Waits for a packet, or until fd (-1: none) is readable, and counts the time as waited for data. -EINTR when
- * interruptible. */
+/* Waits for a packet, or until fd (-1: none) is readable (then 1), and counts the time as waited for data.
+ * -EINTR when interruptible. */
 int client_wait(struct primus *p, int fd);
 
 /* ---- of primus.c, for the modes ---- */
@@ -168,8 +169,8 @@ int whole_record(const struct record_format_info *f, const uint8_t *buf, size_t 
                  const char **ret_why);
 /* The task has failed here: tells the executor and the mode. Returns -EBADMSG, or why it could not. */
 int task_failed(struct primus *p, uint64_t task, const char *why);
-/* The header line of the CSV file that follows. */
-int keep_header(struct primus *p, const uint8_t *data, size_t size);
+/* The header line of the CSV file that follows; more: to be added to what was kept last. */
+int keep_header(struct primus *p, const uint8_t *data, size_t size, bool more);
 /* -ECHILD in a forked child. */
 int check_handle(struct primus *p);
 /* Moves *at over the next record of the piece. As record_next(). */

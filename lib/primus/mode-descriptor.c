@@ -108,10 +108,10 @@ static int begin_header(struct primus *p, const struct range_task *t) {
                 return r;
         r = record_next(f, buf, (size_t)n, n < (ssize_t)HEADER_MAX, &record, &why);
         if (r <= 0)
-                return r == 0 ? keep_header(p, buf, 0) : r;
+                return r == 0 ? keep_header(p, buf, 0, false) : r;
         if (p->descriptor.at < record.total)
                 p->descriptor.at = record.total;
-        return keep_header(p, buf, record.total);
+        return keep_header(p, buf, record.total, false);
 }
 
 static int begin_task(struct primus *p) {
@@ -421,7 +421,12 @@ static int descriptor_fd(struct primus *p) {
 }
 
 static bool descriptor_ready(struct primus *p) {
-        return p->descriptor.n > 0 || p->descriptor.last;
+        const struct descriptor_state *s = &p->descriptor;
+
+        /* What would have to be asked for first, is. */
+        if (s->n == 0 && s->asked == 0 && !s->last && ask(p, TASKS_AHEAD) < 0)
+                return true;
+        return s->n > 0 || s->last;
 }
 
 static void descriptor_close(struct primus *p) {

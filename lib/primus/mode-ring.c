@@ -117,7 +117,8 @@ static int ring_piece(struct primus *p, struct piece *ret) {
                 s->drop_task = 0;
                 size = slot.size;
                 if (slot.flags & RING_HEADER) {
-                        r = keep_header(p, data, size);
+                        r = keep_header(p, data, size, s->in_header);
+                        s->in_header = slot.flags & RING_MORE;
                         if (r < 0)
                                 return r;
                         continue;

@@ -96,9 +96,15 @@ static int read_more(struct primus *p) {
         r = make_room(p);
         if (r < 0)
                 return r;
-        if (p->fd >= 0) {
+        /* Beside the pipe, answers to commits come. */
+        while (p->fd >= 0 && !p->gone) {
                 r = client_wait(p, STDIN_FILENO);
                 if (r < 0)
+                        return r;
+                if (r > 0)
+                        break;
+                r = client_drain(p);
+                if (r < 0 && !p->gone)
                         return r;
         }
         begin = feed_clock();

@@ -20,15 +20,18 @@ const struct record_format_info *format_of(const struct primus *p, uint32_t sour
         return source < p->n_formats ? &p->formats[source] : &text;
 }
 
-int keep_header(struct primus *p, const uint8_t *data, size_t size) {
-        uint8_t *copy = malloc(size + 1);
+int keep_header(struct primus *p, const uint8_t *data, size_t size, bool more) {
+        size_t have = more ? p->csv_header_size : 0;
+        uint8_t *q;
 
-        if (!copy)
+        if (size > p->max_record || have > p->max_record - size)
+                return fail(p, EMSGSIZE, "the header line of a CSV file is longer than maxRecord");
+        q = realloc(p->csv_header, have + size + 1);
+        if (!q)
                 return fail(p, ENOMEM, "no memory");
-        memcpy(copy, data, size);
-        free(p->csv_header);
-        p->csv_header = copy;
-        p->csv_header_size = size;
+        memcpy(q + have, data, size);
+        p->csv_header = q;
+        p->csv_header_size = have + size;
         return 0;
 }
 

@@ -37,12 +37,11 @@ struct ring_slot {
 #define RING_FIRST 0x1u
 #define RING_MORE 0x2u
 #define RING_COUNTED 0x4u
+#define RING_HEADER 0x8u
 #define RING_TASK_END 0x100u /* the last chunk of its task (size may be 0) */
 #define RING_TASK_BROKEN                                                                                     \
         0x200u /* the task failed behind this chunk: a record that was begun does not end                    \
                 */
-
-#define RING_HEADER 0x400u /* the header line of a CSV file; no record of it */
 
 struct ring_control {
         uint32_t magic, version;

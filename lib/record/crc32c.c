@@ -29,19 +29,16 @@ static uint32_t crc_tables(uint32_t crc, const uint8_t *p, size_t size) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc_hardware(uint32_t crc, const uint8_t *p, size_t size) {
-        uint64_t c = crc;
+#define HARDWARE __attribute__((target("sse4.2")))
+HARDWARE static inline uint32_t step8(uint32_t crc, const uint8_t *p) {
+        uint64_t v;
 
-        for (; size >= 8; p += 8, size -= 8) {
-                uint64_t v;
+        memcpy(&v, p, 8);
+        return (uint32_t)__builtin_ia32_crc32di(crc, v);
+}
 
-                memcpy(&v, p, 8);
-                c = __builtin_ia32_crc32di(c, v);
-        }
-        crc = (uint32_t)c;
-        while (size-- > 0)
-                crc = __builtin_ia32_crc32qi(crc, *p++);
-        return crc;
+HARDWARE static inline uint32_t step1(uint32_t crc, uint8_t byte) {
+        return __builtin_ia32_crc32qi(crc, byte);
 }
 
 static bool hardware(void) {
@@ -49,25 +46,70 @@ static bool hardware(void) {
 }
 #elif defined(__aarch64__)
 /* By name rather than by intrinsic: those want the whole file compiled for such a processor. */
-static uint32_t crc_hardware(uint32_t crc, const uint8_t *p, size_t size) {
-        for (; size >= 8; p += 8, size -= 8) {
-                uint64_t v;
+#define HARDWARE
+static inline uint32_t step8(uint32_t crc, const uint8_t *p) {
+        uint64_t v;
 
-                memcpy(&v, p, 8);
-                __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(v));
-        }
-        while (size-- > 0)
-                __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)*p++));
+        memcpy(&v, p, 8);
+        __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(v));
+        return crc;
+}
+
+static inline uint32_t step1(uint32_t crc, uint8_t byte) {
+        __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)byte));
         return crc;
 }
 
 static bool hardware(void) {
         return getauxval(AT_HWCAP) & HWCAP_CRC32;
 }
-#else
-#define crc_hardware crc_tables
-static bool hardware(void) {
-        return false;
+#endif
+
+#ifdef HARDWARE
+/* The instruction begins every cycle and takes three: so three parts at once, each of STRIDE bytes, put
+ * together by what STRIDE zeros behind it make of a CRC. */
+#define STRIDE 1024u
+static uint32_t shifts[4][256];
+
+HARDWARE static uint32_t crc_serial(uint32_t crc, const uint8_t *p, size_t size) {
+        for (; size >= 8; p += 8, size -= 8)
+                crc = step8(crc, p);
+        while (size-- > 0)
+                crc = step1(crc, *p++);
+        return crc;
+}
+
+static inline uint32_t shift(uint32_t crc) {
+        return shifts[0][crc & 0xff] ^ shifts[1][crc >> 8 & 0xff] ^ shifts[2][crc >> 16 & 0xff] ^
+               shifts[3][crc >> 24];
+}
+
+HARDWARE static uint32_t crc_hardware(uint32_t crc, const uint8_t *p, size_t size) {
+        for (; size >= 3 * STRIDE; p += 3 * STRIDE, size -= 3 * STRIDE) {
+                uint32_t second = 0, third = 0;
+
+                for (size_t i = 0; i < STRIDE; i += 8) {
+                        crc = step8(crc, p + i);
+                        second = step8(second, p + STRIDE + i);
+                        third = step8(third, p + 2 * STRIDE + i);
+                }
+                crc = shift(shift(crc) ^ second) ^ third;
+        }
+        return crc_serial(crc, p, size);
+}
+
+static void shifts_fill(void) {
+        static const uint8_t zeros[STRIDE];
+
+        for (unsigned part = 0; part < 4; part++)
+                for (unsigned bit = 0; bit < 8; bit++) {
+                        uint32_t one = crc_serial(UINT32_C(1) << (8 * part + bit), zeros, STRIDE);
+
+                        /* A CRC of zeros is linear in what it begins with. */
+                        for (unsigned i = 0; i < 256; i++)
+                                if (i >> bit & 1)
+                                        shifts[part][i] ^= one;
+                }
 }
 #endif
 
@@ -90,8 +132,12 @@ __attribute__((constructor)) static void crc_choose(void) {
         for (uint32_t i = 0; i < 256; i++)
                 for (int t = 1; t < 8; t++)
                         tables[t][i] = tables[t - 1][i] >> 8 ^ tables[0][tables[t - 1][i] & 0xff];
-        if (hardware())
+#ifdef HARDWARE
+        if (hardware()) {
+                shifts_fill();
                 best = crc_hardware;
+        }
+#endif
         crc_best = best;
 }
 

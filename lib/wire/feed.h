@@ -58,7 +58,7 @@ struct feed_progress {
         struct feed_counters counters;
 };
 struct feed_entries {
-        uint64_t passed;       /* all batches up to this one are listed; 0: not said */
+        uint64_t passed;       /* what is still to come is of this batch or later; 0: not said */
         uint32_t waiting_size; /* bytes of text: what is not there yet */
         uint32_t reserved;
 };

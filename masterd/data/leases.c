@@ -234,7 +234,7 @@ bool data_was_made(const struct data *d, uint64_t id) {
         return id - 1 < blocks_made(d);
 }
 
-struct task *data_next_task(struct data *d, uint64_t after) {
+struct task *data_next_task(const struct data *d, uint64_t after) {
         struct work *w;
 
         do {

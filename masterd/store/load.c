@@ -33,9 +33,7 @@ static int load_rows(struct store *s, sqlite3_stmt *statement, const struct load
 
         do {
                 r = sqlite3_step(statement);
-                r = r == SQLITE_ROW    ? l->row(statement, l)
-                    : r == SQLITE_DONE ? 1
-                                       : sqlite_error(s->db, r);
+                r = r == SQLITE_ROW ? l->row(statement, l) : r == SQLITE_DONE ? 1 : sqlite_error(s->db, r);
         } while (r == 0);
         return MIN(r, 0);
 }
@@ -160,10 +158,9 @@ int store_load_data_file_range(struct store *s, uint64_t key, uint32_t source, u
                 r = sqlite3_bind_int64(statement, 3, first > INT64_MAX ? INT64_MAX : (int64_t)first);
         if (r == SQLITE_OK)
                 r = sqlite3_bind_int64(statement, 4, n);
-        r = r == SQLITE_OK
-                    ? load_rows(s, statement,
-                                &(struct load){ row_data_file, { .data_file = callback }, userdata })
-                    : sqlite_error(s->db, r);
+        r = r == SQLITE_OK ? load_rows(s, statement,
+                                       &(struct load){ row_data_file, { .data_file = callback }, userdata })
+                           : sqlite_error(s->db, r);
         (void)sqlite3_finalize(statement);
         return r;
 }
@@ -185,7 +182,7 @@ int store_load_data_blocks(struct store *s, store_load_data_block_t callback, vo
 int store_load_data_tasks(struct store *s, store_load_data_task_t callback, void *userdata) {
         return load(s,
                     "SELECT t.job, t.task, t.source, t.file, t.epoch, t.start, t.stop, t.acked, t.skip, "
-                    "t.records, t.state, t.failures, t.error" JOINED(
+                    "t.records, t.records_before, t.state, t.failures, t.error" JOINED(
                             "task") " ORDER BY job.number, t.task < 0, t.task",
                     &(struct load){ row_data_task, { .data_task = callback }, userdata });
 }

@@ -149,13 +149,21 @@ const struct field data_block_fields[] = {
 };
 
 const struct field data_task_fields[] = {
-        F(U32, data_task_record, job),    F(U64, data_task_record, task),
-        F(U32, data_task_record, source), F(U64, data_task_record, file),
-        F(U32, data_task_record, epoch),  F(U64, data_task_record, start),
-        F(U64, data_task_record, end),    F(U64, data_task_record, acked),
-        F(U64, data_task_record, skip),   F(U64, data_task_record, records),
-        F(U8, data_task_record, state),   F(U32, data_task_record, failures),
-        F(TEXT, data_task_record, error), {},
+        F(U32, data_task_record, job),
+        F(U64, data_task_record, task),
+        F(U32, data_task_record, source),
+        F(U64, data_task_record, file),
+        F(U32, data_task_record, epoch),
+        F(U64, data_task_record, start),
+        F(U64, data_task_record, end),
+        F(U64, data_task_record, acked),
+        F(U64, data_task_record, skip),
+        F(U64, data_task_record, records),
+        F(U64, data_task_record, records_before),
+        F(U8, data_task_record, state),
+        F(U32, data_task_record, failures),
+        F(TEXT, data_task_record, error),
+        {},
 };
 
 const struct field data_state_fields[] = {
@@ -290,8 +298,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_DATA_TASK] = { sizeof(struct data_task_record),
                                data_task_fields,
                                { "INSERT OR REPLACE INTO task(job, task, source, file, epoch, start, stop, "
-                                 "acked, skip, records, state, failures, error)"
-                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)" } },
+                                 "acked, skip, records, records_before, state, failures, error)"
+                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)" } },
         [OP_PUT_DATA_STATE] = { sizeof(struct data_state_record),
                                 data_state_fields,
                                 { "INSERT OR REPLACE INTO data(job, state) VALUES (?1, ?2)" } },

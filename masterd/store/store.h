@@ -186,7 +186,7 @@ struct data_task_record {
         uint32_t source;
         uint64_t file;
         uint32_t epoch;
-        uint64_t start, end, acked, skip, records;
+        uint64_t start, end, acked, skip, records, records_before;
         uint8_t state; /* the data's enum */
         uint32_t failures;
         const char *error;

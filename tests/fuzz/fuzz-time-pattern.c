@@ -46,7 +46,7 @@ static void check_time(const char *pattern, struct time_point t) {
         int known = time_pattern_step(pattern, &step), r = time_pattern_expand(pattern, &t, &text);
 
         MUST(time_point_valid(&t));
-        MUST(time_point_from_batch(time_point_batch(&t), &back) == 0 && time_point_compare(&t, &back) == 0);
+        MUST(time_point_from_batch(time_point_batch(&t), &back) == 0 && memcmp(&t, &back, sizeof(t)) == 0);
         MUST((known == 0) == (r == 0)); /* the bound cannot be met by what the driver takes */
         if (r < 0)
                 return;
@@ -54,7 +54,6 @@ static void check_time(const char *pattern, struct time_point t) {
         check_words(text);
         if (time_point_next(&next, step == TIME_STEP_NONE ? TIME_STEP_DAY : step)) {
                 MUST(time_point_valid(&next) && time_point_batch(&next) > time_point_batch(&t));
-                MUST(time_point_compare(&next, &t) > 0);
                 MUST(time_pattern_expand(pattern, &next, &later) == 0);
                 if (step == TIME_STEP_NONE)
                         MUST(strcmp(text, later) == 0);

@@ -154,7 +154,7 @@ static void run(struct world *w, const struct chaos *c, unsigned steps, bool exa
 
 /* Nothing is lost with masterd alone: its executors know. */
 static void test_exactly_once(void **state) {
-        for (uint64_t seed = 1; seed <= 10; seed++)
+        for (uint64_t seed = 1; seed <= 5; seed++)
                 for (size_t i = 0; i < N_CONFIGS; i++) {
                         struct world w;
                         struct data_totals totals;
@@ -179,7 +179,7 @@ static void test_executors_die(void **state) {
 }
 
 static void test_everything_breaks(void **state) {
-        for (uint64_t seed = 1; seed <= 10; seed++)
+        for (uint64_t seed = 1; seed <= 5; seed++)
                 for (size_t i = 0; i + 1 < N_CONFIGS; i++) {
                         struct world w;
                         world_new(&w, seed, configs + i, 120, 3, 7);

@@ -455,12 +455,28 @@ static void test_no_agent_at_the_end(void **state) {
                 assert_int_equal(s->done[0], 1);
 }
 
+/* The job's description has this source as its second one. */
+static void describe(const char *file, const char *pattern) {
+        FILE *f = fopen(file, "w");
+
+        assert_non_null(f);
+        fprintf(f,
+                "{\"inputManager\": {\"fileConfig\": {\"inputs\": ["
+                "{\"name\": \"a\", \"spec\": {\"pathPattern\": \"/nowhere\", \"textInput\": {}}},"
+                "{\"name\": \"b\", \"spec\": {\"pathPattern\": \"%s\", \"namePattern\": \"part-*\", "
+                "\"textInput\": {}}}]}}}",
+                pattern);
+        assert_int_equal(fclose(f), 0);
+}
+
 static void test_scan(void **state) {
         struct state *s = *state;
-        char *argv[] = { (char *)"primus-executor", (char *)"--scan", (char *)"--source",
-                         (char *)"default",         (char *)"--path", s->directory,
-                         (char *)"--name",          (char *)"part-*", NULL };
+        char *argv[] = { (char *)"primus-executor", (char *)"--scan", (char *)"--source", (char *)"1", NULL };
+        char file[4096];
 
+        snprintf(file, sizeof(file), "%s/input.json", s->directory);
+        describe(file, s->directory);
+        assert_int_equal(setenv("PRIMUS_INPUT", file, 1), 0);
         s->unit.kind = ORDER_SCAN;
         s->wait_entries = 1;
         for (unsigned i = 0; i < 5; i++)
@@ -480,9 +496,12 @@ static void test_scan(void **state) {
 
 static void test_scan_missing(void **state) {
         struct state *s = *state;
-        char *argv[] = { (char *)"primus-executor", (char *)"--scan", (char *)"--path",
-                         (char *)"file:///no/such", NULL };
+        char *argv[] = { (char *)"primus-executor", (char *)"--scan", (char *)"--source", (char *)"1", NULL };
+        char file[4096];
 
+        snprintf(file, sizeof(file), "%s/input.json", s->directory);
+        describe(file, "file:///no/such");
+        assert_int_equal(setenv("PRIMUS_INPUT", file, 1), 0);
         s->unit.kind = ORDER_SCAN;
         spawn(s, argv);
         finish(s);

@@ -120,6 +120,7 @@ static void put_data(struct store *s, uint32_t job) {
                                                                    .acked = 99,
                                                                    .skip = 4,
                                                                    .records = 1000,
+                                                                   .records_before = 900,
                                                                    .state = 3,
                                                                    .failures = 2,
                                                                    .error = task == 2 ? "bad" : "" });
@@ -178,7 +179,7 @@ static int see_task(void *userdata, const struct data_task_record *r) {
         assert_true(r->task == (s->n == 2 ? 3 | SPLIT_OFF : s->n + 1));
         assert_true(r->file == (r->task & ~SPLIT_OFF) * 10 && r->source == 1 && r->epoch == 2);
         assert_true(r->start == 1 && r->end == UINT64_MAX && r->acked == 99 && r->skip == 4);
-        assert_true(r->records == 1000 && r->state == 3 && r->failures == 2);
+        assert_true(r->records == 1000 && r->records_before == 900 && r->state == 3 && r->failures == 2);
         assert_string_equal(r->error, s->n == 1 ? "bad" : "");
         s->n++;
         return 0;
