@@ -13,9 +13,11 @@
 #include "masterd/node/node.h"
 #include "masterd/orders.h"
 
-/* So many tasks are made ahead of those that are wanted now: a block is granted when it is on disk, and
- * nobody should wait for that. */
+/* Tasks are made ahead of those that are wanted now: a block is granted when it is on disk and the rows of
+ * its files have been read, and nobody should wait for that. So many, and what was granted in so small a part
+ * of the last second. */
 #define AHEAD BLOCK_TASKS
+#define AHEAD_PART 16
 #define WANTED_MAX (16 * BLOCK_TASKS)
 
 /* ---- counts ---- */
@@ -239,7 +241,8 @@ static void grant_all(struct job *j) {
         struct job_data *d = j->data;
         uint64_t now = now_boot();
         struct data_totals totals;
-        uint64_t pending;
+        uint64_t pending, share = 0;
+        uint32_t round = 0; /* so many have not had their turn */
 
         if (!d->wanting)
                 return;
@@ -247,8 +250,13 @@ static void grant_all(struct job *j) {
         pending = totals.pending;
         while (d->wanting) {
                 struct executor *e = d->wanting;
-                uint64_t share = MIN((uint64_t)e->credits, MAX(pending / d->n_wanting, UINT64_C(1)));
-                int n = grant_some(d, e, (uint32_t)share, now);
+                int n;
+                if (round == 0) {
+                        round = d->n_wanting;
+                        share = MAX(pending / round, UINT64_C(1));
+                }
+                round--;
+                n = grant_some(d, e, (uint32_t)MIN((uint64_t)e->credits, share), now);
                 if (n == 0)
                         return;
                 if (n < 0) { /* it says anew what it wants when its host is back */
@@ -256,6 +264,7 @@ static void grant_all(struct job *j) {
                         continue;
                 }
                 pending -= MIN(pending, (uint64_t)n);
+                d->n_granted += (uint64_t)n;
                 feeding_set_credits(e, e->credits - (uint32_t)n);
                 if (e->wants && d->wanting == e) { /* behind all others */
                         DL_DELETE2(d->wanting, e, want_prev, want_next);
@@ -306,6 +315,18 @@ static void wake_at(struct job *j, uint64_t usec) {
                 d->wake_usec = usec;
 }
 
+static uint32_t wanted_of(struct job_data *d) {
+        uint64_t now = now_boot();
+
+        if (now >= usec_add(d->granted_since, USEC_PER_SEC)) {
+                d->ahead = d->n_granted / AHEAD_PART * USEC_PER_SEC / (now - d->granted_since);
+                d->n_granted = 0;
+                d->granted_since = now;
+        }
+        return (uint32_t)MIN(d->credits + AHEAD + MAX(d->ahead, d->n_granted / AHEAD_PART),
+                             (uint64_t)WANTED_MAX);
+}
+
 void feeding_run(struct manager *m, struct job *j) {
         struct job_data *d = j->data;
         uint64_t due;
@@ -320,7 +341,7 @@ void feeding_run(struct manager *m, struct job *j) {
         }
         if (must_wait(j))
                 return;
-        r = data_prepare(d->data, (uint32_t)MIN(d->credits + AHEAD, (uint64_t)WANTED_MAX));
+        r = data_prepare(d->data, wanted_of(d));
         if (r == DATA_MISSING)
                 feeding_ask_files(m, j);
         else if (r < 0) /* memory: the next report is another chance */

@@ -55,6 +55,7 @@ struct job_data {
         struct executor *wanting; /* feeders with credits, whose turn it is first */
         uint64_t credits;         /* of all of them */
         uint32_t n_wanting;
+        uint64_t granted_since, n_granted, ahead; /* how fast tasks go: so many are made ahead */
         uint32_t n_unread;  /* leased tasks that are not read to their end: they may come back */
         uint32_t n_to_tell; /* feeders that are connected and have not been promised the end of file */
         uint32_t n_unknown; /* executors whose leases_unknown is set */
