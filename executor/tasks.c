@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bookkeeping of held tasks. Invariants: the stream positions of flow and waiting ascend along the lists; a
- * task is acknowledged no further than it is read, and read no further than it is written. */
+/* Bookkeeping of held tasks. Invariants: a task counts no further than it has been delivered; the list of
+ * todo has the TODO ones, in the order of their grants, those given back first; a task that somebody is busy
+ * with is not freed. */
 #include "executor/tasks.h"
 
 #include <string.h>
@@ -8,13 +9,14 @@
 
 #include "lib/base/cleanup.h"
 
-void tasks_init(struct tasks *s, enum ack_mode ack, uint64_t pipe_size) {
-        *s = (struct tasks){ .ack = ack, .pipe_size = pipe_size };
+#define LEFT_UNKNOWN (1u << 20) /* a stream's size is guessed, for the window */
+
+void tasks_init(struct tasks *s, enum ack_mode ack) {
+        *s = (struct tasks){ .ack = ack };
 }
 
 static void task_free(struct task *t) {
-        (void)close_fd(t->fd);
-        free(t->path);
+        free((char *)t->grant.path);
         free(t->error);
         free(t);
 }
@@ -29,22 +31,21 @@ void tasks_done(struct tasks *s) {
         }
 }
 
-static struct task **place_list(struct tasks *s, enum task_place place) {
-        switch (place) {
-        case PLACE_TODO:
-                return &s->todo;
-        case PLACE_FLOW:
-                return &s->flow;
-        case PLACE_WAITING:
-                return &s->waiting;
-        case PLACE_DONE:
-                return &s->done;
-        default:
-                return NULL;
-        }
+struct task *tasks_find(struct tasks *s, uint64_t id) {
+        struct task *t = NULL;
+
+        HASH_FIND(hh, s->by_id, &id, sizeof(id), t);
+        return t && t->place != PLACE_DROPPED ? t : NULL;
 }
 
-static void mark_dirty(struct tasks *s, struct task *t) {
+static bool is_held(enum task_place p) {
+        return p == PLACE_TODO || p == PLACE_HELD || p == PLACE_SETTLED;
+}
+
+void tasks_report(struct tasks *s, struct task *t, bool urgent) {
+        if (t->place == PLACE_DROPPED)
+                return;
+        s->urgent |= urgent;
         if (t->dirty)
                 return;
         t->dirty = true;
@@ -56,61 +57,112 @@ static void clear_dirty(struct tasks *s, struct task *t) {
                 return;
         t->dirty = false;
         DL_DELETE2(s->dirty, t, dirty_prev, dirty_next);
+        s->urgent &= s->dirty != NULL;
 }
 
-static void move(struct tasks *s, struct task *t, enum task_place place) {
-        struct task **from = place_list(s, t->place), **to = place_list(s, place);
+static void set_left(struct tasks *s, struct task *t, uint64_t left) {
+        bool unread = left > 0;
 
-        if (from)
-                DL_DELETE(*from, t);
+        s->unread_bytes += left - t->left;
+        s->n_unread += (size_t)unread - (size_t)t->unread;
+        t->left = left;
+        t->unread = unread;
+}
+
+static void forget(struct tasks *s, struct task *t);
+
+/* From one place to another, with all that is counted of them. first: ahead of those that wait. */
+static void move(struct tasks *s, struct task *t, enum task_place place, bool first) {
         if (t->place == PLACE_TODO) {
+                DL_DELETE(s->todo, t);
                 s->n_todo--;
-                s->todo_bytes -= t->size - t->start - t->sent;
+        } else if (!is_held(t->place) && t->place != PLACE_DROPPED) {
+                DL_DELETE(s->over, t);
+                s->n_over--;
         }
-        if (t->place == PLACE_FLOW)
-                s->n_flow--;
-        if (place == PLACE_FLOW)
-                s->n_flow++;
-        if (place == PLACE_DONE || place == PLACE_FAILED)
-                s->n_held--;
-        if (place == PLACE_DONE)
-                s->n_done++;
+        s->n_held += (size_t)is_held(place) - (size_t)is_held(t->place);
         t->place = place;
-        if (to)
-                DL_APPEND(*to, t);
+        if (place == PLACE_TODO) {
+                if (first)
+                        DL_PREPEND(s->todo, t);
+                else
+                        DL_APPEND(s->todo, t);
+                s->n_todo++;
+        } else if (!is_held(place) && place != PLACE_DROPPED) {
+                DL_APPEND(s->over, t);
+                s->n_over++;
+        }
+        if (!is_held(place))
+                set_left(s, t, 0);
+        /* The oldest goes, unless nobody has been told of it yet. */
+        if (s->n_over > TASKS_OVER_MAX && !s->over->dirty && !s->over->busy)
+                forget(s, s->over);
 }
 
 static void forget(struct tasks *s, struct task *t) {
-        struct task **list = place_list(s, t->place);
-
-        if (list)
-                DL_DELETE(*list, t);
-        if (t->place == PLACE_DONE)
-                s->n_done--;
         clear_dirty(s, t);
+        if (t->place != PLACE_DROPPED)
+                move(s, t, PLACE_DROPPED, false);
+        if (t->busy)
+                return; /* by whoever is */
         HASH_DEL(s->by_id, t);
         task_free(t);
 }
 
-static void finish(struct tasks *s, struct task *t) {
-        t->read = t->acked = t->size;
-        t->fd = close_fd(t->fd);
-        move(s, t, PLACE_DONE);
-        mark_dirty(s, t);
-        /* The oldest goes, unless nobody has been told of it yet. */
-        if (s->n_done > TASKS_DONE_MAX && !s->done->dirty)
-                forget(s, s->done);
+static uint64_t size_left(const struct task *t) {
+        uint64_t end = t->grant.end != TASK_TO_END ? t->grant.end : t->grant.size;
+
+        if (end == TASK_TO_END || end == TASK_UNKNOWN)
+                return LEFT_UNKNOWN;
+        return MAX(UINT64_C(1), end > t->from.position ? end - t->from.position : 0);
 }
 
-int tasks_grant(struct tasks *s, const struct task_grant *g) {
+static void wait_again(struct tasks *s, struct task *t, bool first) {
+        t->whole = false;
+        move(s, t, PLACE_TODO, first);
+        set_left(s, t, size_left(t));
+}
+
+/* A further attempt at one that has failed here: behind what its trainer has of it. */
+static int grant_again(struct tasks *s, struct task *t, const struct task_grant *grant) {
+        struct task_mark mark = { grant->offset, grant->skip };
+        char *path = strdup(grant->path);
+
+        if (!path)
+                return -ENOMEM;
+        free((char *)t->grant.path);
+        t->grant = *grant;
+        t->grant.path = path;
+        free(t->error);
+        t->error = NULL;
+        if (mark_before(t->acked, mark))
+                t->acked = mark;
+        if (t->broken || mark_before(t->delivered, t->acked)) {
+                t->holder = NULL;
+                t->from = t->acked;
+        } else
+                t->from = t->delivered;
+        if (mark_before(t->delivered, t->acked))
+                t->delivered = t->acked;
+        t->broken = false;
+        t->end = grant->end;
+        t->told = false;
+        clear_dirty(s, t);
+        wait_again(s, t, false);
+        return 1;
+}
+
+int tasks_grant(struct tasks *s, const struct task_grant *grant) {
         _cleanup_(task_free_p) struct task *t = NULL;
         struct task *old = NULL;
 
-        HASH_FIND(hh, s->by_id, &g->task, sizeof(g->task), old);
-        if (old && old->place == PLACE_FAILED)
-                forget(s, old); /* a further attempt at it */
+        HASH_FIND(hh, s->by_id, &grant->task, sizeof(grant->task), old);
+        if (old && old->place == PLACE_FAILED && !old->busy)
+                return grant_again(s, old, grant);
+        if (old && (old->place == PLACE_DROPPED || old->place == PLACE_RETURNED) && !old->busy)
+                forget(s, old);
         else if (old) {
-                mark_dirty(s, old);
+                tasks_report(s, old, true);
                 return 0;
         }
         if (s->n_held >= TASKS_HELD_MAX)
@@ -118,177 +170,298 @@ int tasks_grant(struct tasks *s, const struct task_grant *g) {
         t = calloc(1, sizeof(*t));
         if (!t)
                 return -ENOMEM;
-        t->fd = -EBADF;
-        t->path = strdup(g->path);
-        if (!t->path)
+        t->grant = *grant;
+        t->grant.path = strdup(grant->path);
+        if (!t->grant.path)
                 return -ENOMEM;
-        t->id = g->task;
-        t->size = g->size;
-        t->granted = t->start = t->read = t->acked = MIN(g->offset, g->size);
-        t->mtime_nsec = g->mtime_nsec;
-        t->inode = g->inode;
+        t->id = grant->task;
+        t->granted = t->from = t->delivered = t->acked = (struct task_mark){ grant->offset, grant->skip };
+        t->read = grant->offset;
+        t->end = grant->end;
         t->place = PLACE_TODO;
         HASH_ADD(hh, s->by_id, id, sizeof(t->id), t);
         DL_APPEND(s->todo, t);
         s->n_todo++;
         s->n_held++;
-        s->todo_bytes += t->size - t->start;
+        set_left(s, t, size_left(t));
         t = NULL;
         return 1;
 }
 
-void tasks_opened(struct tasks *s, uint64_t start) {
-        struct task *t = s->todo;
+/* ---- who delivers it ---- */
 
-        s->todo_bytes += t->start - start;
-        t->start = start;
-        t->stream_start = s->written;
-        t->opened = true;
+static bool may_take(const struct task *t, const void *holder) {
+        return !t->holder || t->holder == holder;
 }
 
-void tasks_wrote(struct tasks *s, uint64_t n, bool file) {
-        s->written += n;
-        if (file) {
-                s->todo->sent += n;
-                s->todo_bytes -= n;
-        }
+bool tasks_may_take(const struct tasks *s, const void *holder) {
+        const struct task *t;
+
+        DL_FOREACH (s->todo, t)
+                if (may_take(t, holder))
+                        return true;
+        return false;
 }
 
-void tasks_written(struct tasks *s) {
-        struct task *t = s->todo;
-
-        free(t->path);
-        t->path = NULL;
-        t->stream_end = s->written;
-        if (t->stream_end == t->stream_start)
-                finish(s, t); /* no byte of it can be lost */
-        else
-                move(s, t, PLACE_FLOW);
-}
-
-void tasks_fail(struct tasks *s, struct task *t, const char *error) {
-        free(t->error);
-        t->error = strdup(error);
-        t->fd = close_fd(t->fd);
-        move(s, t, PLACE_FAILED);
-        mark_dirty(s, t);
-}
-
-/* How much of the file lies before position in the stream. */
-static uint64_t file_position(const struct task *t, uint64_t position) {
-        if (position <= t->stream_start)
-                return t->granted;
-        /* Lines before the grant's offset were handed out a second time: they do not count back. */
-        position = t->start + MIN(position - t->stream_start, t->sent);
-        return MAX(t->granted, position);
-}
-
-static bool update(struct tasks *s, struct task *t, uint64_t read, uint64_t acked) {
-        if (read == t->read && acked == t->acked)
-                return false;
-        t->read = read;
-        t->acked = MIN(acked, read);
-        mark_dirty(s, t);
-        return true;
-}
-
-static uint64_t acknowledged(const struct tasks *s) {
-        switch (s->ack) {
-        case ACK_READ:
-                return s->consumed;
-        case ACK_LAG:
-                return s->consumed > s->pipe_size ? s->consumed - s->pipe_size : 0;
-        default:
-                return 0;
-        }
-}
-
-bool tasks_consumed(struct tasks *s, uint64_t consumed, tasks_check check) {
-        bool moved = consumed != s->consumed;
-        uint64_t acked;
+struct task *tasks_take(struct tasks *s, void *holder) {
         struct task *t;
 
-        s->consumed = consumed;
-        acked = acknowledged(s);
-        while ((t = s->flow) && t->stream_end <= consumed) {
-                const char *error = check ? check(t) : NULL;
-
-                moved = true;
-                if (error) {
-                        tasks_fail(s, t, error);
-                        continue;
+        DL_FOREACH (s->todo, t)
+                if (may_take(t, holder)) {
+                        move(s, t, PLACE_HELD, false);
+                        t->holder = holder;
+                        return t;
                 }
-                t->fd = close_fd(t->fd);
-                move(s, t, PLACE_WAITING);
-                (void)update(s, t, t->size, file_position(t, acked));
+        return NULL;
+}
+
+static void go_back_to_acked(struct task *t) {
+        t->holder = NULL;
+        t->broken = false;
+        t->generation++;
+        t->delivered = t->from = t->acked;
+        t->read = MAX(t->acked.position, t->granted.position);
+}
+
+void tasks_give_back(struct tasks *s, void *holder) {
+        struct task *t, *next;
+
+        HASH_ITER (hh, s->by_id, t, next) {
+                if (t->holder != holder || t->place == PLACE_DONE || t->place == PLACE_SETTLED)
+                        continue;
+                go_back_to_acked(t);
+                if (t->place == PLACE_HELD || t->place == PLACE_TODO) {
+                        wait_again(s, t, true);
+                        tasks_report(s, t, false);
+                }
         }
-        while ((t = s->waiting) && t->stream_end <= acked) {
-                moved = true;
-                finish(s, t);
+}
+
+void tasks_put_back(struct tasks *s, struct task *t) {
+        if (t->place != PLACE_HELD)
+                return;
+        if (!mark_before(t->acked, t->delivered))
+                t->holder = NULL;
+        t->from = t->delivered;
+        wait_again(s, t, true);
+}
+
+void tasks_again(struct tasks *s, struct task *t) {
+        if (t->place != PLACE_HELD)
+                return;
+        t->from = t->delivered;
+        if (mark_before(t->acked, t->delivered)) {
+                wait_again(s, t, false);
+                return;
         }
-        if (s->waiting)
-                moved |= update(s, s->waiting, s->waiting->size, file_position(s->waiting, acked));
-        /* The one that the trainer is in; it may not be wholly written yet. */
-        t = s->flow ? s->flow : s->todo;
-        if (t && t->opened)
-                moved |= update(s, t, file_position(t, consumed), file_position(t, acked));
-        return moved;
+        t->holder = NULL;
+        move(s, t, PLACE_RETURNED, false);
+        tasks_report(s, t, true);
+}
+
+/* ---- how far it is ---- */
+
+/* All of it is delivered and counts. */
+static void settle(struct tasks *s, struct task *t) {
+        bool done = s->ack != ACK_EXIT || s->succeeded;
+
+        t->read = t->end = MAX(t->acked.position, t->end == TASK_TO_END ? 0 : t->end);
+        if (done)
+                t->holder = NULL;
+        set_left(s, t, 0);
+        move(s, t, done ? PLACE_DONE : PLACE_SETTLED, false);
+        tasks_report(s, t, true);
+}
+
+static void settle_if_over(struct tasks *s, struct task *t) {
+        if (t->place == PLACE_HELD && t->whole && !mark_before(t->acked, t->delivered))
+                settle(s, t);
+}
+
+void tasks_resume(struct tasks *s, struct task *t, struct task_mark mark) {
+        if (t->place != PLACE_TODO || mark_before(t->acked, t->delivered))
+                return;
+        if (mark.position == TASK_TO_END) {
+                if (t->end != TASK_TO_END)
+                        t->acked.position = MAX(t->acked.position, t->end);
+                settle(s, t);
+                return;
+        }
+        if (!mark_before(t->acked, mark))
+                return;
+        t->acked = t->delivered = t->from = mark;
+        t->read = mark.position;
+        set_left(s, t, size_left(t));
+        tasks_report(s, t, false);
+}
+
+void tasks_begin(struct task *t, struct task_mark mark) {
+        if (mark_before(t->acked, t->delivered) || !mark_before(t->acked, mark))
+                return;
+        t->acked = t->delivered = mark;
+}
+
+void tasks_delivered(struct tasks *s, struct task *t, struct task_mark mark) {
+        if (mark_before(t->delivered, mark))
+                t->delivered = mark;
+}
+
+void tasks_read(struct tasks *s, struct task *t, uint64_t position, uint64_t left) {
+        if (!is_held(t->place))
+                return;
+        set_left(s, t, left);
+        if (position <= t->read)
+                return;
+        t->read = position;
+        tasks_report(s, t, false);
+}
+
+void tasks_set_end(struct tasks *s, struct task *t, uint64_t end) {
+        if (t->trim_pending) {
+                t->trim_pending = false;
+                tasks_report(s, t, true);
+        }
+        t->end = end;
+}
+
+void tasks_whole(struct tasks *s, struct task *t) {
+        if (t->place != PLACE_HELD)
+                return;
+        t->whole = true;
+        if (t->read >= t->delivered.position)
+                set_left(s, t, 0);
+        tasks_set_end(s, t, MAX(t->delivered.position, t->end == TASK_TO_END ? 0 : t->end));
+        settle_if_over(s, t);
+}
+
+int tasks_ack(struct tasks *s, struct task *t, struct task_mark mark, uint64_t records) {
+        if (!is_held(t->place) && t->place != PLACE_FAILED)
+                return 0; /* it is over, whoever said so */
+        if (mark.position == TASK_TO_END) {
+                if (!t->whole)
+                        return -ERANGE;
+                mark = t->delivered;
+        }
+        if (mark_before(t->delivered, mark))
+                return -ERANGE;
+        t->records += records;
+        if (mark_before(t->acked, mark)) {
+                t->acked = mark;
+                t->read = MAX(t->read, mark.position);
+                if (t->place != PLACE_FAILED)
+                        tasks_report(s, t, false);
+        }
+        settle_if_over(s, t);
+        return 0;
+}
+
+void tasks_count(struct task *t, uint64_t records) {
+        t->records = MAX(t->records, records);
+}
+
+/* ---- its end ---- */
+
+void tasks_fail(struct tasks *s, struct task *t, const char *error) {
+        char *copy;
+
+        if (!is_held(t->place))
+                return;
+        copy = strdup(error);
+        free(t->error);
+        t->error = copy;
+        t->whole = false;
+        if (!mark_before(t->acked, t->delivered))
+                t->holder = NULL;
+        move(s, t, PLACE_FAILED, false);
+        tasks_report(s, t, true);
+}
+
+void tasks_break(struct tasks *s, struct task *t, const char *error) {
+        if (!is_held(t->place))
+                return;
+        t->generation++;
+        tasks_fail(s, t, error);
+        t->broken = true;
+}
+
+void tasks_drop(struct tasks *s, struct task *t) {
+        forget(s, t);
+}
+
+void tasks_idle(struct tasks *s, struct task *t) {
+        t->busy = false;
+        if (t->place == PLACE_DROPPED)
+                forget(s, t);
 }
 
 void tasks_finish(struct tasks *s, bool success) {
-        struct task *t;
+        struct task *t, *next;
 
         s->last = true;
+        s->succeeded = success;
         if (!success)
                 return;
-        while ((t = s->waiting))
-                finish(s, t);
-        t = s->flow ? s->flow : s->todo;
-        if (!t || !t->opened)
-                return;
-        if (t->read == t->size)
-                finish(s, t); /* but for the newline that we would have put behind it */
-        else
-                (void)update(s, t, t->read, t->read);
+        HASH_ITER (hh, s->by_id, t, next)
+                if (t->place == PLACE_SETTLED)
+                        settle(s, t);
 }
 
-uint32_t tasks_credits(const struct tasks *s) {
-        size_t unread = s->n_todo + s->n_flow;
-        uint64_t bytes = s->todo_bytes + (s->written - s->consumed), room = 0;
+/* ---- credits ---- */
+
+uint32_t tasks_credits(const struct tasks *s, unsigned readers) {
+        uint64_t room = 0, wanted = (uint64_t)TASKS_PREFETCH * MAX(readers, 1u);
 
         if (s->last || s->n_held >= TASKS_HELD_MAX)
                 return 0;
         /* Small files come in numbers that fill the window, judged by the size of those at hand; large ones
          * singly, so that the last of them are spread over all executors. */
-        if (unread > 0 && bytes < TASKS_WINDOW)
-                room = (TASKS_WINDOW - bytes) / MAX(UINT64_C(1), bytes / unread);
-        if (unread < TASKS_PREFETCH)
-                room = MAX(room, (uint64_t)(TASKS_PREFETCH - unread));
+        if (s->n_unread > 0 && s->unread_bytes < TASKS_WINDOW)
+                room = (TASKS_WINDOW - s->unread_bytes) / MAX(UINT64_C(1), s->unread_bytes / s->n_unread);
+        if (s->n_unread < wanted)
+                room = MAX(room, wanted - s->n_unread);
         return (uint32_t)MIN(room, (uint64_t)TASKS_CREDITS_MAX);
 }
+
+/* ---- reports ---- */
 
 void tasks_report_all(struct tasks *s) {
         struct task *t, *next;
 
         HASH_ITER (hh, s->by_id, t, next)
-                mark_dirty(s, t);
+                if (!t->told) /* a failure counts each time it is said */
+                        tasks_report(s, t, true);
 }
 
-bool tasks_report_one(struct tasks *s) {
-        struct task *t = s->todo ? s->todo : s->flow ? s->flow : s->waiting;
+struct task_progress tasks_progress(const struct tasks *s, const struct task *t) {
+        static const enum task_state states[_PLACE_MAX] = {
+                [PLACE_DONE] = TASK_DONE,
+                [PLACE_FAILED] = TASK_FAILED,
+                [PLACE_RETURNED] = TASK_RETURNED,
+        };
+        bool counts = s->ack != ACK_EXIT || s->succeeded;
+        struct task_mark acked = counts ? t->acked : t->granted;
 
-        if (!s->dirty && t)
-                mark_dirty(s, t);
-        return s->dirty;
-}
-
-enum task_state tasks_state(const struct task *t) {
-        return t->place == PLACE_DONE ? TASK_DONE : t->place == PLACE_FAILED ? TASK_FAILED : TASK_RUNNING;
+        return (struct task_progress){
+                .task = t->id,
+                .read = MAX(t->read, acked.position),
+                .acked = acked.position,
+                .skip = acked.skip,
+                .records = counts ? t->records : 0,
+                .end = t->end,
+                .state = (uint8_t)states[t->place],
+                .error = t->place == PLACE_FAILED ? t->error ? t->error : "out of memory" : "",
+        };
 }
 
 void tasks_reported(struct tasks *s, struct task *t, bool keep) {
-        if (t->place == PLACE_FAILED && !keep)
+        /* One that failed is kept while its trainer has something of it that may yet count: see
+         * tasks_grant(). */
+        if (!keep && !t->busy &&
+            (t->place == PLACE_RETURNED ||
+             (t->place == PLACE_FAILED && !mark_before(t->acked, t->delivered))))
                 forget(s, t);
-        else
+        else {
+                t->told = t->place == PLACE_FAILED && !keep;
                 clear_dirty(s, t);
+        }
 }

@@ -138,7 +138,8 @@ static int peer_welcome(struct peer *p) {
         };
         int fds[2], r;
 
-        if (p->unit->info.kind != ORDER_FEED)
+        /* Without a size, the trainer's data does not come through its standard input. */
+        if (p->unit->info.kind != ORDER_FEED || p->unit->info.pipe_size == 0)
                 return feed_transmit(p, &packet, sizeof(packet), NULL);
         r = pipe_make(&s->budget, p->unit->info.pipe_size, fds, &p->pipe_size);
         if (r < 0)

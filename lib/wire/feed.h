@@ -24,12 +24,12 @@ enum feed_type {
                      * masterd has the end of the unit on disk */
         /* agentd -> executor */
         FEED_CHALLENGE = 64, /* struct feed_challenge */
-        FEED_WELCOME,  /* struct feed_welcome; kind feed: SCM_RIGHTS with the pipe's read end and write end */
-        FEED_GRANT,    /* array of task_grant */
-        FEED_LAST,     /* no further task: end of file after those granted */
-        FEED_CONTROL,  /* struct feed_control_order */
-        FEED_REFUSED,  /* text: why; the connection is closed after it */
-        FEED_FAREWELL, /* nothing: BYE and all before it have been passed on */
+        FEED_WELCOME,        /* struct feed_welcome; with a pipe: SCM_RIGHTS, its read end and write end */
+        FEED_GRANT,          /* array of task_grant */
+        FEED_LAST,           /* no further task: end of file after those granted */
+        FEED_CONTROL,        /* struct feed_control_order */
+        FEED_REFUSED,        /* text: why; the connection is closed after it */
+        FEED_FAREWELL,       /* nothing: BYE and all before it have been passed on */
 };
 
 struct feed_header {
@@ -45,7 +45,8 @@ struct feed_challenge {
 };
 struct feed_welcome {
         uint32_t ack;       /* enum ack_mode, see lib/wire/messages.h */
-        uint32_t pipe_size; /* bytes that the pipe holds; 0 for kind scan */
+        uint32_t pipe_size; /* bytes that the pipe holds; 0: there is none (kind scan; input.mode ring,
+                               descriptor) */
 };
 struct feed_open {
         uint32_t credits; /* tasks it is ready to hold */

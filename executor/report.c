@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the feeder says to agentd. Invariant: on a new connection it first says what it holds, so that none of
+ * it is granted to somebody else, and then that it is ready for more. */
+#include <string.h>
+#include <sys/wait.h>
+
+#include "executor/feed-internal.h"
+
+#define PROGRESS_APART (100 * USEC_PER_MSEC) /* reports of mere progress */
+#define COUNTERS_APART USEC_PER_SEC
+#define BATCH_MAX 1024u
+
+void report_anew(struct feed *f) {
+        f->announced = false;
+        f->bye_sent = false;
+        tasks_report_all(&f->tasks);
+}
+
+/* One report: what fits of the tasks that are to be reported. */
+static int send_progress(struct feed *f, uint64_t now, uint32_t credits) {
+        struct feed_progress head = { .credits = credits };
+        uint8_t *array = f->packet + sizeof(head);
+        struct task *batch[BATCH_MAX], *t;
+        size_t n = 0, size = 0;
+        int r;
+
+        for (t = f->tasks.dirty; t && n < ELEMENTSOF(batch); t = t->dirty_next) {
+                struct task_progress p = tasks_progress(&f->tasks, t);
+
+                if (task_progress_write(&p, array, TASKS_WIRE_MAX, &size) < 0)
+                        break; /* no room left */
+                batch[n++] = t;
+        }
+        if (f->sync_due && (!t || n == 0)) { /* the number goes with the last of them */
+                head.flags = FEED_PROGRESS_SYNC;
+                head.sync = f->sync;
+        }
+        head.counters = f->counters;
+        memcpy(f->packet, &head, sizeof(head));
+        r = session_send(&f->session, now, f->exited ? FEED_FINAL : FEED_PROGRESS, f->packet,
+                         sizeof(head) + size);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++)
+                tasks_reported(&f->tasks, batch[i], f->exited);
+        f->counters_told = f->counters;
+        f->sync_due &= head.flags == 0;
+        return 0;
+}
+
+static int send_bye(struct feed *f, uint64_t now) {
+        char text[64] = "";
+        struct feed_bye bye = { .failed = f->status != 0 };
+
+        if (WIFSIGNALED(f->status))
+                snprintf(text, sizeof(text), "the trainer was killed by signal %d", WTERMSIG(f->status));
+        else if (f->status != 0)
+                snprintf(text, sizeof(text), "the trainer exited with status %d", WEXITSTATUS(f->status));
+        bye.text_size = (uint32_t)strlen(text);
+        memcpy(f->packet, &bye, sizeof(bye));
+        memcpy(f->packet + sizeof(bye), text, bye.text_size);
+        return session_send(&f->session, now, FEED_BYE, f->packet, sizeof(bye) + bye.text_size);
+}
+
+static int send_open(struct feed *f, uint64_t now, uint32_t credits) {
+        struct feed_open open = { .credits = credits };
+        int r = session_send(&f->session, now, FEED_OPEN, &open, sizeof(open));
+
+        if (r < 0)
+                return r;
+        f->announced = true;
+        f->credits_told = credits;
+        return 0;
+}
+
+/* Whether there is something to be said now; else *ret_next: when. */
+static bool is_due(struct feed *f, uint64_t now, uint32_t credits, uint64_t *ret_next) {
+        bool counted = memcmp(&f->counters, &f->counters_told, sizeof(f->counters)) != 0;
+
+        if (f->tasks.urgent || f->sync_due || credits > f->credits_told || (f->exited && f->tasks.dirty))
+                return true;
+        if (!f->tasks.dirty && !counted)
+                return false;
+        if (now >= f->next_report)
+                return f->tasks.dirty || now >= f->next_report + COUNTERS_APART - PROGRESS_APART;
+        *ret_next = f->next_report + (f->tasks.dirty ? 0 : COUNTERS_APART - PROGRESS_APART);
+        return false;
+}
+
+int report_send(struct feed *f, uint64_t now, uint64_t *ret_next) {
+        uint32_t credits = f->exited ? 0 : tasks_credits(&f->tasks, f->readers);
+        int r;
+
+        *ret_next = USEC_INFINITY;
+        if (f->session.state != SESSION_UP || f->child <= 0)
+                return -ENOTCONN;
+        if (!f->announced) {
+                while (f->tasks.dirty) {
+                        r = send_progress(f, now, 0);
+                        if (r < 0)
+                                return r;
+                }
+                r = send_open(f, now, credits);
+                if (r < 0)
+                        return r;
+        }
+        if (is_due(f, now, credits, ret_next)) {
+                do {
+                        r = send_progress(f, now, credits);
+                        if (r < 0)
+                                return r;
+                        f->credits_told = credits;
+                } while (f->tasks.dirty || f->sync_due);
+                f->next_report = now + PROGRESS_APART;
+        }
+        if (f->exited && !f->bye_sent) {
+                r = send_bye(f, now);
+                if (r < 0)
+                        return r;
+                f->bye_sent = true;
+        }
+        return 0;
+}
