@@ -117,7 +117,8 @@ int api_list_tasks(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         if (r < 0)
                 return r;
         if (!j->data)
-                return sd_bus_error_setf(error, ERROR_REFUSED, "Job %" PRIu32 " has no data", j->number);
+                return sd_bus_error_setf(error, ERROR_REFUSED, "Job %" PRIu32 " is not fed with data",
+                                         j->number);
         r = reply_list_new(call, "tssayttttussa{sv}", &reply);
         for (uint32_t n = 0; r >= 0 && n < f.limit && (t = data_next_task(j->data->data, f.after));) {
                 f.after = t->id;
@@ -148,7 +149,8 @@ static int change(sd_bus_message *call, struct manager *m, sd_bus_error *error,
         r = work(m, j, task, &changed);
         if (r == -ENODATA)
                 return sd_bus_error_setf(error, ERROR_REFUSED,
-                                         j->data ? "Job %" PRIu32 " is over" : "Job %" PRIu32 " has no data",
+                                         j->data ? "Job %" PRIu32 " is over"
+                                                 : "Job %" PRIu32 " is not fed with data",
                                          j->number);
         if (r == -ENOENT)
                 return sd_bus_error_setf(error, ERROR_NOT_FOUND, "Job %" PRIu32 " has no task %s %s",

@@ -147,6 +147,6 @@ def test_jobs_without_data(cluster):
     number = cluster.submit({"name": "none", "role": [{"roleName": "w", "command": "sleep 60", "vcores": 0, "memoryMb": 16}]})
     cluster.wait_for(lambda: status(cluster, number)["state"] == "RUNNING", 30, "the job to run")
     for command in (["data", number], ["data", "retry", number, "--failed"], ["suspend", number], ["savepoint", "create", number]):
-        assert "no data" in refused(cluster, *command, user="ml"), command
+        assert "is not fed with data" in refused(cluster, *command, user="ml"), command
     cluster.primusctl("kill", str(number))
     cluster.wait_job(number)
