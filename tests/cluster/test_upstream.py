@@ -173,7 +173,7 @@ def test_warnings_name_key_place_and_remedy(upstream, name):
         err = upstream.run("n1", "primusctl", "validate", f"/upstream/{name}.json").stderr
     told = set()
     for line in err.splitlines():
-        match = re.match(r".*\.json:(\d+):(\d+): (?:(warning)|error): ([\w.\[\]"]+): (.+)", line)
+        match = re.match(r'.*\.json:(\d+):(\d+): (?:(warning)|error): ([\w.\[\]"]+): (.+)', line)
         assert match, line
         row, column, severity, path, message = int(match[1]), int(match[2]), *match.groups()[2:]
         quoted = re.search(r'\["([^"]+)"\]$', path)  # a property of Kafka's
