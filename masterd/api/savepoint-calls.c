@@ -1,77 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Savepoints and suspension on the bus. Invariant: a method is answered when what it did is on disk. */
+/* org.primus.Master1: savepoints. They are their owner's, who is the owner of their job. */
 #include <string.h>
 
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/api/authorize.h"
-#include "masterd/lifecycle.h"
+#include "masterd/api/job-calls.h"
+#include "masterd/api/reply.h"
 #include "masterd/manager.h"
 #include "masterd/savepoints.h"
 
-#define ERROR_NOT_FOUND "org.primus.Error.NotFound"
+#define ROW "suuttta{sv}"
+#define MANIFEST_SENT_MAX (24u << 20) /* the bus takes messages of 32 MiB */
 
-static int answer_later(struct manager *m, sd_bus_message *call) {
-        sd_bus_message *reply = NULL;
-        int r = sd_bus_message_new_method_return(call, &reply);
+/* ---- create ---- */
 
-        return r < 0 ? r : manager_reply_later(m, reply);
-}
-
-/* ---- a job's ---- */
-
-static const char *error_name(int error) {
-        switch (error) {
-        case -EINVAL:
-                return SD_BUS_ERROR_INVALID_ARGS;
-        case -EBUSY:
-        case -ENOMEM:
-                return ERROR_BUSY;
-        default:
-                return ERROR_REFUSED;
-        }
-}
-
-static int hold(sd_bus_message *call, uint32_t uid, struct manager *m,
-                int (*change)(struct manager *m, struct job *j, uint32_t uid,
-                              char text[static LIFECYCLE_TEXT_MAX]),
-                sd_bus_error *error) {
-        struct job *j = api_job_of(m, call);
-        char text[LIFECYCLE_TEXT_MAX] = "The master cannot do that now";
-        int r;
-
-        if (!j)
-                return sd_bus_error_set(error, ERROR_NO_SUCH_JOB, "There is no such job");
-        r = change(m, j, uid, text);
-        return r < 0 ? sd_bus_error_set(error, error_name(r), text) : answer_later(m, call);
-}
-
-int api_suspend(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        return hold(call, uid, userdata, lifecycle_suspend, error);
-}
-
-int api_resume(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        return hold(call, uid, userdata, lifecycle_resume, error);
-}
-
-static void on_made(void *userdata, int error, const char *text) {
-        sd_bus_message *call = userdata;
-
-        if (error < 0)
-                (void)sd_bus_reply_method_errorf(call, error_name(error), "%s", text);
-        else
-                (void)sd_bus_reply_method_return(call, "s", text);
-        sd_bus_message_unref(call);
-}
-
-static int read_create(sd_bus_message *call, const char **ret_name, bool *ret_kill, sd_bus_error *error) {
-        int r = sd_bus_message_read_basic(call, 's', ret_name);
+static int read_options(sd_bus_message *call, const char **ret_name, bool *ret_kill, sd_bus_error *error) {
+        int r = sd_bus_message_read_basic(call, 's', ret_name), b;
 
         if (r >= 0)
                 r = sd_bus_message_enter_container(call, 'a', "{sv}");
         while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
                 const char *key;
-                int b = 0;
                 r = sd_bus_message_read_basic(call, 's', &key);
                 if (r < 0)
                         return r;
@@ -88,30 +38,45 @@ static int read_create(sd_bus_message *call, const char **ret_name, bool *ret_ki
         return r;
 }
 
-int api_create_savepoint(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        struct manager *m = userdata;
-        struct job *j = api_job_of(m, call);
-        char text[SAVEPOINT_TEXT_MAX] = "";
-        const char *name;
-        bool kill = false;
-        int r = read_create(call, &name, &kill, error);
-
-        if (r < 0)
-                return r;
-        if (!j)
-                return sd_bus_error_set(error, ERROR_NO_SUCH_JOB, "There is no such job");
-        r = savepoint_create(m, j, name, kill, uid, on_made, sd_bus_message_ref(call), text);
-        if (r < 0) {
-                sd_bus_message_unref(call);
-                return sd_bus_error_set(error, error_name(r), text);
-        }
-        return 1;
+/* What a refusal is called on the bus. */
+static const char *error_name(int r) {
+        return r == -EINVAL ? SD_BUS_ERROR_INVALID_ARGS : r == -EBUSY ? ERROR_BUSY : ERROR_REFUSED;
 }
 
-/* ---- all ---- */
+static void on_created(void *userdata, int error, const char *text) {
+        sd_bus_message *call = userdata;
+
+        if (error < 0)
+                (void)sd_bus_reply_method_errorf(call, error_name(error), "%s", text);
+        else
+                (void)sd_bus_reply_method_return(call, "s", text);
+        sd_bus_message_unref(call);
+}
+
+int api_create_savepoint(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+        char text[SAVEPOINT_TEXT_MAX] = "";
+        bool kill = false;
+        const char *name;
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        r = read_options(call, &name, &kill, error);
+        if (r < 0)
+                return r;
+        r = savepoint_create(m, j, name, kill, uid, on_created, sd_bus_message_ref(call), text);
+        if (r >= 0)
+                return 1;
+        sd_bus_message_unref(call);
+        return *text ? sd_bus_error_set(error, error_name(r), text) : r;
+}
+
+/* ---- list ---- */
 
 static int append_savepoint(sd_bus_message *reply, const struct savepoint *s) {
-        int r = sd_bus_message_open_container(reply, 'r', "suuttta{sv}");
+        int r = sd_bus_message_open_container(reply, 'r', ROW);
 
         if (r >= 0)
                 r = sd_bus_message_append(reply, "suuttt", s->name, s->job, s->owner, s->created_real,
@@ -122,85 +87,110 @@ static int append_savepoint(sd_bus_message *reply, const struct savepoint *s) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-int api_list_savepoints(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+static int list_savepoints(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        int r = sd_bus_message_new_method_return(call, &reply);
+        sd_bus_message *reply = NULL;
+        int r = reply_list_new(call, ROW, &reply);
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "(suuttta{sv})");
-        for (const struct savepoint *s = savepoint_next(m, NULL); s && r >= 0; s = savepoint_next(m, s))
-                if (uid == 0 || uid == s->owner)
+        for (struct savepoint *s = savepoint_next(m, NULL); r >= 0 && s; s = savepoint_next(m, s))
+                if (uid == 0 || s->owner == uid)
                         r = append_savepoint(reply, s);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        return reply_list_send(reply, r);
 }
 
-/* The savepoint of a call whose first argument is its name. One that is not the caller's is not known to him,
- * unless polkit lets him at it: that is asked before we come here. */
-static struct savepoint *savepoint_of(struct manager *m, sd_bus_message *call, sd_bus_error *error) {
-        struct savepoint *s;
-        const char *name;
+int api_on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, list_savepoints, error);
+}
 
-        if (sd_bus_message_rewind(call, true) < 0 || sd_bus_message_read_basic(call, 's', &name) < 0)
-                return NULL;
-        s = savepoint_get(m, name);
-        if (!s)
-                (void)sd_bus_error_setf(error, ERROR_NOT_FOUND, "There is no savepoint '%.*s'",
-                                        utf8_fit(name, 64), name);
+/* ---- one of them ---- */
+
+/* The savepoint that the call names, or the error. */
+static struct savepoint *find(struct manager *m, sd_bus_message *call, sd_bus_error *error, int *ret_error) {
+        struct savepoint *s = NULL;
+        const char *name;
+        int r = sd_bus_message_rewind(call, true);
+
+        if (r >= 0)
+                r = sd_bus_message_read_basic(call, 's', &name);
+        if (r >= 0 && !(s = savepoint_get(m, name)))
+                r = sd_bus_error_setf(error, ERROR_NOT_FOUND,
+                                      "There is no savepoint '%.*s'; 'primusctl savepoint list' shows yours",
+                                      utf8_fit(name, 64), name);
+        *ret_error = r;
         return s;
 }
 
-static void on_read(void *userdata, int error, const struct savepoint_record *record, size_t n) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+static void on_manifest(void *userdata, int error, const struct savepoint_record *list, size_t n) {
         sd_bus_message *call = userdata;
-        int r = error >= 0 && n == 0 ? -ENOENT : error;
+        int r = error;
 
-        if (r >= 0)
-                r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = sd_bus_message_append_array(reply, 'y', record->manifest.data, record->manifest.size);
-        if (r >= 0)
-                r = sd_bus_send(NULL, reply, NULL);
-        caller_answer(call, r, NULL);
+        if (r >= 0 && n == 0)
+                (void)sd_bus_reply_method_errorf(call, ERROR_NOT_FOUND,
+                                                 "The savepoint has just been deleted");
+        else if (r >= 0 && list->manifest.size > MANIFEST_SENT_MAX)
+                (void)sd_bus_reply_method_errorf(call, ERROR_REFUSED,
+                                                 "The manifest has %zu bytes, more than a message of the bus "
+                                                 "takes; the savepoint itself is good",
+                                                 list->manifest.size);
+        else {
+                if (r >= 0)
+                        r = reply_bytes(call, list->manifest.data, list->manifest.size);
+                if (r < 0)
+                        (void)sd_bus_reply_method_errno(call, r, NULL);
+        }
         sd_bus_message_unref(call);
 }
 
 static int get_savepoint(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        struct savepoint *s = savepoint_of(userdata, call, error);
+        struct manager *m = userdata;
         int r;
+        struct savepoint *s = find(m, call, error, &r);
 
         if (!s)
-                return -ENOENT;
-        r = savepoint_read(userdata, s, on_read, sd_bus_message_ref(call));
+                return r;
+        r = savepoint_read(m, s, on_manifest, sd_bus_message_ref(call));
         if (r < 0)
                 sd_bus_message_unref(call);
         return r < 0 ? r : 1;
 }
 
 static int delete_savepoint(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        struct savepoint *s = savepoint_of(userdata, call, error);
+        struct manager *m = userdata;
+        sd_bus_message *reply = NULL;
+        int r;
+        struct savepoint *s = find(m, call, error, &r);
 
         if (!s)
-                return -ENOENT;
-        if (savepoint_delete(userdata, s) < 0)
-                return sd_bus_error_setf(error, ERROR_BUSY,
-                                         "A job is being made of savepoint '%s'; try again in a moment",
-                                         s->name);
-        return answer_later(userdata, call);
+                return r;
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r < 0)
+                return r;
+        r = savepoint_delete(m, s);
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r == -EBUSY ? sd_bus_error_setf(error, ERROR_BUSY,
+                                                       "A job is being made of savepoint %s; try again in a "
+                                                       "moment",
+                                                       s->name)
+                                   : r;
+        }
+        return manager_reply_later(m, reply);
 }
 
-static int with_savepoint(sd_bus_message *call, struct manager *m, caller_handler work, sd_bus_error *error) {
-        struct savepoint *s = savepoint_of(m, call, error);
+static int with_permission(struct manager *m, sd_bus_message *call, caller_handler work,
+                           sd_bus_error *error) {
+        int r;
+        struct savepoint *s = find(m, call, error, &r);
 
-        return s ? api_with_permission(m, call, s->owner, ACTION_MANAGE_JOBS, work, error) : -ENOENT;
+        if (!s)
+                return r;
+        return api_with_permission(m, call, s->owner, ACTION_MANAGE_JOBS, work, error);
 }
 
-int api_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return with_savepoint(call, userdata, get_savepoint, error);
+int api_on_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return with_permission(userdata, call, get_savepoint, error);
 }
 
-int api_delete_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return with_savepoint(call, userdata, delete_savepoint, error);
+int api_on_delete_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return with_permission(userdata, call, delete_savepoint, error);
 }
