@@ -48,6 +48,7 @@ static void put_task(void *userdata, const struct task *t) {
                                     .acked = t->acked,
                                     .skip = t->skip,
                                     .records = t->records,
+                                    .records_before = t->records_before,
                                     .state = (uint8_t)(t->place == TASK_LEASED ? TASK_PENDING : t->place),
                                     .failures = t->failures,
                                     .error = t->error });

@@ -102,6 +102,7 @@ static int load_task(void *userdata, const struct data_task_record *r) {
                                                                     .acked = r->acked,
                                                                     .skip = r->skip,
                                                                     .records = r->records,
+                                                                    .records_before = r->records_before,
                                                                     .failures = r->failures,
                                                                     .error = (char *)r->error })
                  : 0;

@@ -464,7 +464,7 @@ static void run_scan(struct manager *m, void *data) {
         const struct source *source;
         struct secret secret;
         char identity_text[6][96], uid[SD_ID128_STRING_MAX];
-        char *identity[7] = {}, *argv[11] = {}, *none[1] = {};
+        char *identity[7] = {}, *argv[7] = {}, *none[1] = {};
         char index[16], after_batch[24];
         sd_bus_message *message = NULL;
         size_t n = 0;
@@ -479,12 +479,6 @@ static void run_scan(struct manager *m, void *data) {
         snprintf(index, sizeof(index), "%u", o->id.index);
         argv[n++] = (char *)"--source";
         argv[n++] = index;
-        if (j->data->input->sources[o->id.index].kind == SOURCE_FILES) {
-                argv[n++] = (char *)"--path";
-                argv[n++] = j->data->input->sources[o->id.index].path_pattern;
-                argv[n++] = (char *)"--name";
-                argv[n++] = j->data->input->sources[o->id.index].name_pattern;
-        }
         if (source->cursor) {
                 snprintf(after_batch, sizeof(after_batch), "%llu", (unsigned long long)source->batch);
                 argv[n++] = (char *)"--batch";

@@ -198,9 +198,22 @@ void world_durable(struct world *w, size_t n) {
         }
 }
 
+/* Executors forget what is done once masterd has it on disk. */
+static void forget_done(struct world *w) {
+        struct held *h, *next;
+
+        for (size_t i = 0; i < w->n_holders; i++)
+                DL_FOREACH_SAFE (w->holders[i].held, h, next)
+                        if (h->done) {
+                                DL_DELETE(w->holders[i].held, h);
+                                free(h);
+                        }
+}
+
 void world_sync(struct world *w) {
         world_flush(w);
         world_durable(w, SIZE_MAX);
+        forget_done(w);
 }
 
 /* What was flushed and is not durable. */
