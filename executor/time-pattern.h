@@ -29,7 +29,8 @@ int time_pattern_expand(const char *pattern, const struct time_point *t, char **
 bool time_point_valid(const struct time_point *t);
 /* The next day or hour. false: the calendar ends (t is unchanged). */
 bool time_point_next(struct time_point *t, enum time_step step);
-/* YYYYMMDDHH, which sorts as time does; HH of a day is 00; and back (the hour is given: a day comes back as its hour 0). */
+/* YYYYMMDDHH, which sorts as time does; HH of a day is 00; and back (the hour is given: a day comes back as
+ * its hour 0). */
 uint64_t time_point_batch(const struct time_point *t);
 int time_point_from_batch(uint64_t batch, struct time_point *ret);
 
