@@ -103,13 +103,22 @@ static int list_range(struct scan *s, scan_lister list, enum time_step step) {
 
 static int list_source(struct scan *s) {
         static const scan_lister listers[_SOURCE_KIND_MAX] = {
-                [SOURCE_FILES] = scan_files, [SOURCE_COMMAND] = scan_files, /* the files that it is given */
+                [SOURCE_FILES] = scan_files,
+                [SOURCE_COMMAND] = scan_files, /* the files that it is given */
+#ifdef HAVE_HTTP
+                [SOURCE_HTTP] = scan_http,
+                [SOURCE_S3] = scan_s3,
+#endif
         };
         const struct input_source *source = s->source;
         enum time_step step = TIME_STEP_NONE;
 
         if (source->kind == SOURCE_COMMAND && !source->path_pattern)
                 return list_command(s, s->request->after);
+#ifdef HAVE_KAFKA
+        if (source->kind == SOURCE_KAFKA)
+                return scan_kafka(s);
+#endif
         if (source->kind < 0 || source->kind >= _SOURCE_KIND_MAX || !listers[source->kind])
                 return scan_fail(s, -EOPNOTSUPP, "%s: this build of Primus cannot read sources of kind %s",
                                  source->name, source_kind_to_string(source->kind));

@@ -17,6 +17,7 @@
 #include "masterd/api/api.h"
 #include "masterd/bundle-files.h"
 #include "masterd/manager.h"
+#include "masterd/savepoints.h"
 
 #define ERROR_BAD_BUNDLE "org.primus.Error.BadBundle"
 #define AGE_USEC (UINT64_C(30) * 86400 * USEC_PER_SEC)
@@ -53,7 +54,7 @@ static bool in_use(uint32_t uid, const char *sha256, void *userdata) {
         HASH_ITER (hh, m->jobs, j, next)
                 if (j->owner == uid && !job_state_ended(j->state) && strcmp(j->bundle, sha256) == 0)
                         return true;
-        return false;
+        return savepoints_need(m->savepoints, uid, sha256);
 }
 
 /* ---- the end of an upload

@@ -1,51 +1,107 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data of a job: scanning its sources, leasing tasks to executors, following them. Leases are soft: only what
- * is done, given up or acknowledged is on disk. After a restart of masterd nothing is granted for a job until
- * each of its executors that may hold tasks has reported them or has ended, so no task is granted twice while
- * a lease lives. */
+/* Data of a job: the flows that join its pure state (masterd/data/data.h), the store and the agents. A source
+ * is listed by a unit on one of the job's hosts (feeding-scan.c); tasks are granted to executors that want
+ * some (feeding-grants.c); what these report is counted (feeding-reports.c) and becomes durable in batches
+ * (feeding-flush.c); and people and the scheduler steer it (feeding-control.c). Leases are soft: on disk is
+ * what is done, given up or acknowledged. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/wire/input.h"
 #include "lib/wire/messages.h"
-#include "masterd/data/tasks.h"
+#include "masterd/data/data.h"
 #include "masterd/job/job.h"
 
 struct manager;
 struct node;
+struct data_file_record;
+struct data_state_record;
+struct sums;
+struct feeding_syncing;
 
 #define SCAN_ROLE "_scan" /* role of the executors that list a source; its index is the source */
 #define SCAN_ATTEMPTS 3u
+#define RATE_SAMPLES 32u /* a rate is taken over so many samples, one a second */
+
+struct rate_sample {
+        uint64_t usec, bytes, records;
+};
 
 struct source {
         bool scanned;
         char *cursor;      /* path of the last file listed, or NULL */
+        uint64_t batch;    /* of that file */
+        uint64_t passed;   /* what is still to come is of this batch or later */
+        char *waiting_for; /* what the listing waits for, or NULL */
         struct node *node; /* where it is being scanned; NULL: nowhere */
         uint32_t attempt;  /* of its unit */
         bool reported;     /* the node has said in its registration that the unit is there */
         uint32_t failures;
         sd_event_source *retry;
+        struct rate_sample samples[RATE_SAMPLES]; /* a ring */
+        uint32_t n_samples;                       /* taken so far */
 };
 
 struct job_data {
-        struct task_table table;
+        struct data *data;
+        struct input *input;    /* as executors are told it */
+        char *input_text;       /* the same as JSON: their private file */
         struct source *sources; /* spec->n_inputs */
-        size_t n_durable;       /* tasks up to this number are on disk, and so may be granted */
         bool finished;          /* enough tasks are done */
+        struct sums *sums;      /* of a job that was over before it was loaded: all that is known of it */
+
+        struct executor *wanting; /* feeders with credits, whose turn it is first */
+        uint64_t credits;         /* of all of them */
+        uint32_t n_wanting;
+        uint64_t granted_since, n_granted, ahead; /* how fast tasks go: so many are made ahead */
+        uint32_t n_unread;  /* leased tasks that are not read to their end: they may come back */
+        uint32_t n_to_tell; /* feeders that are connected and have not been promised the end of file */
+        uint32_t n_unknown; /* executors whose leases_unknown is set */
+        uint32_t unknown;   /* index of one that is waited for, to be looked at first */
+        struct task *limbo; /* may be held by executors on LOST hosts: leased to nobody */
+        bool in_limbo;
+
+        bool durable_wanted;          /* feeding_run() is called when what has been recorded is on disk */
+        sd_event_source *flush_timer; /* what has changed goes to disk then */
+        sd_event_source *wake_timer;  /* what was deferred may be granted then; what is slow be split */
+        uint64_t wake_usec;           /* when; 0: not armed */
+        uint64_t sampled_usec;
+        uint64_t sync_number;
+        struct feeding_syncing *syncing; /* feeding_sync() calls that are not answered */
 };
+
+/* ---- the life of the job */
 
 /* Makes j->data where the job has input. */
 int feeding_new(struct job *j);
 void feeding_free(struct job *j);
-
 /* The job has executors on nodes: list what is not listed yet. */
 void feeding_start(struct manager *m, struct job *j);
 /* Another attempt of the job begins; done stays done. */
 void feeding_restart(struct manager *m, struct job *j);
 void feeding_stop(struct manager *m, struct job *j);
-/* The job was loaded: what follows from its sources and tasks. */
-void feeding_restored(struct job *j);
+/* The job has ended: what is known of its data goes to disk, what nobody needs any more goes. */
+void feeding_ended(struct manager *m, struct job *j);
+/* Its sums, of a job that was over when it was loaded. -EUCLEAN: this is not what feeding_ended() wrote. */
+int feeding_restore_sums(struct job *j, const struct data_state_record *r);
+/* Before the loop runs, and behind the jobs and executors: data of active jobs from the store. */
+int feeding_load(struct manager *m);
+/* The row as the data takes it; its path is allocated. -ENOMEM. */
+int feeding_file_of(const struct data_file_record *r, struct data_file *ret);
+/* An executor that holds its node may hold tasks that this master does not know of. */
+void feeding_unknown(struct executor *e);
+/* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so
+ * are the executors that were fed. */
+bool feeding_decides(const struct job *j);
+/* Grants what can be granted, and makes more where that is little. */
+void feeding_run(struct manager *m, struct job *j);
+/* j->data->data has been changed from outside: it goes to disk, and what follows is done. */
+void feeding_changed(struct manager *m, struct job *j);
+
+/* ---- what agents say */
+
 void feeding_opened(struct manager *m, struct node *node, const struct executor_id *id, uint32_t credits);
 void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id,
                       const struct feed_report *report);
@@ -54,13 +110,11 @@ void feeding_scanned(struct manager *m, struct node *node, const struct executor
 /* True when the exit was that of a scan. */
 bool feeding_scan_exited(struct manager *m, struct job *j, struct node *node,
                          const struct exit_report *report);
-/* The executor holds nothing any more: its tasks go back. */
+/* The attempt of the executor is over: its tasks go back; under input.ack checkpoint they are kept for its
+ * next attempt, until feeding_settled() says that there will be none. */
 void feeding_gone(struct manager *m, struct executor *e);
-/* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so
- * are the executors that were fed. */
-bool feeding_decides(const struct job *j);
-/* Grants what can be granted. */
-void feeding_run(struct manager *m, struct job *j);
+/* What follows from the end of the executor is decided (executor.gone). */
+void feeding_settled(struct manager *m, struct executor *e);
 /* The node is LOST, or has registered anew (back) and reported its units: what it no longer lists is listed
  * again, there or on another one. */
 void feeding_node_gone(struct manager *m, struct node *node, bool back);
@@ -68,11 +122,6 @@ void feeding_node_gone(struct manager *m, struct node *node, bool back);
 bool feeding_scan_known(struct job *j, struct node *node, const struct executor_id *id);
 /* The same, for units in a registration. */
 bool feeding_scan_reported(struct job *j, struct node *node, const struct executor_id *id);
-
-/* What follows from the end of the executor is decided (executor.gone). */
-void feeding_settled(struct manager *m, struct executor *e);
-/* j->data->data has been changed from outside: it goes to disk, and what follows is done. */
-void feeding_changed(struct manager *m, struct job *j);
 
 /* ---- what people and other modules ask for */
 
@@ -91,6 +140,10 @@ int feeding_skip(struct manager *m, struct job *j, uint64_t task, uint64_t *ret_
  * memory. -ENODATA; -ENOMEM. */
 int feeding_sync(struct manager *m, struct job *j, uint64_t timeout_usec,
                  void (*done)(void *userdata, bool all), void *userdata);
+
+/* Of all sources, also when the job is over and was loaded from the store. -ENODATA. */
+int feeding_totals(const struct job *j, struct data_totals *ret);
+bool feeding_scanned_all(const struct job *j);
 
 struct feeding_source_view {
         const char *name; /* of the configuration; borrowed */

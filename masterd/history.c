@@ -7,6 +7,7 @@
 
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/feeding.h"
 #include "masterd/manager.h"
 #include "masterd/recover.h"
 
@@ -49,7 +50,8 @@ struct request {
         void *userdata;
 };
 
-static void on_executors(void *userdata, int error, const struct executor_record *list, size_t n) {
+/* What is left of its data. */
+static void on_state(void *userdata, int error, const struct data_state_record *states, size_t n) {
         struct request *q = userdata;
         struct manager *m = q->manager;
         struct job *j = q->job, *known = manager_job(m, q->number);
@@ -58,8 +60,10 @@ static void on_executors(void *userdata, int error, const struct executor_record
                 recover_job_free(j);
                 j = known;
         } else {
-                for (size_t i = 0; error >= 0 && i < n; i++)
-                        error = recover_executor(m, j, list + i);
+                /* Without it the job is shown all the same; jobs that ended under an older version have none.
+                 */
+                if (error >= 0 && n > 0 && feeding_restore_sums(j, states) == -ENOMEM)
+                        error = -ENOMEM;
                 if (error < 0) {
                         recover_job_free(j);
                         j = NULL;
@@ -75,6 +79,20 @@ static void on_executors(void *userdata, int error, const struct executor_record
         if (!known)
                 evict(m);
         free(q);
+}
+
+static void on_executors(void *userdata, int error, const struct executor_record *list, size_t n) {
+        struct request *q = userdata;
+        struct manager *m = q->manager;
+
+        for (size_t i = 0; error >= 0 && i < n; i++)
+                error = recover_executor(m, q->job, list + i);
+        if (error >= 0 && q->job->data) {
+                error = store_query_data_state(m->store, q->number, on_state, q);
+                if (error >= 0)
+                        return;
+        }
+        on_state(q, error, NULL, 0);
 }
 
 static void on_job(void *userdata, int error, const struct job_record *jobs, size_t n) {

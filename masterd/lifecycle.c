@@ -87,6 +87,7 @@ static void finish_job(struct manager *m, struct job *j) {
         j->grace_timer = sd_event_source_disable_unref(j->grace_timer);
         placement_dequeue(m, j);
         store_delete_secrets(m->store, j->number);
+        feeding_ended(m, j);
         record_event(m, j, "job-ended", NULL, "%s after %s%s%s", job_state_to_string(j->state),
                      format_duration(
                              usec_sub(j->ended_real, j->started_real ? j->started_real : j->submitted_real),
@@ -143,6 +144,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         if (job_transition(j, JOB_EVENT_STOP) < 0)
                 return;
         j->verdict = verdict;
+        j->saving = false;
         (void)text_set(&j->reason, "%s", reason);
         placement_dequeue(m, j);
         for (uint32_t i = 0; i < j->n_executors; i++)
@@ -177,6 +179,97 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+/* ---- data held back
+ * --------------------------------------------------------------------------------------------- */
+
+struct hold {
+        uint32_t number;
+        sd_id128_t uid;
+};
+
+/* What holds by now is told, not what held when it was recorded: another word may have come in between. */
+static void run_hold(struct manager *m, void *data) {
+        struct hold *h = data;
+        struct job *j = manager_job(m, h->number);
+
+        if (j && j->data && sd_id128_equal(j->uid, h->uid)) {
+                if (j->state == JOB_SUSPENDED)
+                        feeding_suspend(m, j);
+                else if (j->state == JOB_RUNNING)
+                        feeding_resume(m, j);
+        }
+        free(h);
+}
+
+static void hold_later(struct manager *m, const struct job *j) {
+        struct hold *h = malloc(sizeof(*h));
+
+        if (!h) {
+                (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
+                return;
+        }
+        *h = (struct hold){ j->number, j->uid };
+        (void)manager_effect(m, run_hold, h);
+}
+
+static int refuse_hold(const struct job *j, const char *verb, char text[static LIFECYCLE_TEXT_MAX]) {
+        const char *state = job_state_to_string(j->state);
+
+        if (job_state_ended(j->state) || j->state == JOB_STOPPING) {
+                snprintf(text, LIFECYCLE_TEXT_MAX, "Job %u is %s: there is nothing to %s", j->number, state,
+                         verb);
+                return -ESRCH;
+        }
+        if (!j->data) {
+                snprintf(text, LIFECYCLE_TEXT_MAX, "Job %u is not fed with data: there is nothing to %s",
+                         j->number, verb);
+                return -ENODATA;
+        }
+        if (!job_state_up(j->state)) {
+                snprintf(text, LIFECYCLE_TEXT_MAX, "Job %u is %s; wait until it is RUNNING", j->number,
+                         state);
+                return -EAGAIN;
+        }
+        snprintf(text, LIFECYCLE_TEXT_MAX, "Job %u is %s already", j->number, state);
+        return -EALREADY;
+}
+
+int lifecycle_suspend(struct manager *m, struct job *j, uint32_t uid, char text[static LIFECYCLE_TEXT_MAX]) {
+        if (j->state != JOB_RUNNING || !j->data)
+                return refuse_hold(j, "suspend", text);
+        if (job_transition(j, JOB_EVENT_SUSPEND) < 0)
+                return -EPROTO;
+        record_event(m, j, "suspended", NULL, "its data is held back (uid %u)", uid);
+        job_changed(m, j);
+        hold_later(m, j);
+        return 0;
+}
+
+int lifecycle_resume(struct manager *m, struct job *j, uint32_t uid, char text[static LIFECYCLE_TEXT_MAX]) {
+        if (j->state != JOB_SUSPENDED)
+                return refuse_hold(j, "resume", text);
+        if (job_transition(j, JOB_EVENT_RESUME) < 0)
+                return -EPROTO;
+        j->saving = false;
+        record_event(m, j, "resumed", NULL, "its data goes on (uid %u)", uid);
+        job_changed(m, j);
+        hold_later(m, j);
+        return 0;
+}
+
+void lifecycle_restored(struct manager *m, struct job *j) {
+        if (!j->saving)
+                return;
+        j->saving = false;
+        if (j->state != JOB_SUSPENDED || job_transition(j, JOB_EVENT_RESUME) < 0)
+                return;
+        record_event(
+                m, j, "resumed", NULL,
+                "the master was restarted before the savepoint was complete; the job goes on without it");
+        job_changed(m, j);
+        hold_later(m, j);
+}
+
 /* ---- verdicts
  * --------------------------------------------------------------------------------------------------- */
 
@@ -207,7 +300,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 finish_job(m, j);
                 return;
         }
-        if (j->state != JOB_STARTING && j->state != JOB_RUNNING)
+        if (j->state != JOB_STARTING && !job_state_up(j->state))
                 return;
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 counts[i] = (struct role_count){ j->spec->roles[i].name, j->spec->roles[i].num,
@@ -421,6 +514,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
                 executor_set_gone(e);
         else
                 decide(m, e, event);
+        feeding_settled(m, e);
         lifecycle_review(m, j);
         manager_schedule(m); /* what it held is free for others */
 }

@@ -27,6 +27,7 @@
 
 #define REFUSED_INTERVAL (60 * USEC_PER_SEC)
 #define REFUSED_BURST 20u
+#define HOLD_USEC (5 * USEC_PER_MSEC)
 
 static struct link *link_of(struct manager *m, struct peer *p) {
         struct link *l;
@@ -251,6 +252,28 @@ static int on_feed_report(sd_bus_message *m, void *userdata, sd_bus_error *error
         return 1;
 }
 
+static int on_hold(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct link *l = userdata;
+
+        if (store_full(l->manager->store)) {
+                (void)sd_event_source_set_time_relative(s, HOLD_USEC);
+                return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        }
+        l->hold = sd_event_source_disable_unref(l->hold);
+        if (sd_bus_attach_event(peer_bus(l->peer), l->manager->event, SD_EVENT_PRIORITY_NORMAL) < 0)
+                peer_close(l->peer, "out of memory");
+        return 0;
+}
+
+/* A source may be listed faster than the disk takes it. Then this connection is not read for a moment: its
+ * agent notices, and so does the unit that lists. */
+static void hold(struct link *l) {
+        if (l->hold || sd_event_add_time_relative(l->manager->event, &l->hold, CLOCK_BOOTTIME, HOLD_USEC, 0,
+                                                  on_hold, l) < 0)
+                return;
+        (void)sd_bus_detach_event(peer_bus(l->peer));
+}
+
 static int on_scan_batch(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct scan_batch batch;
@@ -261,6 +284,8 @@ static int on_scan_batch(sd_bus_message *m, void *userdata, sd_bus_error *error)
                 log_warning_errno(r < 0 ? r : -EBADMSG, "Unusable list of files from %s", peer_name(l->peer));
         else if (node_of(l))
                 feeding_scanned(l->manager, l->node, &id, &batch);
+        if (store_full(l->manager->store))
+                hold(l);
         return 1;
 }
 
@@ -372,6 +397,7 @@ static void on_ended(struct peer *p, const struct peer_end *end, void *userdata)
                 detach(l);
                 HASH_DEL(m->links, l);
                 orders_forget_waiting(l);
+                sd_event_source_disable_unref(l->hold);
                 free(l->build);
                 free(l);
         } else
@@ -425,6 +451,7 @@ void link_close_all(struct manager *m) {
                 HASH_DEL(m->links, l);
                 peer_free(l->peer);
                 orders_forget_waiting(l);
+                sd_event_source_disable_unref(l->hold);
                 free(l->build);
                 free(l);
         }

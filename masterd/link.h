@@ -20,6 +20,7 @@ struct link {
         char *build;
         unsigned starts;       /* Start calls that wait for their answer, */
         struct order *waiting; /* and those that wait for fewer of them; orders.c's */
+        sd_event_source *hold; /* it is not read until the store has room again */
         UT_hash_handle hh;     /* by peer */
 };
 

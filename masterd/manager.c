@@ -18,6 +18,7 @@
 #include "masterd/logs.h"
 #include "masterd/placement.h"
 #include "masterd/recover.h"
+#include "masterd/savepoints.h"
 
 #define PRUNE_USEC (600 * USEC_PER_SEC)
 
@@ -308,6 +309,7 @@ void manager_free(struct manager *m) {
                 HASH_DEL(m->jobs, j);
                 recover_job_free(j);
         }
+        savepoints_free(m);
         logs_free(m->logs);
         bundles_free(m->bundles);
         placement_free(m->placement);

@@ -25,6 +25,7 @@ struct token;
 struct revoked;
 struct logs;
 struct bundles;
+struct savepoint;
 
 struct manager {
         struct conf conf;
@@ -57,6 +58,8 @@ struct manager {
         struct placement *placement;
         struct logs *logs;
         struct bundles *bundles;
+        struct savepoint *savepoints; /* by name, oldest first */
+        uint32_t n_restoring;         /* jobs being made of them */
 
         sd_event_source *turn; /* runs at the end of a turn that asked for it */
         sd_event_source *prune_timer;

@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/wire/input.h"
 #include "masterd/feeding.h"
 #include "masterd/job/peers.h"
 #include "masterd/lifecycle.h"
@@ -36,22 +37,17 @@ struct order {
         struct manager *manager;
         struct executor_id id;
         char node[65];
-        uint32_t source;
         struct order *next, *prev; /* waits in its link */
-        char after[];
 };
 
-static struct order *order_new(struct manager *m, const struct node *node, const struct executor_id *id,
-                               const char *after) {
-        struct order *o = calloc(1, sizeof(*o) + (after ? strlen(after) : 0) + 1);
+static struct order *order_new(struct manager *m, const struct node *node, const struct executor_id *id) {
+        struct order *o = calloc(1, sizeof(*o));
 
         if (!o)
                 return NULL;
         o->manager = m;
         o->id = *id;
         snprintf(o->node, sizeof(o->node), "%s", node->name);
-        if (after)
-                strcpy(o->after, after);
         return o;
 }
 
@@ -142,24 +138,36 @@ static void strv_free(char **list) {
 }
 DEFINE_CLEANUP(char **, strv_free)
 
-/* Submitter's variables, then the job's, the role's, and the rendezvous: a later one wins. Borrowed strings,
- * allocated array. */
-static int environment_of(const struct executor *e, char **rendezvous, char ***ret) {
-        char **layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, rendezvous };
+/* A later layer wins. Borrowed strings, allocated array. */
+static int environment_of(char **const layers[], size_t n_layers, char ***ret) {
         size_t n = 0, k = 0;
         char **all;
 
-        for (size_t i = 0; i < ELEMENTSOF(layers); i++)
+        for (size_t i = 0; i < n_layers; i++)
                 for (char **p = layers[i]; p && *p; p++)
                         n++;
         all = calloc(n + 1, sizeof(*all));
         if (!all)
                 return -ENOMEM;
-        for (size_t i = 0; i < ELEMENTSOF(layers); i++)
+        for (size_t i = 0; i < n_layers; i++)
                 for (char **p = layers[i]; p && *p; p++)
                         all[k++] = *p;
         *ret = all;
         return 0;
+}
+
+/* Submitter's variables, then the job's, the role's, and the rendezvous. */
+static int executor_environment(const struct executor *e, char **rendezvous, char ***ret) {
+        char **const layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, rendezvous };
+
+        return environment_of(layers, ELEMENTSOF(layers), ret);
+}
+
+/* What a source is reached with: AWS_*, proxies, certificates. */
+static int scan_environment(const struct job *j, char ***ret) {
+        char **const layers[] = { j->env, j->spec->env };
+
+        return environment_of(layers, ELEMENTSOF(layers), ret);
 }
 
 /* Uuids of the GPUs in the mask, NULL-ended, borrowed strings. */
@@ -176,6 +184,11 @@ static int gpu_names(const struct node *node, uint64_t mask, char ***ret) {
         return 0;
 }
 
+/* The description of the job's input, as a private file: configurations of Kafka may hold passwords. */
+static struct secret input_secret(const struct job *j) {
+        return (struct secret){ (char *)INPUT_FILE, j->data->input_text, strlen(j->data->input_text) };
+}
+
 static int send_start(struct manager *m, struct executor *e) {
         _cleanup_(strv_free_p) char **rendezvous_env = NULL;
         _cleanup_free_ char **env = NULL, **gpus = NULL, **visible = NULL;
@@ -183,14 +196,16 @@ static int send_start(struct manager *m, struct executor *e) {
         const struct job_spec *js = e->job->spec;
         char identity_text[8][96], uid[SD_ID128_STRING_MAX];
         char *identity[9] = {};
-        struct secret secrets[256];
+        bool feeds = spec->input_policy == INPUT_STREAMING && e->job->data;
+        struct secret secrets[LINK_SECRETS_MAX];
+        size_t n_secrets = 0;
         sd_bus_message *message = NULL;
         struct order *o;
         int r;
 
         r = job_peers_environment(e, &rendezvous_env);
         if (r >= 0)
-                r = environment_of(e, rendezvous_env, &env);
+                r = executor_environment(e, rendezvous_env, &env);
         if (r >= 0)
                 r = gpu_names(e->node, job_gpus_on_node(e), &gpus);
         if (r >= 0)
@@ -209,20 +224,22 @@ static int send_start(struct manager *m, struct executor *e) {
         snprintf(identity_text[5], sizeof(identity_text[5]), "PRIMUS_NODE=%s", e->node->name);
         for (size_t i = 0; i < 6; i++)
                 identity[i] = identity_text[i];
-        for (size_t i = 0; i < e->job->n_secrets && i < ELEMENTSOF(secrets); i++)
-                secrets[i] = (struct secret){ e->job->secrets[i].name, e->job->secrets[i].data,
-                                              e->job->secrets[i].size };
+        for (size_t i = 0; i < e->job->n_secrets && i < ELEMENTSOF(secrets) - 1; i++)
+                secrets[n_secrets++] = (struct secret){ e->job->secrets[i].name, e->job->secrets[i].data,
+                                                        e->job->secrets[i].size };
+        if (feeds)
+                secrets[n_secrets++] = input_secret(e->job);
 
         struct start_order order = {
                 .id = executor_id_of(e),
-                .kind = spec->input_policy == INPUT_STREAMING && e->job->data ? ORDER_FEED : ORDER_TRAINER,
+                .kind = feeds ? ORDER_FEED : ORDER_TRAINER,
                 .uid = e->job->owner,
                 .argv = spec->argv,
                 .cwd = e->job->cwd,
                 .env = env,
                 .identity = identity,
                 .secrets = secrets,
-                .n_secrets = MIN(e->job->n_secrets, ELEMENTSOF(secrets)),
+                .n_secrets = n_secrets,
                 .cpu_usec_per_sec = (uint64_t)spec->cpu_milli * 1000,
                 .memory_max = spec->memory,
                 .job_memory_max = job_memory_on_node(e),
@@ -234,7 +251,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 .grace_usec = js->stop_grace_usec,
                 .on_partition = (enum on_partition)js->on_partition,
                 .ack = (enum ack_mode)js->input_ack,
-                .pipe_size = (uint32_t)js->pipe_size,
+                .pipe_size = js->input_mode == DELIVERY_STDIN ? (uint32_t)js->pipe_size : 0,
                 .output = js->output ? js->output : (char *)"",
                 .new_privileges = js->new_privileges,
         };
@@ -245,7 +262,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 r = start_order_append(message, &order);
         if (r >= 0)
                 r = link_append_extra_empty(message);
-        o = r >= 0 ? order_new(m, e->node, &order.id, NULL) : NULL;
+        o = r >= 0 ? order_new(m, e->node, &order.id) : NULL;
         if (r >= 0 && !o)
                 r = -ENOMEM;
         if (r >= 0)
@@ -290,7 +307,7 @@ static void run_start(struct manager *m, void *data) {
 
 int orders_start_later(struct manager *m, struct executor *e) {
         struct executor_id id = executor_id_of(e);
-        struct order *o = order_new(m, e->node, &id, NULL);
+        struct order *o = order_new(m, e->node, &id);
 
         return o ? manager_effect(m, run_start, o) : -ENOMEM;
 }
@@ -325,7 +342,7 @@ static int send_stop(struct manager *m, struct node *node, const struct executor
         if (r >= 0)
                 r = link_append_extra_empty(message);
         if (r >= 0) {
-                o = order_new(m, node, id, NULL);
+                o = order_new(m, node, id);
                 r = o ? sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_stopped, o,
                                           STOP_TIMEOUT)
                       : -ENOMEM;
@@ -348,7 +365,7 @@ static void run_stop(struct manager *m, void *data) {
 
 int orders_stop_later(struct manager *m, struct executor *e) {
         struct executor_id id = executor_id_of(e);
-        struct order *o = order_new(m, e->node, &id, NULL);
+        struct order *o = order_new(m, e->node, &id);
 
         return o ? manager_effect(m, run_stop, o) : -ENOMEM;
 }
@@ -363,7 +380,7 @@ static void run_stop_stale(struct manager *m, void *data) {
 }
 
 int orders_stop_stale_later(struct manager *m, const struct node *node, const struct executor_id *id) {
-        struct order *o = order_new(m, node, id, NULL);
+        struct order *o = order_new(m, node, id);
 
         return o ? manager_effect(m, run_stop_stale, o) : -ENOMEM;
 }
@@ -403,7 +420,7 @@ static void run_committed(struct manager *m, void *data) {
 }
 
 int orders_committed_later(struct manager *m, const struct node *node, const struct executor_id *id) {
-        struct order *o = order_new(m, node, id, NULL);
+        struct order *o = order_new(m, node, id);
 
         return o ? manager_effect(m, run_committed, o) : -ENOMEM;
 }
@@ -426,7 +443,7 @@ static void run_drop_job(struct manager *m, void *data) {
 
 int orders_drop_job_later(struct manager *m, const struct node *node, sd_id128_t job_uid, uint32_t job) {
         struct executor_id id = { .job_uid = job_uid, .job = job };
-        struct order *o = order_new(m, node, &id, NULL);
+        struct order *o = order_new(m, node, &id);
 
         return o ? manager_effect(m, run_drop_job, o) : -ENOMEM;
 }
@@ -456,9 +473,12 @@ static void run_scan(struct manager *m, void *data) {
         struct order *o = data;
         struct node *node = nodes_get(&m->nodes, o->node);
         struct job *j = manager_job(m, o->id.job);
-        const struct input_spec *input;
+        const struct source *source;
+        struct secret secret;
         char identity_text[6][96], uid[SD_ID128_STRING_MAX];
-        char *identity[7] = {}, *argv[9] = {}, *none[1] = {};
+        char *identity[7] = {}, *argv[7] = {}, *none[1] = {};
+        char index[16], after_batch[24];
+        _cleanup_free_ char **env = NULL;
         sd_bus_message *message = NULL;
         size_t n = 0;
         int r;
@@ -467,16 +487,22 @@ static void run_scan(struct manager *m, void *data) {
                 free(o);
                 return;
         }
-        input = j->spec->inputs + o->id.index;
+        r = scan_environment(j, &env);
+        if (r < 0) {
+                free(o);
+                return;
+        }
+        source = j->data->sources + o->id.index;
+        secret = input_secret(j);
+        snprintf(index, sizeof(index), "%u", o->id.index);
         argv[n++] = (char *)"--source";
-        argv[n++] = input->name;
-        argv[n++] = (char *)"--path";
-        argv[n++] = input->path_pattern;
-        argv[n++] = (char *)"--name";
-        argv[n++] = input->name_pattern;
-        if (*o->after) {
+        argv[n++] = index;
+        if (source->cursor) {
+                snprintf(after_batch, sizeof(after_batch), "%llu", (unsigned long long)source->batch);
+                argv[n++] = (char *)"--batch";
+                argv[n++] = after_batch;
                 argv[n++] = (char *)"--after";
-                argv[n++] = o->after;
+                argv[n++] = source->cursor;
         }
         snprintf(identity_text[0], sizeof(identity_text[0]), "PRIMUS_JOB=%u", j->number);
         snprintf(identity_text[1], sizeof(identity_text[1]), "PRIMUS_JOB_UID=%s",
@@ -492,8 +518,10 @@ static void run_scan(struct manager *m, void *data) {
                                      .uid = j->owner,
                                      .argv = argv,
                                      .cwd = (char *)"/",
-                                     .env = none,
+                                     .env = env,
                                      .identity = identity,
+                                     .secrets = &secret,
+                                     .n_secrets = 1,
                                      .gpus = none,
                                      .visible_gpus = none,
                                      .grace_usec = USEC_PER_SEC,
@@ -513,12 +541,12 @@ static void run_scan(struct manager *m, void *data) {
                 free(o);
 }
 
-int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source, uint32_t attempt,
-                      const char *after) {
+int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source,
+                      uint32_t attempt) {
         struct executor_id id = {
                 .job_uid = j->uid, .job = j->number, .role = SCAN_ROLE, .index = source, .attempt = attempt
         };
-        struct order *o = order_new(m, node, &id, after);
+        struct order *o = order_new(m, node, &id);
 
         return o ? manager_effect(m, run_scan, o) : -ENOMEM;
 }

@@ -43,6 +43,7 @@ void record_node(struct manager *m, const struct node *node) {
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
         struct job_state_data data = { .version = 1,
                                        .verdict = (uint8_t)j->verdict,
+                                       .saving = j->saving,
                                        .order_step = j->order_step,
                                        .attempt_real = j->attempt_real };
         struct job_body_record b = {

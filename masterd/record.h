@@ -11,7 +11,8 @@
 struct job_state_data {
         uint8_t version; /* 1 */
         uint8_t verdict;
-        uint16_t reserved;
+        uint8_t saving;
+        uint8_t reserved;
         uint32_t order_step;
         uint64_t attempt_real;
 };

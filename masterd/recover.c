@@ -18,6 +18,7 @@
 #include "masterd/orders.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
+#include "masterd/savepoints.h"
 
 /* ---- from the store
  * ------------------------------------------------------------------------------------------------- */
@@ -153,6 +154,7 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
                 return -ENOMEM;
         memcpy(&data, r->state_data.data ? r->state_data.data : "", MIN(r->state_data.size, sizeof(data)));
         j->verdict = (enum job_event)data.verdict;
+        j->saving = data.saving;
         j->order_step = data.order_step;
         j->attempt_real = data.attempt_real;
         k = feeding_new(j);
@@ -257,35 +259,6 @@ static int load_secret(void *userdata, const struct secret_record *r) {
         return 0;
 }
 
-static int load_source(void *userdata, const struct source_record *r) {
-        struct job *j = manager_job(userdata, r->job);
-
-        if (!j || !j->data || r->source >= j->spec->n_inputs)
-                return 0;
-        j->data->sources[r->source].scanned = r->scanned;
-        if (r->cursor.size > 0 &&
-            !(j->data->sources[r->source].cursor = strndup(r->cursor.data, r->cursor.size)))
-                return -ENOMEM;
-        return 0;
-}
-
-static int load_task(void *userdata, const struct task_record *r) {
-        struct job *j = manager_job(userdata, r->job);
-        _cleanup_free_ char *path = NULL;
-        struct task *t;
-        int k;
-
-        if (!j || !j->data)
-                return 0;
-        path = strndup(r->path.data, r->path.size);
-        if (!path)
-                return -ENOMEM;
-        k = task_add(&j->data->table, r->source, path, r->size, r->mtime_nsec, r->inode, &t);
-        if (k >= 0)
-                task_restore(&j->data->table, t, (enum task_place)r->state, r->acked, r->attempts);
-        return k;
-}
-
 /* What executors of the job hold. Those of its hosts come first, since what follows from the ends of others
  * may stop them. */
 static void resume_places(struct manager *m, struct job *j) {
@@ -293,9 +266,10 @@ static void resume_places(struct manager *m, struct job *j) {
                 struct executor *e = j->executors + i;
                 if (!executor_state_holds(e->state))
                         continue;
-                e->leases_unknown = j->data && executor_role(e)->input_policy == INPUT_STREAMING;
                 if (!e->node || placement_restore(m, e) < 0) /* its node was removed meanwhile */
                         executor_restore_state(e, EXECUTOR_LOST);
+                else
+                        feeding_unknown(e);
         }
 }
 
@@ -314,7 +288,7 @@ static void resume_job(struct manager *m, struct job *j) {
                         lifecycle_cancel(e);
         }
         lifecycle_arm_limit(m, j);
-        feeding_restored(j);
+        lifecycle_restored(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);
 }
@@ -324,15 +298,15 @@ int recover_load(struct manager *m) {
         int r = store_load_nodes(m->store, load_node, m);
 
         if (r >= 0)
+                r = savepoints_load(m);
+        if (r >= 0)
                 r = store_load_jobs(m->store, true, load_job, m);
         if (r >= 0)
                 r = store_load_executors(m->store, load_executor, m);
         if (r >= 0)
                 r = store_load_secrets(m->store, load_secret, m);
         if (r >= 0)
-                r = store_load_sources(m->store, load_source, m);
-        if (r >= 0)
-                r = store_load_tasks(m->store, load_task, m);
+                r = feeding_load(m);
         if (r < 0)
                 return r;
         HASH_ITER (hh, m->jobs, j, next)

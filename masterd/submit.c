@@ -29,6 +29,7 @@ void submission_done(struct submission *s) {
         free(s->env);
         free(s->name);
         free(s->cwd);
+        free(s->savepoint);
         *s = (struct submission){};
 }
 
@@ -97,6 +98,13 @@ static int parse(const struct submission *s, struct job_spec **ret, char **ret_w
         return 0;
 }
 
+static bool has_secret(const struct submission *s, const char *name) {
+        for (size_t i = 0; i < s->n_secrets; i++)
+                if (strcmp(s->secrets[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
 static void put_secrets(struct manager *m, const struct job *j) {
         for (size_t i = 0; i < j->n_secrets; i++)
                 store_put_secret(m->store, &(struct secret_record){
@@ -105,8 +113,8 @@ static void put_secrets(struct manager *m, const struct job *j) {
                                                    .data = { j->secrets[i].data, j->secrets[i].size } });
 }
 
-int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
-               sd_bus_error *error) {
+int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+                sd_bus_error *error) {
         _cleanup_free_ char *warnings = NULL;
         struct job_spec *spec = NULL;
         struct job *j = NULL;
@@ -131,6 +139,10 @@ int submit_job(struct manager *m, struct submission *s, struct job **ret, char *
         else if (spec_role(spec, SCAN_ROLE))
                 r = sd_bus_error_setf(error, ERROR_BAD_CONFIG, "1:1: role: the name %s is reserved",
                                       SCAN_ROLE);
+        else if (has_secret(s, INPUT_FILE))
+                r = sd_bus_error_set(error, ERROR_REFUSED,
+                                     "No secret may be named " INPUT_FILE
+                                     ": that is the description of the job's data. Choose another name");
         else
                 r = sd_id128_randomize(&uid);
         if (r < 0) {
@@ -164,6 +176,12 @@ int submit_job(struct manager *m, struct submission *s, struct job **ret, char *
         j->n_secrets = s->n_secrets;
         s->n_secrets = 0;
         memcpy(j->bundle, s->bundle, sizeof(j->bundle));
+        *ret = j;
+        *ret_warnings = TAKE_PTR(warnings);
+        return 0;
+}
+
+void submit_admit(struct manager *m, struct job *j, const char *warnings) {
         j->submitted_real = j->attempt_real = now_real();
         (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
@@ -174,7 +192,13 @@ int submit_job(struct manager *m, struct submission *s, struct job **ret, char *
         record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executors in %zu roles", j->owner,
                      j->n_executors, j->spec->n_roles);
         placement_enqueue(m, j);
-        *ret = j;
-        *ret_warnings = TAKE_PTR(warnings);
-        return 0;
+}
+
+int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+               sd_bus_error *error) {
+        int r = submit_make(m, s, ret, ret_warnings, error);
+
+        if (r >= 0)
+                submit_admit(m, *ret, *ret_warnings);
+        return r;
 }

@@ -17,9 +17,10 @@ struct submission {
         uint32_t owner;
         const char *config; /* borrowed */
         size_t config_size;
-        char *name; /* NULL: the configuration's */
-        char *cwd;  /* NULL: the configuration's, else the job's own directory */
-        char **env; /* NULL-ended NAME=VALUE, or NULL */
+        char *name;      /* NULL: the configuration's */
+        char *cwd;       /* NULL: the configuration's, else the job's own directory */
+        char **env;      /* NULL-ended NAME=VALUE, or NULL */
+        char *savepoint; /* NULL: from the beginning; else masterd/restore.h */
         char bundle[65];
         struct job_secret *secrets;
         size_t n_secrets;
@@ -32,3 +33,9 @@ void submission_done(struct submission *s);
  * lines ended by \n, allocated. */
 int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
                sd_bus_error *error);
+
+/* The two halves of it. A job that was made is known to nobody; it is admitted, or freed
+ * (recover_job_free()). */
+int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+                sd_bus_error *error);
+void submit_admit(struct manager *m, struct job *j, const char *warnings);

@@ -10,6 +10,7 @@
 #include "agentd/unit/private.h"
 #include "lib/base/parse.h"
 #include "lib/base/unitname.h"
+#include "lib/wire/input.h"
 
 void strings_free(char **strings) {
         for (char **s = strings; s && *s; s++)
@@ -33,12 +34,13 @@ static const char *const identity_names[] = {
         "PRIMUS_OWNER", "PRIMUS_SOCKET",  "PRIMUS_ACK",  "PRIMUS_PIPE_SIZE",
 };
 
-/* What systemd sets for the processes of a unit. An environment file would override it, for primus-exit too.
+/* What systemd sets for the processes of a unit, and what primus-executor goes by. An environment file would
+ * override it, for primus-exit too.
  */
 static const char *const reserved_names[] = {
-        "SERVICE_RESULT", "EXIT_CODE",  "EXIT_STATUS",   "INVOCATION_ID",
-        "JOURNAL_STREAM", "MAINPID",    "NOTIFY_SOCKET", "WATCHDOG_USEC",
-        "WATCHDOG_PID",   "LISTEN_FDS", "LISTEN_PID",    "LISTEN_FDNAMES",
+        "SERVICE_RESULT", "EXIT_CODE",      "EXIT_STATUS",   "INVOCATION_ID", "JOURNAL_STREAM",
+        "MAINPID",        "NOTIFY_SOCKET",  "WATCHDOG_USEC", "WATCHDOG_PID",  "LISTEN_FDS",
+        "LISTEN_PID",     "LISTEN_FDNAMES", "PRIMUS_INPUT",
 };
 
 static bool is_name(const char *entry, const char *name) {
@@ -203,8 +205,15 @@ static int visible_gpus(const struct start_order *o, const struct unit_context *
         return 0;
 }
 
+static bool has_secret(const struct start_order *o, const char *name) {
+        for (size_t i = 0; i < o->n_secrets; i++)
+                if (strcmp(o->secrets[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
 int unit_environment(const struct start_order *o, const struct unit_context *c, char ***ret) {
-        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + 6, sizeof(char *));
+        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + 7, sizeof(char *));
         char unit[UNIT_NAME_MAX], gpus[LINK_GPUS_MAX * 48];
         size_t n = 0;
 
@@ -218,6 +227,8 @@ int unit_environment(const struct start_order *o, const struct unit_context *c, 
                         TRY(push(s, &n, "%s", *e));
         if (o->n_secrets > 0)
                 TRY(push(s, &n, "PRIMUS_SECRETS_DIR=" PRIVATE_DIR "/%s/secrets", unit));
+        if (has_secret(o, INPUT_FILE))
+                TRY(push(s, &n, "PRIMUS_INPUT=" PRIVATE_DIR "/%s/secrets/" INPUT_FILE, unit));
         if (o->visible_gpus && *o->visible_gpus) {
                 TRY(visible_gpus(o, c, gpus, sizeof(gpus)));
                 TRY(push(s, &n, "CUDA_DEVICE_ORDER=PCI_BUS_ID"));

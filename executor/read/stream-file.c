@@ -40,16 +40,6 @@ static ssize_t file_read_at(struct stream *stream, uint8_t *buf, size_t size, ui
         return n;
 }
 
-static ssize_t file_read(struct stream *stream, uint8_t *buf, size_t size,
-                         char error[static READ_ERROR_MAX]) {
-        struct file_stream *f = (struct file_stream *)stream;
-        ssize_t n = file_read_at(stream, buf, size, f->position, error);
-
-        if (n > 0)
-                f->position += (uint64_t)n;
-        return n;
-}
-
 static int file_seek(struct stream *stream, uint64_t position, char error[static READ_ERROR_MAX]) {
         struct file_stream *f = (struct file_stream *)stream;
 
@@ -72,23 +62,45 @@ static const char *difference(const struct task_grant *t, const struct stat *st)
         return NULL;
 }
 
-static int file_check(struct stream *stream, char error[static READ_ERROR_MAX]) {
-        const struct file_stream *f = (struct file_stream *)stream;
-        const char *different;
+static int file_unchanged(const struct file_stream *f, char error[static READ_ERROR_MAX]) {
+        const char *path = f->stream.path, *different;
         struct stat st;
 
-        if (fstat(stream->fd, &st) < 0)
-                return read_error(error, -errno, stream->path, "cannot be examined any more: %s",
-                                  strerror(errno));
+        if (fstat(f->stream.fd, &st) < 0)
+                return read_error(error, -errno, path, "cannot be examined any more: %s", strerror(errno));
         different = difference(f->task, &st);
-        if (different)
-                return read_error(error, -ESTALE, stream->path, "%s while it was read", different);
+        return different ? read_error(error, -ESTALE, path, "%s while it was read", different) : 0;
+}
+
+static int file_check(struct stream *stream, char error[static READ_ERROR_MAX]) {
+        const struct file_stream *f = (struct file_stream *)stream;
+        struct stat st;
+        int r = file_unchanged(f, error);
+
+        if (r < 0)
+                return r;
         /* What was read is the old file, whole; but whoever put another one in its place meant that one. A
          * file that has only been removed is as good as it was. */
         if (f->task->inode != 0 && stat(stream->path, &st) >= 0 && st.st_ino != f->task->inode)
                 return read_error(error, -ESTALE, stream->path,
                                   "was replaced by another file while it was read");
         return 0;
+}
+
+/* Behind each read, since a file that is cut short and made longer again reads as zeros. */
+static ssize_t file_read(struct stream *stream, uint8_t *buf, size_t size,
+                         char error[static READ_ERROR_MAX]) {
+        struct file_stream *f = (struct file_stream *)stream;
+        ssize_t n = file_read_at(stream, buf, size, f->position, error);
+
+        if (n > 0) {
+                int r = file_unchanged(f, error);
+
+                if (r < 0)
+                        return r;
+                f->position += (uint64_t)n;
+        }
+        return n;
 }
 
 static void file_close(struct stream *stream) {

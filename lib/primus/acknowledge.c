@@ -165,7 +165,7 @@ int primus_fail(struct primus *p, const char *why) {
         if (p->piece.task == 0)
                 return fail(p, EINVAL, "nothing has been delivered that could have failed");
         /* The latest record is what cannot be used: it does not count. */
-        p->delivered = p->block_begin;
+        p->delivered = p->marked ? p->mark : p->block_begin;
         r = task_failed(p, p->piece.task, why);
         return r == -EBADMSG ? 0 : r;
 }

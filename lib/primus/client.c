@@ -255,6 +255,9 @@ static int take_formats(struct primus *p, const struct client_welcome *w, const 
                 if (f.kind >= _RECORD_KIND_MAX ||
                     ((f.kind == RECORD_RAW || f.kind == RECORD_FIXED) && f.record_size == 0))
                         return -EPROTO;
+                /* On a pipe, messages are lines without their framing. */
+                if (w->mode == DELIVERY_STDIN && f.kind == RECORD_MESSAGE)
+                        f.kind = RECORD_TEXT;
                 p->formats[i] = (struct record_format_info){
                         .kind = f.kind,
                         .record_size = f.record_size,

@@ -324,7 +324,7 @@ static int descriptor_drop(struct primus *p, uint64_t task, bool failed) {
         s->queue[s->n] = (struct range_task){ .fd = -EBADF };
         s->active = s->as_range = false;
         s->filled = s->piece_size = 0;
-        if (failed || (p->ack != ACK_RELEASE && p->ack != ACK_EXIT))
+        if (failed)
                 return 0;
         {
                 struct client_ack ack = p->now;
@@ -393,13 +393,12 @@ static int trim(struct primus *p, const uint8_t *body, size_t size) {
                 want = MAX(trim.end, i == 0 && s->active ? s->at : t->task.offset);
                 trim.end = t->task.end;
                 /* A range that was handed out is the trainer's. What is to be passed over lies anywhere. */
-                if ((i == 0 && s->as_range) || t->task.skip > 0 || want >= t->task.end ||
-                    !find_cut(p, t, want, &cut) || cut >= t->task.end)
-                        break;
-                t->task.end = trim.end = cut;
-                break;
+                if (!(i == 0 && s->as_range) && t->task.skip == 0 && want < t->task.end &&
+                    find_cut(p, t, want, &cut) && cut < t->task.end)
+                        t->task.end = trim.end = cut;
+                return client_send(p, CLIENT_TRIMMED, &trim, sizeof(trim));
         }
-        return client_send(p, CLIENT_TRIMMED, &trim, sizeof(trim));
+        return 0; /* that task is over, which has been said */
 }
 
 static int descriptor_packet(struct primus *p, uint32_t type, const uint8_t *body, size_t size, int *fd) {

@@ -231,6 +231,7 @@ static int leave_piece(struct primus *p) {
         uint64_t task = p->piece.task;
         int r = 0;
 
+        p->marked = false; /* it was asked for what is behind it */
         if (!where_now(p, &at))
                 return 0;
         if (end && p->piece.size == 0)
@@ -312,18 +313,16 @@ int next_record(struct primus *p, struct place *at, struct record *ret, const ch
         return r;
 }
 
-static void describe(const struct primus *p, const struct place *from, const struct record *record,
+static void describe(const struct primus *p, const struct piece *of, size_t at, const struct record *record,
                      struct primus_record *ret) {
-        const struct record_format_info *f = format_of(p, p->piece.source);
-
         *ret = (struct primus_record){
                 .data = record->data,
                 .size = record->size,
-                .task = p->piece.task,
-                .source = p->piece.source,
-                .position = p->piece.position + (p->piece.linear ? from->at : 0),
+                .task = of->task,
+                .source = of->source,
+                .position = of->position + (of->linear ? at : 0),
         };
-        switch (f->kind) {
+        switch (format_of(p, of->source)->kind) {
         case RECORD_TEXT:
         case RECORD_CSV:
                 if (ret->size > 0 && record->data[ret->size - 1] == '\n')
@@ -338,6 +337,32 @@ static void describe(const struct primus *p, const struct place *from, const str
         default:
                 break;
         }
+}
+
+int primus_block_next(struct primus *p, const struct primus_block *block, size_t *iterator,
+                      struct primus_record *ret) {
+        const struct piece of = {
+                .task = block->task,
+                .source = block->source,
+                .position = block->position,
+                .linear = p->piece.linear,
+        };
+        size_t at = *iterator;
+        struct record record;
+        const char *why;
+        int r;
+
+        if (at >= block->size)
+                return 0;
+        r = whole_record(format_of(p, block->source), (const uint8_t *)block->data + at, block->size - at,
+                         &record, &why);
+        if (r < 0)
+                return fail(p, r, "%s", why);
+        if (r == 0)
+                return 0;
+        describe(p, &of, at, &record, ret);
+        *iterator = at + record.total;
+        return 1;
 }
 
 static int next_one(struct primus *p, struct primus_record *ret) {
@@ -365,7 +390,7 @@ static int next_one(struct primus *p, struct primus_record *ret) {
                 }
                 p->block_begin = from;
                 p->block_size = record.total;
-                describe(p, &from, &record, ret);
+                describe(p, &p->piece, from.at, &record, ret);
                 return 1;
         }
 }
@@ -378,9 +403,18 @@ static int block_end(struct primus *p, size_t max, struct place *ret, const char
         struct place at = p->delivered;
         int r = 1;
 
+        *ret = (struct place){};
         if (size == left && !counting) {
                 ret->at = p->piece.size;
                 return 1;
+        }
+        if (f->kind == RECORD_TEXT && !counting) {
+                const uint8_t *begin = p->piece.data + at.at, *newline = memrchr(begin, '\n', size);
+
+                if (newline) {
+                        ret->at = at.at + (size_t)(newline - begin) + 1;
+                        return 1;
+                }
         }
         while (at.at < p->piece.size) {
                 struct place before = at;

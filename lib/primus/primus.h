@@ -95,6 +95,10 @@ void primus_close(struct primus *p);
 int primus_next(struct primus *p, struct primus_record *ret);
 /* The same for all the records that are at hand, at most max_bytes of them (0: as many as there are). */
 int primus_next_block(struct primus *p, size_t max_bytes, struct primus_block *ret);
+/* The records of the latest block, one after another: *iterator begins as 0. 1; 0: no more; -EBADMSG: the
+ * bytes are no record. */
+int primus_block_next(struct primus *p, const struct primus_block *block, size_t *iterator,
+                      struct primus_record *ret);
 /* The same for ranges. Report where you are with primus_ack_position(). -EOPNOTSUPP: not in descriptor mode.
  */
 int primus_next_range(struct primus *p, struct primus_range *ret);

@@ -6,6 +6,8 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/manager.h"
+#include "masterd/restore.h"
+#include "masterd/savepoint-text.h"
 #include "masterd/submit.h"
 
 #define ENV_STRING_MAX (127u << 10) /* less than what execve() takes, so that the end and a default fit */
@@ -152,12 +154,27 @@ static int read_bundle(sd_bus_message *m, struct submission *s, sd_bus_error *er
         return 0;
 }
 
+static int read_savepoint(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        const char *name;
+        int r = sd_bus_message_read(m, "v", "s", &name);
+
+        if (r < 0)
+                return r;
+        if (!savepoint_name_valid(name))
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                         "savepoint: a name of 1 to %u letters, digits, '.', '_' and '-' is "
+                                         "expected",
+                                         SAVEPOINT_NAME_MAX);
+        s->savepoint = strdup(name);
+        return s->savepoint ? 0 : -ENOMEM;
+}
+
 static const struct {
         const char *key;
         int (*read)(sd_bus_message *m, struct submission *s, sd_bus_error *error);
 } submit_options[] = {
         { "cwd", read_cwd },       { "env", read_env },   { "secrets", read_secrets },
-        { "bundle", read_bundle }, { "name", read_name },
+        { "bundle", read_bundle }, { "name", read_name }, { "savepoint", read_savepoint },
 };
 
 static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_error *error) {
@@ -189,27 +206,22 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
         return r;
 }
 
-int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        struct manager *m = userdata;
-        struct submission s = { .owner = uid };
-        _cleanup_free_ char *warnings = NULL;
+/* The answer, when the job is on disk. */
+static int submitted(struct manager *m, sd_bus_message *call, struct job *j, const char *warnings) {
+        _cleanup_free_ char *lines = strdup(warnings ? warnings : "");
         sd_bus_message *reply = NULL;
         char path[64], *save = NULL;
-        struct job *j;
-        int r = read_submission(call, &s, error);
+        int r;
 
-        if (r >= 0)
-                r = submit_job(m, &s, &j, &warnings, error);
-        submission_done(&s);
-        if (r < 0)
-                return r;
         api_job_new(m, j);
+        if (!lines)
+                return -ENOMEM;
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "uo", j->number, api_job_path(j->number, path));
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "s");
-        for (char *line = strtok_r(warnings, "\n", &save); r >= 0 && line; line = strtok_r(NULL, "\n", &save))
+        for (char *line = strtok_r(lines, "\n", &save); r >= 0 && line; line = strtok_r(NULL, "\n", &save))
                 r = sd_bus_message_append_basic(reply, 's', line);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
@@ -219,4 +231,52 @@ int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error 
         }
         api_watch(j, call);
         return manager_reply_later(m, reply);
+}
+
+struct restoring {
+        struct manager *manager;
+        sd_bus_message *call; /* has the configuration */
+};
+
+static void on_restored(void *userdata, struct job *j, const char *warnings, const sd_bus_error *error) {
+        struct restoring *q = userdata;
+        int r = j ? submitted(q->manager, q->call, j, warnings) : 0;
+
+        if (!j || r < 0)
+                caller_answer(q->call, j ? r : -sd_bus_error_get_errno(error), error);
+        sd_bus_message_unref(q->call);
+        free(q);
+}
+
+static int restore(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error) {
+        struct restoring *q = malloc(sizeof(*q));
+        int r;
+
+        if (!q)
+                return -ENOMEM;
+        *q = (struct restoring){ m, sd_bus_message_ref(call) };
+        r = restore_job(m, s, on_restored, q, error);
+        if (r < 0) {
+                sd_bus_message_unref(q->call);
+                free(q);
+        }
+        return r < 0 ? r : 1;
+}
+
+int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct submission s = { .owner = uid };
+        _cleanup_free_ char *warnings = NULL;
+        struct job *j;
+        int r = read_submission(call, &s, error);
+
+        if (r >= 0 && s.savepoint)
+                r = restore(m, call, &s, error);
+        else if (r >= 0) {
+                r = submit_job(m, &s, &j, &warnings, error);
+                if (r >= 0)
+                        r = submitted(m, call, j, warnings);
+        }
+        submission_done(&s);
+        return r;
 }

@@ -217,7 +217,7 @@ bool data_exhausted(const struct data *d);
 /* Everything listed is done or set aside. */
 bool data_over(const struct data *d);
 /* Live tasks in the order of their ids, behind id after; NULL: no more. O(log n). */
-struct task *data_next_task(struct data *d, uint64_t after);
+struct task *data_next_task(const struct data *d, uint64_t after);
 size_t data_memory(const struct data *d); /* bytes held, about */
 
 /* ---- savepoints ---- */

@@ -32,6 +32,7 @@ struct row_group {
         uint32_t n; /* rows that are here, from the group's first on */
         size_t memory;
         struct data_file rows[FILES_GROUP];
+        uint64_t until[FILES_GROUP]; /* tasks of the group up to and with each row */
         UT_hash_handle hh;
         struct row_group *use_prev, *use_next;
         struct row_group *prev, *next; /* wanted */
@@ -122,11 +123,12 @@ static struct row_group *add_group(struct listing *l, uint32_t source, uint64_t 
         return g;
 }
 
-static int add_row(struct listing *l, struct row_group *g, const struct data_file *f) {
+static int add_row(struct listing *l, struct row_group *g, const struct data_file *f, uint64_t n_tasks) {
         char *path = strdup(f->path);
 
         if (!path)
                 return -ENOMEM;
+        g->until[g->n] = (g->n ? g->until[g->n - 1] : 0) + n_tasks;
         g->rows[g->n] = *f;
         g->rows[g->n++].path = path;
         g->memory += strlen(path) + 17; /* with what malloc() adds */
@@ -135,13 +137,14 @@ static int add_row(struct listing *l, struct row_group *g, const struct data_fil
 }
 
 /* A row that has just been listed need not be read back soon, while there is room. */
-static void keep_row(struct listing *l, uint32_t source, uint64_t file, const struct data_file *f) {
+static void keep_row(struct listing *l, uint32_t source, uint64_t file, const struct data_file *f,
+                     uint64_t n_tasks) {
         struct row_group *g = find_group(l, source, file / FILES_GROUP);
 
         if (!g && file % FILES_GROUP == 0 && l->n_groups < ROW_GROUPS_MAX / 2)
                 g = add_group(l, source, file / FILES_GROUP, ROWS_HERE);
         if (g && g->state == ROWS_HERE && g->n == file % FILES_GROUP)
-                (void)add_row(l, g, f);
+                (void)add_row(l, g, f, n_tasks);
 }
 
 /* Wants a group with at least n rows. 1: here; 0: not yet; -ENOMEM. */
@@ -236,7 +239,7 @@ int listing_add(struct listing *l, uint32_t source, const struct data_file *f) {
         l->n_files++;
         l->n_tasks += p.taken;
         l->bytes += bytes;
-        keep_row(l, source, file, f);
+        keep_row(l, source, file, f, p.taken);
         return 0;
 }
 
@@ -311,18 +314,16 @@ int listing_task(struct listing *l, uint32_t source, uint64_t number, const stru
         int r;
 
         /* The rows that are here may be fewer than there are by now, and enough. */
-        for (uint32_t i = 0; g && g->state == ROWS_HERE && i < g->n; i++) {
-                uint64_t file = group * FILES_GROUP + i;
-                struct parts p = file_parts(l, source, file, g->rows + i);
-                if (rest < p.taken) {
+        for (uint32_t i = 0; g && g->state == ROWS_HERE && i < g->n; i++)
+                if (rest < g->until[i]) {
+                        uint64_t file = group * FILES_GROUP + i;
+                        struct parts p = file_parts(l, source, file, g->rows + i);
                         used(l, g);
                         *ret = g->rows + i;
                         *ret_file = file;
-                        parts_range(&p, g->rows + i, rest, ret_start, ret_end);
+                        parts_range(&p, g->rows + i, rest - (i ? g->until[i - 1] : 0), ret_start, ret_end);
                         return 1;
                 }
-                rest -= p.taken;
-        }
         r = want(l, source, group, rows_of(s, group), &g);
         return r > 0 ? -EUCLEAN : r; /* all of its rows are here */
 }
@@ -392,7 +393,7 @@ int listing_filled(struct listing *l, uint32_t source, uint64_t first, const str
         if (n == 0 || n > s->n_files || first > s->n_files - n)
                 return -EUCLEAN;
         for (size_t i = 0; i < n && r >= 0; i += FILES_GROUP) {
-                uint64_t group = (first + i) / FILES_GROUP, tasks = 0;
+                uint64_t group = (first + i) / FILES_GROUP, tasks = 0, taken[FILES_GROUP];
                 struct row_group *g = find_group(l, source, group);
                 uint32_t rows = (uint32_t)MIN(n - i, (size_t)FILES_GROUP);
                 if (!g || g->state != ROWS_ASKED)
@@ -400,14 +401,15 @@ int listing_filled(struct listing *l, uint32_t source, uint64_t first, const str
                 for (uint32_t k = 0; k < rows; k++) {
                         if (!file_valid(files + i + k))
                                 return -EUCLEAN;
-                        tasks += file_parts(l, source, first + i + k, files + i + k).taken;
+                        taken[k] = file_parts(l, source, first + i + k, files + i + k).taken;
+                        tasks += taken[k];
                 }
                 uint64_t listed = tasks_until(s, group) - s->before[group];
                 if (rows == rows_of(s, group) ? tasks != listed : tasks > listed)
                         return -EUCLEAN;
                 g->state = ROWS_HERE;
                 for (uint32_t k = 0; k < rows && r >= 0; k++)
-                        r = add_row(l, g, files + i + k);
+                        r = add_row(l, g, files + i + k, taken[k]);
                 if (r < 0)
                         ask_again(l, g);
         }

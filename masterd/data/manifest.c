@@ -117,19 +117,17 @@ static int append(json_t *array, json_t *item) {
         return item && json_array_append_new(array, item) >= 0 ? 0 : -ENOMEM;
 }
 
-static int save_tasks(const struct data *d, json_t *tasks, struct task *list) {
-        const struct task *t;
+/* Those with rows of their own, in the order of their ids. */
+static int save_tasks(const struct data *d, json_t *tasks) {
         int r = 0;
 
-        DL_FOREACH (list, t)
-                if (r >= 0 && !work_of(t)->block)
+        for (const struct task *t = data_next_task(d, 0); r >= 0 && t; t = data_next_task(d, t->id))
+                if (!work_of(t)->block)
                         r = append(tasks, task_json(t));
         return r;
 }
 
 int data_save(const struct data *d, char **ret_json) {
-        static const enum work_list lists[] = { LIST_QUEUE, LIST_FRESH, LIST_DEFERRED, LIST_LEASED,
-                                                LIST_GAVE_UP };
         _cleanup_(json_decref_p) json_t *sources = json_array(), *blocks = json_array(),
                                         *tasks = json_array(), *all = NULL;
         const struct block *b;
@@ -143,8 +141,8 @@ int data_save(const struct data *d, char **ret_json) {
         DL_FOREACH (d->blocks, b)
                 if (r >= 0 && b->n_gone < BLOCK_TASKS)
                         r = append(blocks, block_json(d, b));
-        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(lists); i++)
-                r = save_tasks(d, tasks, d->lists[lists[i]]);
+        if (r >= 0)
+                r = save_tasks(d, tasks);
         if (r < 0)
                 return r;
         all = json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:O, s:O, s:O}", "version",
@@ -372,6 +370,7 @@ static bool load_task(struct reading *r, const json_t *o, size_t i) {
         t.id |= split_off ? TASK_SPLIT_OFF : 0;
         t.source = (uint32_t)source;
         t.epoch = (uint32_t)epoch;
+        t.records_before = t.records; /* nobody holds it */
         t.failures = (uint32_t)failures;
         t.place = strcmp(state, "FAILED") == 0 ? TASK_GAVE_UP : TASK_PENDING;
         e = data_restore_task(r->d, &t);

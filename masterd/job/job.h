@@ -114,6 +114,7 @@ struct job {
         uint32_t order_step;    /* SCHEDULE_POLICY_ORDER: roles[order] up to here may be placed */
         sd_event_source *limit_timer;
         sd_event_source *grace_timer;
+        bool saving;             /* SUSPENDED only until the savepoint that ends it is on disk */
         struct job_data *data;   /* NULL without input */
         struct job_peers *peers; /* masterd/job/peers.h */
 

@@ -13,8 +13,8 @@ static const uint8_t job_table[_JOB_STATE_MAX][_JOB_EVENT_MAX] = {
                             [JOB_EVENT_FAILED] = JOB_FAILED },
         [JOB_QUEUED] = { [JOB_EVENT_PLACED] = JOB_STARTING, [JOB_EVENT_STOP] = JOB_STOPPING },
         [JOB_STARTING] = { [JOB_EVENT_UP] = JOB_RUNNING, [JOB_EVENT_STOP] = JOB_STOPPING },
-        [JOB_RUNNING] = { [JOB_EVENT_STOP] = JOB_STOPPING },
-        [JOB_SUSPENDED] = { [JOB_EVENT_STOP] = JOB_STOPPING },
+        [JOB_RUNNING] = { [JOB_EVENT_SUSPEND] = JOB_SUSPENDED, [JOB_EVENT_STOP] = JOB_STOPPING },
+        [JOB_SUSPENDED] = { [JOB_EVENT_RESUME] = JOB_RUNNING, [JOB_EVENT_STOP] = JOB_STOPPING },
         [JOB_STOPPING] = { [JOB_EVENT_REQUEUE] = JOB_QUEUED,
                            [JOB_EVENT_SUCCEEDED] = JOB_SUCCEEDED,
                            [JOB_EVENT_FAILED] = JOB_FAILED,
@@ -54,7 +54,7 @@ static const char *const job_state_names[_JOB_STATE_MAX] = {
         "STOPPING",  "SUCCEEDED", "FAILED",   "KILLED",
 };
 static const char *const job_event_names[_JOB_EVENT_MAX] = {
-        "recorded", "placed", "up", "stop", "requeue", "succeeded", "failed", "killed",
+        "recorded", "placed", "up", "stop", "requeue", "succeeded", "failed", "killed", "suspend", "resume",
 };
 static const char *const executor_state_names[_EXECUTOR_STATE_MAX] = {
         "PENDING", "PLACED", "STARTING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "KILLED", "LOST",

@@ -10,7 +10,7 @@ enum job_state {
         JOB_QUEUED,
         JOB_STARTING,
         JOB_RUNNING,
-        JOB_SUSPENDED, /* kept for savepoints; nothing enters it yet */
+        JOB_SUSPENDED, /* its executors run, its data is held back */
         JOB_STOPPING,
         JOB_SUCCEEDED,
         JOB_FAILED,
@@ -28,6 +28,8 @@ enum job_event {
         JOB_EVENT_SUCCEEDED,
         JOB_EVENT_FAILED,
         JOB_EVENT_KILLED,
+        JOB_EVENT_SUSPEND, /* these two last: the numbers of those above are on disk */
+        JOB_EVENT_RESUME,
         _JOB_EVENT_MAX,
 };
 
@@ -75,6 +77,10 @@ static inline bool job_state_ended(enum job_state s) {
 }
 static inline bool executor_state_ended(enum executor_state s) {
         return s >= EXECUTOR_SUCCEEDED;
+}
+/* Its executors are up; what happens to them happens to all of it. */
+static inline bool job_state_up(enum job_state s) {
+        return s == JOB_RUNNING || s == JOB_SUSPENDED;
 }
 /* Holds resources of a node. */
 static inline bool executor_state_holds(enum executor_state s) {

@@ -15,8 +15,6 @@ struct load {
                 store_load_node_t node;
                 store_load_token_t token;
                 store_load_revoked_t revoked;
-                store_load_source_t source;
-                store_load_task_t task;
                 store_load_secret_t secret;
                 store_load_data_file_t data_file;
                 store_load_data_source_t data_source;
@@ -33,9 +31,7 @@ static int load_rows(struct store *s, sqlite3_stmt *statement, const struct load
 
         do {
                 r = sqlite3_step(statement);
-                r = r == SQLITE_ROW    ? l->row(statement, l)
-                    : r == SQLITE_DONE ? 1
-                                       : sqlite_error(s->db, r);
+                r = r == SQLITE_ROW ? l->row(statement, l) : r == SQLITE_DONE ? 1 : sqlite_error(s->db, r);
         } while (r == 0);
         return MIN(r, 0);
 }
@@ -79,8 +75,6 @@ DEFINE_ROW(executor)
 DEFINE_ROW(node)
 DEFINE_ROW(token)
 DEFINE_ROW(revoked)
-DEFINE_ROW(source)
-DEFINE_ROW(task)
 DEFINE_ROW(secret)
 DEFINE_ROW(data_file)
 DEFINE_ROW(data_source)
@@ -109,20 +103,6 @@ int store_load_executors(struct store *s, store_load_executor_t callback, void *
                 " started, ended, result, code, status, stop_requested, memory_peak, cpu, io_read, io_write,"
                 " reason FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
                 &(struct load){ row_executor, { .executor = callback }, userdata });
-}
-
-int store_load_sources(struct store *s, store_load_source_t callback, void *userdata) {
-        return load(s,
-                    "SELECT job, source, scanned, cursor, tasks, granted, error FROM old_source" OF_ACTIVE
-                    " ORDER BY job, source",
-                    &(struct load){ row_source, { .source = callback }, userdata });
-}
-
-int store_load_tasks(struct store *s, store_load_task_t callback, void *userdata) {
-        return load(s,
-                    "SELECT job, task, source, path, size, mtime, inode, state, acked, attempts, error"
-                    " FROM old_task" OF_ACTIVE " ORDER BY job, task",
-                    &(struct load){ row_task, { .task = callback }, userdata });
 }
 
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata) {
@@ -160,10 +140,9 @@ int store_load_data_file_range(struct store *s, uint64_t key, uint32_t source, u
                 r = sqlite3_bind_int64(statement, 3, first > INT64_MAX ? INT64_MAX : (int64_t)first);
         if (r == SQLITE_OK)
                 r = sqlite3_bind_int64(statement, 4, n);
-        r = r == SQLITE_OK
-                    ? load_rows(s, statement,
-                                &(struct load){ row_data_file, { .data_file = callback }, userdata })
-                    : sqlite_error(s->db, r);
+        r = r == SQLITE_OK ? load_rows(s, statement,
+                                       &(struct load){ row_data_file, { .data_file = callback }, userdata })
+                           : sqlite_error(s->db, r);
         (void)sqlite3_finalize(statement);
         return r;
 }
@@ -185,7 +164,7 @@ int store_load_data_blocks(struct store *s, store_load_data_block_t callback, vo
 int store_load_data_tasks(struct store *s, store_load_data_task_t callback, void *userdata) {
         return load(s,
                     "SELECT t.job, t.task, t.source, t.file, t.epoch, t.start, t.stop, t.acked, t.skip, "
-                    "t.records, t.state, t.failures, t.error" JOINED(
+                    "t.records, t.records_before, t.state, t.failures, t.error" JOINED(
                             "task") " ORDER BY job.number, t.task < 0, t.task",
                     &(struct load){ row_data_task, { .data_task = callback }, userdata });
 }
@@ -198,7 +177,7 @@ int store_load_data_states(struct store *s, store_load_data_state_t callback, vo
 int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void *userdata) {
         return load(s,
                     "SELECT name, owner, job, job_name, key, created, done, acked, records, partial, failed,"
-                    " x'', x'' FROM savepoint ORDER BY name",
+                    " bundle, x'', x'' FROM savepoint ORDER BY created, name",
                     &(struct load){ row_savepoint, { .savepoint = callback }, userdata });
 }
 

@@ -63,9 +63,10 @@ static const char *const steps_of_primus[] = {
         "name))"
         " STRICT, WITHOUT ROWID;",
 
-        /* 2: tasks are made as they are needed; on disk are files, blocks of tasks, and exceptions. */
-        "ALTER TABLE source RENAME TO old_source;"
-        "ALTER TABLE task RENAME TO old_task;"
+        /* 2: tasks are made as they are needed; on disk are files, blocks of tasks, and exceptions. Before
+         * the first release; data of jobs that were active begins anew. */
+        "DROP TABLE source;"
+        "DROP TABLE task;"
         "CREATE TABLE file(job INTEGER NOT NULL, source INTEGER NOT NULL, file INTEGER NOT NULL, path BLOB "
         "NOT NULL,"
         " size INTEGER NOT NULL, mtime INTEGER NOT NULL, inode INTEGER NOT NULL, first INTEGER NOT NULL,"
@@ -78,14 +79,15 @@ static const char *const steps_of_primus[] = {
         " finished BLOB NOT NULL, PRIMARY KEY(job, block)) STRICT, WITHOUT ROWID;"
         "CREATE TABLE task(job INTEGER NOT NULL, task INTEGER NOT NULL, source INTEGER NOT NULL,"
         " file INTEGER NOT NULL, epoch INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,"
-        " acked INTEGER NOT NULL, skip INTEGER NOT NULL, records INTEGER NOT NULL, state INTEGER NOT NULL,"
-        " failures INTEGER NOT NULL, error TEXT NOT NULL, PRIMARY KEY(job, task)) STRICT, WITHOUT ROWID;"
+        " acked INTEGER NOT NULL, skip INTEGER NOT NULL, records INTEGER NOT NULL,"
+        " records_before INTEGER NOT NULL, state INTEGER NOT NULL, failures INTEGER NOT NULL, error TEXT NOT "
+        "NULL, PRIMARY KEY(job, task)) STRICT, WITHOUT ROWID;"
         "CREATE TABLE data(job INTEGER NOT NULL PRIMARY KEY, state BLOB NOT NULL) STRICT;"
         "CREATE TABLE savepoint(name TEXT NOT NULL PRIMARY KEY, owner INTEGER NOT NULL, job INTEGER NOT NULL,"
         " job_name TEXT NOT NULL, key INTEGER NOT NULL, created INTEGER NOT NULL, done INTEGER NOT NULL,"
         " acked INTEGER NOT NULL, records INTEGER NOT NULL, partial INTEGER NOT NULL, failed INTEGER NOT "
         "NULL,"
-        " manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
+        " bundle TEXT NOT NULL, manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
         NULL,
 };
 
@@ -167,8 +169,8 @@ int store_migrate_steps(sqlite3 *db, const char *path, const char *const *steps)
                 if (r < 0)
                         return r;
         }
-        for (; version < newest; version++) {
-                if (version > 0) {
+        for (bool holds = version > 0; version < newest; version++) {
+                if (holds) {
                         r = back_up(db, path, version);
                         if (r < 0)
                                 return r;

@@ -295,7 +295,7 @@ int store_query_savepoint(struct store *s, const char *name, store_savepoints_t 
         return ask(s, ITEM_QUERY_SAVEPOINTS,
                    &(struct query){
                            .sql = "SELECT name, owner, job, job_name, key, created, done, acked, records, "
-                                  "partial, failed, manifest, config FROM savepoint WHERE name = ?1",
+                                  "partial, failed, bundle, manifest, config FROM savepoint WHERE name = ?1",
                            .text = text,
                            .callback.savepoints = callback,
                    },

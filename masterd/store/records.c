@@ -90,30 +90,6 @@ const struct field revoked_fields[] = {
         {},
 };
 
-const struct field source_fields[] = {
-        F(U32, source_record, job),      F(U32, source_record, source),
-        F(BOOL, source_record, scanned), F(BYTES, source_record, cursor),
-        F(U64, source_record, tasks),    F(U64, source_record, granted),
-        F(TEXT, source_record, error),   {},
-};
-
-const struct field task_fields[] = {
-        F(U32, task_record, job),      F(U64, task_record, task),   F(U32, task_record, source),
-        F(BYTES, task_record, path),   F(U64, task_record, size),   F(U64, task_record, mtime_nsec),
-        F(U64, task_record, inode),    F(U8, task_record, state),   F(U64, task_record, acked),
-        F(U32, task_record, attempts), F(TEXT, task_record, error), {},
-};
-
-static const struct field task_progress_fields[] = {
-        F(U32, task_progress_record, job),
-        F(U64, task_progress_record, task),
-        F(U8, task_progress_record, state),
-        F(U64, task_progress_record, acked),
-        F(U32, task_progress_record, attempts),
-        F(TEXT, task_progress_record, error),
-        {},
-};
-
 const struct field secret_fields[] = {
         F(U32, secret_record, job),
         F(TEXT, secret_record, name),
@@ -149,13 +125,21 @@ const struct field data_block_fields[] = {
 };
 
 const struct field data_task_fields[] = {
-        F(U32, data_task_record, job),    F(U64, data_task_record, task),
-        F(U32, data_task_record, source), F(U64, data_task_record, file),
-        F(U32, data_task_record, epoch),  F(U64, data_task_record, start),
-        F(U64, data_task_record, end),    F(U64, data_task_record, acked),
-        F(U64, data_task_record, skip),   F(U64, data_task_record, records),
-        F(U8, data_task_record, state),   F(U32, data_task_record, failures),
-        F(TEXT, data_task_record, error), {},
+        F(U32, data_task_record, job),
+        F(U64, data_task_record, task),
+        F(U32, data_task_record, source),
+        F(U64, data_task_record, file),
+        F(U32, data_task_record, epoch),
+        F(U64, data_task_record, start),
+        F(U64, data_task_record, end),
+        F(U64, data_task_record, acked),
+        F(U64, data_task_record, skip),
+        F(U64, data_task_record, records),
+        F(U64, data_task_record, records_before),
+        F(U8, data_task_record, state),
+        F(U32, data_task_record, failures),
+        F(TEXT, data_task_record, error),
+        {},
 };
 
 const struct field data_state_fields[] = {
@@ -165,13 +149,21 @@ const struct field data_state_fields[] = {
 };
 
 const struct field savepoint_fields[] = {
-        F(TEXT, savepoint_record, name),    F(U32, savepoint_record, owner),
-        F(U32, savepoint_record, job),      F(TEXT, savepoint_record, job_name),
-        F(U64, savepoint_record, key),      F(U64, savepoint_record, created_real),
-        F(U64, savepoint_record, done),     F(U64, savepoint_record, acked),
-        F(U64, savepoint_record, records),  F(U64, savepoint_record, partial),
-        F(U64, savepoint_record, failed),   F(BYTES, savepoint_record, manifest),
-        F(BYTES, savepoint_record, config), {},
+        F(TEXT, savepoint_record, name),
+        F(U32, savepoint_record, owner),
+        F(U32, savepoint_record, job),
+        F(TEXT, savepoint_record, job_name),
+        F(U64, savepoint_record, key),
+        F(U64, savepoint_record, created_real),
+        F(U64, savepoint_record, done),
+        F(U64, savepoint_record, acked),
+        F(U64, savepoint_record, records),
+        F(U64, savepoint_record, partial),
+        F(U64, savepoint_record, failed),
+        F(TEXT, savepoint_record, bundle),
+        F(BYTES, savepoint_record, manifest),
+        F(BYTES, savepoint_record, config),
+        {},
 };
 
 static const struct field data_key_fields[] = { F(U32, data_key_row, job), F(U64, data_key_row, id), {} };
@@ -247,22 +239,6 @@ const struct op_definition op_definitions[_OP_MAX] = {
                              revoked_fields,
                              { "INSERT OR REPLACE INTO revoked(serial, node, revoked, not_after)"
                                " VALUES (?1, ?2, ?3, ?4)" } },
-        [OP_PUT_SOURCE] = { sizeof(struct source_record),
-                            source_fields,
-                            { "INSERT OR REPLACE INTO old_source(job, source, scanned, cursor, tasks, "
-                              "granted, "
-                              "error)"
-                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)" } },
-        [OP_PUT_TASK] = { sizeof(struct task_record),
-                          task_fields,
-                          { "INSERT OR REPLACE INTO old_task(job, task, source, path, size, mtime, inode, "
-                            "state, "
-                            "acked,"
-                            " attempts, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)" } },
-        [OP_PUT_TASK_PROGRESS] = { sizeof(struct task_progress_record),
-                                   task_progress_fields,
-                                   { "UPDATE old_task SET state = ?3, acked = ?4, attempts = ?5, error = ?6"
-                                     " WHERE job = ?1 AND task = ?2" } },
         [OP_PUT_SECRET] = { sizeof(struct secret_record),
                             secret_fields,
                             { "INSERT OR REPLACE INTO secret(job, name, data) VALUES (?1, ?2, ?3)" } },
@@ -282,16 +258,16 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_DATA_TASK] = { sizeof(struct data_task_record),
                                data_task_fields,
                                { "INSERT OR REPLACE INTO task(job, task, source, file, epoch, start, stop, "
-                                 "acked, skip, records, state, failures, error)"
-                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)" } },
+                                 "acked, skip, records, records_before, state, failures, error)"
+                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)" } },
         [OP_PUT_DATA_STATE] = { sizeof(struct data_state_record),
                                 data_state_fields,
                                 { "INSERT OR REPLACE INTO data(job, state) VALUES (?1, ?2)" } },
         [OP_PUT_SAVEPOINT] = { sizeof(struct savepoint_record),
                                savepoint_fields,
                                { "INSERT OR REPLACE INTO savepoint(name, owner, job, job_name, key, created, "
-                                 "done, acked, records, partial, failed, manifest, config)"
-                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                                 "done, acked, records, partial, failed, bundle, manifest, config)"
+                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                                  "INSERT INTO counter(name, value) VALUES ('last_savepoint', ?5)"
                                  " ON CONFLICT(name) DO UPDATE SET value = max(value, ?5)" } },
         [OP_DELETE_DATA_BLOCK] = { sizeof(struct data_key_row),
@@ -328,17 +304,12 @@ const struct op_definition op_definitions[_OP_MAX] = {
                             { "DELETE FROM job_body WHERE number = ?1", "DELETE FROM executor WHERE job = ?1",
                               "DELETE FROM event WHERE job = ?1", "DELETE FROM source WHERE job = ?1",
                               "DELETE FROM task WHERE job = ?1", "DELETE FROM secret WHERE job = ?1",
-                              "DELETE FROM old_source WHERE job = ?1", "DELETE FROM old_task WHERE job = ?1",
                               "DELETE FROM file WHERE job = ?1", "DELETE FROM block WHERE job = ?1",
                               "DELETE FROM data WHERE job = ?1", "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
                                 { "DELETE FROM secret WHERE job = ?1",
                                   "UPDATE job_body SET env = x'' WHERE number = ?1" } },
-        [OP_DELETE_TASKS] = { sizeof(struct key_row),
-                              key_job_fields,
-                              { "DELETE FROM old_task WHERE job = ?1",
-                                "DELETE FROM old_source WHERE job = ?1" } },
         [OP_DELETE_NODE] = { sizeof(struct key_row),
                              key_name_fields,
                              { "DELETE FROM node WHERE name = ?1" } },
@@ -350,8 +321,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                          "DELETE FROM executor WHERE job IN " PRUNED,
                          "DELETE FROM event WHERE job IN " PRUNED, "DELETE FROM source WHERE job IN " PRUNED,
                          "DELETE FROM task WHERE job IN " PRUNED, "DELETE FROM secret WHERE job IN " PRUNED,
-                         "DELETE FROM old_source WHERE job IN " PRUNED,
-                         "DELETE FROM old_task WHERE job IN " PRUNED, "DELETE FROM file WHERE job IN " PRUNED,
-                         "DELETE FROM block WHERE job IN " PRUNED, "DELETE FROM data WHERE job IN " PRUNED,
+                         "DELETE FROM file WHERE job IN " PRUNED, "DELETE FROM block WHERE job IN " PRUNED,
+                         "DELETE FROM data WHERE job IN " PRUNED,
                          "DELETE FROM job WHERE number IN " PRUNED } },
 };

@@ -154,12 +154,12 @@ static void run(struct world *w, const struct chaos *c, unsigned steps, bool exa
 
 /* Nothing is lost with masterd alone: its executors know. */
 static void test_exactly_once(void **state) {
-        for (uint64_t seed = 1; seed <= 10; seed++)
+        for (uint64_t seed = 1; seed <= 3; seed++)
                 for (size_t i = 0; i < N_CONFIGS; i++) {
                         struct world w;
                         struct data_totals totals;
                         world_new(&w, seed, configs + i, 120, 4, 1 + seed);
-                        run(&w, &(struct chaos){ .restart = 200, .trim = 30 }, 4000, true);
+                        run(&w, &(struct chaos){ .restart = 200, .trim = 30 }, 2500, true);
                         world_check_all_read(&w, true);
                         data_totals(w.d, &totals);
                         assert_int_equal(totals.done, totals.tasks);
@@ -168,7 +168,7 @@ static void test_exactly_once(void **state) {
 }
 
 static void test_executors_die(void **state) {
-        for (uint64_t seed = 1; seed <= 6; seed++)
+        for (uint64_t seed = 1; seed <= 3; seed++)
                 for (size_t i = 0; i < N_CONFIGS; i++) {
                         struct world w;
                         world_new(&w, seed, configs + i, 120, 3, 5);
@@ -179,23 +179,23 @@ static void test_executors_die(void **state) {
 }
 
 static void test_everything_breaks(void **state) {
-        for (uint64_t seed = 1; seed <= 10; seed++)
+        for (uint64_t seed = 1; seed <= 3; seed++)
                 for (size_t i = 0; i + 1 < N_CONFIGS; i++) {
                         struct world w;
                         world_new(&w, seed, configs + i, 120, 3, 7);
-                        run(&w, &(struct chaos){ .restart = 150, .die = 40, .trim = 40 }, 4000, false);
+                        run(&w, &(struct chaos){ .restart = 150, .die = 40, .trim = 40 }, 2500, false);
                         world_check_all_read(&w, false);
                         world_free(&w);
                 }
 }
 
 static void test_tasks_fail(void **state) {
-        for (uint64_t seed = 1; seed <= 6; seed++)
+        for (uint64_t seed = 1; seed <= 3; seed++)
                 for (size_t i = 0; i < N_CONFIGS; i++) {
                         struct world w;
                         struct data_totals totals;
                         world_new(&w, seed, configs + i, 120, 3, 7);
-                        run(&w, &(struct chaos){ .restart = 150, .fail = 6, .skip = 20, .trim = 50 }, 4000,
+                        run(&w, &(struct chaos){ .restart = 150, .fail = 6, .skip = 20, .trim = 50 }, 2500,
                             false);
                         data_totals(w.d, &totals);
                         assert_int_equal(totals.done + totals.failed + totals.skipped, totals.tasks);
@@ -380,6 +380,29 @@ static void test_ends_are_learnt(void **state) {
         assert_int_equal(totals.bytes, 20);
         t = lease_one(&w, 0);
         p.task = t->id;
+        /* More has come out than lies there, and nobody knows yet how much it will be ... */
+        assert_int_equal(
+                data_report(w.d, t, &w.holders[0].leases,
+                            &(struct task_progress){
+                                    .task = t->id, .read = 50, .acked = 30, .end = TASK_TO_END, .error = "" },
+                            1, &event),
+                0);
+        data_totals(w.d, &totals);
+        assert_int_equal(totals.bytes, 20);
+        assert_int_equal(totals.read, 20);
+        assert_true(t->end == TASK_TO_END);
+        /* ... until the holder has come to its end, though not all of it counts. */
+        assert_int_equal(data_report(w.d, t, &w.holders[0].leases,
+                                     &(struct task_progress){
+                                             .task = t->id, .read = 70, .acked = 40, .end = 70, .error = "" },
+                                     1, &event),
+                         0);
+        data_totals(w.d, &totals);
+        assert_int_equal(t->end, 70);
+        assert_int_equal(totals.bytes, 70);
+        assert_int_equal(totals.read, 70);
+        assert_int_equal(totals.acked, 40);
+        p.end = 70;
         assert_int_equal(data_report(w.d, t, &w.holders[0].leases, &p, 1, &event), 1);
         data_totals(w.d, &totals);
         assert_int_equal(totals.bytes, 70);

@@ -198,31 +198,57 @@ void world_durable(struct world *w, size_t n) {
         }
 }
 
+/* Executors forget what is done once masterd has it on disk. */
+static void forget_done(struct world *w) {
+        struct held *h, *next;
+
+        for (size_t i = 0; i < w->n_holders; i++)
+                DL_FOREACH_SAFE (w->holders[i].held, h, next)
+                        if (h->done) {
+                                DL_DELETE(w->holders[i].held, h);
+                                free(h);
+                        }
+}
+
 void world_sync(struct world *w) {
         world_flush(w);
         world_durable(w, SIZE_MAX);
+        forget_done(w);
 }
 
-void world_free(struct world *w) {
+/* What was flushed and is not durable. */
+static void lose_flushes(struct world *w) {
         struct flush *f, *next;
 
         DL_FOREACH_SAFE (w->flushes, f, next) {
                 disk_done(&f->after);
                 free(f);
         }
-        for (size_t i = 0; i < w->n_holders; i++)
+        w->flushes = NULL;
+}
+
+void world_replace(struct world *w, struct data *d) {
+        lose_flushes(w);
+        for (size_t i = 0; i < w->n_holders; i++) {
                 for (struct held *h = w->holders[i].held, *behind; h; h = behind) {
                         behind = h->next;
                         free(h);
                 }
+                w->holders[i] = (struct holder){};
+        }
         disk_done(&w->disk);
+        data_free(w->d);
+        w->d = d;
+}
+
+void world_free(struct world *w) {
+        world_replace(w, NULL);
         for (uint32_t s = 0; s < w->config.n_sources; s++) {
                 for (size_t i = 0; i < w->n_files[s]; i++)
                         free(w->files[s][i].acked);
                 free(w->files[s]);
         }
         free(w->meanings);
-        data_free(w->d);
 }
 
 /* ---- listing and making ------------------------------------------------------------------------ */
@@ -411,13 +437,7 @@ static void restore(struct world *w) {
 }
 
 void world_restart(struct world *w) {
-        struct flush *f, *next;
-
-        DL_FOREACH_SAFE (w->flushes, f, next) {
-                disk_done(&f->after);
-                free(f);
-        }
-        w->flushes = NULL;
+        lose_flushes(w);
         data_free(w->d);
         assert_int_equal(data_new(&w->config, &w->d), 0);
         restore(w);

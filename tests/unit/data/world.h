@@ -92,6 +92,8 @@ void world_durable(struct world *w, size_t n); /* the oldest n flushes */
 void world_sync(struct world *w);              /* all of it */
 /* masterd ends, with what is not durable, and comes back; executors say what they hold. */
 void world_restart(struct world *w);
+/* Another job with the same listing, of which nothing is on disk and nobody holds anything. */
+void world_replace(struct world *w, struct data *d);
 /* The next task for a holder; NULL: none. Checks that nobody else has it. */
 struct held *world_lease(struct world *w, size_t holder);
 /* The holder goes on by n bytes. */

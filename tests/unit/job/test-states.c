@@ -17,12 +17,20 @@ struct transition {
 };
 
 static const struct transition job_allowed[] = {
-        { JOB_SUBMITTED, JOB_EVENT_RECORDED, JOB_QUEUED },    { JOB_SUBMITTED, JOB_EVENT_KILLED, JOB_KILLED },
-        { JOB_SUBMITTED, JOB_EVENT_FAILED, JOB_FAILED },      { JOB_QUEUED, JOB_EVENT_PLACED, JOB_STARTING },
-        { JOB_QUEUED, JOB_EVENT_STOP, JOB_STOPPING },         { JOB_STARTING, JOB_EVENT_UP, JOB_RUNNING },
-        { JOB_STARTING, JOB_EVENT_STOP, JOB_STOPPING },       { JOB_RUNNING, JOB_EVENT_STOP, JOB_STOPPING },
-        { JOB_SUSPENDED, JOB_EVENT_STOP, JOB_STOPPING },      { JOB_STOPPING, JOB_EVENT_REQUEUE, JOB_QUEUED },
-        { JOB_STOPPING, JOB_EVENT_SUCCEEDED, JOB_SUCCEEDED }, { JOB_STOPPING, JOB_EVENT_FAILED, JOB_FAILED },
+        { JOB_SUBMITTED, JOB_EVENT_RECORDED, JOB_QUEUED },
+        { JOB_SUBMITTED, JOB_EVENT_KILLED, JOB_KILLED },
+        { JOB_SUBMITTED, JOB_EVENT_FAILED, JOB_FAILED },
+        { JOB_QUEUED, JOB_EVENT_PLACED, JOB_STARTING },
+        { JOB_QUEUED, JOB_EVENT_STOP, JOB_STOPPING },
+        { JOB_STARTING, JOB_EVENT_UP, JOB_RUNNING },
+        { JOB_STARTING, JOB_EVENT_STOP, JOB_STOPPING },
+        { JOB_RUNNING, JOB_EVENT_STOP, JOB_STOPPING },
+        { JOB_RUNNING, JOB_EVENT_SUSPEND, JOB_SUSPENDED },
+        { JOB_SUSPENDED, JOB_EVENT_RESUME, JOB_RUNNING },
+        { JOB_SUSPENDED, JOB_EVENT_STOP, JOB_STOPPING },
+        { JOB_STOPPING, JOB_EVENT_REQUEUE, JOB_QUEUED },
+        { JOB_STOPPING, JOB_EVENT_SUCCEEDED, JOB_SUCCEEDED },
+        { JOB_STOPPING, JOB_EVENT_FAILED, JOB_FAILED },
         { JOB_STOPPING, JOB_EVENT_KILLED, JOB_KILLED },
 };
 
@@ -88,13 +96,17 @@ static void test_ends(void **state) {
                                  !ended && s != EXECUTOR_PENDING);
         }
         for (int s = 0; s < _JOB_STATE_MAX; s++)
-                if (job_state_ended((enum job_state)s))
+                if (job_state_up((enum job_state)s)) /* a stop is possible, and nothing else ends it */
+                        for (int e = 0; e < _JOB_EVENT_MAX; e++)
+                                assert_false(job_next((enum job_state)s, (enum job_event)e) >= JOB_SUCCEEDED);
+                else if (job_state_ended((enum job_state)s))
                         for (int e = 0; e < _JOB_EVENT_MAX; e++)
                                 assert_true(job_next((enum job_state)s, (enum job_event)e) < 0);
         assert_int_equal(job_state_exit_status(JOB_SUCCEEDED), 0);
         assert_int_equal(job_state_exit_status(JOB_FAILED), 1);
         assert_int_equal(job_state_exit_status(JOB_KILLED), 3);
         assert_int_equal(job_state_exit_status(JOB_STOPPING), 255);
+        assert_int_equal(job_state_exit_status(JOB_SUSPENDED), 255);
 }
 
 static void test_names(void **state) {
@@ -106,6 +118,9 @@ static void test_names(void **state) {
                 assert_non_null(job_event_to_string((enum job_event)e));
         for (int e = 0; e < _EXECUTOR_EVENT_MAX; e++)
                 assert_non_null(executor_event_to_string((enum executor_event)e));
+        /* Verdicts are stored by number. */
+        assert_int_equal(JOB_EVENT_REQUEUE, 4);
+        assert_int_equal(JOB_EVENT_KILLED, 7);
         assert_int_equal(job_state_from_string("running"), _JOB_STATE_INVALID);
         assert_int_equal(job_state_from_string(NULL), _JOB_STATE_INVALID);
         assert_null(job_state_to_string(_JOB_STATE_INVALID));

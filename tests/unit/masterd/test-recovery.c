@@ -167,13 +167,17 @@ static void dump_job(FILE *f, const struct job *j) {
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
         }
-        if (j->data)
+        if (j->data) {
+                struct data_totals n;
+                data_totals(j->data->data, &n);
                 fprintf(f,
-                        " tasks %zu done %" PRIu64 " failed %" PRIu64 " acked %" PRIu64
-                        " listed %d finished %d\n",
-                        j->data->table.n, j->data->table.n_place[TASK_FINISHED],
-                        j->data->table.n_place[TASK_GAVE_UP], j->data->table.acked,
-                        j->data->sources[0].scanned, j->data->finished);
+                        " files %" PRIu64 " tasks %" PRIu64 " done %" PRIu64 " failed %" PRIu64
+                        " acked %" PRIu64 " records %" PRIu64 " listed %d to '%s' finished %d\n",
+                        n.files, n.tasks, n.done, n.failed, n.acked, n.records, j->data->sources[0].scanned,
+                        j->data->sources[0].cursor ? j->data->sources[0].cursor : "",
+                        /* once it is decided how the job ends, nobody asks */
+                        j->state != JOB_STOPPING && j->data->finished);
+        }
 }
 
 static void dump_node(FILE *f, const struct manager *m, const struct node *node) {
@@ -235,8 +239,13 @@ static void fail_after(const char *what, const char *before, const char *after) 
 static struct manager *check(struct manager *m, char directory[static 64], bool take_over, const char *what) {
         char copy[64];
         struct manager *loaded;
+        struct job *j, *next;
         char *before, *after;
 
+        /* Progress may be lost in a crash for as long as nobody was told that it is known: not so here. */
+        HASH_ITER (hh, m->jobs, j, next)
+                if (!job_state_ended(j->state))
+                        feeding_changed(m, j);
         run_until_durable(m);
         before = dump(m);
         copy_store(directory, copy);
@@ -331,12 +340,12 @@ static bool fed(const struct executor *e) {
                executor_role(e)->input_policy == INPUT_STREAMING;
 }
 
-static struct job *some_job(struct manager *m) {
+static struct job *some_job(struct manager *m, bool with_data) {
         struct job *found = NULL, *j, *next;
         uint32_t n = 0;
 
         HASH_ITER (hh, m->jobs, j, next)
-                if (!job_state_ended(j->state) && dice(++n) == 0)
+                if (!job_state_ended(j->state) && (!with_data || j->data) && dice(++n) == 0)
                         found = j;
         return found;
 }
@@ -368,33 +377,60 @@ static void exited(struct manager *m, struct executor *e, int status, int64_t sk
         lifecycle_exited(m, e->node, &x);
 }
 
+/* The next files of the source, in the order in which a scan finds them. */
 static void listed(struct manager *m, struct job *j) {
         struct source *s = j->data->sources;
         struct executor_id id = {
                 .job_uid = j->uid, .job = j->number, .role = SCAN_ROLE, .attempt = s->attempt
         };
-        static const struct scan_entry list[3] = { { "/a", 100, 1, 1, 0, 100, 0 },
-                                                   { "/b", 200, 1, 2, 0, 200, 0 },
-                                                   { "/c", 300, 1, 3, 0, 300, 0 } };
-        uint8_t entries[512];
+        uint64_t known = data_n_files(j->data->data, 0);
+        uint32_t n = dice(4) == 0 ? 1500 : 1 + dice(3);
+        uint8_t entries[TASKS_WIRE_MAX];
         struct scan_batch batch = { .entries = entries };
+        char path[32];
 
-        for (unsigned i = 0, n = 1 + dice(3); i < n; i++)
-                assert_int_equal(scan_entry_write(&list[i], entries, sizeof(entries), &batch.size), 0);
-        batch.last = dice(2) == 0;
+        for (uint32_t i = 0; i < n; i++) {
+                snprintf(path, sizeof(path), "/%09" PRIu64, known + i);
+                if (scan_entry_write(&(struct scan_entry){ .path = path,
+                                                           .size = 100 + (known + i) % 7 * 100,
+                                                           .mtime_nsec = 1,
+                                                           .inode = known + i,
+                                                           .last = 100 + (known + i) % 7 * 100 },
+                                     entries, sizeof(entries), &batch.size) < 0)
+                        break;
+        }
+        batch.last = dice(4) == 0;
         if (s->node)
                 feeding_scanned(m, s->node, &id, &batch);
 }
 
 static void reported(struct manager *m, struct executor *e) {
+        struct data *d = e->job->data->data;
         struct executor_id id = executor_id_of(e);
-        struct task_progress p = { .task = 1 + dice(6), .read = 50, .acked = dice(50) };
-
-        uint8_t progress[512];
+        uint8_t progress[TASKS_WIRE_MAX];
         struct feed_report report = { .progress = progress, .credits = 4 };
+        bool all = dice(6) == 0; /* and done */
+        uint64_t t = all ? 0 : dice(1200);
+        struct task *task = NULL;
 
-        p.state = dice(2) == 0 ? TASK_DONE : TASK_RUNNING;
-        assert_int_equal(task_progress_write(&p, progress, sizeof(progress), &report.size), 0);
+        for (uint64_t i = 0; (task = data_next_task(d, t)) || (!all && i < 1 + dice(300)); i++) {
+                struct task_progress p = { .task = t + 1, .end = TASK_TO_END, .error = "" };
+                if (task && (all || dice(8) > 0))
+                        p.task = task->id;
+                t = p.task;
+                p.read = 50 + dice(50);
+                p.acked = dice(50);
+                p.records = p.acked / 5;
+                p.state = (uint8_t)(all            ? TASK_DONE
+                                    : dice(3) == 0 ? TASK_RUNNING
+                                    : dice(9) == 0 ? TASK_FAILED
+                                    : dice(9) == 0 ? TASK_RETURNED
+                                                   : TASK_DONE);
+                if (p.state == TASK_FAILED)
+                        p.error = "not a record";
+                if (task_progress_write(&p, progress, sizeof(progress), &report.size) < 0)
+                        break;
+        }
         feeding_reported(m, e->node, &id, &report);
 }
 
@@ -411,7 +447,8 @@ static const char *const configs[] = {
         "\"command\":\"x\"},"
         "{\"roleName\":\"w\",\"num\":2,\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"inputPolicy\":"
         "\"STREAMING\"}],"
-        "\"inputManager\":{\"fileConfig\":{\"inputs\":[{\"name\":\"i\",\"spec\":{\"pathPattern\":\"/"
+        "\"inputManager\":{\"fileConfig\":{\"stopPolicy\":{\"taskFailedPercent\":100},\"inputs\":[{\"name\":"
+        "\"i\",\"spec\":{\"pathPattern\":\"/"
         "d\",\"namePattern\":\".*\","
         "\"textInput\":{}}}]}}}",
         "{\"name\":\"order\",\"scheduler\":{\"schedulePolicy\":{\"orderPolicy\":{\"rolePolicy\":[{"
@@ -438,11 +475,16 @@ static struct job *submit(struct manager *m, const char *config) {
 /* ---- at random ---------------------------------------------------------------------------------- */
 
 static const char *step(struct manager *m) {
+        char text[LIFECYCLE_TEXT_MAX];
         struct executor *e;
         struct job *j;
         unsigned i = dice(NODES);
 
-        switch (dice(16)) {
+        switch (dice(20)) {
+        case 19:
+                if ((j = some_job(m, true)) && lifecycle_suspend(m, j, 0, text) < 0)
+                        (void)lifecycle_resume(m, j, 0, text);
+                return "suspend or resume";
         case 0:
                 if (m->n_active < 12)
                         (void)submit(m, configs[dice(ELEMENTSOF(configs))]);
@@ -467,7 +509,7 @@ static const char *step(struct manager *m) {
                 }
                 return "back-off is over";
         case 9:
-                if (dice(3) == 0 && (j = some_job(m)))
+                if (dice(3) == 0 && (j = some_job(m, false)))
                         lifecycle_stop_job(m, j, JOB_EVENT_KILLED, "killed");
                 return "kill";
         case 10:
@@ -479,8 +521,8 @@ static const char *step(struct manager *m) {
         case 12:
                 register_node(m, i, 0, 0);
                 return "register with all";
-        case 13:
-                if ((j = some_job(m)) && j->data)
+        case 13 ... 14:
+                if ((j = some_job(m, true)))
                         listed(m, j);
                 return "list";
         default:

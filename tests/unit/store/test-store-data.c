@@ -120,6 +120,7 @@ static void put_data(struct store *s, uint32_t job) {
                                                                    .acked = 99,
                                                                    .skip = 4,
                                                                    .records = 1000,
+                                                                   .records_before = 900,
                                                                    .state = 3,
                                                                    .failures = 2,
                                                                    .error = task == 2 ? "bad" : "" });
@@ -178,7 +179,7 @@ static int see_task(void *userdata, const struct data_task_record *r) {
         assert_true(r->task == (s->n == 2 ? 3 | SPLIT_OFF : s->n + 1));
         assert_true(r->file == (r->task & ~SPLIT_OFF) * 10 && r->source == 1 && r->epoch == 2);
         assert_true(r->start == 1 && r->end == UINT64_MAX && r->acked == 99 && r->skip == 4);
-        assert_true(r->records == 1000 && r->state == 3 && r->failures == 2);
+        assert_true(r->records == 1000 && r->records_before == 900 && r->state == 3 && r->failures == 2);
         assert_string_equal(r->error, s->n == 1 ? "bad" : "");
         s->n++;
         return 0;
@@ -308,6 +309,7 @@ static int see_savepoint(void *userdata, const struct savepoint_record *r) {
         assert_string_equal(r->name, "1-1");
         assert_string_equal(r->job_name, "digits");
         assert_true(r->owner == 1000 && r->job == 1 && r->key > UINT32_MAX && r->done == 2 && r->acked == 3);
+        assert_string_equal(r->bundle, "ab12");
         assert_int_equal(r->manifest.size, 0); /* only when asked for */
         s->n++;
         return 0;
@@ -333,6 +335,7 @@ static void test_savepoint(void **state) {
                                                                   .done = 2,
                                                                   .acked = 3,
                                                                   .records = UINT64_MAX,
+                                                                  .bundle = "ab12",
                                                                   .manifest = { "{}", 2 },
                                                                   .config = { "{\"a\"}", 5 } });
         settle(f);

@@ -273,14 +273,21 @@ static bool has(char *const *strings, const char *s) {
 
 static void test_environments(void **state) {
         const char *const argv[] = { "/bin/true", NULL };
-        const char *const env[] = { "A=1",           "PRIMUS_JOB=77", "SERVICE_RESULT=lie",
-                                    "EXIT_STATUS=0", "PRIMUS_X=no",   NULL };
+        const char *const env[] = { "A=1",
+                                    "PRIMUS_JOB=77",
+                                    "SERVICE_RESULT=lie",
+                                    "EXIT_STATUS=0",
+                                    "PRIMUS_X=no",
+                                    "PRIMUS_INPUT=/lie",
+                                    NULL };
         const char *const identity[] = { "PRIMUS_X=yes", "PRIMUS_JOB=99", "OTHER=no", NULL };
+        struct secret input = { (char *)"input.json", (char *)"{}", 2 };
         struct start_order o = an_order(argv, env);
         struct unit_identity i;
         char **strings;
 
         o.identity = (char **)identity;
+        o.secrets = &input;
         o.n_secrets = 1;
         o.kind = ORDER_FEED;
         o.ack = ACK_EXIT;
@@ -289,9 +296,12 @@ static void test_environments(void **state) {
         assert_true(has(strings, "A=1"));
         assert_true(has(strings, "TMPDIR=/work/tmp"));
         assert_true(has(strings, "PRIMUS_SECRETS_DIR=/run/primus/x/primus-418-worker-3.2.service/secrets"));
+        assert_true(
+                has(strings, "PRIMUS_INPUT=/run/primus/x/primus-418-worker-3.2.service/secrets/input.json"));
         /* What systemd and agentd own, a user cannot say: primus-exit would believe it. */
         assert_false(has(strings, "PRIMUS_JOB=77") || has(strings, "SERVICE_RESULT=lie") ||
-                     has(strings, "EXIT_STATUS=0") || has(strings, "PRIMUS_X=no"));
+                     has(strings, "EXIT_STATUS=0") || has(strings, "PRIMUS_X=no") ||
+                     has(strings, "PRIMUS_INPUT=/lie"));
         strings_free(strings);
 
         assert_int_equal(unit_identity(&o, &here, &strings), 0);

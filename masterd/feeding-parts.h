@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of masterd/feeding.h are to each other. */
+#pragma once
+
+#include "masterd/feeding.h"
+#include "masterd/store/store.h"
+
+#define CREDITS_MAX 256u /* tasks that one executor is given ahead */
+
+/* ---- feeding-flush.c: to disk, and rows of files back from there */
+
+/* Writes what has changed; when it is on disk, feeding_run(). To be called before what an agent is told to
+ * forget goes to disk. */
+void feeding_flush(struct manager *m, struct job *j);
+/* The same a little later, or at once where grants wait for it. */
+void feeding_flush_soon(struct manager *m, struct job *j);
+/* feeding_run() when what has been recorded so far is on disk. */
+void feeding_run_later(struct manager *m, struct job *j);
+void feeding_put_source(struct manager *m, struct job *j, uint32_t source);
+/* Asks for the rows of files that data_prepare() lacks. */
+void feeding_ask_files(struct manager *m, struct job *j);
+
+/* ---- feeding-grants.c: who holds what */
+
+/* Around everything that changes a task that may be leased: keeps the counts of those that are not read to
+ * their end, and of the holder. */
+struct task_before {
+        struct executor *holder; /* NULL: nobody, or nobody who is known */
+        bool unread;
+};
+struct task_before task_before(const struct job_data *d, const struct task *t);
+void task_after(struct job_data *d, struct task_before before, const struct task *t); /* NULL: it is gone */
+
+void feeding_adopt(struct job *j, struct task *t, struct executor *e); /* PENDING, or in limbo */
+void feeding_give_back(struct job *j, struct executor *e); /* all its tasks: PENDING, first in the queue */
+struct task **feeding_leases_of(struct job *j, const struct task *t); /* of its holder; NULL: not LEASED */
+void feeding_set_credits(struct executor *e, uint32_t credits);
+/* Says all tasks that it holds once more. */
+void feeding_grant_again(struct executor *e);
+/* The executor is not unknown any more. */
+void feeding_known(struct executor *e);
+
+/* ---- feeding-control.c */
+
+int feeding_control(struct executor *e, enum feed_control op, uint64_t task, uint64_t value);
+/* The executor has answered all that was asked up to number, or will not answer. */
+void feeding_synced(struct executor *e, uint64_t number);
+void feeding_control_free(struct job *j);
+/* Asks holders of slow tasks to give a part of them up, for executors that are idle. In how many microseconds
+ * to look again. */
+uint64_t feeding_trim(struct manager *m, struct job *j);
+
+/* ---- feeding-reports.c */
+
+/* Whether enough tasks are done. */
+bool feeding_over(const struct job *j);
+/* Whether no more is to be granted: enough is done, or too much has failed; and what follows. */
+bool feeding_check(struct manager *m, struct job *j);
+
+/* ---- feeding-history.c */
+
+void feeding_source_totals(const struct job *j, uint32_t source, struct data_totals *ret);
+
+/* ---- feeding-view.c */
+
+void feeding_sample(struct job *j); /* the rates; called often, does something once a second */
