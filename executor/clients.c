@@ -192,6 +192,7 @@ static int greet(struct feed *f, struct client *c) {
                                                       : "the checkpoint cannot be read");
                 resume_all(f);
         }
+        f->was_greeted = true;
         return welcome(f, c);
 }
 

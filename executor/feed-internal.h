@@ -87,6 +87,7 @@ struct feed {
         const struct delivery_ops *delivery;
         struct tasks tasks;
         struct checkpoint checkpoint;
+        bool was_greeted; /* a trainer has said HELLO */
         char *const *argv;
         int signals;
         int wake_fd;
