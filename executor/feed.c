@@ -13,8 +13,10 @@
 
 #include "executor/child.h"
 #include "executor/feed-internal.h"
+#include "executor/read/kafka.h"
 #include "lib/base/file.h"
 
+#define COMMIT_MAX (5 * USEC_PER_SEC)       /* for the last offsets of a group */
 #define REFUSED_MAX (10 * USEC_PER_SEC)     /* refusals for so long before the trainer has run are final */
 #define FAREWELL_MAX (600 * USEC_PER_SEC)   /* waiting to deliver the last report */
 #define FAREWELL_STOPPED (5 * USEC_PER_SEC) /* the same, once we were asked to stop */
@@ -160,6 +162,8 @@ static int on_control(struct feed *f, const uint8_t *body, size_t size) {
                 f->sync = o.value;
                 f->sync_due = true;
                 clients_drain(f); /* behind what has arrived by now */
+                if (f->delivery->look)
+                        f->delivery->look(f);
                 tasks_report_all(&f->tasks);
                 break;
         case FEED_CONTROL_DROP:
@@ -334,6 +338,9 @@ static void feed_done(struct feed *f) {
         tasks_done(&f->tasks);
         f->signals = close_fd(f->signals);
         f->wake_fd = close_fd(f->wake_fd);
+#ifdef HAVE_KAFKA
+        kafka_done(COMMIT_MAX); /* before the sources, which its connections belong to */
+#endif
         f->input = input_free(f->input);
         free(f->packet);
 }

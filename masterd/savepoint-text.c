@@ -94,12 +94,10 @@ static const char *const free_keys[] = {
         "inputManager.gracefulShutdownTimeWaitSec",
         "inputManager.maxTaskAttempts",
         "inputManager.fileConfig.stopPolicy",
-        "inputManager.kafkaConfig.stopPolicy",
         "inputManager.fileConfig.inputs.spec.rewindSkipNum",
         "inputManager.fileConfig.inputs.spec.successMarkerPatterns",
         "inputManager.fileConfig.inputs.spec.s3",
-        "inputManager.kafkaConfig.inputs.spec.config",
-        "inputManager.kafkaConfig.inputs.config",
+        "inputManager.kafkaConfig.topics.config",
 };
 
 static bool is_free(const char *key) {

@@ -39,9 +39,15 @@ void api_node_changed(struct manager *m, struct node *node);
 #define ERROR_NO_SUCH_JOB "org.primus.Error.NoSuchJob"
 #define ERROR_NO_SUCH_NODE "org.primus.Error.NoSuchNode"
 #define ERROR_BUSY "org.primus.Error.Busy"
+#define ERROR_NOT_FOUND "org.primus.Error.NotFound"
 
 /* Submit, of a caller that is known. */
 int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+
+/* Of savepoints (savepoint-calls.c): entries of the manager's table. */
+int api_on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_delete_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
 extern const sd_bus_vtable api_manager_vtable[], api_job_vtable[], api_node_vtable[];
 

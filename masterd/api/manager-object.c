@@ -8,6 +8,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/api/authorize.h"
+#include "masterd/api/reply.h"
 #include "masterd/bundles.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
@@ -91,23 +92,12 @@ struct list_request {
 static void on_listed(void *userdata, int error, const struct job_record *jobs, size_t n) {
         struct list_request *q = userdata;
         sd_bus_message *reply = NULL;
-        int r = error;
+        int r = error < 0 ? error : reply_list_new(q->call, "ussutttuusa{sv}", &reply);
 
-        if (r >= 0)
-                r = sd_bus_message_new_method_return(q->call, &reply);
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "(ussutttuusa{sv})");
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = append_job(reply, jobs + i, manager_job(q->manager, jobs[i].number),
                                q->uid == 0 || q->uid == jobs[i].owner);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        if (r >= 0)
-                (void)sd_bus_send(NULL, reply, NULL);
-        else
-                (void)sd_bus_reply_method_errno(q->call, r, NULL);
-        sd_bus_message_unref(reply);
-        sd_bus_message_unref(q->call);
+        reply_list_answer(q->call, reply, r);
         free(q);
 }
 
@@ -243,18 +233,11 @@ static int on_list_nodes(sd_bus_message *call, void *userdata, sd_bus_error *err
         int r;
 
         HASH_SORT(m->nodes.by_name, by_name);
-        r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "(sssddttuuuta{sv})");
+        r = reply_list_new(call, "sssddttuuuta{sv}", &reply);
         HASH_ITER (hh, m->nodes.by_name, node, next)
                 if (r >= 0)
                         r = append_node(m, reply, node);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        if (r >= 0)
-                r = sd_bus_send(NULL, reply, NULL);
-        sd_bus_message_unref(reply);
-        return r;
+        return reply_list_send(reply, r);
 }
 
 /* ---- cluster
@@ -429,6 +412,12 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 on_create_token, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
         SD_BUS_METHOD_WITH_ARGS("RemoveNode", SD_BUS_ARGS("s", name), SD_BUS_NO_RESULT, on_remove_node,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListSavepoints", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(suuttta{sv})", savepoints),
+                                api_on_list_savepoints, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetSavepoint", SD_BUS_ARGS("s", name), SD_BUS_RESULT("ay", manifest),
+                                api_on_get_savepoint, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("DeleteSavepoint", SD_BUS_ARGS("s", name), SD_BUS_NO_RESULT,
+                                api_on_delete_savepoint, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("JobNew", SD_BUS_ARGS("u", number, "o", job), 0),
         SD_BUS_SIGNAL_WITH_ARGS("JobRemoved", SD_BUS_ARGS("u", number, "o", job, "s", state), 0),
         SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),

@@ -215,10 +215,9 @@ static int check_topic(struct reader *r, struct job_spec *s, size_t i) {
                                  "bootstrap.servers is missing: the brokers' addresses, HOST:PORT");
         if (strchr(servers, '<')) {
                 struct place p = place_below(config, servers_key);
-                q = reader_report(
-                        r, DIAGNOSTIC_WARNING, &p,
-                        "a placeholder: until the brokers' addresses stand here (HOST:PORT), the topic "
-                        "cannot be read");
+                q = reader_report(r, DIAGNOSTIC_WARNING, &p,
+                                  "is a placeholder: write the brokers' addresses (HOST:PORT), or the topic "
+                                  "cannot be read");
         }
         if (q >= 0 && t->start == KAFKA_TIMESTAMP && t->start_timestamp == 0)
                 q = report_at(r, place_in_topic(i, "startUpTimestamp"),

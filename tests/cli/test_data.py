@@ -68,9 +68,11 @@ def test_status(master, job, ctl):
     rows = [line.split() for line in table(r.stdout, "EXECUTOR TASKS")[1:]]
     assert rows[:4] == [["worker/0", "1", "1min", "30s", "1s", "data-bound"], ["worker/1", "1", "400ms", "3min", "20s", "trainer-bound"],
                         ["worker/2", "0", "5s", "0s", "no", "task"], ["worker/3", "1", "0s", "0s"]]
-    assert "4 executors fed: 1 without a task, 1 data-bound (the trainer waits), 1 trainer-bound (the data waits), 1 even" in r.stdout
+    assert "4 executors fed: 1 without a task, 1 data-bound (the trainer waits), 1 trainer-bound (the data waits), 1 balanced" in r.stdout
     fed(job, waiting=0)
     assert "waits for executors" in table(ctl("status").stdout, "SOURCE")[1]
+    job.finish("KILLED")
+    assert not any("wait" in line for line in table(ctl("status").stdout, "SOURCE"))
 
 
 def test_status_json(master, job, ctl):
@@ -110,7 +112,7 @@ def row(task, state="PENDING", path="/data/a", start=0, end=64 << 20, acked=0, r
 
 def tasks(job):
     job.tasks = [row(7, "LEASED", acked=16 << 20, records=1000, holder="worker/3"),
-                 row(8, "FAILED", "/data/b\x07", 64 << 20, TO_END, 64 << 20, failures=2, error="record of 99M, at most 64M"),
+                 row(8, "FAILED", "/data/b\x07", 64 << 20, TO_END, 64 << 20, failures=2, error="/data/b\x07: record of 99M, at most 64M"),
                  row(9, "LEASED", "t/3", 1000, TO_END, 1500, 500, name="t", holder="worker/0"),
                  row(SPLIT_OFF | 5, path="/data/a", start=32 << 20, acked=32 << 20)]
 
@@ -185,7 +187,7 @@ def test_savepoints(master, job, ctl):
     assert [row["name"] for row in json.loads(ctl("savepoint", "list", "--json").stdout)] == ["before", "1-1"]
     r = ctl("savepoint", "show", "before")
     assert "Savepoint before of job 1 (digits)" in r.stdout and "sources: logs, clicks" in r.stdout
-    assert "120 tasks done, 3 begun, 1 failed; 5G and 987654 records acknowledged" in r.stdout
+    assert "120 tasks done, 3 begun, 1 failed; 5G acknowledged, 987654 records" in r.stdout
     assert json.loads(ctl("savepoint", "show", "before", "--json").stdout)["version"] == 1
     assert ctl("savepoint", "delete", "1-1").stdout == "Savepoint 1-1 is deleted\n"
     r = ctl("savepoint", "delete", "1-1")

@@ -105,6 +105,14 @@ static const char *position(uint64_t at, bool messages, char *buf, size_t size) 
         return buf;
 }
 
+/* Errors begin with the path, which stands in its own column. */
+static const char *without_path(const char *error, const char *path) {
+        size_t n = strlen(path);
+
+        return n > 0 && strncmp(error, path, n) == 0 && strncmp(error + n, ": ", 2) == 0 ? error + n + 2
+                                                                                         : error;
+}
+
 static void show_row(struct table *t, const struct task_row *row) {
         char name[TASK_NAME_MAX], a[32], b[32];
         bool messages = counts_messages(row->path);
@@ -127,7 +135,7 @@ static void show_row(struct table *t, const struct task_row *row) {
                 table_set(t, 6, COLOR_DIM, "-");
         table_set(t, 7, row->failures ? COLOR_YELLOW : COLOR_DIM, "%" PRIu32, row->failures);
         table_set(t, 8, *row->holder ? COLOR_NONE : COLOR_DIM, "%s", *row->holder ? row->holder : "-");
-        table_set(t, 9, COLOR_NONE, "%s", row->error);
+        table_set(t, 9, COLOR_NONE, "%s", without_path(row->error, row->path));
 }
 
 static json_t *row_json(const struct task_row *row) {

@@ -204,9 +204,11 @@ static int show_text(struct cli *c, const char *name, const json_t *manifest) {
         printf("), created %s\n", text_time(s.created, now_real(), time, sizeof(time)));
         if (json_is_false(json_object_get(manifest, "complete")))
                 puts("  some feeders did not answer in time: what they had acknowledged last is read again");
-        printf("  %" PRIu64 " tasks done, %" PRIu64 " begun, %" PRIu64 " failed; %s and %" PRIu64
-               " records acknowledged\n",
-               s.done, s.partial, s.failed, format_size(s.acked, bytes, sizeof(bytes)), s.records);
+        printf("  %" PRIu64 " tasks done, %" PRIu64 " begun, %" PRIu64 " failed; %s acknowledged", s.done,
+               s.partial, s.failed, format_size(s.acked, bytes, sizeof(bytes)));
+        if (s.records > 0)
+                printf(", %" PRIu64 " records", s.records);
+        putchar('\n');
         for (size_t i = 0; i < json_array_size(sources); i++)
                 print_clean(i == 0 ? "  sources: " : ", ", json_string_value(json_array_get(sources, i)));
         printf("%s\nGo on from it: primusctl savepoint restore %s\nAll of it: primusctl savepoint show "

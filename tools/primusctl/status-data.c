@@ -40,9 +40,11 @@ static bool over(const struct source_status *s) {
         return s->scanned && s->done + s->failed >= s->tasks;
 }
 
-/* What a source waits for, in words. */
-static const char *source_note(const struct data_status *d, const struct source_status *s, char *buf,
-                               size_t size) {
+/* What a source waits for, in words. Nothing, once the job is over. */
+static const char *source_note(const struct data_status *d, const struct source_status *s, bool ended,
+                               char *buf, size_t size) {
+        if (ended)
+                return "";
         if (s->waiting_for && *s->waiting_for) {
                 snprintf(buf, size, "waiting for %s", s->waiting_for);
                 return buf;
@@ -54,7 +56,7 @@ static const char *source_note(const struct data_status *d, const struct source_
         return unclaimed(s) > 0 && d->waiting == 0 ? "waits for executors" : "";
 }
 
-static int print_sources(const struct cli *c, const struct data_status *d) {
+static int print_sources(const struct cli *c, const struct data_status *d, bool ended) {
         static const struct table_column columns[] = {
                 { "SOURCE", .fills = true }, { "KIND" },
                 { "TASKS", .right = true },  { "FAILED", .right = true },
@@ -93,8 +95,8 @@ static int print_sources(const struct cli *c, const struct data_status *d) {
                           : s->eta == UINT64_MAX ? "-"
                                                  : format_duration(s->eta / USEC_PER_SEC * USEC_PER_SEC, left,
                                                                    sizeof(left)));
-                table_set(t, 9, s->waiting_for && *s->waiting_for ? COLOR_YELLOW : COLOR_DIM, "%s",
-                          source_note(d, s, note, sizeof(note)));
+                table_set(t, 9, !ended && s->waiting_for && *s->waiting_for ? COLOR_YELLOW : COLOR_DIM, "%s",
+                          source_note(d, s, ended, note, sizeof(note)));
         }
         return table_print(c, t);
 }
@@ -174,12 +176,12 @@ static void print_sum(const struct executor *e, size_t n, size_t fed) {
         static const char *const words[_BOUND_MAX] = { [BOUND_IDLE] = "without a task",
                                                        [BOUND_DATA] = "data-bound (the trainer waits)",
                                                        [BOUND_TRAINER] = "trainer-bound (the data waits)",
-                                                       [BOUND_EVEN] = "even" };
+                                                       [BOUND_EVEN] = "balanced" };
         size_t counts[_BOUND_MAX] = { 0 };
         const char *comma = ": ";
 
         for (size_t i = 0; i < n; i++)
-                if (is_fed(&e[i]))
+                if (is_fed(&e[i]) && (e[i].data_tasks > 0 || e[i].data_idle))
                         counts[bound_of(&e[i])]++;
         printf("%zu executor%s fed", fed, fed == 1 ? "" : "s");
         for (size_t b = 0; b < _BOUND_MAX; b++)
@@ -191,7 +193,7 @@ static void print_sum(const struct executor *e, size_t n, size_t fed) {
 }
 
 int status_data_print(const struct cli *c, const struct data_status *d, const struct executor *e, size_t n,
-                      bool all) {
+                      bool all, bool ended) {
         struct live live = { .rate = 0 };
         size_t fed = 0;
         char text[256];
@@ -202,7 +204,7 @@ int status_data_print(const struct cli *c, const struct data_status *d, const st
         printf("%s\n", live_data_text(&live, d, text, sizeof(text)));
         if (d->n_sources > 0) {
                 putchar('\n');
-                r = print_sources(c, d);
+                r = print_sources(c, d, ended);
         }
         for (size_t i = 0; i < n; i++)
                 fed += is_fed(&e[i]);

@@ -10,9 +10,9 @@
 #define DATA_EXECUTORS_SHOWN 32u
 
 /* A table of the sources, one of the executors that are fed (the first so many, or all), and what they add up
- * to. */
+ * to. ended: the job is over, nothing waits any more. */
 int status_data_print(const struct cli *c, const struct data_status *d, const struct executor *e, size_t n,
-                      bool all);
+                      bool all, bool ended);
 
 /* The same as JSON: an object for "data"; NULL when out of memory. What belongs to an executor is added to
  * its object. */

@@ -274,7 +274,7 @@ static int print_status(const struct cli *c, const struct job_properties *p, con
                 return r;
         if (s->data.present) {
                 putchar('\n');
-                r = status_data_print(c, &s->data, e, n, all);
+                r = status_data_print(c, &s->data, e, n, all, job_state_exit(p->state) >= 0);
                 if (r)
                         return r;
         }

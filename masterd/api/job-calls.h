@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The methods of a job's object, in files by what they are about; job-object.c has the table. Each is a
+ * caller_handler: userdata is the manager, and the caller may do it. */
+#pragma once
+
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+struct manager;
+struct job;
+
+/* The job of the object that was called, which may have left memory while polkit was asked: then NULL, and
+ * the error is set. Who asks is told of the job's changes from now on. */
+struct job *api_job_or_error(struct manager *m, sd_bus_message *call, sd_bus_error *error);
+
+/* A job of -ENOENT's kind: the handler has set the error. */
+#define API_JOB_GONE (-ENOENT)
+
+/* job-status.c */
+int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* job-log.c */
+int api_read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* job-data.c */
+int api_list_tasks(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_retry_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_skip_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_suspend(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_resume(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* savepoint-calls.c */
+int api_create_savepoint(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* org.primus.Master1.Job: what people look at and do with its data. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "masterd/api/api.h"
+#include "masterd/api/job-calls.h"
+#include "masterd/api/reply.h"
+#include "masterd/feeding.h"
+#include "masterd/lifecycle.h"
+#include "masterd/manager.h"
+
+#define TASKS_MAX 4000u /* rows of one answer: with the longest paths it fits a message of the bus */
+#define TASK_NAME_MAX 24
+
+/* As people are shown it: 17, or s17 for one that was split off. */
+static const char *task_name(uint64_t task, char buf[static TASK_NAME_MAX]) {
+        snprintf(buf, TASK_NAME_MAX, "%s%" PRIu64, task & TASK_SPLIT_OFF ? "s" : "", task & ~TASK_SPLIT_OFF);
+        return buf;
+}
+
+/* ---- ListTasks ---- */
+
+struct task_filter {
+        uint64_t after;
+        uint32_t limit;
+        enum task_place place; /* _TASK_PLACE_MAX: any */
+};
+
+static int read_state(sd_bus_message *call, struct task_filter *f, sd_bus_error *error) {
+        static const enum task_place places[] = { TASK_PENDING, TASK_LEASED, TASK_GAVE_UP };
+        const char *text;
+        int r = sd_bus_message_read(call, "v", "s", &text);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < ELEMENTSOF(places); i++)
+                if (strcmp(task_place_to_string(places[i]), text) == 0) {
+                        f->place = places[i];
+                        return 0;
+                }
+        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                 "state: PENDING, LEASED or FAILED is expected, not '%.*s'",
+                                 utf8_fit(text, 32), text);
+}
+
+static int read_filter(sd_bus_message *call, struct task_filter *f, sd_bus_error *error) {
+        int r = sd_bus_message_read_basic(call, 't', &f->after);
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(call, 'a', "{sv}");
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                const char *key;
+                r = sd_bus_message_read_basic(call, 's', &key);
+                if (r < 0)
+                        return r;
+                if (strcmp(key, "state") == 0)
+                        r = read_state(call, f, error);
+                else if (strcmp(key, "limit") == 0) {
+                        r = sd_bus_message_read(call, "v", "u", &f->limit);
+                        f->limit = MIN(MAX(f->limit, 1u), TASKS_MAX);
+                } else
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "ListTasks has no filter '%.*s'", utf8_fit(key, 64), key);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(call);
+        }
+        return r;
+}
+
+/* Bytes a second of its present holder. */
+static double task_rate(const struct task *t, uint64_t now) {
+        double seconds = (double)usec_sub(now, t->granted_usec) / USEC_PER_SEC;
+
+        return t->place == TASK_LEASED && seconds > 0 && t->read > t->read_before
+                       ? (double)(t->read - t->read_before) / seconds
+                       : 0;
+}
+
+static int append_task(sd_bus_message *reply, const struct job *j, const struct task *t, uint64_t now) {
+        const struct executor *e = t->place == TASK_LEASED ? t->holder : NULL;
+        char holder[64] = "";
+        int r = sd_bus_message_open_container(reply, 'r', "tssayttttussa{sv}");
+
+        if (e)
+                snprintf(holder, sizeof(holder), "%s/%" PRIu32, executor_role(e)->name, e->index);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "tss", t->id, task_place_to_string(t->place),
+                                          j->data->input->sources[t->source].name);
+        if (r >= 0)
+                r = sd_bus_message_append_array(reply, 'y', t->what.path, strlen(t->what.path));
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "ttttuss", t->start, t->end, t->acked, t->records,
+                                          t->failures, holder, t->error ? t->error : "");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "a{sv}", 4, "splitOff", "b",
+                                          (int)((t->id & TASK_SPLIT_OFF) != 0), "file", "t", t->file, "epoch",
+                                          "u", t->epoch, "rate", "d", task_rate(t, now));
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+int api_list_tasks(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct job *j = api_job_or_error(userdata, call, error);
+        struct task_filter f = { .limit = 1000, .place = _TASK_PLACE_MAX };
+        sd_bus_message *reply = NULL;
+        uint64_t now = now_boot();
+        struct task *t;
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        r = read_filter(call, &f, error);
+        if (r < 0)
+                return r;
+        if (!j->data)
+                return sd_bus_error_setf(error, ERROR_REFUSED, "Job %" PRIu32 " is not fed with data",
+                                         j->number);
+        r = reply_list_new(call, "tssayttttussa{sv}", &reply);
+        for (uint32_t n = 0; r >= 0 && n < f.limit && (t = data_next_task(j->data->data, f.after));) {
+                f.after = t->id;
+                if (f.place != _TASK_PLACE_MAX && t->place != f.place)
+                        continue;
+                n++;
+                r = append_task(reply, j, t, now);
+        }
+        return reply_list_send(reply, r);
+}
+
+/* ---- RetryTask, SkipTask ---- */
+
+static int change(sd_bus_message *call, struct manager *m, sd_bus_error *error,
+                  int (*work)(struct manager *m, struct job *j, uint64_t task, uint64_t *ret_changed),
+                  const char *missing) {
+        struct job *j = api_job_or_error(m, call, error);
+        sd_bus_message *reply = NULL;
+        char name[TASK_NAME_MAX];
+        uint64_t task, changed;
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        r = sd_bus_message_read_basic(call, 't', &task);
+        if (r < 0)
+                return r;
+        r = work(m, j, task, &changed);
+        if (r == -ENODATA)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         j->data ? "Job %" PRIu32 " is over"
+                                                 : "Job %" PRIu32 " is not fed with data",
+                                         j->number);
+        if (r == -ENOENT)
+                return sd_bus_error_setf(error, ERROR_NOT_FOUND, "Job %" PRIu32 " has no task %s %s",
+                                         j->number, task_name(task, name), missing);
+        if (r >= 0)
+                r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_append_basic(reply, 't', &changed);
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r;
+        }
+        return manager_reply_later(m, reply);
+}
+
+int api_retry_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        return change(call, userdata, error, feeding_retry, "that has failed");
+}
+
+int api_skip_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        return change(call, userdata, error, feeding_skip, "that is not done");
+}
+
+/* ---- Suspend, Resume ---- */
+
+static int hold(sd_bus_message *call, uint32_t uid, struct manager *m, sd_bus_error *error,
+                int (*work)(struct manager *m, struct job *j, uint32_t uid,
+                            char text[static LIFECYCLE_TEXT_MAX])) {
+        struct job *j = api_job_or_error(m, call, error);
+        char text[LIFECYCLE_TEXT_MAX] = "";
+        sd_bus_message *reply = NULL;
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        r = work(m, j, uid, text);
+        if (r < 0)
+                return *text ? sd_bus_error_set(error, ERROR_REFUSED, text) : r;
+        r = sd_bus_message_new_method_return(call, &reply);
+        return r < 0 ? r : manager_reply_later(m, reply);
+}
+
+int api_suspend(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        return hold(call, uid, userdata, error, lifecycle_suspend);
+}
+
+int api_resume(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        return hold(call, uid, userdata, error, lifecycle_resume);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* org.primus.Master1.Job.ReadLog. */
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "masterd/api/api.h"
+#include "masterd/api/job-calls.h"
+#include "masterd/logs.h"
+#include "masterd/manager.h"
+#include "masterd/orders.h"
+
+#define READ_LOG_WAIT_MAX (20 * USEC_PER_SEC)
+
+static int read_log_options(sd_bus_message *call, uint64_t *tail, sd_bus_error *error) {
+        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                const char *key;
+                r = sd_bus_message_read_basic(call, 's', &key);
+                if (r < 0)
+                        return r;
+                if (strcmp(key, "tail") != 0)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "ReadLog has no option '%.*s'", utf8_fit(key, 64), key);
+                r = sd_bus_message_read(call, "v", "t", tail);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(call);
+        }
+        return r;
+}
+
+/* What ReadLog is called with; borrowed from the call. */
+struct log_arguments {
+        const char *role;
+        uint32_t index, attempt;
+        const void *cursor;
+        size_t cursor_size;
+        uint64_t wait, tail;
+};
+
+static int read_log_arguments(sd_bus_message *call, struct log_arguments *a, sd_bus_error *error) {
+        int r;
+
+        *a = (struct log_arguments){ .tail = UINT64_MAX };
+        r = sd_bus_message_read(call, "suu", &a->role, &a->index, &a->attempt);
+        if (r >= 0)
+                r = sd_bus_message_read_array(call, 'y', &a->cursor, &a->cursor_size);
+        if (r >= 0)
+                r = sd_bus_message_read_basic(call, 't', &a->wait);
+        return r < 0 ? r : read_log_options(call, &a->tail, error);
+}
+
+static int read_log_at(struct manager *m, struct executor *e, struct node *node,
+                       const struct log_arguments *a, sd_bus_message *call) {
+        struct executor_id id = executor_id_of(e);
+
+        if (a->attempt)
+                id.attempt = a->attempt;
+        return logs_read(m, e->job, node, &id, a->cursor, a->cursor_size, MIN(a->wait, READ_LOG_WAIT_MAX),
+                         a->tail, call);
+}
+
+struct log_request {
+        struct manager *manager;
+        sd_bus_message *call;
+};
+
+/* Where an earlier attempt ran, only the store knows. */
+static void on_attempts(void *userdata, int error, const struct executor_record *list, size_t n) {
+        struct log_request *q = userdata;
+        sd_bus_error failure = SD_BUS_ERROR_NULL;
+        struct job *j = api_job_or_error(q->manager, q->call, &failure);
+        struct executor *e = NULL;
+        struct node *node = NULL;
+        struct log_arguments a;
+        int r = error;
+
+        if (r >= 0)
+                r = j ? sd_bus_message_rewind(q->call, true) : -ENOENT;
+        if (r >= 0)
+                r = read_log_arguments(q->call, &a, &failure);
+        if (r >= 0 && !(e = job_executor(j, a.role, a.index)))
+                r = -ENOENT;
+        for (size_t i = 0; r >= 0 && i < n && !node; i++)
+                if (list[i].index == a.index && list[i].attempt == a.attempt &&
+                    strcmp(list[i].role, a.role) == 0)
+                        node = nodes_get(&q->manager->nodes, list[i].node);
+        if (r >= 0)
+                r = read_log_at(q->manager, e, node, &a, q->call);
+        caller_answer(q->call, r, &failure);
+        sd_bus_error_free(&failure);
+        sd_bus_message_unref(q->call);
+        free(q);
+}
+
+int api_read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+        struct log_request *q;
+        struct log_arguments a;
+        struct executor *e;
+        int r;
+
+        if (!j)
+                return -ENOENT;
+        r = read_log_arguments(call, &a, error);
+        if (r < 0)
+                return r;
+        e = job_executor(j, a.role, a.index);
+        if (!e)
+                return sd_bus_error_setf(error, ERROR_NOT_FOUND, "Job %u has no executor %.*s/%u", j->number,
+                                         utf8_fit(a.role, 33), a.role, a.index);
+        if (e->attempt == 0 || a.attempt > e->attempt)
+                return sd_bus_error_setf(error, ERROR_NOT_FOUND,
+                                         e->attempt == 0 ? "%s/%u has not been started yet"
+                                                         : "%s/%u has no such attempt",
+                                         a.role, a.index);
+        if (a.attempt == 0 || a.attempt == e->attempt)
+                return read_log_at(m, e, e->node, &a, call);
+        q = malloc(sizeof(*q));
+        if (!q)
+                return -ENOMEM;
+        *q = (struct log_request){ m, sd_bus_message_ref(call) };
+        r = store_query_executors(m->store, j->number, true, 0, on_attempts, q);
+        if (r < 0) {
+                sd_bus_message_unref(call);
+                free(q);
+        }
+        return r;
+}

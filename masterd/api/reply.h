@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers to calls, put together and sent. A handler that has asked the store keeps a reference to its call
+ * and answers it later. */
+#pragma once
+
+#include <stddef.h>
+#include <systemd/sd-bus.h>
+
+/* Begins the answer to a call: an array of structs with these contents ("ttssus"). */
+int reply_list_new(sd_bus_message *call, const char *row, sd_bus_message **ret);
+
+/* Ends and sends it, unless r says that it failed. Takes over reply. Returns r, or why it could not be sent.
+ */
+int reply_list_send(sd_bus_message *reply, int r);
+
+/* The same for a call that was kept (both references are taken over): where r is negative, that is answered.
+ */
+void reply_list_answer(sd_bus_message *call, sd_bus_message *reply, int r);
+
+/* An answer that is one array of bytes. */
+int reply_bytes(sd_bus_message *call, const void *bytes, size_t size);
+
+/* {sv} of a value that has a container type: opens it up to the value, which the caller appends, and closes
+ * it again. */
+int reply_open_key(sd_bus_message *m, const char *key, const char *type);
+int reply_close_key(sd_bus_message *m);
