@@ -320,9 +320,15 @@ static int on_ack(struct feed *f, struct client *c, const uint8_t *body, size_t 
 static int on_done(struct feed *f, struct client *c, const uint8_t *body, size_t size) {
         struct client_ack a;
 
-        if (size != sizeof(a) || !f->ranges || ack_by_client(f->ack))
+        if (size != sizeof(a) || !f->ranges)
                 return -EPROTO;
         memcpy(&a, body, sizeof(a));
+        if (ack_by_client(
+                    f->ack)) { /* read, which makes room for another; it counts when the trainer says so */
+                struct task *t = tasks_find(&f->tasks, a.task);
+
+                return t && t->place != PLACE_TODO ? ranges_whole(f, c, t) : 0;
+        }
         a.position = TASK_TO_END;
         a.skip = 0;
         return acknowledge(f, c, &a);

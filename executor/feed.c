@@ -13,8 +13,10 @@
 
 #include "executor/child.h"
 #include "executor/feed-internal.h"
+#include "executor/read/kafka.h"
 #include "lib/base/file.h"
 
+#define COMMIT_MAX (5 * USEC_PER_SEC)       /* for the last offsets of a group */
 #define REFUSED_MAX (10 * USEC_PER_SEC)     /* refusals for so long before the trainer has run are final */
 #define FAREWELL_MAX (600 * USEC_PER_SEC)   /* waiting to deliver the last report */
 #define FAREWELL_STOPPED (5 * USEC_PER_SEC) /* the same, once we were asked to stop */
@@ -334,6 +336,9 @@ static void feed_done(struct feed *f) {
         tasks_done(&f->tasks);
         f->signals = close_fd(f->signals);
         f->wake_fd = close_fd(f->wake_fd);
+#ifdef HAVE_KAFKA
+        kafka_done(COMMIT_MAX); /* before the sources, which its connections belong to */
+#endif
         f->input = input_free(f->input);
         free(f->packet);
 }

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "executor/feed-internal.h"
+#include "executor/read/kafka.h"
 
 #define PROGRESS_APART (100 * USEC_PER_MSEC) /* reports of mere progress */
 #define COUNTERS_APART USEC_PER_SEC
@@ -14,6 +15,18 @@ void report_anew(struct feed *f) {
         f->announced = false;
         f->bye_sent = false;
         tasks_report_all(&f->tasks);
+}
+
+/* What masterd is told that counts, the broker may know too: the group's offset. */
+static void commit(struct feed *f, const struct task *t, const struct task_progress *p) {
+#ifdef HAVE_KAFKA
+        const struct input_source *source = f->input && t->grant.source < f->input->n_sources
+                                                    ? f->input->sources + t->grant.source
+                                                    : NULL;
+
+        if (source && source->kind == SOURCE_KAFKA && p->acked > t->granted.position)
+                (void)kafka_commit(source, t->grant.path, p->acked, p->state != TASK_RUNNING);
+#endif
 }
 
 /* One report: what fits of the tasks that are to be reported. */
@@ -41,8 +54,12 @@ static int send_progress(struct feed *f, uint64_t now, uint32_t credits) {
                          sizeof(head) + size);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
+                struct task_progress p = tasks_progress(&f->tasks, batch[i]);
+
+                commit(f, batch[i], &p);
                 tasks_reported(&f->tasks, batch[i], f->exited);
+        }
         f->counters_told = f->counters;
         f->sync_due &= head.flags == 0;
         return 0;

@@ -226,8 +226,7 @@ static int refuse_hold(const struct job *j, const char *verb, char text[static L
                 return -ENODATA;
         }
         if (!job_state_up(j->state)) {
-                snprintf(text, LIFECYCLE_TEXT_MAX,
-                         "Job %u is %s; wait until it is RUNNING", j->number,
+                snprintf(text, LIFECYCLE_TEXT_MAX, "Job %u is %s; wait until it is RUNNING", j->number,
                          state);
                 return -EAGAIN;
         }

@@ -138,24 +138,36 @@ static void strv_free(char **list) {
 }
 DEFINE_CLEANUP(char **, strv_free)
 
-/* Submitter's variables, then the job's, the role's, and the rendezvous: a later one wins. Borrowed strings,
- * allocated array. */
-static int environment_of(const struct executor *e, char **rendezvous, char ***ret) {
-        char **layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, rendezvous };
+/* A later layer wins. Borrowed strings, allocated array. */
+static int environment_of(char **const layers[], size_t n_layers, char ***ret) {
         size_t n = 0, k = 0;
         char **all;
 
-        for (size_t i = 0; i < ELEMENTSOF(layers); i++)
+        for (size_t i = 0; i < n_layers; i++)
                 for (char **p = layers[i]; p && *p; p++)
                         n++;
         all = calloc(n + 1, sizeof(*all));
         if (!all)
                 return -ENOMEM;
-        for (size_t i = 0; i < ELEMENTSOF(layers); i++)
+        for (size_t i = 0; i < n_layers; i++)
                 for (char **p = layers[i]; p && *p; p++)
                         all[k++] = *p;
         *ret = all;
         return 0;
+}
+
+/* Submitter's variables, then the job's, the role's, and the rendezvous. */
+static int executor_environment(const struct executor *e, char **rendezvous, char ***ret) {
+        char **const layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, rendezvous };
+
+        return environment_of(layers, ELEMENTSOF(layers), ret);
+}
+
+/* What a source is reached with: AWS_*, proxies, certificates. */
+static int scan_environment(const struct job *j, char ***ret) {
+        char **const layers[] = { j->env, j->spec->env };
+
+        return environment_of(layers, ELEMENTSOF(layers), ret);
 }
 
 /* Uuids of the GPUs in the mask, NULL-ended, borrowed strings. */
@@ -193,7 +205,7 @@ static int send_start(struct manager *m, struct executor *e) {
 
         r = job_peers_environment(e, &rendezvous_env);
         if (r >= 0)
-                r = environment_of(e, rendezvous_env, &env);
+                r = executor_environment(e, rendezvous_env, &env);
         if (r >= 0)
                 r = gpu_names(e->node, job_gpus_on_node(e), &gpus);
         if (r >= 0)
@@ -466,11 +478,17 @@ static void run_scan(struct manager *m, void *data) {
         char identity_text[6][96], uid[SD_ID128_STRING_MAX];
         char *identity[7] = {}, *argv[7] = {}, *none[1] = {};
         char index[16], after_batch[24];
+        _cleanup_free_ char **env = NULL;
         sd_bus_message *message = NULL;
         size_t n = 0;
         int r;
 
         if (!node || !j || !feeding_scan_known(j, node, &o->id)) {
+                free(o);
+                return;
+        }
+        r = scan_environment(j, &env);
+        if (r < 0) {
                 free(o);
                 return;
         }
@@ -500,7 +518,7 @@ static void run_scan(struct manager *m, void *data) {
                                      .uid = j->owner,
                                      .argv = argv,
                                      .cwd = (char *)"/",
-                                     .env = none,
+                                     .env = env,
                                      .identity = identity,
                                      .secrets = &secret,
                                      .n_secrets = 1,

@@ -13,9 +13,13 @@
 #include "masterd/record.h"
 
 #define SYNC_USEC (5 * USEC_PER_SEC)
-#define DRAIN_USEC (100 * USEC_PER_MSEC) /* how often data that is held back is asked whether it is through  \
-                                          */
-#define STILL_USEC USEC_PER_SEC /* nothing more is acknowledged: who reads acknowledges at its end only */
+#define DRAIN_USEC                                                                                           \
+        (100 * USEC_PER_MSEC) /* how often data that is held back is asked whether it is through             \
+                               */
+/* Nothing more was acknowledged for so long: then nothing more will be; or, of what was read and not
+ * acknowledged, not before the trainer ends. */
+#define STILL_USEC (300 * USEC_PER_MSEC)
+#define STILL_READ_USEC USEC_PER_SEC
 
 struct making {
         struct manager *manager;
@@ -232,23 +236,24 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Data that is held back: whether trainers are still acknowledging what they had got. Then they are asked
- * again. */
+/* Data that is held back: whether trainers are still at what they had got, which is to be seen from what they
+ * acknowledge. Then they are asked again. */
 static bool drains(struct making *k, const struct job *j) {
-        uint64_t acked = 0, now = now_boot();
+        uint64_t now = now_boot(), still;
+        struct data_totals totals;
         bool more = false;
 
         if (!k->held || j->state != JOB_SUSPENDED || now >= k->until_boot)
                 return false;
-        for (struct task *t = data_next_task(j->data->data, 0); t; t = data_next_task(j->data->data, t->id))
-                if (t->place == TASK_LEASED) {
-                        acked += t->acked;
-                        more = more || t->read > t->acked;
-                }
-        if (acked != k->acked || k->changed_boot == 0)
+        for (struct task *t = data_next_task(j->data->data, 0); t && !more;
+             t = data_next_task(j->data->data, t->id))
+                more = t->place == TASK_LEASED && t->read > t->acked;
+        data_totals(j->data->data, &totals);
+        if (k->changed_boot == 0 || totals.acked != k->acked)
                 k->changed_boot = now;
-        k->acked = acked;
-        return more && usec_sub(now, k->changed_boot) < STILL_USEC &&
+        k->acked = totals.acked;
+        still = usec_sub(now, k->changed_boot);
+        return still < (more ? STILL_READ_USEC : STILL_USEC) &&
                sd_event_add_time_relative(k->manager->event, &k->again, CLOCK_BOOTTIME, DRAIN_USEC, 0,
                                           on_again, k) >= 0;
 }

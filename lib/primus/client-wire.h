@@ -16,7 +16,7 @@
  *   NEXT credits                       →
  *                                      ←   TASK with its descriptor, or LAST
  *   ACK* task, position, skip, records →   (every mode; in ring mode release is told through the ring itself)
- *   DONE / FAIL task                   →   (DONE: descriptor mode with release and exit; FAIL: every mode)
+ *   DONE / FAIL task                   →   (DONE: descriptor mode; FAIL: every mode)
  *                                      ←   TRIM task, end (descriptor mode)
  *   TRIMMED task, end                  →
  *   COMMIT state                       →
@@ -30,17 +30,18 @@
  *     then, and DONE.
  *   explicit: ACK alone, in every mode; a slot that has been released says nothing then (the trainer may
  *     acknowledge less often than the ring is large). stdin: STREAM.
- *   exit: what has been released, or is DONE, once the trainer has exited 0.
- *   checkpoint: COMMIT alone. One connection at a time: a task's records must not go to one process and its
- *     checkpoint come from another. Nothing is delivered before HELLO, whose state says where tasks go on:
- *     from there where it is further than the grant; at TASK_TO_END the task is done without being delivered.
- * An ACK whose position is TASK_TO_END means the whole task: sent once all of its records count and its end
- * has been seen. CSV: in ring mode a task's first slots are the header line alone, with RING_HEADER; in
- * descriptor mode the trainer reads it at the start of the file.
- * FAIL: what was delivered of the task before keeps its meaning for COMMIT and ACK. In ring mode the executor
- * ends the task with RING_TASK_BROKEN, if its end is not in the ring already; the trainer passes over all up
- * to there. SPAN is sent in stdin mode with explicit and checkpoint; then the pipe's first byte comes behind
- * HELLO. When a connection ends, what was delivered over it and does not count is delivered again to another.
+ *   DONE says that a task has been read wholly: another may be given for it. Whether it counts, see above and
+ * below. exit: what has been released, or is DONE, once the trainer has exited 0. checkpoint: COMMIT alone.
+ * One connection at a time: a task's records must not go to one process and its checkpoint come from another.
+ * Nothing is delivered before HELLO, whose state says where tasks go on: from there where it is further than
+ * the grant; at TASK_TO_END the task is done without being delivered. An ACK whose position is TASK_TO_END
+ * means the whole task: sent once all of its records count and its end has been seen. CSV: in ring mode a
+ * task's first slots are the header line alone, with RING_HEADER; in descriptor mode the trainer reads it at
+ * the start of the file. FAIL: what was delivered of the task before keeps its meaning for COMMIT and ACK. In
+ * ring mode the executor ends the task with RING_TASK_BROKEN, if its end is not in the ring already; the
+ * trainer passes over all up to there. SPAN is sent in stdin mode with explicit and checkpoint; then the
+ * pipe's first byte comes behind HELLO. When a connection ends, what was delivered over it and does not count
+ * is delivered again to another.
  */
 #pragma once
 

@@ -324,7 +324,7 @@ static int descriptor_drop(struct primus *p, uint64_t task, bool failed) {
         s->queue[s->n] = (struct range_task){ .fd = -EBADF };
         s->active = s->as_range = false;
         s->filled = s->piece_size = 0;
-        if (failed || (p->ack != ACK_RELEASE && p->ack != ACK_EXIT))
+        if (failed)
                 return 0;
         {
                 struct client_ack ack = p->now;

@@ -87,6 +87,8 @@ struct data {
 struct work *work_new(struct data *d, uint64_t id, uint32_t source, uint32_t epoch, uint64_t file,
                       const struct data_file *what, uint64_t start, uint64_t end);
 void work_free(struct data *d, struct work *w);
+/* Adds a live task to the counts (sign 1), or takes it out ((uint64_t)-1). */
+void work_count(struct data *d, const struct task *t, uint64_t sign);
 /* -EEXIST, -ENOMEM. Counts it as live and pending. */
 int work_add(struct data *d, struct work *w);
 void work_put(struct data *d, struct work *w, enum work_list list);  /* last */

@@ -56,10 +56,20 @@ static uint64_t left(const struct task *t) {
 }
 
 /* What a task adds to the sums over live ones; sign 1 or -1. */
-static void count_live(struct data *d, const struct task *t, uint64_t sign) {
+/* Up to position, of what the task is thought to have: what comes out of a compressed file is more than that,
+ * and counts once its end is known. */
+static uint64_t counted(const struct task *t, uint64_t position) {
+        uint64_t n = position - t->start;
+
+        return t->end == TASK_TO_END && t->what.size != TASK_UNKNOWN
+                       ? MIN(n, task_length(&t->what, t->start, t->end))
+                       : n;
+}
+
+void work_count(struct data *d, const struct task *t, uint64_t sign) {
         COUNT(d, t->source, live, sign);
-        COUNT(d, t->source, live_read, sign * (t->read - t->start));
-        COUNT(d, t->source, live_acked, sign * (t->acked - t->start));
+        COUNT(d, t->source, live_read, sign * counted(t, t->read));
+        COUNT(d, t->source, live_acked, sign * counted(t, t->acked));
         COUNT(d, t->source, live_records, sign * t->records);
         if (t->id & TASK_SPLIT_OFF)
                 d->n_split_live += sign;
@@ -72,16 +82,16 @@ static void count_live(struct data *d, const struct task *t, uint64_t sign) {
 }
 
 static void set_place(struct data *d, struct task *t, enum task_place place) {
-        count_live(d, t, (uint64_t)-1);
+        work_count(d, t, (uint64_t)-1);
         t->place = place;
-        count_live(d, t, 1);
+        work_count(d, t, 1);
 }
 
 int work_add(struct data *d, struct work *w) {
         int r = ids_add(ids_of(d, w->t.id), w->t.id & ~TASK_SPLIT_OFF, w);
 
         if (r >= 0)
-                count_live(d, &w->t, 1);
+                work_count(d, &w->t, 1);
         return r;
 }
 
@@ -256,10 +266,10 @@ void data_adopt(struct data *d, struct task *t, void *holder, struct task **leas
 static void give_back(struct data *d, struct work *w, struct task **leases) {
         struct task *t = &w->t;
 
-        count_live(d, t, (uint64_t)-1);
+        work_count(d, t, (uint64_t)-1);
         t->place = TASK_PENDING;
         t->read = t->acked;
-        count_live(d, t, 1);
+        work_count(d, t, 1);
         unlease(t, leases);
         take(d, w);
         if (t->records_before != t->records) {
@@ -306,7 +316,7 @@ static void bury(struct data *d, struct work *w) {
         struct task *t = &w->t;
         uint64_t had = task_length(&t->what, t->start, t->end);
 
-        count_live(d, t, (uint64_t)-1);
+        work_count(d, t, (uint64_t)-1);
         COUNT(d, t->source, over_acked, t->acked - t->start);
         COUNT(d, t->source, over_records, t->records);
         COUNT(d, t->source, learnt, t->acked - t->start - had);
@@ -337,7 +347,7 @@ static bool advance(struct data *d, struct task *t, const struct task_progress *
 
         if (__builtin_add_overflow(records, p->records, &records))
                 records = UINT64_MAX;
-        count_live(d, t, (uint64_t)-1);
+        work_count(d, t, (uint64_t)-1);
         if (acked > t->acked || (acked == t->acked && p->skip > t->skip)) {
                 t->acked = acked;
                 t->skip = p->skip;
@@ -348,7 +358,7 @@ static bool advance(struct data *d, struct task *t, const struct task_progress *
                 t->records = records;
                 changed = true;
         }
-        count_live(d, t, 1);
+        work_count(d, t, 1);
         return changed;
 }
 
@@ -362,16 +372,30 @@ static void cut(struct data *d, struct work *w, struct work *rest, uint64_t end)
                 rest->t.skip = t->skip;
                 t->skip = 0;
         }
-        count_live(d, &rest->t, 1);
-        count_live(d, t, (uint64_t)-1);
+        work_count(d, &rest->t, 1);
+        work_count(d, t, (uint64_t)-1);
         t->end = end;
         t->read = MIN(t->read, end);
-        count_live(d, t, 1);
+        work_count(d, t, 1);
         COUNT(d, t->source, split_off, 1);
         w->asked = false;
         work_changed(d, w);
         work_changed(d, rest);
         put_when_flushed(d, rest);
+}
+
+/* The holder has come to the end of what nobody knew the length of: a compressed file, what a command prints.
+ */
+static void learn_end(struct data *d, struct task *t, const struct task_progress *p) {
+        if (t->end != TASK_TO_END || p->end == TASK_TO_END || p->state != TASK_RUNNING)
+                return;
+        work_count(d, t, (uint64_t)-1);
+        COUNT(d, t->source, learnt, -task_length(&t->what, t->start, t->end));
+        t->end = MAX(p->end, t->acked);
+        COUNT(d, t->source, learnt, task_length(&t->what, t->start, t->end));
+        work_count(d, t, 1);
+        d->state_dirty = true;
+        work_changed(d, work_of(t));
 }
 
 static int fail(struct data *d, struct work *w, struct task **leases, const char *error,
@@ -454,6 +478,7 @@ int data_report(struct data *d, struct task *t, struct task **leases, const stru
                 return fail(d, w, leases, "it was cut into too many pieces", ret_event);
         if (r < 0)
                 return r;
+        learn_end(d, t, p);
         if (advance(d, t, p) && p->state != TASK_DONE)
                 work_changed(d, w);
         if (rest) {

@@ -207,6 +207,8 @@ static int complete(struct data *d, struct work *w, const struct data_file *what
         whole->t.place = t->place;
         whole->t.error = TAKE_PTR(t->error);
         whole->has_row = w->has_row && !d->loaded;
+        work_count(d, t, (uint64_t)-1); /* what it has to do is known only now */
+        work_count(d, &whole->t, 1);
         ids_replace(t->id & TASK_SPLIT_OFF ? &d->split_ids : &d->ids, t->id & ~TASK_SPLIT_OFF, whole);
         DL_DELETE(d->lists[LIST_RESTORED], t);
         work_free(d, w);

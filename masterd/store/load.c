@@ -15,8 +15,6 @@ struct load {
                 store_load_node_t node;
                 store_load_token_t token;
                 store_load_revoked_t revoked;
-                store_load_source_t source;
-                store_load_task_t task;
                 store_load_secret_t secret;
                 store_load_data_file_t data_file;
                 store_load_data_source_t data_source;
@@ -77,8 +75,6 @@ DEFINE_ROW(executor)
 DEFINE_ROW(node)
 DEFINE_ROW(token)
 DEFINE_ROW(revoked)
-DEFINE_ROW(source)
-DEFINE_ROW(task)
 DEFINE_ROW(secret)
 DEFINE_ROW(data_file)
 DEFINE_ROW(data_source)
@@ -107,20 +103,6 @@ int store_load_executors(struct store *s, store_load_executor_t callback, void *
                 " started, ended, result, code, status, stop_requested, memory_peak, cpu, io_read, io_write,"
                 " reason FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
                 &(struct load){ row_executor, { .executor = callback }, userdata });
-}
-
-int store_load_sources(struct store *s, store_load_source_t callback, void *userdata) {
-        return load(s,
-                    "SELECT job, source, scanned, cursor, tasks, granted, error FROM old_source" OF_ACTIVE
-                    " ORDER BY job, source",
-                    &(struct load){ row_source, { .source = callback }, userdata });
-}
-
-int store_load_tasks(struct store *s, store_load_task_t callback, void *userdata) {
-        return load(s,
-                    "SELECT job, task, source, path, size, mtime, inode, state, acked, attempts, error"
-                    " FROM old_task" OF_ACTIVE " ORDER BY job, task",
-                    &(struct load){ row_task, { .task = callback }, userdata });
 }
 
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata) {

@@ -63,9 +63,10 @@ static const char *const steps_of_primus[] = {
         "name))"
         " STRICT, WITHOUT ROWID;",
 
-        /* 2: tasks are made as they are needed; on disk are files, blocks of tasks, and exceptions. */
-        "ALTER TABLE source RENAME TO old_source;"
-        "ALTER TABLE task RENAME TO old_task;"
+        /* 2: tasks are made as they are needed; on disk are files, blocks of tasks, and exceptions. Before
+         * the first release; data of jobs that were active begins anew. */
+        "DROP TABLE source;"
+        "DROP TABLE task;"
         "CREATE TABLE file(job INTEGER NOT NULL, source INTEGER NOT NULL, file INTEGER NOT NULL, path BLOB "
         "NOT NULL,"
         " size INTEGER NOT NULL, mtime INTEGER NOT NULL, inode INTEGER NOT NULL, first INTEGER NOT NULL,"
@@ -168,8 +169,8 @@ int store_migrate_steps(sqlite3 *db, const char *path, const char *const *steps)
                 if (r < 0)
                         return r;
         }
-        for (; version < newest; version++) {
-                if (version > 0) {
+        for (bool holds = version > 0; version < newest; version++) {
+                if (holds) {
                         r = back_up(db, path, version);
                         if (r < 0)
                                 return r;

@@ -90,30 +90,6 @@ const struct field revoked_fields[] = {
         {},
 };
 
-const struct field source_fields[] = {
-        F(U32, source_record, job),      F(U32, source_record, source),
-        F(BOOL, source_record, scanned), F(BYTES, source_record, cursor),
-        F(U64, source_record, tasks),    F(U64, source_record, granted),
-        F(TEXT, source_record, error),   {},
-};
-
-const struct field task_fields[] = {
-        F(U32, task_record, job),      F(U64, task_record, task),   F(U32, task_record, source),
-        F(BYTES, task_record, path),   F(U64, task_record, size),   F(U64, task_record, mtime_nsec),
-        F(U64, task_record, inode),    F(U8, task_record, state),   F(U64, task_record, acked),
-        F(U32, task_record, attempts), F(TEXT, task_record, error), {},
-};
-
-static const struct field task_progress_fields[] = {
-        F(U32, task_progress_record, job),
-        F(U64, task_progress_record, task),
-        F(U8, task_progress_record, state),
-        F(U64, task_progress_record, acked),
-        F(U32, task_progress_record, attempts),
-        F(TEXT, task_progress_record, error),
-        {},
-};
-
 const struct field secret_fields[] = {
         F(U32, secret_record, job),
         F(TEXT, secret_record, name),
@@ -272,22 +248,6 @@ const struct op_definition op_definitions[_OP_MAX] = {
                              revoked_fields,
                              { "INSERT OR REPLACE INTO revoked(serial, node, revoked, not_after)"
                                " VALUES (?1, ?2, ?3, ?4)" } },
-        [OP_PUT_SOURCE] = { sizeof(struct source_record),
-                            source_fields,
-                            { "INSERT OR REPLACE INTO old_source(job, source, scanned, cursor, tasks, "
-                              "granted, "
-                              "error)"
-                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)" } },
-        [OP_PUT_TASK] = { sizeof(struct task_record),
-                          task_fields,
-                          { "INSERT OR REPLACE INTO old_task(job, task, source, path, size, mtime, inode, "
-                            "state, "
-                            "acked,"
-                            " attempts, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)" } },
-        [OP_PUT_TASK_PROGRESS] = { sizeof(struct task_progress_record),
-                                   task_progress_fields,
-                                   { "UPDATE old_task SET state = ?3, acked = ?4, attempts = ?5, error = ?6"
-                                     " WHERE job = ?1 AND task = ?2" } },
         [OP_PUT_SECRET] = { sizeof(struct secret_record),
                             secret_fields,
                             { "INSERT OR REPLACE INTO secret(job, name, data) VALUES (?1, ?2, ?3)" } },
@@ -353,17 +313,12 @@ const struct op_definition op_definitions[_OP_MAX] = {
                             { "DELETE FROM job_body WHERE number = ?1", "DELETE FROM executor WHERE job = ?1",
                               "DELETE FROM event WHERE job = ?1", "DELETE FROM source WHERE job = ?1",
                               "DELETE FROM task WHERE job = ?1", "DELETE FROM secret WHERE job = ?1",
-                              "DELETE FROM old_source WHERE job = ?1", "DELETE FROM old_task WHERE job = ?1",
                               "DELETE FROM file WHERE job = ?1", "DELETE FROM block WHERE job = ?1",
                               "DELETE FROM data WHERE job = ?1", "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
                                 { "DELETE FROM secret WHERE job = ?1",
                                   "UPDATE job_body SET env = x'' WHERE number = ?1" } },
-        [OP_DELETE_TASKS] = { sizeof(struct key_row),
-                              key_job_fields,
-                              { "DELETE FROM old_task WHERE job = ?1",
-                                "DELETE FROM old_source WHERE job = ?1" } },
         [OP_DELETE_NODE] = { sizeof(struct key_row),
                              key_name_fields,
                              { "DELETE FROM node WHERE name = ?1" } },
@@ -375,8 +330,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                          "DELETE FROM executor WHERE job IN " PRUNED,
                          "DELETE FROM event WHERE job IN " PRUNED, "DELETE FROM source WHERE job IN " PRUNED,
                          "DELETE FROM task WHERE job IN " PRUNED, "DELETE FROM secret WHERE job IN " PRUNED,
-                         "DELETE FROM old_source WHERE job IN " PRUNED,
-                         "DELETE FROM old_task WHERE job IN " PRUNED, "DELETE FROM file WHERE job IN " PRUNED,
-                         "DELETE FROM block WHERE job IN " PRUNED, "DELETE FROM data WHERE job IN " PRUNED,
+                         "DELETE FROM file WHERE job IN " PRUNED, "DELETE FROM block WHERE job IN " PRUNED,
+                         "DELETE FROM data WHERE job IN " PRUNED,
                          "DELETE FROM job WHERE number IN " PRUNED } },
 };

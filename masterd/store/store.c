@@ -271,18 +271,6 @@ void store_put_revoked(struct store *s, const struct revoked_record *r) {
         put(s, OP_PUT_REVOKED, r);
 }
 
-void store_put_source(struct store *s, const struct source_record *r) {
-        put(s, OP_PUT_SOURCE, r);
-}
-
-void store_put_task(struct store *s, const struct task_record *r) {
-        put(s, OP_PUT_TASK, r);
-}
-
-void store_put_task_progress(struct store *s, const struct task_progress_record *r) {
-        put(s, OP_PUT_TASK_PROGRESS, r);
-}
-
 void store_put_secret(struct store *s, const struct secret_record *r) {
         put(s, OP_PUT_SECRET, r);
 }
@@ -321,10 +309,6 @@ void store_delete_job(struct store *s, uint32_t number) {
 
 void store_delete_secrets(struct store *s, uint32_t job) {
         put(s, OP_DELETE_SECRETS, &(struct key_row){ .job = job });
-}
-
-void store_delete_tasks(struct store *s, uint32_t job) {
-        put(s, OP_DELETE_TASKS, &(struct key_row){ .job = job });
 }
 
 void store_delete_data_block(struct store *s, uint32_t job, uint64_t block) {

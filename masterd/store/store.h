@@ -119,38 +119,6 @@ struct revoked_record {
                 not_after_real; /* forgotten by store_prune() when the certificate has expired */
 };
 
-/* One data source of a job and how far it is scanned and granted. */
-struct source_record {
-        uint32_t job, source;
-        bool scanned;              /* complete */
-        struct store_bytes cursor; /* of the scan */
-        uint64_t tasks;            /* made so far */
-        uint64_t granted;          /* high-water mark: tasks below it may have been granted */
-        const char *error;
-};
-
-struct task_record {
-        uint32_t job;
-        uint64_t task;
-        uint32_t source;
-        struct store_bytes path;
-        uint64_t size, mtime_nsec, inode;
-        uint8_t state; /* the task table's enum */
-        uint64_t acked;
-        uint32_t attempts;
-        const char *error;
-};
-
-/* What changes about a task. */
-struct task_progress_record {
-        uint32_t job;
-        uint64_t task;
-        uint8_t state;
-        uint64_t acked;
-        uint32_t attempts;
-        const char *error;
-};
-
 /* ---- data of a job; what the fields mean: masterd/data/data.h ---- */
 
 /* A file as listed. Files belong to a job, or to a savepoint (store_next_savepoint()). */
@@ -256,8 +224,6 @@ typedef int (*store_load_executor_t)(void *userdata, const struct executor_recor
 typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
 typedef int (*store_load_token_t)(void *userdata, const struct token_record *r);
 typedef int (*store_load_revoked_t)(void *userdata, const struct revoked_record *r);
-typedef int (*store_load_source_t)(void *userdata, const struct source_record *r);
-typedef int (*store_load_task_t)(void *userdata, const struct task_record *r);
 typedef int (*store_load_secret_t)(void *userdata, const struct secret_record *r);
 typedef int (*store_load_data_file_t)(void *userdata, const struct data_file_record *r);
 typedef int (*store_load_data_source_t)(void *userdata, const struct data_source_record *r);
@@ -268,10 +234,8 @@ typedef int (*store_load_savepoint_t)(void *userdata, const struct savepoint_rec
 
 int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback,
                     void *userdata); /* with body */
-/* The next four: of active jobs only; all attempts of an executor. */
+/* The next two: of active jobs only; all attempts of an executor. */
 int store_load_executors(struct store *s, store_load_executor_t callback, void *userdata);
-int store_load_sources(struct store *s, store_load_source_t callback, void *userdata);
-int store_load_tasks(struct store *s, store_load_task_t callback, void *userdata);
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata);
 /* Data of active jobs. Files come one at a time from the disk, so there may be any number; tasks that were
  * split off come behind the others of their job. */
@@ -314,10 +278,7 @@ void store_put_event(struct store *s, const struct event_record *r);     /* key:
 void store_put_node(struct store *s, const struct node_record *r);       /* key: name */
 void store_put_token(struct store *s, const struct token_record *r);     /* key: id */
 void store_put_revoked(struct store *s, const struct revoked_record *r); /* key: serial */
-void store_put_source(struct store *s, const struct source_record *r);   /* key: job, source */
-void store_put_task(struct store *s, const struct task_record *r);       /* key: job, task */
-void store_put_task_progress(struct store *s, const struct task_progress_record *r);
-void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
+void store_put_secret(struct store *s, const struct secret_record *r);   /* key: job, name */
 void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
 void store_put_data_source(struct store *s, const struct data_source_record *r); /* key: key, source */
 void store_put_data_block(struct store *s, const struct data_block_record *r);   /* key: job, block */
@@ -330,7 +291,6 @@ void store_delete_job(struct store *s, uint32_t number); /* and all that belongs
 /* The secrets and the submitter's environment: overwritten with zeros on disk, a few seconds later in the log
  * too. */
 void store_delete_secrets(struct store *s, uint32_t job);
-void store_delete_tasks(struct store *s, uint32_t job); /* and sources */
 void store_delete_data_block(struct store *s, uint32_t job, uint64_t block);
 void store_delete_data_task(struct store *s, uint32_t job, uint64_t task);
 /* The job is over: what is left of its data is its state, and the tasks that failed with their files. */

@@ -52,9 +52,6 @@ enum op_kind {
         OP_PUT_NODE,
         OP_PUT_TOKEN,
         OP_PUT_REVOKED,
-        OP_PUT_SOURCE,
-        OP_PUT_TASK,
-        OP_PUT_TASK_PROGRESS,
         OP_PUT_SECRET,
         OP_PUT_DATA_FILE,
         OP_PUT_DATA_SOURCE,
@@ -70,7 +67,6 @@ enum op_kind {
         OP_SET_META,
         OP_DELETE_JOB,
         OP_DELETE_SECRETS,
-        OP_DELETE_TASKS,
         OP_DELETE_NODE,
         OP_DELETE_TOKEN,
         OP_PRUNE,
@@ -90,9 +86,9 @@ extern const struct op_definition op_definitions[_OP_MAX];
 
 /* As the columns of the loads; body_fields are those of the struct behind job_record's body. */
 extern const struct field job_fields[], kept_task_fields[], body_fields[], executor_fields[], event_fields[],
-        node_fields[], token_fields[], revoked_fields[], source_fields[], task_fields[], secret_fields[],
-        data_file_fields[], data_source_fields[], data_block_fields[], data_task_fields[],
-        data_state_fields[], savepoint_fields[];
+        node_fields[], token_fields[], revoked_fields[], secret_fields[], data_file_fields[],
+        data_source_fields[], data_block_fields[], data_task_fields[], data_state_fields[],
+        savepoint_fields[];
 
 /* Records that exist inside the store alone. */
 struct body_row {

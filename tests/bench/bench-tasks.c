@@ -3,7 +3,10 @@
  *
  *   bench-tasks memory     10^7 tasks from a million files, from the first to the last, in both orders:
  * memory and time of the pure part, with rows that are made up when they are asked for
+ *   bench-tasks link DIR   assignments a second, and how long one takes; masterd's store is in DIR
  */
+#include "tests/bench/bench-tasks.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,11 +186,16 @@ static void apart(void (*run)(enum input_order order), enum input_order order) {
 }
 
 int main(int argc, char *argv[]) {
-        const char *part = argc > 1 ? argv[1] : NULL;
+        const char *part = argc > 1 ? argv[1] : "";
 
-        if (!part || strcmp(part, "memory") == 0) {
+        if (strcmp(part, "link") == 0)
+                bench_link(argc > 2 ? argv[2] : "/var/tmp");
+        else if (strcmp(part, "memory") == 0) {
                 apart(run_through, ORDER_LISTED);
                 apart(run_through, ORDER_SHUFFLE);
+        } else {
+                (void)fprintf(stderr, "usage: bench-tasks memory | link [DIRECTORY]\n");
+                return 2;
         }
         return 0;
 }

@@ -2,13 +2,15 @@
 """The ledger: N records in, N distinct records processed, none lost, none twice beyond what the way of delivery promises,
 whatever is killed, loses its power or its cable meanwhile. Ten seeds, each a way of delivery, a splitting and three faults."""
 import collections
+import os
 import random
+import shutil
 import time
 
 import pytest
 from conftest import LOST
 from ledger import failover
-from sandbox import AGENTD, MASTERD
+from sandbox import AGENTD, MASTERD, SOURCE
 
 WIDTH = 60
 PIPE = 64 << 10
@@ -33,6 +35,33 @@ with open(os.environ["LEDGER"] + "." + name, "ab", buffering=0) as out:
         if n % 100 == 0:
             time.sleep(0.05)
 """
+# Its own checkpoints: how long its file is, and where the data are. It is killed anywhere in between.
+EXACTLY = """
+import os, time
+import primus
+name = os.environ["LEDGER"] + "." + os.environ["PRIMUS_INDEX"]
+kept, length, where = name + ".kept", 0, None
+if os.path.exists(kept):
+    with open(kept, "rb") as f:
+        length, where = int.from_bytes(f.read(8), "big"), f.read()
+feed = primus.Feed(checkpoint=where)
+with open(name + ".0", "ab") as out:
+    out.truncate(length)
+    def keep():
+        out.flush()
+        where = feed.checkpoint()
+        with open(kept + ".new", "wb") as f:
+            f.write(os.fstat(out.fileno()).st_size.to_bytes(8, "big") + where)
+        os.replace(kept + ".new", kept)
+        time.sleep(0.02)
+        feed.commit(where)
+    for n, record in enumerate(feed.records(), 1):
+        out.write(record + b"\\n")
+        if n % 150 == 0:
+            keep()
+            time.sleep(0.05)
+    keep()
+"""
 
 
 def make_data(ledger, rng):
@@ -55,7 +84,8 @@ def processed(ledger):
     result = {}
     for path in ledger.path.parent.glob(ledger.path.name + ".[0-9]*"):
         _, index, attempt = path.name.rsplit(".", 2)
-        result[int(index), int(attempt)] = path.read_text().split("\n")[:-1]
+        if attempt.isdigit():
+            result[int(index), int(attempt)] = path.read_text().split("\n")[:-1]
     return result
 
 
@@ -88,20 +118,24 @@ class Faults:
         self.masterd()
         self.agentd()
 
+    def host(self):
+        """One that has an executor, but not masterd."""
+        return self.rng.choice(sorted({e["node"] for e in self.running()} - {"n1"}) or ["n2"])
+
     def power(self):
-        node = self.rng.choice(["n2", "n3"])
+        node = self.host()
         self.cluster.crash(node)
         time.sleep(self.rng.uniform(0, 2))
         self.cluster.boot(node)
 
     def short_cut(self):
-        node = self.rng.choice(["n2", "n3"])
+        node = self.host()
         self.cluster.cut(node)
         time.sleep(self.rng.uniform(0.5, LOST - 3))
         self.cluster.heal(node)
 
     def long_cut(self):
-        node = self.rng.choice(["n2", "n3"])
+        node = self.host()
         self.cluster.cut(node)
         time.sleep(LOST + 1)
         self.cluster.heal(node)
@@ -112,48 +146,60 @@ class Faults:
 
 
 CHEAP = ["trainer", "feeder", "agentd", "masterd", "both"]
-# seed: mode, command, first fault
+# By seed: mode, trainer, first fault. A long cut has two of the same executor run at once, and neither knows: that is no
+# place for checkpoints in one file.
 PLAN = [("stdin", STDIN, "power"), ("ring", LIBRARY, "trainer"), ("descriptor", LIBRARY, "feeder"),
         ("stdin", DRAINING, "both"), ("ring", LIBRARY, "power"), ("descriptor", LIBRARY, "long_cut"),
-        ("stdin", STDIN, "long_cut"), ("ring", LIBRARY, "short_cut"), ("descriptor", LIBRARY, "trainer"),
-        ("stdin", STDIN, "short_cut")]
+        ("stdin", STDIN, "long_cut"), ("ring", LIBRARY, "short_cut"), ("descriptor", LIBRARY, "power"),
+        ("stdin", STDIN, "short_cut"), ("ring", EXACTLY, "power"), ("descriptor", EXACTLY, "trainer")]
 
 
-@pytest.mark.parametrize("seed", range(len(PLAN)))
-def test_ledger(quick, ledger, seed):
-    rng = random.Random(seed)
-    mode, command, first = PLAN[seed]
-    wanted = make_data(ledger, rng)
-    if command is LIBRARY:
+def configuration(ledger, rng, mode, trainer):
+    command = trainer
+    if trainer in (LIBRARY, EXACTLY):
         script = ledger.path.with_name(ledger.path.name + ".py")
-        script.write_text(LIBRARY)
+        script.write_text(trainer)
         script.chmod(0o644)
-        command = f"python3 {ledger.inside}.py && say eof"
+        command = f"PYTHONPATH=/shared/python python3 {ledger.inside}.py && say eof"
+        if not ledger.path.with_name("python").exists():
+            shutil.copytree(os.path.join(SOURCE, "lib/primus/python"), ledger.path.with_name("python"))
     job = ledger.config(command, num=WORKERS, inputPolicy="STREAMING", failover=failover(30), memoryMb=64,
                         job={"backoff": {"initial": "0s", "max": "0.1s"}}, scheduleStrategy={"maxReplicasPerNode": 2})
     job["inputManager"] = {"gracefulShutdown": True, "fileConfig": {"inputs": [
         {"name": "data", "spec": {"pathPattern": ledger.inside + ".data", "textInput": {}}}]}}
     job["input"] = {"mode": mode, "split": rng.choice(["16K", "100K", "1M"]), "order": rng.choice(["listed", "shuffle"])}
     job["input"] |= {"pipeSize": PIPE} if mode == "stdin" else {"slots": 4, "slotSize": SLOT} if mode == "ring" else {}
-    job = quick.submit(job)
+    if trainer is EXACTLY:
+        job["input"]["ack"] = "checkpoint"
+    return job
+
+
+@pytest.mark.parametrize("seed", range(len(PLAN)))
+def test_ledger(quick, ledger, seed):
+    rng = random.Random(seed)
+    mode, trainer, first = PLAN[seed]
+    wanted = make_data(ledger, rng)
+    job = quick.submit(configuration(ledger, rng, mode, trainer))
     faults = Faults(quick, job, rng)
     plan = [first, *rng.choices(CHEAP, k=2)]
     rng.shuffle(plan)
-    for fault, share in zip(plan, sorted(rng.uniform(0.05, 0.8) for _ in plan)):
+    for fault, share in zip(plan, sorted(rng.uniform(0.05, 0.7) for _ in plan)):
         quick.wait_for(lambda share=share: sum(map(len, processed(ledger).values())) >= share * TOTAL, 30, f"{share:.0%} of the records")
         faults.do(fault)
     assert quick.wait_job(job, timeout=90) == 0
 
     lines = processed(ledger)
     counts = collections.Counter(line for some in lines.values() for line in some)
-    again = [line for line, n in counts.items() if n > 1]
-    print(f"{mode} {plan}: {len(lines)} attempts, {sum(counts.values()) - TOTAL} of {TOTAL} records twice")
-    assert set(counts) == set(wanted), f"lost: {sorted(set(wanted) - set(counts))[:10]}"
+    again = {line for line, n in counts.items() if n > 1}
+    starts = len(ledger.entries("start"))
+    print(f"{mode} {plan}: {starts} attempts, {sum(counts.values()) - TOTAL} of {TOTAL} records twice")
+    assert set(counts) == set(wanted), f"lost: {len(set(wanted) - set(counts))}, as {sorted(set(wanted) - set(counts))[:10]}"
+    if trainer is EXACTLY or starts == WORKERS:
+        assert not again, f"twice: {sorted(again)[:10]}"
 
-    # Only of an attempt that did not come to its end, and only the last of it: what the trainer had and nobody knew of yet.
+    # What comes twice is the last of an attempt that did not come to its end: what the trainer had, and nobody knew of yet.
     ended = {(e.index, e.attempt) for e in ledger.entries("eof")}
-    tail = 2 * (PIPE if mode == "stdin" else 4 * SLOT) // (WIDTH + 1) + 2000 * (LOST + 4 if "long_cut" in plan or "power" in plan else 1)
-    if len(ended) == len(lines):
-        assert not again, "nobody died, so nothing comes twice"
+    unknown = 2 * PIPE if mode == "stdin" else 4 * SLOT if mode == "ring" else 1 << 20
+    tail = unknown // (WIDTH + 1) + 1000 * (LOST + 4 if "long_cut" in plan or "power" in plan else 1)
     excused = {line for attempt, some in lines.items() if attempt not in ended for line in some[-tail:]}
-    assert set(again) <= excused, f"twice without an excuse: {sorted(set(again) - excused)[:10]}"
+    assert again <= excused, f"twice without an excuse: {sorted(again - excused)[:10]}"

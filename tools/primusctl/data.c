@@ -329,7 +329,8 @@ static int change_tasks(struct cli *c, const struct verb *v, const struct data_o
         if (o->failed)
                 return change_all(c, v, &job);
         for (size_t i = 1; i < n; i++) {
-                (void)task_parse(args[i], &task);
+                if (!task_parse(args[i], &task))
+                        continue; /* not after the check above */
                 r = change(c, &job, v->method, task, &changed);
                 if (r == CLI_UNREACHABLE)
                         return r;

@@ -14,7 +14,7 @@ PACKAGES = """
     systemd systemd-sysv dbus libpam-systemd polkitd
     iproute2 procps
     python3-minimal python3-numpy python3-jeepney
-    libjansson4 libgnutls30 libsqlite3-0 libarchive13 libinih1 libsmartcols1 libzstd1 libcurl3-gnutls
+    libjansson4 libgnutls30 libsqlite3-0 libarchive13 libinih1 libsmartcols1 libzstd1 libcurl3-gnutls librdkafka1
     libasan8 libubsan1
 """.split()
 

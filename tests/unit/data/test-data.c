@@ -380,6 +380,29 @@ static void test_ends_are_learnt(void **state) {
         assert_int_equal(totals.bytes, 20);
         t = lease_one(&w, 0);
         p.task = t->id;
+        /* More has come out than lies there, and nobody knows yet how much it will be ... */
+        assert_int_equal(
+                data_report(w.d, t, &w.holders[0].leases,
+                            &(struct task_progress){
+                                    .task = t->id, .read = 50, .acked = 30, .end = TASK_TO_END, .error = "" },
+                            1, &event),
+                0);
+        data_totals(w.d, &totals);
+        assert_int_equal(totals.bytes, 20);
+        assert_int_equal(totals.read, 20);
+        assert_true(t->end == TASK_TO_END);
+        /* ... until the holder has come to its end, though not all of it counts. */
+        assert_int_equal(data_report(w.d, t, &w.holders[0].leases,
+                                     &(struct task_progress){
+                                             .task = t->id, .read = 70, .acked = 40, .end = 70, .error = "" },
+                                     1, &event),
+                         0);
+        data_totals(w.d, &totals);
+        assert_int_equal(t->end, 70);
+        assert_int_equal(totals.bytes, 70);
+        assert_int_equal(totals.read, 70);
+        assert_int_equal(totals.acked, 40);
+        p.end = 70;
         assert_int_equal(data_report(w.d, t, &w.holders[0].leases, &p, 1, &event), 1);
         data_totals(w.d, &totals);
         assert_int_equal(totals.bytes, 70);

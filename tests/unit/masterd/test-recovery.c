@@ -475,11 +475,16 @@ static struct job *submit(struct manager *m, const char *config) {
 /* ---- at random ---------------------------------------------------------------------------------- */
 
 static const char *step(struct manager *m) {
+        char text[LIFECYCLE_TEXT_MAX];
         struct executor *e;
         struct job *j;
         unsigned i = dice(NODES);
 
-        switch (dice(19)) {
+        switch (dice(20)) {
+        case 19:
+                if ((j = some_job(m, true)) && lifecycle_suspend(m, j, 0, text) < 0)
+                        (void)lifecycle_resume(m, j, 0, text);
+                return "suspend or resume";
         case 0:
                 if (m->n_active < 12)
                         (void)submit(m, configs[dice(ELEMENTSOF(configs))]);

@@ -310,7 +310,7 @@ static bool put(struct connection *c, struct ring_producer *p, const struct ring
 
         if (!reserve(c, p, &data))
                 return false;
-        if (slot->size > 0)
+        if (bytes)
                 memcpy(data, bytes, slot->size);
         ring_producer_commit(p, slot);
         return true;

@@ -104,7 +104,31 @@ static void test_real_schema(void **state) {
 
         assert_int_equal(store_migrate(f->db, f->path), 0);
         assert_int_equal(store_migrate(f->db, f->path), 0);
+        assert_int_not_equal(access(f->copy, F_OK),
+                             0); /* a new one passes through all steps; nothing was there */
         assert_true(number(f->db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'") > 10);
+}
+
+/* From 1: data of jobs that are active begins anew, everything else stays. */
+static void test_from_the_first(void **state) {
+        struct fixture *f = *state;
+
+        assert_int_equal(store_migrate(f->db, f->path), 0);
+        assert_int_equal(sqlite_exec(f->db,
+                                     "DROP TABLE file; DROP TABLE source; DROP TABLE block; DROP TABLE task;"
+                                     "DROP TABLE data; DROP TABLE savepoint;"
+                                     "CREATE TABLE source(job INTEGER, tasks INTEGER);"
+                                     "CREATE TABLE task(job INTEGER, path BLOB);"
+                                     "INSERT INTO source VALUES (1, 2); INSERT INTO task VALUES (1, 'x');"
+                                     "INSERT INTO meta VALUES ('term', x'37');"
+                                     "PRAGMA user_version = 1"),
+                         0);
+        assert_int_equal(store_migrate(f->db, f->path), 0);
+        assert_int_equal(access(f->copy, F_OK), 0);
+        assert_int_equal(number(f->db, "SELECT count(*) FROM file"), 0);
+        assert_int_equal(number(f->db, "SELECT count(*) FROM source WHERE passed >= 0"), 0);
+        assert_int_equal(number(f->db, "SELECT count(*) FROM task WHERE epoch >= 0"), 0);
+        assert_int_equal(number(f->db, "SELECT count(*) FROM meta"), 1);
 }
 
 int main(void) {
@@ -114,6 +138,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_failed_step_changes_nothing, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_foreign_is_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_real_schema, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_from_the_first, setup, teardown),
         };
         log_set_level(LOG_CRIT);
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,26 +186,6 @@ static int expect_revoked(void *userdata, const struct revoked_record *r) {
         return 0;
 }
 
-static int expect_task(void *userdata, const struct task_record *r) {
-        unsigned *n = userdata;
-
-        assert_int_equal(r->path.size, 4);
-        assert_memory_equal(r->path.data, "/d/\xfe", 4);
-        assert_int_equal(r->state, r->task == 1 ? 9 : 1);
-        assert_true(r->acked == (r->task == 1 ? 77 : 0));
-        (*n)++;
-        return 0;
-}
-
-static int expect_source(void *userdata, const struct source_record *r) {
-        unsigned *n = userdata;
-
-        assert_true(r->scanned);
-        assert_true(r->granted == 64);
-        (*n)++;
-        return 0;
-}
-
 static int expect_secret(void *userdata, const struct secret_record *r) {
         unsigned *n = userdata;
 
@@ -221,24 +201,11 @@ static void put_everything(struct store *s, uint32_t number) {
         store_put_job(s, &job);
         for (uint32_t i = 0; i < 3; i++) {
                 struct executor_record e = an_executor(number, i, 1);
-                struct task_record t = {
-                        .job = number,
-                        .task = i,
-                        .path = { "/d/\xfe", 4 },
-                        .size = 10,
-                        .state = 1,
-                };
                 store_put_executor(s, &e);
-                store_put_task(s, &t);
         }
-        store_put_task_progress(s,
-                                &(struct task_progress_record){
-                                        .job = number, .task = 1, .state = 9, .acked = 77, .attempts = 1 });
         for (uint64_t i = 1; i <= 2; i++)
                 store_put_event(s, &(struct event_record){
                                            .job = number, .seq = i, .kind = "queued", .text = "waits" });
-        store_put_source(
-                s, &(struct source_record){ .job = number, .scanned = true, .tasks = 3, .granted = 64 });
         store_put_secret(s, &(struct secret_record){ .job = number, .name = "key", .data = { "secret", 6 } });
 }
 
@@ -270,8 +237,6 @@ static void test_round_trip(void **state) {
         assert_int_equal(n, count)
         EXPECT(store_load_jobs(f->store, true, expect_job, &n), 1);
         EXPECT(store_load_executors(f->store, expect_executor, &n), 3);
-        EXPECT(store_load_tasks(f->store, expect_task, &n), 3);
-        EXPECT(store_load_sources(f->store, expect_source, &n), 1);
         EXPECT(store_load_secrets(f->store, expect_secret, &n), 1);
         EXPECT(store_load_nodes(f->store, expect_node, &n), 1);
         EXPECT(store_load_tokens(f->store, expect_token, &n), 1);
@@ -289,14 +254,11 @@ static void test_round_trip(void **state) {
         store_delete_node(f->store, "n1");
         store_delete_token(f->store, (const uint8_t *)"12345678");
         store_delete_secrets(f->store, 1);
-        store_delete_tasks(f->store, 1);
         settle(f);
         reopen(f);
         EXPECT(store_load_nodes(f->store, expect_node, &n), 0);
         EXPECT(store_load_tokens(f->store, expect_token, &n), 0);
         EXPECT(store_load_secrets(f->store, expect_secret, &n), 0);
-        EXPECT(store_load_tasks(f->store, expect_task, &n), 0);
-        EXPECT(store_load_sources(f->store, expect_source, &n), 0);
         EXPECT(store_load_executors(f->store, expect_executor, &n), 3);
 
         store_delete_job(f->store, 1);
