@@ -257,7 +257,7 @@ static int check_markers(struct scan *s, const struct units *u, char **ret_missi
         for (size_t i = 0; i < u->n; i++) {
                 if (i > 0 && strcmp(u->list[i].directory, u->list[i - 1].directory) == 0)
                         continue;
-                for (char **m = s->source->success_markers; *m; m++) {
+                for (char *const *m = s->markers; *m; m++) {
                         int r = marker_exists(u->list[i].directory, *m);
 
                         if (r > 0)

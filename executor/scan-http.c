@@ -70,7 +70,7 @@ static int marker_url(const char *url, const char *marker, char **ret) {
 
 /* 1; 0 with what is missing. */
 static int check_markers(struct scan *s, struct http *h, const char *url, char **ret_missing) {
-        for (char **m = s->source->success_markers; *m; m++) {
+        for (char *const *m = s->markers; *m; m++) {
                 char *beside = NULL;
                 struct http_answer a;
                 int r = marker_url(url, *m, &beside);
@@ -115,7 +115,7 @@ int scan_http(struct scan *s, const char *pattern, const char *after, char **ret
                 return fail_line(s, r, error);
         qsort(words, n, sizeof(*words), by_bytes);
         /* All have to be there before the first one is told of: they are one batch. */
-        for (size_t i = 0; i < n && *s->source->success_markers; i++) {
+        for (size_t i = 0; i < n && *s->markers; i++) {
                 r = check_markers(s, h, words[i], ret_missing);
                 if (r <= 0)
                         return r;

@@ -9,8 +9,11 @@ struct scan {
         const struct scan_request *request;
         const struct input_source *source;
         struct scan_sink *sink;
-        uint64_t batch; /* of what is being listed */
-        char *error;    /* set by scan_fail() */
+        /* of what is being listed, with the time filled in: */
+        uint64_t batch;
+        const char *name_pattern; /* NULL: all */
+        char *const *markers;     /* NULL-ended */
+        char *error;              /* set by scan_fail() */
 };
 
 /* Says why the source cannot be listed; returns r, or -ENOMEM. */

@@ -66,7 +66,7 @@ static int check_markers(struct place *p, const char *path) {
 
         if (p->marked && strlen(p->marked) == n && strncmp(p->marked, path, n) == 0)
                 return 1;
-        for (char **m = p->scan->source->success_markers; *m; m++) {
+        for (char *const *m = p->scan->markers; *m; m++) {
                 _cleanup_free_ char *marker = NULL;
                 char error[READ_ERROR_MAX];
                 struct http_request q = { .method = HTTP_HEAD, .last = TASK_TO_END };
@@ -259,7 +259,7 @@ int scan_s3(struct scan *s, const char *pattern, const char *after, char **ret_m
         if (r < 0)
                 return scan_fail(s, r, "%s", error);
         qsort(words, n, sizeof(*words), by_prefix);
-        if (*s->source->success_markers) {
+        if (*s->markers) {
                 r = list_all(s, h, words, n, cursor, true, ret_missing);
                 if (r <= 0)
                         return r;

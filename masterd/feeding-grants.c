@@ -122,6 +122,13 @@ void feeding_unknown(struct executor *e) {
         d->n_unknown++;
 }
 
+void feeding_between(struct executor *e) {
+        struct job_data *d = e->job->data;
+
+        if (d && d->input->ack == ACK_CHECKPOINT)
+                feeding_unknown(e);
+}
+
 void feeding_known(struct executor *e) {
         struct job_data *d = e->job->data;
 
@@ -161,7 +168,9 @@ static bool must_wait(struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 uint32_t k = (d->unknown + i) % j->n_executors;
                 struct executor *e = j->executors + k;
-                if (e->leases_unknown && e->node && e->node->state != NODE_LOST) {
+                /* One that is between two attempts says it when it is up: limbo is for that. */
+                if (e->leases_unknown && executor_state_holds(e->state) && e->node &&
+                    e->node->state != NODE_LOST) {
                         d->unknown = k;
                         return true;
                 }

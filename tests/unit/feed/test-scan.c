@@ -237,6 +237,29 @@ static void test_days(void **state) {
         assert_string_equal(months.got, "m-02/x@2026020100");
 }
 
+/* Times in names and markers alone. */
+static void test_names(void **state) {
+        struct input_source source = { .name = (char *)"s",
+                                       .has_range = true,
+                                       .from = { 2026, 2, 1, 5 },
+                                       .to = { 2026, 2, 1, 6 },
+                                       .name_pattern = (char *)"*-{{HH}}" };
+        struct scan_request q = { .source = &source };
+        struct collected c = { .make = { (char *)"a/_DONE-06" } };
+        _cleanup_free_ char *error = NULL, *pattern = NULL;
+        char *markers[] = { (char *)"_DONE-{{HH}}", NULL };
+
+        assert_true(asprintf(&pattern, "%s/a", directory) > 0);
+        put("a/x-05");
+        put("a/x-06");
+        put("a/_DONE-05");
+        source.path_pattern = pattern;
+        source.success_markers = markers;
+        assert_int_equal(collect(&c, &q, &error), 0);
+        assert_string_equal(c.got, "a/x-05@2026020105 a/x-06@2026020106");
+        assert_string_equal(c.waited, "a/_DONE-06");
+}
+
 /* Success markers without a time: waited for too. */
 static void test_marker(void **state) {
         struct input_source source = { .name = (char *)"s" };
@@ -271,7 +294,7 @@ static void test_refused(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        const struct CMUnitTest tests[] = { T(test_collect), T(test_order),  T(test_range),
-                                            T(test_days),    T(test_marker), T(test_refused) };
+        const struct CMUnitTest tests[] = { T(test_collect), T(test_order),  T(test_range),  T(test_days),
+                                            T(test_names),   T(test_marker), T(test_refused) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
