@@ -257,7 +257,28 @@ static int change(sd_bus_message *call, struct manager *m, sd_bus_error *error,
         return manager_reply_later(m, reply);
 }
 
+/* Whether an executor is there, or will be, that has not been promised the end of the data. */
+static bool somebody_reads(const struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                const struct executor *e = j->executors + i;
+                if (executor_role(e)->input_policy == INPUT_STREAMING && !e->feed_last &&
+                    !executor_state_ended(e->state))
+                        return true;
+        }
+        return false;
+}
+
 int api_retry_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct job *j = api_job_or_error(userdata, call, error);
+
+        if (!j)
+                return API_JOB_GONE;
+        if (j->data && !job_state_ended(j->state) && !somebody_reads(j))
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Job %" PRIu32
+                                         " has come to the end of its data: its executors have "
+                                         "been told so, and none would read a task",
+                                         j->number);
         return change(call, userdata, error, feeding_retry, "that has failed");
 }
 
