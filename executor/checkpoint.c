@@ -91,6 +91,19 @@ int checkpoint_load(struct checkpoint *c, const void *state, size_t size, const 
         return 0;
 }
 
+int checkpoint_each(const struct checkpoint *c, int (*handler)(uint64_t task, void *userdata),
+                    void *userdata) {
+        struct checkpoint_entry *e, *next;
+
+        HASH_ITER (hh, c->tasks, e, next) {
+                int r = handler(e->task, userdata);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 int checkpoint_find(const struct checkpoint *c, uint64_t task, struct task_mark *ret) {
         struct checkpoint_entry *e = NULL;
 

@@ -28,5 +28,8 @@ int checkpoint_read(const void *state, size_t size, const uint8_t job_uid[static
 
 /* Keeps the entries of HELLO's state instead of those before. Errors as above, -ENOMEM. */
 int checkpoint_load(struct checkpoint *c, const void *state, size_t size, const uint8_t job_uid[static 16]);
+/* Every task that it says something of: handler gets its id, and ends the walk with a negative errno. */
+int checkpoint_each(const struct checkpoint *c, int (*handler)(uint64_t task, void *userdata),
+                    void *userdata);
 /* What it says of a task. 1: *ret; 0: nothing. */
 int checkpoint_find(const struct checkpoint *c, uint64_t task, struct task_mark *ret);

@@ -192,6 +192,7 @@ static int greet(struct feed *f, struct client *c) {
                                                       : "the checkpoint cannot be read");
                 resume_all(f);
         }
+        f->was_greeted = true;
         return welcome(f, c);
 }
 
@@ -200,6 +201,8 @@ static int acknowledge(struct feed *f, struct client *c, const struct client_ack
         struct task *t = tasks_find(&f->tasks, a->task);
         int r;
 
+        if (!t && f->ranges && a->position == TASK_TO_END)
+                ranges_forget(f, c, a->task);
         if (!t || t->place == PLACE_TODO)
                 return 0; /* it is over, or with nobody */
         if (f->ranges) {
@@ -231,8 +234,8 @@ static int commit(struct feed *f, struct client *c) {
         struct committer k = { f, c };
         int r;
 
-        if (c->lane)
-                lane_look(f, c);
+        if (f->delivery->look)
+                f->delivery->look(f);
         r = checkpoint_read(c->state, c->state_size, f->job_uid, commit_entry, &k);
         return r < 0 ? r : client_send(c, CLIENT_COMMITTED, NULL, 0, -EBADF);
 }

@@ -36,6 +36,8 @@ struct delivery_ops {
         uint64_t (*step)(struct feed *f, uint64_t now);
         /* Delivery goes on after a pause. */
         void (*resume)(struct feed *f);
+        /* What the trainer has got by now is to be known. */
+        void (*look)(struct feed *f);
         /* The trainer has ended; what it has said is known. All producers have been stopped. */
         void (*finish)(struct feed *f, bool success);
         /* masterd gives the task up, or wants its end cut. */
@@ -70,6 +72,7 @@ struct client {
         size_t queued;
         struct lane *lane;     /* ring */
         uint32_t credits;      /* descriptor: tasks that it has asked for */
+        uint32_t window;       /* the most of them that there ever were */
         uint64_t hungry_since; /* descriptor: asked, and nothing is there; 0: no */
 };
 
@@ -84,6 +87,7 @@ struct feed {
         const struct delivery_ops *delivery;
         struct tasks tasks;
         struct checkpoint checkpoint;
+        bool was_greeted; /* a trainer has said HELLO */
         char *const *argv;
         int signals;
         int wake_fd;
@@ -168,6 +172,8 @@ int pipe_processed(struct feed *f, uint64_t bytes);
 /* ---- ranges.c ---- */
 int ranges_next(struct feed *f, struct client *c, uint32_t credits);
 /* The trainer has all of the task. -ERANGE: it has not got it. */
+/* The trainer is through with a task that is nobody's any more. */
+void ranges_forget(struct feed *f, struct client *c, uint64_t task);
 int ranges_whole(struct feed *f, struct client *c, struct task *t);
 void ranges_at(struct feed *f, struct client *c, struct task *t, uint64_t position);
 void ranges_fail(struct feed *f, struct client *c, struct task *t, const char *why);

@@ -162,6 +162,8 @@ static int on_control(struct feed *f, const uint8_t *body, size_t size) {
                 f->sync = o.value;
                 f->sync_due = true;
                 clients_drain(f); /* behind what has arrived by now */
+                if (f->delivery->look)
+                        f->delivery->look(f);
                 tasks_report_all(&f->tasks);
                 break;
         case FEED_CONTROL_DROP:

@@ -291,7 +291,9 @@ static uint64_t ring_step(struct feed *f, uint64_t now) {
                 idle = !producer_task(l->producer);
                 if (idle && (l->broken > 0 || tasks_may_take(&f->tasks, l)))
                         producer_wake(l->producer);
-                if (idle && !l->closed && l->broken == 0 && f->tasks.last && !tasks_may_take(&f->tasks, l)) {
+                /* Not before it waits: until then it can take what another one leaves behind. */
+                if (idle && !l->closed && l->broken == 0 && f->tasks.last && !tasks_may_take(&f->tasks, l) &&
+                    ring_producer_unreleased(l->ring) == 0) {
                         l->closed = true;
                         ring_producer_close(l->ring);
                 }
@@ -303,6 +305,14 @@ static uint64_t ring_step(struct feed *f, uint64_t now) {
                 }
         }
         return next;
+}
+
+static void ring_look(struct feed *f) {
+        struct client *c;
+
+        DL_FOREACH (f->clients, c)
+                if (c->lane && !c->gone)
+                        lane_look(f, c);
 }
 
 static void ring_wake(struct feed *f) {
@@ -372,6 +382,7 @@ void lane_fds(const struct lane *l, int ret[static 4]) {
 const struct delivery_ops delivery_ring = {
         .step = ring_step,
         .resume = ring_wake,
+        .look = ring_look,
         .finish = ring_finish,
         .cancel = ring_cancel,
         .trim = ring_trim,

@@ -526,8 +526,12 @@ int pipe_poll_fd(const struct feed *f) {
         return f->pipe && f->pipe->items && !f->paused ? f->pipe->write_end : -EBADF;
 }
 
-int pipe_processed(struct feed *f, uint64_t bytes) {
+static void pipe_look(struct feed *f) {
         (void)look(f->pipe, now_boot());
+}
+
+int pipe_processed(struct feed *f, uint64_t bytes) {
+        pipe_look(f);
         return flow_processed(&f->pipe->flow, bytes);
 }
 
@@ -656,6 +660,7 @@ static void pipe_done(struct feed *f) {
 const struct delivery_ops delivery_pipe = {
         .begin = pipe_begin,
         .step = pipe_step,
+        .look = pipe_look,
         .finish = pipe_finish,
         .cancel = pipe_cancel,
         .trim = pipe_trim,

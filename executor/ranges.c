@@ -186,13 +186,10 @@ static void waits_pass(struct feed *f, uint64_t now) {
         d->looked = now;
 }
 
-static bool has_range(const struct ranges *d, const struct client *c) {
-        const struct range *r;
-
-        DL_FOREACH (d->given, r)
-                if (r->client == c)
-                        return true;
-        return false;
+/* It asks for another one with each that it has gone through: with nothing at hand it has asked for as many
+ * as it ever did at once. */
+static bool is_waiting(const struct client *c) {
+        return c->credits > 0 && c->credits == c->window;
 }
 
 static uint64_t ranges_step(struct feed *f, uint64_t now) {
@@ -213,12 +210,13 @@ static uint64_t ranges_step(struct feed *f, uint64_t now) {
         DL_FOREACH (f->clients, c) {
                 if (!c->greeted || c->gone)
                         continue;
-                if (!c->last_told && is_all_given(f)) {
+                /* Not before it waits: until then it can take what another one leaves behind. */
+                if (!c->last_told && is_waiting(c) && is_all_given(f)) {
                         c->last_told = true;
                         c->hungry_since = 0;
                         (void)client_send(c, CLIENT_LAST, NULL, 0, -EBADF);
                 }
-                if (c->credits > 0 && c->hungry_since == 0 && !c->last_told && !has_range(d, c))
+                if (c->hungry_since == 0 && !c->last_told && is_waiting(c))
                         c->hungry_since = now;
         }
         return USEC_INFINITY;
@@ -228,6 +226,7 @@ int ranges_next(struct feed *f, struct client *c, uint32_t credits) {
         if (credits > CREDITS_MAX || c->credits + credits > CREDITS_MAX)
                 return -EPROTO;
         c->credits += credits;
+        c->window = MAX(c->window, c->credits);
         return 0;
 }
 
@@ -262,6 +261,13 @@ void ranges_fail(struct feed *f, struct client *c, struct task *t, const char *w
                 return;
         take_back(f, r);
         tasks_break(&f->tasks, t, why);
+}
+
+void ranges_forget(struct feed *f, struct client *c, uint64_t task) {
+        struct range *r = find_range(f->ranges->given, task);
+
+        if (r && r->client == c)
+                take_back(f, r);
 }
 
 /* How far the trainer says it is, of a task that it has. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the feeder says to agentd. Invariant: on a new connection it first says what it holds, so that none of
  * it is granted to somebody else, and then that it is ready for more. */
+#include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -65,6 +66,52 @@ static int send_progress(struct feed *f, uint64_t now, uint32_t credits) {
         return 0;
 }
 
+/* ---- what the trainer's checkpoint holds ---- */
+
+/* Tasks that an earlier attempt had delivered, as far as the checkpoint says that the trainer goes on from:
+ * they are this executor's, also where nobody else knows that any more. The master then grants them to it. */
+struct claims {
+        struct feed *feed;
+        uint64_t now;
+        size_t size;
+};
+
+static int send_claims(struct claims *c) {
+        struct feed_progress head = { .counters = c->feed->counters };
+        int r;
+
+        if (c->size == 0)
+                return 0;
+        memcpy(c->feed->packet, &head, sizeof(head));
+        r = session_send(&c->feed->session, c->now, FEED_PROGRESS, c->feed->packet, sizeof(head) + c->size);
+        c->size = 0;
+        return r;
+}
+
+static int claim(uint64_t task, void *userdata) {
+        struct claims *c = userdata;
+        const struct task_progress p = {
+                .task = task, .end = TASK_TO_END, .state = TASK_RUNNING, .error = ""
+        };
+        uint8_t *array = c->feed->packet + sizeof(struct feed_progress);
+        int r;
+
+        if (tasks_find(&c->feed->tasks, task))
+                return 0; /* reported as it is */
+        r = task_progress_write(&p, array, TASKS_WIRE_MAX, &c->size);
+        if (r != -ENOBUFS)
+                return r;
+        r = send_claims(c);
+        return r < 0 ? r : task_progress_write(&p, array, TASKS_WIRE_MAX, &c->size);
+}
+
+static int claim_all(struct feed *f, uint64_t now) {
+        struct claims c = { .feed = f, .now = now };
+        int r = checkpoint_each(&f->checkpoint, claim, &c);
+
+        return r < 0 ? r : send_claims(&c);
+}
+
 static int send_bye(struct feed *f, uint64_t now) {
         char text[64] = "";
         struct feed_bye bye = { .failed = f->status != 0 };
@@ -111,7 +158,15 @@ int report_send(struct feed *f, uint64_t now, uint64_t *ret_next) {
         *ret_next = USEC_INFINITY;
         if (f->session.state != SESSION_UP || f->child <= 0)
                 return -ENOTCONN;
+        /* Under checkpoint it is the trainer's HELLO that says which tasks are its own. */
+        if (!f->announced && f->ack == ACK_CHECKPOINT && !f->was_greeted && !f->exited)
+                return 0;
         if (!f->announced) {
+                if (!f->exited) {
+                        r = claim_all(f, now);
+                        if (r < 0)
+                                return r;
+                }
                 while (f->tasks.dirty) {
                         r = send_progress(f, now, 0);
                         if (r < 0)

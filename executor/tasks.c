@@ -220,7 +220,6 @@ static void go_back_to_acked(struct task *t) {
         t->broken = false;
         t->generation++;
         t->delivered = t->from = t->acked;
-        t->read = MAX(t->acked.position, t->granted.position);
 }
 
 void tasks_give_back(struct tasks *s, void *holder) {

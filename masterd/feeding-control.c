@@ -179,7 +179,7 @@ int feeding_sync(struct manager *m, struct job *j, uint64_t timeout_usec,
         DL_APPEND(d->syncing, q);
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors + i;
-                if (e->feed_open || e->leases_unknown) {
+                if (e->feed_open || (e->leases_unknown && executor_state_holds(e->state))) {
                         /* One that is not connected answers by connecting. */
                         q->n_left++;
                         (void)feeding_control(e, FEED_CONTROL_SYNC, 0, q->number);

@@ -18,6 +18,7 @@
  * of the last second. */
 #define AHEAD BLOCK_TASKS
 #define AHEAD_PART 16
+#define PREFETCH_MIN 2u /* a task that is read, and one to go on with */
 #define WANTED_MAX (16 * BLOCK_TASKS)
 
 /* ---- counts ---- */
@@ -36,10 +37,14 @@ void task_after(struct job_data *d, struct task_before before, const struct task
 
         d->n_unread += unread(t);
         d->n_unread -= before.unread;
-        if (before.holder)
+        if (before.holder) {
                 before.holder->n_leases--;
-        if (holder)
+                before.holder->n_unread -= before.unread;
+        }
+        if (holder) {
                 holder->n_leases++;
+                holder->n_unread += unread(t);
+        }
 }
 
 struct task **feeding_leases_of(struct job *j, const struct task *t) {
@@ -68,7 +73,7 @@ static void give_back(struct job_data *d, struct task **leases) {
 
 void feeding_give_back(struct job *j, struct executor *e) {
         give_back(j->data, &e->leases);
-        e->n_leases = 0;
+        e->n_leases = e->n_unread = 0;
 }
 
 /* ---- who wants tasks ---- */
@@ -77,6 +82,10 @@ void feeding_set_credits(struct executor *e, uint32_t credits) {
         struct job_data *d = e->job->data;
         bool wants = credits > 0 && e->feed_open && !e->feed_last;
 
+        /* One that has nothing unread asks for what its readers need to be busy; else also for what would
+         * save messages. */
+        if (e->n_unread == 0)
+                e->prefetch = MAX(credits, PREFETCH_MIN);
         if (e->wants)
                 d->credits -= e->credits;
         e->credits = MIN(credits, CREDITS_MAX);
@@ -111,6 +120,13 @@ void feeding_unknown(struct executor *e) {
                 return;
         e->leases_unknown = true;
         d->n_unknown++;
+}
+
+void feeding_between(struct executor *e) {
+        struct job_data *d = e->job->data;
+
+        if (d && d->input->ack == ACK_CHECKPOINT)
+                feeding_unknown(e);
 }
 
 void feeding_known(struct executor *e) {
@@ -152,7 +168,9 @@ static bool must_wait(struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 uint32_t k = (d->unknown + i) % j->n_executors;
                 struct executor *e = j->executors + k;
-                if (e->leases_unknown && e->node && e->node->state != NODE_LOST) {
+                /* One that is between two attempts says it when it is up: limbo is for that. */
+                if (e->leases_unknown && executor_state_holds(e->state) && e->node &&
+                    e->node->state != NODE_LOST) {
                         d->unknown = k;
                         return true;
                 }
@@ -236,13 +254,34 @@ static int grant_some(struct job_data *d, struct executor *e, uint32_t n, uint64
         return r < 0 ? r : (int)k;
 }
 
-/* Everybody has his share, so that few tasks are spread over all who wait, and many go in few messages. */
+/* Executors that are up, or will be in a moment. */
+static uint32_t n_fed(const struct job *j) {
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                if (j->spec->roles[i].input_policy == INPUT_STREAMING)
+                        n += j->roles[i].n_state[EXECUTOR_PLACED] + j->roles[i].n_state[EXECUTOR_STARTING] +
+                             j->roles[i].n_state[EXECUTOR_RUNNING];
+        return n;
+}
+
+/* Off the list of those who want tasks, until it says anything. */
+static void set_aside(struct job_data *d, struct executor *e) {
+        d->credits -= e->credits;
+        DL_DELETE2(d->wanting, e, want_prev, want_next);
+        d->n_wanting--;
+        e->wants = false;
+}
+
+/* Everybody has his share, so that few tasks are spread over all who wait, and many go in few messages.
+ * Towards the end nobody holds much that he has not begun: others would have nothing to do, or are about to
+ * come. */
 static void grant_all(struct job *j) {
         struct job_data *d = j->data;
         uint64_t now = now_boot();
         struct data_totals totals;
-        uint64_t pending, share = 0;
-        uint32_t round = 0; /* so many have not had their turn */
+        uint64_t pending, share = 0, most = 0, room;
+        uint32_t fed = n_fed(j), round = 0; /* so many have not had their turn */
 
         if (!d->wanting)
                 return;
@@ -254,9 +293,16 @@ static void grant_all(struct job *j) {
                 if (round == 0) {
                         round = d->n_wanting;
                         share = MAX(pending / round, UINT64_C(1));
+                        most = pending / (2 * MAX(fed, 1u));
                 }
                 round--;
-                n = grant_some(d, e, (uint32_t)MIN((uint64_t)e->credits, share), now);
+                room = MAX(most, (uint64_t)e->prefetch);
+                if (e->n_unread >= room) {
+                        set_aside(d, e);
+                        continue;
+                }
+                room = MIN(room - e->n_unread, MIN((uint64_t)e->credits, share));
+                n = grant_some(d, e, (uint32_t)room, now);
                 if (n == 0)
                         return;
                 if (n < 0) { /* it says anew what it wants when its host is back */

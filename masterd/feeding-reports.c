@@ -150,20 +150,23 @@ void feeding_gone(struct manager *m, struct executor *e) {
         if (e->feed_open && !e->feed_last)
                 j->data->n_to_tell--;
         e->feed_open = e->feed_last = false;
-        feeding_known(e);
         feeding_synced(e, j->data->sync_number);
+        /* What it has not told of yet, its next attempt will. */
         if (j->data->input->ack == ACK_CHECKPOINT)
                 keep_leases(j, e);
-        else
+        else {
+                feeding_known(e);
                 feeding_give_back(j, e);
+        }
         /* Its agent forgets what it reported when its end is on disk: with this turn. */
         feeding_flush(m, j);
         feeding_run_later(m, j);
 }
 
 void feeding_settled(struct manager *m, struct executor *e) {
-        if (!e->job->data || !e->gone || !e->leases)
+        if (!e->job->data || !e->gone || (!e->leases && !e->leases_unknown))
                 return;
+        feeding_known(e);
         feeding_give_back(e->job, e);
         feeding_flush(m, e->job);
         feeding_run_later(m, e->job);

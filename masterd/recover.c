@@ -286,6 +286,8 @@ static void resume_job(struct manager *m, struct job *j) {
                 if (e->state == EXECUTOR_PENDING &&
                     j->state == JOB_STOPPING) /* stopped before it was placed */
                         lifecycle_cancel(e);
+                else if (e->state == EXECUTOR_PENDING && e->attempt > 0)
+                        feeding_between(e);
         }
         lifecycle_arm_limit(m, j);
         lifecycle_restored(m, j);

@@ -60,7 +60,9 @@ struct executor {
         bool feed_open;      /* its feeder is connected and has told its credits */
         bool feed_last;      /* end of file was promised */
         uint32_t credits;    /* so many tasks more it takes */
+        uint32_t prefetch;   /* so many that are not read may be with it even when there are few */
         uint32_t n_leases;
+        uint32_t n_unread;   /* of these: not read to their end */
         struct task *leases; /* tasks it holds, a list through task.lease_next */
         bool wants;          /* is on the list of those that want tasks */
         struct executor *want_prev, *want_next;

@@ -108,7 +108,7 @@ double bench_raw(unsigned window) {
         clockid_t clock;
         struct end e;
         double cpu;
-        int fds[2];
+        int fds[2] = { -EBADF, -EBADF };
         pid_t pid;
 
         tcp_pair(fds);

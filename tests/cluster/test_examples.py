@@ -46,6 +46,29 @@ def test_stdin(cluster):
     assert len(lines) == 2 and sum(lines) == want
 
 
+def total(pattern, said):
+    """Of what the workers counted."""
+    return [sum(map(int, found)) for found in zip(*re.findall(pattern, "\n".join(said)))]
+
+
+def test_csv(cluster):
+    said = run(cluster, "csv")
+    assert total(r"worker (\d) read (\d+) rows", said) == [0 + 1, 10]
+    assert any("the longest river of them: Nile" in line for line in said)
+
+
+def test_gzip(cluster):
+    assert total(r"worker (\d) was fed (\d+) lines", run(cluster, "gzip")) == [0 + 1, 3000]
+
+
+def test_tar(cluster):
+    assert total(r"worker (\d) was fed (\d+) files", run(cluster, "tar")) == [0 + 1, 18]
+
+
+def test_tfrecord(cluster):
+    assert total(r"worker (\d) got (\d+) records of (\d+) bytes", run(cluster, "tfrecord")) == [0 + 1, 60, 60 * 10 + 30]
+
+
 def test_order(cluster):
     said = run(cluster, "order")
     assert len([line for line in said if "started at" in line]) == 3

@@ -406,6 +406,28 @@ static void test_few_tasks_for_all(void **state) {
         assert_int_equal(count(SAID_LAST, UINT32_MAX), 0);
 }
 
+static void test_not_all_for_the_first(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 3, "", "", "");
+        struct task_progress p = at(1, 40, 0, TASK_RUNNING);
+
+        listed(m, j, 12, 100, true);
+        opened(m, j->executors, 2);
+        settle(m);
+        assert_int_equal(count(SAID_GRANT, 0), 2);
+        report(m, j->executors, &p, 1, 64, 0); /* they are small: it would take all */
+        assert_int_equal(count(SAID_GRANT, 0), 2);
+        p = at(1, 100, 0, TASK_RUNNING);
+        report(m, j->executors, &p, 1, 64, 0);
+        assert_int_equal(count(SAID_GRANT, 0), 3);
+        opened(m, j->executors + 1, 2);
+        opened(m, j->executors + 2, 2);
+        settle(m);
+        assert_int_equal(count(SAID_GRANT, 1), 2);
+        assert_int_equal(count(SAID_GRANT, 2), 2);
+        assert_int_equal(feeding_waiting(j), 0);
+}
+
 static void test_many_tasks_in_few_messages(void **state) {
         struct manager *m = *state;
         struct job *j = submit(m, 2, "", "", "");
@@ -853,6 +875,7 @@ static void test_history(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_few_tasks_for_all, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_not_all_for_the_first, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_many_tasks_in_few_messages, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_blocks_follow, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_of_file, setup, teardown),

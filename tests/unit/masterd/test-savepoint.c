@@ -414,6 +414,76 @@ static void test_round_trip(void **state) {
         free(before);
 }
 
+/* A listing that was under way goes on behind its cursor; what was not begun begins. */
+static void test_before_all_is_listed(void **state) {
+        struct fixture *f = *state;
+        struct job *j = submit(f->m, HERE), *again;
+        struct made made;
+        struct restored r;
+        char *before;
+
+        /* Nothing is known yet: not even an executor is there to be asked. */
+        made = (struct made){};
+        assert_int_equal(savepoint_create(f->m, j, "nothing", false, OWNER, on_made, &made, (char[512]){}),
+                         0);
+        wait_made(f, j, &made);
+        assert_int_equal(made.error, 0);
+        manager_schedule(f->m);
+        run_until_durable(f->m);
+        start(f, j);
+        list(f, j, false);
+        report(f, j, 1, 50, TASK_RUNNING, false);
+        create(f, j, "some", false, &made);
+        report(f, j, 1, 60, TASK_RUNNING, true);
+        before = stands(j);
+        wait_made(f, j, &made);
+        assert_int_equal(made.error, 0);
+
+        r = restore(f->m, "some", NULL, OWNER);
+        assert_string_equal(r.error, "");
+        assert_stands(r.j, before);
+        assert_false(r.j->data->sources[0].scanned);
+        assert_string_equal(r.j->data->sources[0].cursor, "/d/4");
+        assert_stands(manager_job(kill_9(f), r.j->number), before);
+        assert_string_equal(manager_job(f->killed, r.j->number)->data->sources[0].cursor, "/d/4");
+        free(before);
+
+        again = restore(f->m, "nothing", NULL, OWNER).j;
+        assert_non_null(again);
+        assert_int_equal(data_n_files(again->data->data, 0), 0);
+        assert_null(again->data->sources[0].cursor);
+        manager_schedule(f->m);
+        run_until_durable(f->m);
+        start(f, again);
+        list(f, again, true);
+        assert_int_equal(data_n_files(again->data->data, 0), N_FILES);
+}
+
+static void test_bounded(void **state) {
+        struct fixture *f = *state;
+        char name[32], text[SAVEPOINT_TEXT_MAX] = "";
+        struct manager *m;
+        struct job *j;
+
+        (void)submit(f->m, HERE);
+        for (uint32_t i = 0; i < SAVEPOINTS_PER_USER_MAX; i++) {
+                snprintf(name, sizeof(name), "s%u", i);
+                store_put_savepoint(f->m->store, &(struct savepoint_record){
+                                                         .name = name, .owner = OWNER, .created_real = i });
+        }
+        manager_touch(f->m);
+        run_until_durable(f->m);
+        m = kill_9(f);
+        assert_int_equal(n_savepoints(m), SAVEPOINTS_PER_USER_MAX);
+        assert_string_equal(savepoint_next(m, NULL)->name, "s999"); /* newest first */
+        j = manager_job(m, 1);
+        assert_int_equal(savepoint_create(m, j, "", false, OWNER, on_made, NULL, text), -EDQUOT);
+        assert_non_null(strstr(text, "1000"));
+        assert_int_equal(savepoint_delete(m, savepoint_get(m, "s0")), 0);
+        assert_int_equal(n_savepoints(m), SAVEPOINTS_PER_USER_MAX - 1);
+        run_until_durable(m);
+}
+
 static void test_refused(void **state) {
         struct fixture *f = *state;
         struct job *j = prepare(f), *plain;
@@ -588,6 +658,8 @@ static void test_suspend(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_before_all_is_listed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_kill, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_kill_drains, setup, teardown),

@@ -397,7 +397,7 @@ static void test_hostile(void **state) {
                 assert_int_equal(put(p, 1), 1);
                 atomic_store(&control->released, cases[i].released);
                 atomic_store(&control->produced, 77);
-                atomic_store(&control->magic, 0);
+                control->magic = 0;
                 atomic_store(&control->consumer_wait_nsec, UINT64_MAX);
                 assert_int_equal(ring_producer_released(p, &s), cases[i].expected);
                 assert_true(ring_consumer_waited_nsec(p) < UINT64_C(60000000000));
