@@ -112,3 +112,13 @@ def test_digits_with_a_worker_and_the_parameter_server_killed(cluster, digits):
     after = executors(cluster, digits)
     assert after["worker", 1]["attempt"] == 2 and after["ps", 0]["attempt"] == 2
     assert after["worker", 0]["attempt"] == 1 and after["worker", 2]["attempt"] == 1
+
+
+def test_command(cluster):
+    said = run(cluster, "command")
+    words = int(cluster.exec("n1", "sh", "-c", "for f in 1 2 3; do tr -cs '[:alpha:]' '\\n' < /usr/share/common-licenses/GPL-$f; done | wc -l"))
+    assert total(r"worker (\d) was fed (\d+) lines", said) == [0 + 1, words + 1000]
+
+
+def test_time_pattern(cluster):
+    assert run(cluster, "time-pattern") == ["worker 0 was fed 3000 lines"]
