@@ -64,12 +64,6 @@ static int main_scan(int argc, char *argv[]) {
                 case 's':
                         source = optarg;
                         break;
-                case 'p':
-                        o.path = optarg;
-                        break;
-                case 'n':
-                        o.name = *optarg ? optarg : NULL;
-                        break;
                 case 'a':
                         o.after = *optarg ? optarg : NULL;
                         break;
@@ -82,7 +76,7 @@ static int main_scan(int argc, char *argv[]) {
                 }
         if (!source || optind < argc)
                 return usage_error("--scan wants --source NUMBER and options only");
-        if (!o.path && parse_u32(source, 0, INPUT_SOURCES_MAX - 1, &o.source) < 0)
+        if (parse_u32(source, 0, INPUT_SOURCES_MAX - 1, &o.source) < 0)
                 return usage_error("--source wants the number of a source");
         return scan_run(&o);
 }

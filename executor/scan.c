@@ -187,22 +187,14 @@ static int read_description(const struct scan_options *o, struct input **ret, ch
 }
 
 static int list(struct link *l, const struct scan_options *o, char **ret_error) {
-        char *none[] = { NULL };
-        struct input_source files = { .name = (char *)"files",
-                                      .path_pattern = (char *)o->path,
-                                      .name_pattern = (char *)o->name,
-                                      .success_markers = none };
-        struct scan_request q = { .source = &files, .after = o->after, .batch = o->batch };
+        struct scan_request q = { .after = o->after, .batch = o->batch };
         _cleanup_(input_free_p) struct input *input = NULL;
-        int r;
+        int r = read_description(o, &input, ret_error);
 
-        if (!o->path) {
-                r = read_description(o, &input, ret_error);
-                if (r < 0)
-                        return r;
-                q.source = input->sources + o->source;
-                q.poll_usec = input->poll_usec;
-        }
+        if (r < 0)
+                return r;
+        q.source = input->sources + o->source;
+        q.poll_usec = input->poll_usec;
         r = scan_source(&q, &l->sink, ret_error);
         if (*ret_error)
                 fprintf(stderr, "primus-executor: data source %s: %s\n", q.source->name, *ret_error);

@@ -45,6 +45,5 @@ struct scan_options {
         uint32_t source;   /* its index there */
         const char *after;
         uint64_t batch;
-        const char *path, *name; /* path not NULL: files, told by arguments and not by a description */
 };
 int scan_run(const struct scan_options *o);

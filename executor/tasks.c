@@ -316,9 +316,10 @@ void tasks_read(struct tasks *s, struct task *t, uint64_t position, uint64_t lef
 }
 
 void tasks_set_end(struct tasks *s, struct task *t, uint64_t end) {
-        if (t->trim_pending) {
+        /* An end that nobody knew is news: with nothing further to read there may be no other report of it. */
+        if (t->trim_pending || (t->end == TASK_TO_END && end != TASK_TO_END)) {
+                tasks_report(s, t, t->trim_pending);
                 t->trim_pending = false;
-                tasks_report(s, t, true);
         }
         t->end = end;
 }
