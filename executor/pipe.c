@@ -211,11 +211,17 @@ static ssize_t pipe_error(struct pipe_delivery *d, int error) {
         return -error;
 }
 
+static struct task_mark chunk_from(const struct chunk *c) {
+        return (struct task_mark){ c->position, c->flags & CHUNK_COUNTED ? c->skip : 0 };
+}
+
 /* Tells a trainer that says itself what counts where in the stream it is. 1; 0: not now. */
-static int tell_span(struct pipe_delivery *d, const struct task *t, uint64_t position, uint32_t flags) {
+static int tell_span(struct pipe_delivery *d, const struct task *t, uint64_t position, uint64_t skip,
+                     uint32_t flags) {
         struct client_span span = { .stream = d->flow.written,
                                     .position = position,
                                     .task = t->id,
+                                    .skip = skip,
                                     .source = t->grant.source,
                                     .flags = flags };
         struct client *c;
@@ -225,15 +231,13 @@ static int tell_span(struct pipe_delivery *d, const struct task *t, uint64_t pos
         if (flags == 0 && d->span.task == t->id && d->span.flags == 0 &&
             d->span.position + (span.stream - d->span.stream) == position)
                 return 1; /* as it follows from the one before */
+        if (memcmp(&d->span, &span, sizeof(span)) == 0)
+                return 1; /* told, while the trainer was not reading it */
         c = clients_first(d->feed);
         if (!c || !client_flushed(c) || client_send(c, CLIENT_SPAN, &span, sizeof(span), -EBADF) < 0)
                 return 0;
         d->span = span;
         return client_flushed(c);
-}
-
-static struct task_mark chunk_from(const struct chunk *c) {
-        return (struct task_mark){ c->position, c->flags & CHUNK_COUNTED ? c->skip : 0 };
 }
 
 static struct task_mark chunk_to(const struct chunk *c) {
@@ -261,7 +265,8 @@ static ssize_t push_chunk(struct pipe_delivery *d, struct item *i, struct task *
                         item_free(d, i);
                         return 1;
                 }
-                if ((r = tell_span(d, t, c->position, 0)) <= 0)
+                if ((r = tell_span(d, t, c->position, chunk_from(c).skip,
+                                   c->flags & CHUNK_COUNTED ? CLIENT_SPAN_COUNTED : 0)) <= 0)
                         return r;
                 tasks_begin(t, chunk_from(c));
                 r = flow_begin(&d->flow, i->task, chunk_from(c), chunk_to(c), is_by_byte(c), c->records);
@@ -344,7 +349,7 @@ static ssize_t range_over(struct pipe_delivery *d, struct item *i, struct task *
         char error[READ_ERROR_MAX];
         int r;
 
-        if (t && i->begun && (r = tell_span(d, t, i->at, CLIENT_SPAN_END)) <= 0)
+        if (t && i->begun && (r = tell_span(d, t, i->at, 0, CLIENT_SPAN_END)) <= 0)
                 return r;
         if (i->begun)
                 flow_end(&d->flow, (struct task_mark){ i->at, 0 });
@@ -372,7 +377,7 @@ static ssize_t push_range(struct pipe_delivery *d, struct item *i, struct task *
                 }
                 if (i->first == i->last)
                         return range_over(d, i, t);
-                if ((r = tell_span(d, t, i->first, 0)) <= 0)
+                if ((r = tell_span(d, t, i->first, 0, 0)) <= 0)
                         return r;
                 tasks_begin(t, (struct task_mark){ i->first, 0 });
                 if (flow_begin(&d->flow, i->task, (struct task_mark){ i->first, 0 },
@@ -407,7 +412,7 @@ static ssize_t push_one(struct pipe_delivery *d, struct item *i) {
                 return push_range(d, i, t);
         case ITEM_END:
                 if (t && d->span.task == t->id &&
-                    (r = tell_span(d, t, t->delivered.position, CLIENT_SPAN_END)) <= 0)
+                    (r = tell_span(d, t, t->delivered.position, 0, CLIENT_SPAN_END)) <= 0)
                         return r;
                 if (t)
                         tasks_whole(&d->feed->tasks, t);

@@ -35,7 +35,7 @@ void feeding_adopt(struct job *j, struct task *t, struct executor *e); /* PENDIN
 void feeding_give_back(struct job *j, struct executor *e); /* all its tasks: PENDING, first in the queue */
 struct task **feeding_leases_of(struct job *j, const struct task *t); /* of its holder; NULL: not LEASED */
 void feeding_set_credits(struct executor *e, uint32_t credits);
-/* Says all tasks that it holds once more. */
+/* Says the tasks that it holds once more, but for those that it has told of. */
 void feeding_grant_again(struct executor *e);
 /* The executor is not unknown any more. */
 void feeding_known(struct executor *e);

@@ -119,9 +119,11 @@ struct client_span {
         uint64_t stream;   /* the task's bytes begin here in the stream, at position below; */
         uint64_t position; /* later bytes count on from it until the next span */
         uint64_t task;
+        uint64_t skip; /* CLIENT_SPAN_COUNTED */
         uint32_t source, flags;
 };
-#define CLIENT_SPAN_END 1u /* the task is over at this place of the stream, wholly; its last span */
+#define CLIENT_SPAN_COUNTED 2u /* its records count from (position, skip) on, one by one; not its bytes */
+#define CLIENT_SPAN_END 1u     /* the task is over at this place of the stream, wholly; its last span */
 /* A checkpoint's state (HELLO, COMMIT): struct client_state and n struct client_ack: how far each task not
  * yet done durably has been delivered; position TASK_TO_END: wholly. */
 #define CLIENT_STATE_MAGIC 0x73727050u

@@ -144,6 +144,14 @@ static void describe(struct primus *p, const struct client_span *span, size_t si
         ret->task = span->task;
         ret->source = span->source;
         ret->position = span->position + (s->stream - span->stream);
+        if (span->flags & CLIENT_SPAN_COUNTED) {
+                bool goes_on = s->stream > span->stream && p->now.task == span->task;
+
+                ret->linear = false;
+                ret->counted = true;
+                ret->position = span->position;
+                ret->skip = goes_on ? p->now.skip : span->skip;
+        }
         ret->end = ret->position + size;
         /* What follows says where it ends: the stream may hold more (a header, a newline) than the file. */
         for (size_t i = 0; i < s->n_spans; i++)

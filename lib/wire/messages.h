@@ -225,7 +225,7 @@ struct scan_batch {
         bool last;
         char error[LINK_TEXT_MAX + 1];       /* "": fine */
         char waiting_for[LINK_TEXT_MAX + 1]; /* what is not there yet; "": nothing */
-        uint64_t passed; /* all batches (scan_entry.batch) up to this one are listed; 0: not said */
+        uint64_t passed; /* what is still to come is of this batch (scan_entry.batch) or later; 0: not said */
 };
 int scan_batch_append(sd_bus_message *m, const struct scan_batch *b);
 int scan_batch_read(sd_bus_message *m, struct scan_batch *ret);

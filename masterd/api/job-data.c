@@ -81,30 +81,119 @@ static double task_rate(const struct task *t, uint64_t now) {
                        : 0;
 }
 
-static int append_task(sd_bus_message *reply, const struct job *j, const struct task *t, uint64_t now) {
-        const struct executor *e = t->place == TASK_LEASED ? t->holder : NULL;
-        char holder[64] = "";
-        int r = sd_bus_message_open_container(reply, 'r', "tssayttttussa{sv}");
+#define TASK_ROW "tssayttttussa{sv}"
 
-        if (e)
-                snprintf(holder, sizeof(holder), "%s/%" PRIu32, executor_role(e)->name, e->index);
+/* One row, of a task in memory or of one that is kept. */
+struct task_row {
+        uint64_t task, file, start, end, acked, records;
+        uint32_t source, epoch, failures;
+        enum task_place place;
+        const char *error, *holder;
+        const void *path;
+        size_t path_size;
+        double rate;
+};
+
+static int append_row(sd_bus_message *reply, const struct job *j, const struct task_row *t) {
+        int r = sd_bus_message_open_container(reply, 'r', TASK_ROW);
+
         if (r >= 0)
-                r = sd_bus_message_append(reply, "tss", t->id, task_place_to_string(t->place),
-                                          j->data->input->sources[t->source].name);
+                r = sd_bus_message_append(
+                        reply, "tss", t->task, task_place_to_string(t->place),
+                        t->source < j->data->input->n_sources ? j->data->input->sources[t->source].name : "");
         if (r >= 0)
-                r = sd_bus_message_append_array(reply, 'y', t->what.path, strlen(t->what.path));
+                r = sd_bus_message_append_array(reply, 'y', t->path, t->path_size);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "ttttuss", t->start, t->end, t->acked, t->records,
-                                          t->failures, holder, t->error ? t->error : "");
+                                          t->failures, t->holder, t->error ? t->error : "");
         if (r >= 0)
                 r = sd_bus_message_append(reply, "a{sv}", 4, "splitOff", "b",
-                                          (int)((t->id & TASK_SPLIT_OFF) != 0), "file", "t", t->file, "epoch",
-                                          "u", t->epoch, "rate", "d", task_rate(t, now));
+                                          (int)((t->task & TASK_SPLIT_OFF) != 0), "file", "t", t->file,
+                                          "epoch", "u", t->epoch, "rate", "d", t->rate);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+static int append_task(sd_bus_message *reply, const struct job *j, const struct task *t, uint64_t now) {
+        const struct executor *e = t->place == TASK_LEASED ? t->holder : NULL;
+        char holder[64] = "";
+
+        if (e)
+                snprintf(holder, sizeof(holder), "%s/%" PRIu32, executor_role(e)->name, e->index);
+        return append_row(reply, j,
+                          &(struct task_row){ .task = t->id,
+                                              .file = t->file,
+                                              .start = t->start,
+                                              .end = t->end,
+                                              .acked = t->acked,
+                                              .records = t->records,
+                                              .source = t->source,
+                                              .epoch = t->epoch,
+                                              .failures = t->failures,
+                                              .place = t->place,
+                                              .error = t->error,
+                                              .holder = holder,
+                                              .path = t->what.path,
+                                              .path_size = strlen(t->what.path),
+                                              .rate = task_rate(t, now) });
+}
+
+struct kept_request {
+        struct manager *manager;
+        sd_bus_message *call;
+};
+
+static void on_kept(void *userdata, int error, const struct kept_task_record *list, size_t n) {
+        struct kept_request *q = userdata;
+        sd_bus_error failure = SD_BUS_ERROR_NULL;
+        struct job *j = api_job_or_error(q->manager, q->call, &failure);
+        sd_bus_message *reply = NULL;
+        int r = error < 0 ? error : !j || !j->data ? API_JOB_GONE : reply_list_new(q->call, TASK_ROW, &reply);
+
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = append_row(reply, j,
+                               &(struct task_row){ .task = list[i].task,
+                                                   .file = list[i].file,
+                                                   .start = list[i].start,
+                                                   .end = list[i].end,
+                                                   .acked = list[i].acked,
+                                                   .records = list[i].records,
+                                                   .source = list[i].source,
+                                                   .epoch = list[i].epoch,
+                                                   .failures = list[i].failures,
+                                                   .place = TASK_GAVE_UP,
+                                                   .error = list[i].error,
+                                                   .holder = "",
+                                                   .path = list[i].path.data,
+                                                   .path_size = list[i].path.size });
+        r = reply_list_send(reply, r);
+        caller_answer(q->call, r, &failure);
+        sd_bus_error_free(&failure);
+        sd_bus_message_unref(q->call);
+        free(q);
+}
+
+/* Of a job that is over and came back from the store, those that failed are all that is left. */
+static int list_kept(struct manager *m, const struct job *j, const struct task_filter *f,
+                     sd_bus_message *call) {
+        bool asked = f->place == _TASK_PLACE_MAX || f->place == TASK_GAVE_UP;
+        struct kept_request *q = malloc(sizeof(*q));
+        int r;
+
+        if (!q)
+                return -ENOMEM;
+        *q = (struct kept_request){ m, sd_bus_message_ref(call) };
+        r = store_query_kept_tasks(m->store, j->number, TASK_GAVE_UP, f->after, asked ? f->limit : 0, on_kept,
+                                   q);
+        if (r < 0) {
+                sd_bus_message_unref(call);
+                free(q);
+        }
+        return r < 0 ? r : 1;
+}
+
 int api_list_tasks(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        struct job *j = api_job_or_error(userdata, call, error);
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
         struct task_filter f = { .limit = 1000, .place = _TASK_PLACE_MAX };
         sd_bus_message *reply = NULL;
         uint64_t now = now_boot();
@@ -119,7 +208,9 @@ int api_list_tasks(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         if (!j->data)
                 return sd_bus_error_setf(error, ERROR_REFUSED, "Job %" PRIu32 " is not fed with data",
                                          j->number);
-        r = reply_list_new(call, "tssayttttussa{sv}", &reply);
+        if (j->data->sums)
+                return list_kept(m, j, &f, call);
+        r = reply_list_new(call, TASK_ROW, &reply);
         for (uint32_t n = 0; r >= 0 && n < f.limit && (t = data_next_task(j->data->data, f.after));) {
                 f.after = t->id;
                 if (f.place != _TASK_PLACE_MAX && t->place != f.place)
@@ -166,7 +257,28 @@ static int change(sd_bus_message *call, struct manager *m, sd_bus_error *error,
         return manager_reply_later(m, reply);
 }
 
+/* Whether an executor is there, or will be, that has not been promised the end of the data. */
+static bool somebody_reads(const struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                const struct executor *e = j->executors + i;
+                if (executor_role(e)->input_policy == INPUT_STREAMING && !e->feed_last &&
+                    !executor_state_ended(e->state))
+                        return true;
+        }
+        return false;
+}
+
 int api_retry_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct job *j = api_job_or_error(userdata, call, error);
+
+        if (!j)
+                return API_JOB_GONE;
+        if (j->data && !job_state_ended(j->state) && !somebody_reads(j))
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Job %" PRIu32
+                                         " has come to the end of its data: its executors have "
+                                         "been told so, and none would read a task",
+                                         j->number);
         return change(call, userdata, error, feeding_retry, "that has failed");
 }
 

@@ -18,13 +18,14 @@
  *   - Tasks that were given up stay in memory, to be shown with their reason.
  *
  * Order. listed: by batch (hour of a time pattern), then source, then as listed; a source that is not listed
- * to its end holds back what comes behind its next batch (data_passed). With weights, sources take turns: the
- * next task is of the source with the lowest (made + 1) / weight; a weight of 0 among others counts as 1, and
- * batches order nothing but each source's own files. shuffle: the tasks of each source and epoch
- * in a pseudo-random permutation (a Feistel network over their number: no memory), sources in turn by weight,
- * or else by their numbers of tasks; needs the listing to be complete. Epochs follow each other, each when
- * the listing is complete. sampleRate leaves tasks out by a hash of seed and file: the same ones in each
- * epoch, those of one file evenly spread; they are never made and counted nowhere.
+ * to its end holds back what comes behind its next batch (data_passed; UINT64_MAX: nothing, and what it
+ * brings later comes last). With weights, sources take turns: the next task is of the source with the lowest
+ * (made + 1) / weight; a weight of 0 among others counts as 1, and batches order nothing but each source's
+ * own files. shuffle: the tasks of each source and epoch in a pseudo-random permutation (a Feistel network
+ * over their number: no memory), sources in turn by weight, or else by their numbers of tasks; needs the
+ * listing to be complete. Epochs follow each other, each when the listing is complete. sampleRate leaves
+ * tasks out by a hash of seed and file: the same ones in each epoch, those of one file evenly spread; they
+ * are never made and counted nowhere.
  *
  * Splitting. A file of known size s > split > 0 has ceil(s / split) parts, the last one with what is left; a
  * rest below split / 4 goes to the part before. At most FILE_PARTS_MAX: with more, split counts as larger.

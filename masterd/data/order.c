@@ -59,13 +59,31 @@ static uint64_t share(const struct order *o, uint32_t source) {
         return o->weights[source] ? o->weights[source] : 1;
 }
 
+/* A source that has passed everything (Kafka's) holds nobody back: what it brings later comes behind all that
+ * others have and may have. */
+enum rank {
+        RANK_TURN, /* it has a task, or may have one any time */
+        RANK_LATE,
+        RANK_RESTS,
+        RANK_OVER,
+};
+
+static enum rank rank(const struct order *o, uint32_t source) {
+        const struct listed_source *s = o->listing->sources + source;
+
+        if (exhausted(o, source))
+                return s->scanned ? RANK_OVER : s->passed == UINT64_MAX ? RANK_RESTS : RANK_TURN;
+        return s->passed == UINT64_MAX && next_batch(o, source) == UINT64_MAX ? RANK_LATE : RANK_TURN;
+}
+
 /* Whether it is the turn of a rather than of b. */
 static bool before(const struct order *o, uint32_t a, uint32_t b) {
-        bool over_a = exhausted(o, a) && o->listing->sources[a].scanned;
-        bool over_b = exhausted(o, b) && o->listing->sources[b].scanned;
+        enum rank rank_a = rank(o, a), rank_b = rank(o, b);
 
-        if (over_a || over_b)
-                return over_a == over_b ? a < b : over_b;
+        if (rank_a != rank_b)
+                return rank_a < rank_b;
+        if (rank_a != RANK_TURN)
+                return a < b;
         if (by_batch(o)) {
                 uint64_t x = next_batch(o, a), y = next_batch(o, b);
                 return x != y ? x < y : a < b;

@@ -27,6 +27,7 @@ enum item_kind {
         ITEM_QUERY_SOURCES,
         ITEM_QUERY_SAVEPOINTS,
         ITEM_QUERY_DATA_STATES,
+        ITEM_QUERY_KEPT_TASKS,
 };
 
 /* What a query asks. */
@@ -44,6 +45,7 @@ struct query {
                 store_sources_t sources;
                 store_savepoints_t savepoints;
                 store_data_states_t data_states;
+                store_kept_tasks_t kept_tasks;
         } callback;
         void *rows; /* array of the records */
         size_t n, allocated;

@@ -12,6 +12,7 @@
 #define EXECUTORS_MAX 100000u
 #define EVENTS_MAX 10000u
 #define FILES_MAX 10000u
+#define TASKS_MAX 10000u
 
 /* What the texts and bytes of one row point to. */
 struct extra {
@@ -27,6 +28,7 @@ static const size_t record_sizes[] = {
         [ITEM_QUERY_SOURCES] = sizeof(struct data_source_record),
         [ITEM_QUERY_SAVEPOINTS] = sizeof(struct savepoint_record),
         [ITEM_QUERY_DATA_STATES] = sizeof(struct data_state_record),
+        [ITEM_QUERY_KEPT_TASKS] = sizeof(struct kept_task_record),
 };
 
 static const struct field *const record_fields[] = {
@@ -37,6 +39,7 @@ static const struct field *const record_fields[] = {
         [ITEM_QUERY_SOURCES] = data_source_fields,
         [ITEM_QUERY_SAVEPOINTS] = savepoint_fields,
         [ITEM_QUERY_DATA_STATES] = data_state_fields,
+        [ITEM_QUERY_KEPT_TASKS] = kept_task_fields,
 };
 
 /* Room for one more row, zeroed. */
@@ -175,6 +178,9 @@ void query_deliver(struct item *i) {
         case ITEM_QUERY_DATA_STATES:
                 q->callback.data_states(i->userdata, i->error, q->rows, q->n);
                 break;
+        case ITEM_QUERY_KEPT_TASKS:
+                q->callback.kept_tasks(i->userdata, i->error, q->rows, q->n);
+                break;
         }
 }
 
@@ -309,6 +315,23 @@ int store_query_data_state(struct store *s, uint32_t job, store_data_states_t ca
                            .parameters = { job },
                            .n_parameters = 1,
                            .callback.data_states = callback,
+                   },
+                   userdata);
+}
+
+int store_query_kept_tasks(struct store *s, uint32_t job, uint8_t state, uint64_t after, uint32_t limit,
+                           store_kept_tasks_t callback, void *userdata) {
+        /* SQLite's integers have a sign: numbers from 2^63 on come first to it. */
+        return ask(s, ITEM_QUERY_KEPT_TASKS,
+                   &(struct query){
+                           .sql = "SELECT task, source, epoch, file, start, stop, acked, task.records, "
+                                  "failures, error, path FROM task JOIN file USING (job, source, file)"
+                                  " WHERE job = ?1 AND state = ?2 AND (task < 0) >= ?3"
+                                  " AND ((task < 0) > ?3 OR task > ?4) ORDER BY task < 0, task LIMIT ?5",
+                           .parameters = { job, state, after > INT64_MAX, (int64_t)after,
+                                           MIN(limit, TASKS_MAX) },
+                           .n_parameters = 5,
+                           .callback.kept_tasks = callback,
                    },
                    userdata);
 }

@@ -142,6 +142,15 @@ const struct field data_task_fields[] = {
         {},
 };
 
+const struct field kept_task_fields[] = {
+        F(U64, kept_task_record, task),     F(U32, kept_task_record, source),
+        F(U32, kept_task_record, epoch),    F(U64, kept_task_record, file),
+        F(U64, kept_task_record, start),    F(U64, kept_task_record, end),
+        F(U64, kept_task_record, acked),    F(U64, kept_task_record, records),
+        F(U32, kept_task_record, failures), F(TEXT, kept_task_record, error),
+        F(BYTES, kept_task_record, path),   {},
+};
+
 const struct field data_state_fields[] = {
         F(U32, data_state_record, job),
         F(BYTES, data_state_record, state),

@@ -160,6 +160,16 @@ struct data_task_record {
         const char *error;
 };
 
+/* The same, with the path of its file; what cannot be told of a task that is over is left out. */
+struct kept_task_record {
+        uint64_t task;
+        uint32_t source, epoch;
+        uint64_t file, start, end, acked, records;
+        uint32_t failures;
+        const char *error;
+        struct store_bytes path;
+};
+
 struct data_state_record {
         uint32_t job;
         struct store_bytes state;
@@ -363,6 +373,11 @@ typedef void (*store_data_states_t)(void *userdata, int error, const struct data
                                     size_t n);
 /* How the data of a job stands, also of one that is over; n = 0: it has none. */
 int store_query_data_state(struct store *s, uint32_t job, store_data_states_t callback, void *userdata);
+typedef void (*store_kept_tasks_t)(void *userdata, int error, const struct kept_task_record *tasks, size_t n);
+/* Tasks with a row of their own that are in this state (the data's enum), behind number after, at most limit
+ * of them: of a job that is over, those that failed. In the order of their numbers, which are unsigned. */
+int store_query_kept_tasks(struct store *s, uint32_t job, uint8_t state, uint64_t after, uint32_t limit,
+                           store_kept_tasks_t callback, void *userdata);
 /* All sources of a job or savepoint, in order. */
 int store_query_sources(struct store *s, uint64_t key, store_sources_t callback, void *userdata);
 /* One savepoint with manifest and configuration; n = 0 where there is none of that name. */

@@ -104,6 +104,34 @@ def test_failed_tasks_are_retried_or_skipped(cluster, source, shared_dir):
     assert "is over" in refused(cluster, "data", "retry", number, "--failed", user="ml")
 
 
+def test_nobody_is_left_to_read(cluster, source):
+    """Executors that have been promised the end of the data read nothing more."""
+    inputs = [{"name": "records", "spec": {"pathPattern": source, "tfrecordInput": {}}},
+              {"name": "lines", "spec": {"pathPattern": source, "namePattern": "0.txt"}}]
+    number = cluster.submit(job(source, "cat >/dev/null; sleep 300", inputs))
+    retry = lambda: cluster.run("n1", "primusctl", "data", "retry", str(number), "--failed", user="ml").stderr
+    cluster.wait_for(lambda: "end of its data" in retry(), 60, "the end of the data")
+    assert len(tasks(cluster, number, "--failed")) == 4
+    assert cluster.primusctl("data", "skip", str(number), "--failed") == "4 failed tasks count as done\n"
+    cluster.primusctl("kill", str(number))
+    cluster.wait_job(number)
+
+
+def test_what_failed_is_shown_after_the_end(cluster, source):
+    """Also by another masterd, which has the job from its store."""
+    inputs = [{"name": "records", "spec": {"pathPattern": source, "tfrecordInput": {}}}]
+    number = cluster.submit(job(source, "cat", inputs))
+    assert cluster.wait_job(number) == 1
+    rows = tasks(cluster, number)
+    assert len(rows) == 4 and {row["state"] for row in rows} == {"FAILED"}
+    cluster.exec("n1", "systemctl", "restart", "primus-masterd")
+    cluster.wait_nodes()
+    assert [(row["task"], row["path"], row["failures"], row["error"], row["source"]) for row in tasks(cluster, number)] == [
+        (row["task"], row["path"], row["failures"], row["error"], "records") for row in rows]
+    assert tasks(cluster, number, "--state=LEASED") == []
+    assert status(cluster, number)["data"]["failed"] == 4
+
+
 def test_savepoint_and_restore(cluster, source):
     """What was acknowledged does not come again; all else comes once."""
     number = cluster.submit(job(source, slow(0.02), pipeSize="4K", ack="read", split="1K"))

@@ -69,6 +69,30 @@ def test_tfrecord(cluster):
     assert total(r"worker (\d) got (\d+) records of (\d+) bytes", run(cluster, "tfrecord")) == [0 + 1, 60, 60 * 10 + 30]
 
 
+def test_exactly_once(cluster):
+    """Killed once on the way, it says what it says when it is not."""
+    cluster.exec("n1", "rm", "-rf", "/tmp/alone", "/tmp/killed")
+    said = []
+    for name in ("alone", "killed"):
+        text = cluster.exec("n1", "cat", f"{EXAMPLES}/exactly-once/exactly-once.json")
+        path = f"/shared/exactly-once-{name}"
+        text = text.replace("train.py checkpoint 500", f"train.py {path} 100" + (
+            "; s=$?; [ $PRIMUS_ATTEMPT != 1 ] || kill -KILL $$; exit $s" if name == "killed" else ""))
+        job = cluster.submit(text)
+        assert cluster.wait_job(job) == 0
+        said.append(cluster.primusctl("logs", str(job)).splitlines())
+    assert said[0][-1].startswith("1000 lines, sum ") and said[1][-1] == said[0][-1]
+    assert "attempt 2 begins behind 1000 lines" in said[1]
+
+
+def test_torch(cluster):
+    if cluster.run("n1", "python3", "-c", "import torch").returncode != 0:
+        pytest.skip("the hosts have no python3-torch; tests/python/test_trainers.py trains with it")
+    said = "\n".join(run(cluster, "torch"))
+    losses = [float(loss) for loss in re.findall(r"loss ([0-9.]+)", said)]
+    assert len(losses) == 3 and losses[0] > 5 * losses[-1]
+
+
 def test_order(cluster):
     said = run(cluster, "order")
     assert len([line for line in said if "started at" in line]) == 3

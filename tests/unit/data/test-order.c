@@ -218,6 +218,49 @@ static void test_waits_for_the_hour(void **state) {
         listing_done(&l);
 }
 
+static uint32_t next_source(struct order *o, enum order_result expected) {
+        uint32_t source = UINT32_MAX, epoch;
+        uint64_t number;
+
+        assert_int_equal(order_next(o, &source, &number, &epoch), expected);
+        return source;
+}
+
+/* Topics never end: two of them beside files, with and without weights; then one gets another partition. */
+static void test_topics(void **state) {
+        static const uint32_t same[3] = { 1, 1, 1 };
+
+        for (unsigned weighted = 0; weighted < 2; weighted++) {
+                struct listing l;
+                struct order o;
+                unsigned made[3] = {};
+                assert_int_equal(listing_init(&l, 3, 0, 1000000), 0);
+                assert_int_equal(order_init(&o, &l, weighted ? same : NULL, ORDER_LISTED, 0, 1), 0);
+                for (uint32_t s = 0; s < 3; s += 2) {
+                        add(&l, &o, s, 0);
+                        listing_passed(&l, s, UINT64_MAX);
+                        order_listed(&o, s);
+                }
+                for (unsigned i = 0; i < 20; i++)
+                        add(&l, &o, 1, 0);
+                for (unsigned i = 0; i < (weighted ? 22 : 21); i++)
+                        made[next_source(&o, ORDER_TASK)]++;
+                assert_int_equal(made[1], 20);
+                (void)next_source(&o, ORDER_WAITS);
+                add(&l, &o, 2, UINT64_MAX); /* behind what the files still may bring */
+                if (weighted)
+                        (void)next_source(&o, ORDER_WAITS);
+                listing_scanned(&l, 1);
+                order_listed(&o, 1);
+                assert_int_equal(next_source(&o, ORDER_TASK), 2);
+                if (!weighted)
+                        assert_int_equal(next_source(&o, ORDER_TASK), 2);
+                (void)next_source(&o, ORDER_WAITS);
+                order_done(&o);
+                listing_done(&l);
+        }
+}
+
 /* At any point, sources have had their turns as their weights say, within one. */
 static void test_proportions(void **state) {
         uint64_t made[2] = {}, number;
@@ -284,9 +327,10 @@ static void test_places(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_listed),      cmocka_unit_test(test_weights),
-                cmocka_unit_test(test_shuffle),     cmocka_unit_test(test_waits_for_the_hour),
-                cmocka_unit_test(test_proportions), cmocka_unit_test(test_places),
+                cmocka_unit_test(test_listed),  cmocka_unit_test(test_weights),
+                cmocka_unit_test(test_shuffle), cmocka_unit_test(test_waits_for_the_hour),
+                cmocka_unit_test(test_topics),  cmocka_unit_test(test_proportions),
+                cmocka_unit_test(test_places),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

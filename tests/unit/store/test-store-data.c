@@ -369,10 +369,45 @@ static void test_savepoint(void **state) {
         assert_true(store_next_savepoint(f->store) > key); /* never used again */
 }
 
+static void on_kept(void *userdata, int error, const struct kept_task_record *tasks, size_t n) {
+        struct answer *a = userdata;
+
+        assert_int_equal(error, 0);
+        *a = (struct answer){ true, n, n ? tasks[0].task : 0, n ? tasks[n - 1].task : 0 };
+        for (size_t i = 0; i < n; i++) {
+                assert_string_equal(tasks[i].error, "torn");
+                assert_true(tasks[i].path.size > 0);
+        }
+}
+
+/* What failed outlives its job's end, with its file; numbers are unsigned. */
+static void test_kept_tasks(void **state) {
+        static const uint64_t split_off = UINT64_C(1) << 63;
+        struct fixture *f = *state;
+        struct answer a;
+
+        put_job(f->store, 1, 0);
+        put_file(f->store, 1, 0, 0);
+        for (uint64_t i = 1; i <= 5; i++)
+                store_put_data_task(f->store, &(struct data_task_record){ .job = 1,
+                                                                          .task = i == 5 ? split_off | 2 : i,
+                                                                          .end = UINT64_MAX,
+                                                                          .state = i == 2 ? 0 : 3,
+                                                                          .error = i == 4 ? "" : "torn" });
+        store_trim_data(f->store, 1);
+        settle(f);
+        ASK(store_query_kept_tasks(f->store, 1, 3, 0, 100, on_kept, &a), 3, 1, split_off | 2);
+        ASK(store_query_kept_tasks(f->store, 1, 3, 1, 1, on_kept, &a), 1, 3, 3);
+        ASK(store_query_kept_tasks(f->store, 1, 3, 3, 100, on_kept, &a), 1, split_off | 2, split_off | 2);
+        ASK(store_query_kept_tasks(f->store, 1, 3, split_off | 2, 100, on_kept, &a), 0, 0, 0);
+        ASK(store_query_kept_tasks(f->store, 2, 3, 0, 100, on_kept, &a), 0, 0, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_savepoint, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_kept_tasks, setup, teardown),
         };
         log_set_level(LOG_CRIT);
         return cmocka_run_group_tests(tests, NULL, NULL);
