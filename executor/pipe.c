@@ -22,6 +22,10 @@
 #define RANGES_AHEAD 4u
 #define SPLICE_MIN (64u << 10)
 #define SPLICE_MAX (1u << 20)
+#define SPIN_MAX UINT64_C(200) /* microseconds that room in the pipe is waited for awake */
+#define SPIN_AGAIN 64u         /* full pipes after which that is tried again */
+#define SPIN_HOT 2u            /* times that it has helped, after which the pipe is made small */
+#define SPIN_PIPE (128u << 10)
 #define TURN_MAX (4u << 20) /* bytes written before the other descriptors are looked at */
 
 enum item_kind {
@@ -70,8 +74,11 @@ struct pipe_delivery {
         unsigned room; /* the one that the producer fills */
         struct to_check *checks;
         bool can_splice;
-        bool pad;                /* the last task broke off inside a line */
-        bool full;               /* the pipe took no more at the last attempt */
+        bool pad;      /* the last task broke off inside a line */
+        bool full;     /* the pipe took no more at the last attempt */
+        uint64_t spin; /* microseconds; 0: it did not help lately */
+        unsigned not_spun, hot;
+        bool small;              /* the pipe is, for now */
         struct client_span span; /* the latest that was sent */
         uint8_t *copy;           /* bytes of a range on their way */
         size_t copy_size, copy_done;
@@ -441,6 +448,48 @@ static bool is_all_written(const struct pipe_delivery *d) {
         return f->tasks.last && !d->items && !producer_task(d->producer) && !tasks_may_take(&f->tasks, d);
 }
 
+static void set_small(struct pipe_delivery *d, bool small) {
+        if (d->small == small || d->flow.pipe_size <= SPIN_PIPE)
+                return;
+        /* Not while more than that is in it: then the next time. */
+        if (fcntl(d->write_end, F_SETPIPE_SZ, small ? (int)SPIN_PIPE : (int)d->flow.pipe_size) >= 0)
+                d->small = small;
+}
+
+/* A trainer that does nothing but read has emptied the pipe sooner than we could be put to sleep and woken,
+ * and would have to be woken itself then. So for as long as that helps, room is waited for awake, a moment.
+ * (poll() takes no lock of the pipe; the next splice then waits for the end of the trainer's read.) And as
+ * the pipe's lock is held for as long as one read() takes, such a trainer is served best by a small pipe,
+ * which both sides leave before the other one falls asleep: twice as fast as by one of 1 MiB. */
+static bool spin_for_room(struct pipe_delivery *d) {
+        struct pollfd room = { .fd = d->write_end, .events = POLLOUT };
+        uint64_t begin;
+
+        if (d->spin == 0) {
+                if (++d->not_spun < SPIN_AGAIN)
+                        return false;
+                d->spin = SPIN_MAX;
+        }
+        d->not_spun = 0;
+        begin = now_boot();
+        do
+                if (poll(&room, 1, 0) > 0) {
+                        d->spin = SPIN_MAX;
+                        if (d->hot < SPIN_HOT)
+                                d->hot++;
+                        else
+                                set_small(d, true);
+                        return true;
+                }
+        while (now_boot() - begin < d->spin);
+        d->spin = d->spin > SPIN_MAX / 8 ? d->spin / 2 : 0;
+        if (d->spin > 0)
+                return false;
+        d->hot = 0;
+        set_small(d, false);
+        return false;
+}
+
 /* Writes what the pipe takes. Returns whether more could be written at once. */
 static bool push(struct pipe_delivery *d) {
         size_t turn = 0;
@@ -452,6 +501,10 @@ static bool push(struct pipe_delivery *d) {
                 if (l < 0) {
                         d->feed->tasks.last = true; /* no more credits */
                         end_of_file(d);
+                }
+                if (l == 0 && d->full && spin_for_room(d)) {
+                        d->full = false;
+                        continue;
                 }
                 if (l <= 0)
                         return false;

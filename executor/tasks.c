@@ -311,12 +311,14 @@ void tasks_read(struct tasks *s, struct task *t, uint64_t position, uint64_t lef
         set_left(s, t, left);
         if (position <= t->read)
                 return;
+        s->got += position - t->read;
         t->read = position;
         tasks_report(s, t, false);
 }
 
 void tasks_set_end(struct tasks *s, struct task *t, uint64_t end) {
-        /* An end that nobody knew is news: with nothing further to read there may be no other report of it. */
+        /* An end that nobody knew is news: with nothing further to read there may be no other report of it.
+         */
         if (t->trim_pending || (t->end == TASK_TO_END && end != TASK_TO_END)) {
                 tasks_report(s, t, t->trim_pending);
                 t->trim_pending = false;
@@ -410,13 +412,15 @@ void tasks_finish(struct tasks *s, bool success) {
 
 uint32_t tasks_credits(const struct tasks *s, unsigned readers) {
         uint64_t room = 0, wanted = (uint64_t)TASKS_PREFETCH * MAX(readers, 1u);
+        uint64_t window = MIN((uint64_t)TASKS_WINDOW, s->got);
 
         if (s->last || s->n_held >= TASKS_HELD_MAX)
                 return 0;
         /* Small files come in numbers that fill the window, judged by the size of those at hand; large ones
-         * singly, so that the last of them are spread over all executors. */
-        if (s->n_unread > 0 && s->unread_bytes < TASKS_WINDOW)
-                room = (TASKS_WINDOW - s->unread_bytes) / MAX(UINT64_C(1), s->unread_bytes / s->n_unread);
+         * singly, so that the last of them are spread over all executors. A trainer that has not shown that
+         * it reads keeps them from no other. */
+        if (s->n_unread > 0 && s->unread_bytes < window)
+                room = (window - s->unread_bytes) / MAX(UINT64_C(1), s->unread_bytes / s->n_unread);
         if (s->n_unread < wanted)
                 room = MAX(room, wanted - s->n_unread);
         return (uint32_t)MIN(room, (uint64_t)TASKS_CREDITS_MAX);

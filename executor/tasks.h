@@ -22,8 +22,9 @@
 #define TASKS_HELD_MAX                                                                                       \
         (1u << 20) /* tasks held at once; matters for input.ack exit, which holds all of them */
 #define TASKS_OVER_MAX (1u << 14) /* tasks remembered that are over, to tell a new agentd once more */
-#define TASKS_WINDOW (64u << 10)  /* tasks are asked for while less than this is unread ... */
-#define TASKS_PREFETCH 2u         /* ... or fewer tasks than this for each that reads them */
+#define TASKS_WINDOW                                                                                         \
+        (64u << 10)       /* tasks are asked for while less than this (and than was read) is unread ... */
+#define TASKS_PREFETCH 2u /* ... or fewer tasks than this for each that reads them */
 #define TASKS_CREDITS_MAX 64u
 
 /* A place in the order of delivery: see the positions of lib/wire/tasks.h. */
@@ -76,6 +77,7 @@ struct tasks {
         struct task *by_id, *todo, *over, *dirty;
         size_t n_todo, n_held, n_over, n_unread;
         uint64_t unread_bytes;
+        uint64_t got;   /* bytes that the trainer has got */
         bool last;      /* nothing more will be granted */
         bool succeeded; /* the trainer has exited 0 */
         bool urgent;    /* something on the dirty list is not to wait */

@@ -248,6 +248,9 @@ static void test_credits(void **state) {
         tasks_init(&s, ACK_LAG);
         give(&s, 1, 100, 0);
         give(&s, 2, 100, 0);
+        assert_int_equal(tasks_credits(&s, 1), 0); /* nobody knows whether they are read */
+        give(&s, 3, 10000, 0);
+        tasks_read(&s, tasks_find(&s, 3), 10000, 0);
         assert_int_equal(tasks_credits(&s, 1), TASKS_CREDITS_MAX); /* small ones by the dozen */
         s.last = true;
         assert_int_equal(tasks_credits(&s, 1), 0);
