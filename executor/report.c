@@ -172,9 +172,15 @@ int report_send(struct feed *f, uint64_t now, uint64_t *ret_next) {
                         if (r < 0)
                                 return r;
                 }
-                r = send_open(f, now, credits);
-                if (r < 0)
-                        return r;
+                /* The last report waits at agentd for our end, and the master knows nothing of it: had we
+                 * opened the feed, it would take the tasks for nobody's. */
+                if (f->exited)
+                        f->announced = true;
+                else {
+                        r = send_open(f, now, credits);
+                        if (r < 0)
+                                return r;
+                }
         }
         if (is_due(f, now, credits, ret_next)) {
                 do {

@@ -132,6 +132,12 @@ class Faults:
         self.masterd()
         self.agentd()
 
+    def restarting(self):
+        """The daemons go while an executor is between two attempts."""
+        self.trainer()
+        time.sleep(self.rng.uniform(0, 0.3))
+        self.both()
+
     def host(self):
         """One that has an executor, but not masterd."""
         return self.rng.choice(sorted({e["node"] for e in self.running()} - {"n1"}) or ["n2"])
@@ -159,14 +165,14 @@ class Faults:
         getattr(self, name)()
 
 
-CHEAP = ["trainer", "feeder", "agentd", "masterd", "both"]
+CHEAP = ["trainer", "feeder", "agentd", "masterd", "both", "restarting"]
 DEAR = [*CHEAP, "power", "short_cut", "long_cut"]
 # By seed: mode, trainer, first fault. A long cut has two of the same executor run at once, and neither knows: that is no
 # place for checkpoints in one file.
 PLAN = [("stdin", STDIN, "power"), ("ring", LIBRARY, "trainer"), ("descriptor", LIBRARY, "feeder"),
         ("stdin", DRAINING, "both"), ("ring", LIBRARY, "power"), ("descriptor", LIBRARY, "long_cut"),
         ("stdin", STDIN, "long_cut"), ("ring", LIBRARY, "short_cut"), ("descriptor", LIBRARY, "power"),
-        ("stdin", STDIN, "short_cut"), ("ring", EXACTLY, "power"), ("descriptor", EXACTLY, "trainer")]
+        ("stdin", STDIN, "short_cut"), ("ring", EXACTLY, "power"), ("descriptor", EXACTLY, "restarting")]
 
 
 def configuration(ledger, rng, mode, trainer):

@@ -158,7 +158,7 @@ static void test_exactly_once(void **state) {
                 for (size_t i = 0; i < N_CONFIGS; i++) {
                         struct world w;
                         struct data_totals totals;
-                        world_new(&w, seed, configs + i, 120, 4, 1 + seed);
+                        world_new(&w, seed, configs + i, 60, 4, 1 + seed);
                         run(&w, &(struct chaos){ .restart = 200, .trim = 30 }, 2500, true);
                         world_check_all_read(&w, true);
                         data_totals(w.d, &totals);
@@ -171,7 +171,7 @@ static void test_executors_die(void **state) {
         for (uint64_t seed = 1; seed <= 3; seed++)
                 for (size_t i = 0; i < N_CONFIGS; i++) {
                         struct world w;
-                        world_new(&w, seed, configs + i, 120, 3, 5);
+                        world_new(&w, seed, configs + i, 60, 3, 5);
                         run(&w, &(struct chaos){ .die = 40, .trim = 40 }, 3000, true);
                         world_check_all_read(&w, true);
                         world_free(&w);
@@ -182,7 +182,7 @@ static void test_everything_breaks(void **state) {
         for (uint64_t seed = 1; seed <= 3; seed++)
                 for (size_t i = 0; i + 1 < N_CONFIGS; i++) {
                         struct world w;
-                        world_new(&w, seed, configs + i, 120, 3, 7);
+                        world_new(&w, seed, configs + i, 60, 3, 7);
                         run(&w, &(struct chaos){ .restart = 150, .die = 40, .trim = 40 }, 2500, false);
                         world_check_all_read(&w, false);
                         world_free(&w);
@@ -194,7 +194,7 @@ static void test_tasks_fail(void **state) {
                 for (size_t i = 0; i < N_CONFIGS; i++) {
                         struct world w;
                         struct data_totals totals;
-                        world_new(&w, seed, configs + i, 120, 3, 7);
+                        world_new(&w, seed, configs + i, 60, 3, 7);
                         run(&w, &(struct chaos){ .restart = 150, .fail = 6, .skip = 20, .trim = 50 }, 2500,
                             false);
                         data_totals(w.d, &totals);
@@ -212,11 +212,11 @@ static void test_same_order(void **state) {
         for (size_t i = 0; i < N_CONFIGS; i++) {
                 struct world first, w;
                 struct chaos none = {};
-                world_new(&first, 99, configs + i, 150, 4, holders[0]);
+                world_new(&first, 99, configs + i, 80, 4, holders[0]);
                 run(&first, &none, 2000, true);
                 for (size_t k = 1; k < 4; k++) {
                         struct chaos c = { .restart = k == 3 ? 60 : 0, .die = k == 3 ? 50 : 0 };
-                        world_new(&w, 99, configs + i, 150, 4, holders[k]);
+                        world_new(&w, 99, configs + i, 80, 4, holders[k]);
                         w.random = 1000 + k;
                         run(&w, &c, 3000, false);
                         assert_int_equal(w.n_meanings, first.n_meanings);

@@ -533,13 +533,18 @@ static const char *step(struct manager *m) {
 }
 
 static void test_random(void **state) {
-        char directory[64];
+        /* For a campaign: other runs than those of every day, on a disk that is memory. */
+        const char *first = getenv("PRIMUS_TEST_FIRST"), *runs = getenv("PRIMUS_TEST_RUNS");
+        const char *tmp = getenv("TMPDIR");
+        uint64_t from = first ? strtoull(first, NULL, 10) : 1, n = runs ? strtoull(runs, NULL, 10) : 12;
+        char directory[256];
 
-        for (uint64_t run = 1; run <= 12; run++) {
+        for (uint64_t run = from; run < from + n; run++) {
                 struct manager *m;
 
                 seed = run * UINT64_C(0x9E3779B97F4A7C15);
-                snprintf(directory, sizeof(directory), "/tmp/test-recovery-XXXXXX");
+                print_message("run %llu\n", (unsigned long long)run);
+                snprintf(directory, sizeof(directory), "%.200s/test-recovery-XXXXXX", tmp ? tmp : "/tmp");
                 assert_non_null(mkdtemp(directory));
                 m = open_manager(directory);
                 serve(m);
