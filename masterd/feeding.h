@@ -92,8 +92,9 @@ int feeding_load(struct manager *m);
 int feeding_file_of(const struct data_file_record *r, struct data_file *ret);
 /* An executor that holds its node may hold tasks that this master does not know of. */
 void feeding_unknown(struct executor *e);
-/* This master came up while it was between two attempts: under checkpoint, tasks may be its own that nobody but
- * its trainer's checkpoint knows of. They are kept from others until its next attempt has told of them. */
+/* This master came up while it was between two attempts: under checkpoint, tasks may be its own that nobody
+ * but its trainer's checkpoint knows of. They are kept from others until its next attempt has told of them.
+ */
 void feeding_between(struct executor *e);
 /* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so
  * are the executors that were fed. */
