@@ -25,6 +25,8 @@
  * collectives. So one that waits for data can keep another from reading the rest. When nothing has been read
  * for so long, those who wait are told that no more comes. */
 #define STILL_USEC (30 * USEC_PER_SEC)
+#define STILL_ALONE_USEC                                                                                     \
+        (10 * USEC_PER_SEC) /* the same, where the one that waits holds all of the rest itself */
 
 /* ---- counts ---- */
 
@@ -342,29 +344,32 @@ static void promise_end(struct job *j) {
                 (void)promise_end_to(j->executors + i);
 }
 
-/* Nothing is left but what others hold. Returns when to look again. */
+/* Nothing is left but what is held. Returns when to look again. */
 static uint64_t look_for_standstill(struct manager *m, struct job *j, uint64_t now) {
         struct job_data *d = j->data;
         struct data_totals totals;
         struct executor *e, *next;
-        unsigned told = 0;
+        uint64_t again = UINT64_MAX;
 
         data_totals(d->data, &totals);
         if (d->still_since == 0 || d->still_read != totals.read) {
                 d->still_since = now;
                 d->still_read = totals.read;
         }
-        if (now < usec_add(d->still_since, STILL_USEC))
-                return usec_add(d->still_since, STILL_USEC);
-        DL_FOREACH_SAFE2(d->wanting, e, next, want_next)
-        told += promise_end_to(e);
-        if (told > 0)
-                record_event(m, j, "data-still", NULL,
-                             "nothing has been read for %u s, and nothing is left but what others hold: %u "
-                             "that wait for "
-                             "data are told that no more comes",
-                             (unsigned)(STILL_USEC / USEC_PER_SEC), told);
-        return UINT64_MAX;
+        DL_FOREACH_SAFE2(d->wanting, e, next, want_next) {
+                uint64_t due =
+                        usec_add(d->still_since, e->n_unread == d->n_unread ? STILL_ALONE_USEC : STILL_USEC);
+
+                if (now < due)
+                        again = MIN(again, due);
+                else if (promise_end_to(e))
+                        record_event(m, j, "data-still", e,
+                                     "waits for data, nothing has been read for %u s, and nothing is left "
+                                     "but what is held "
+                                     "already: it is told that no more comes",
+                                     (unsigned)((now - d->still_since) / USEC_PER_SEC));
+        }
+        return again;
 }
 
 static int on_wake(sd_event_source *s, uint64_t usec, void *userdata) {
