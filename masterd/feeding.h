@@ -68,6 +68,8 @@ struct job_data {
         sd_event_source *wake_timer;  /* what was deferred may be granted then; what is slow be split */
         uint64_t wake_usec;           /* when; 0: not armed */
         uint64_t sampled_usec;
+        uint64_t trimmed_usec; /* when slow tasks were looked for last */
+        uint32_t n_events;     /* of tasks, since this master came up */
         uint64_t sync_number;
         struct feeding_syncing *syncing; /* feeding_sync() calls that are not answered */
 };
@@ -92,8 +94,9 @@ int feeding_load(struct manager *m);
 int feeding_file_of(const struct data_file_record *r, struct data_file *ret);
 /* An executor that holds its node may hold tasks that this master does not know of. */
 void feeding_unknown(struct executor *e);
-/* This master came up while it was between two attempts: under checkpoint, tasks may be its own that nobody but
- * its trainer's checkpoint knows of. They are kept from others until its next attempt has told of them. */
+/* This master came up while it was between two attempts: under checkpoint, tasks may be its own that nobody
+ * but its trainer's checkpoint knows of. They are kept from others until its next attempt has told of them.
+ */
 void feeding_between(struct executor *e);
 /* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so
  * are the executors that were fed. */
@@ -159,6 +162,8 @@ struct feeding_source_view {
 };
 /* -ENODATA: no such source. */
 int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_view *ret);
+/* Who holds the task; NULL: nobody, or nobody who is known (after a restart, an executor on a LOST host). */
+struct executor *feeding_holder(const struct job *j, const struct task *t);
 /* Executors that have no task and want one. */
 uint32_t feeding_waiting(const struct job *j);
 /* Whether this one does. */

@@ -203,6 +203,7 @@ static void lease(struct data *d, struct work *w, void *holder, struct task **le
         set_place(d, t, TASK_LEASED);
         t->holder = holder;
         t->granted_usec = now_usec;
+        t->told = 0;
         t->read_before = t->read;
         w->asked = false;
         work_move(d, w, LIST_LEASED);
