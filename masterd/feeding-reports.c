@@ -120,8 +120,12 @@ static void one_report(struct manager *m, struct executor *e, const struct task_
                 return;
         }
         task_after(d, before, r > 0 ? NULL : t);
-        if (event != DATA_EVENT_NONE)
+        if (event != DATA_EVENT_NONE && r == 0)
                 tell(m, j, e, t, event, p->error);
+        else if (event == DATA_EVENT_SPLIT && feeding_may_tell(m, j)) /* and is gone */
+                record_event(m, j, "task-split", e,
+                             "task %llu ended at %llu; what is behind that is for others",
+                             (unsigned long long)p->task, (unsigned long long)p->end);
 }
 
 void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id,

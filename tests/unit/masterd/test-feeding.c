@@ -892,6 +892,25 @@ static void test_long_tail(void **state) {
         assert_int_equal(totals(j).tasks, 2);
 }
 
+/* A holder may be through before it has told where it will end. */
+static void test_ended_early(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 2, "", "{\"split\":\"256M\"}", "");
+        struct task_progress p = at(1, 50, 50, TASK_DONE);
+
+        listed(m, j, 1, 200 << 20, true);
+        opened(m, j->executors, 1);
+        settle(m);
+        p.end = 50;
+        report(m, j->executors, &p, 1, 0, 0);
+        assert_null(data_task(j->data->data, 1));
+        assert_int_equal(totals(j).done, 1);
+        assert_int_equal(totals(j).tasks, 2);
+        opened(m, j->executors + 1, 1);
+        settle(m);
+        assert_int_equal(find(SAID_GRANT, 1, 0)->offset, 50);
+}
+
 /* Each report that comes in while somebody has nothing to do is no reason to ask one more. */
 static void test_long_tail_of_many(void **state) {
         struct manager *m = *state;
@@ -983,6 +1002,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_suspend, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_sync, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_long_tail, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_ended_early, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_long_tail_of_many, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_events, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_history, setup, teardown),
