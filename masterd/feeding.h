@@ -67,6 +67,9 @@ struct job_data {
         sd_event_source *flush_timer; /* what has changed goes to disk then */
         sd_event_source *wake_timer;  /* what was deferred may be granted then; what is slow be split */
         uint64_t wake_usec;           /* when; 0: not armed */
+        uint64_t still_since; /* nothing has been read since then while executors wait for data; 0: not looked
+                                 at */
+        uint64_t still_read;  /* what had been read then */
         uint64_t sampled_usec;
         uint64_t trimmed_usec; /* when slow tasks were looked for last */
         uint32_t n_events;     /* of tasks, since this master came up */

@@ -500,6 +500,41 @@ static void test_end_of_file(void **state) {
         assert_int_equal(count(SAID_LAST, 0), 1);
 }
 
+/* One that waits is told, so that a trainer which waits for it can go on; the holder may still get what comes
+ * back. */
+static void test_standstill(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 2, "", "", "");
+        struct task_progress p = at(1, 50, 0, TASK_RUNNING);
+
+        listed(m, j, 1, 100, true);
+        opened(m, j->executors, 1);
+        settle(m);
+        assert_int_equal(count(SAID_GRANT, 0), 1);
+        report(m, j->executors, &p, 1, 0, 0);
+        opened(m, j->executors + 1, 1);
+        settle(m);
+        j->data->still_since -= 29 * USEC_PER_SEC;
+        feeding_run(m, j);
+        settle(m);
+        assert_int_equal(count(SAID_LAST, UINT32_MAX), 0);
+        p.read = 60; /* it reads: all begins anew */
+        report(m, j->executors, &p, 1, 0, 0);
+        j->data->still_since -= 29 * USEC_PER_SEC;
+        feeding_run(m, j);
+        settle(m);
+        assert_int_equal(count(SAID_LAST, UINT32_MAX), 0);
+        j->data->still_since -= 2 * USEC_PER_SEC;
+        feeding_run(m, j);
+        settle(m);
+        assert_int_equal(count(SAID_LAST, 0), 0);
+        assert_int_equal(count(SAID_LAST, 1), 1);
+        p.read = p.acked = 100;
+        p.state = TASK_DONE;
+        report(m, j->executors, &p, 1, 1, 0);
+        assert_int_equal(count(SAID_LAST, 0), 1);
+}
+
 static void test_gone(void **state) {
         struct manager *m = *state;
         struct job *j = submit(m, 2, "", "", "");
@@ -991,6 +1026,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_many_tasks_in_few_messages, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_blocks_follow, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_of_file, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_standstill, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_checkpoint, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
