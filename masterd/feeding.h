@@ -45,12 +45,12 @@ struct source {
 };
 
 struct job_data {
-        struct data *data;
+        struct data *data;      /* NULL once the job has ended */
         struct input *input;    /* as executors are told it */
         char *input_text;       /* the same as JSON: their private file */
         struct source *sources; /* spec->n_inputs */
         bool finished;          /* enough tasks are done */
-        struct sums *sums;      /* of a job that was over before it was loaded: all that is known of it */
+        struct sums *sums;      /* of a job that is over: all that is kept of it in memory */
 
         struct executor *wanting; /* feeders with credits, whose turn it is first */
         uint64_t credits;         /* of all of them */

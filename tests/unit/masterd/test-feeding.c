@@ -999,6 +999,8 @@ static void test_history(void **state) {
         lifecycle_stop_job(m, j, JOB_EVENT_KILLED, "killed");
         ended(m, j->executors, 3);
         assert_int_equal(j->state, JOB_KILLED);
+        assert_null(j->data->data); /* hundreds of them are kept */
+        assert_int_equal(totals(j).failed, 1);
         close_manager(m);
         *state = m = open_manager();
         assert_null(manager_job(m, number));
