@@ -54,6 +54,10 @@ void task_after(struct job_data *d, struct task_before before, const struct task
         }
 }
 
+struct executor *feeding_holder(const struct job *j, const struct task *t) {
+        return t->place == TASK_LEASED && t->holder != j->data ? t->holder : NULL;
+}
+
 struct task **feeding_leases_of(struct job *j, const struct task *t) {
         if (t->place != TASK_LEASED)
                 return NULL;
@@ -220,8 +224,10 @@ void feeding_grant_again(struct executor *e) {
         struct task *t;
 
         DL_FOREACH2(e->leases, t, lease_next) {
-                /* It has told of this one: it has it. There may be a million under input.ack exit. */
-                if (t->read != t->read_before || append_grant(t, buf, &used) >= 0)
+                /* It has told of this one: it has it. There may be a million under input.ack exit. One of
+                 * which nothing is read may only be claimed (checkpoint). */
+                if ((t->told == feeding_told(e) && t->read != t->read_before) ||
+                    append_grant(t, buf, &used) >= 0)
                         continue;
                 if (send_batch(e, buf, used, false) < 0)
                         return;

@@ -45,12 +45,12 @@ struct source {
 };
 
 struct job_data {
-        struct data *data;
+        struct data *data;      /* NULL once the job has ended */
         struct input *input;    /* as executors are told it */
         char *input_text;       /* the same as JSON: their private file */
         struct source *sources; /* spec->n_inputs */
         bool finished;          /* enough tasks are done */
-        struct sums *sums;      /* of a job that was over before it was loaded: all that is known of it */
+        struct sums *sums;      /* of a job that is over: all that is kept of it in memory */
 
         struct executor *wanting; /* feeders with credits, whose turn it is first */
         uint64_t credits;         /* of all of them */
@@ -71,6 +71,8 @@ struct job_data {
                                  at */
         uint64_t still_read;  /* what had been read then */
         uint64_t sampled_usec;
+        uint64_t trimmed_usec; /* when slow tasks were looked for last */
+        uint32_t n_events;     /* of tasks, since this master came up */
         uint64_t sync_number;
         struct feeding_syncing *syncing; /* feeding_sync() calls that are not answered */
 };
@@ -163,6 +165,8 @@ struct feeding_source_view {
 };
 /* -ENODATA: no such source. */
 int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_view *ret);
+/* Who holds the task; NULL: nobody, or nobody who is known (after a restart, an executor on a LOST host). */
+struct executor *feeding_holder(const struct job *j, const struct task *t);
 /* Executors that have no task and want one. */
 uint32_t feeding_waiting(const struct job *j);
 /* Whether this one does. */
