@@ -39,8 +39,8 @@ enum item_kind {
 /* What comes next in the stream, and then of its task. */
 struct item {
         enum item_kind kind;
-        uint64_t task;
-        bool begun; /* the stream has something of it */
+        uint64_t task, generation; /* another one: the trainer could not use what this is of */
+        bool begun;                /* the stream has something of it */
         /* CHUNK */
         unsigned buffer;
         struct chunk chunk;
@@ -56,7 +56,7 @@ struct item {
 
 /* A file whose pages are in the pipe: compared with the scan when the trainer has taken them. */
 struct to_check {
-        uint64_t task, stream_end;
+        uint64_t task, generation, stream_end;
         struct opened *opened;
         struct to_check *prev, *next;
 };
@@ -78,9 +78,11 @@ struct pipe_delivery {
         bool full;     /* the pipe took no more at the last attempt */
         uint64_t spin; /* microseconds; 0: it did not help lately */
         unsigned not_spun, hot;
-        bool small;              /* the pipe is, for now */
-        struct client_span span; /* the latest that was sent */
-        uint8_t *copy;           /* bytes of a range on their way */
+        bool small;               /* the pipe is, for now */
+        bool untold;              /* the trainer has to be told something first, and does not take it */
+        struct client_span span;  /* the latest that was sent ... */
+        uint64_t span_generation; /* ... and of which delivery of its task */
+        uint8_t *copy;            /* bytes of a range on their way */
         size_t copy_size, copy_done;
         uint64_t tick, next_tick;
         uint64_t looked; /* when, for the waits */
@@ -91,6 +93,13 @@ static void wake_loop(struct feed *f) {
         uint64_t one = 1;
 
         (void)!write(f->wake_fd, &one, sizeof(one));
+}
+
+/* The task, as long as what was read of it then is what the trainer is to have. */
+static struct task *task_of(struct pipe_delivery *d, uint64_t id, uint64_t generation) {
+        struct task *t = tasks_find(&d->feed->tasks, id);
+
+        return t && t->generation == generation ? t : NULL;
 }
 
 /* ---- the producer's side ---- */
@@ -123,13 +132,14 @@ static int on_room(void *userdata, uint8_t **ret, size_t *ret_size) {
         return 0;
 }
 
-static struct item *add_item(struct pipe_delivery *d, enum item_kind kind, uint64_t task) {
+static struct item *add_item(struct pipe_delivery *d, enum item_kind kind, const struct task *t) {
         struct item *i = calloc(1, sizeof(*i));
 
         if (!i)
                 return NULL;
         i->kind = kind;
-        i->task = task;
+        i->task = t->id;
+        i->generation = t->generation;
         DL_APPEND(d->items, i);
         wake_loop(d->feed);
         return i;
@@ -143,7 +153,7 @@ static void on_end_known(void *userdata, struct task *t, uint64_t end) {
 
 static void on_chunk(void *userdata, struct task *t, const struct chunk *c) {
         struct pipe_delivery *d = userdata;
-        struct item *i = add_item(d, ITEM_CHUNK, t->id);
+        struct item *i = add_item(d, ITEM_CHUNK, t);
 
         if (!i) {
                 tasks_fail(&d->feed->tasks, t, "out of memory");
@@ -158,7 +168,7 @@ static void on_chunk(void *userdata, struct task *t, const struct chunk *c) {
 static void on_range(void *userdata, struct task *t, struct opened *o, int fd, uint64_t first,
                      uint64_t last) {
         struct pipe_delivery *d = userdata;
-        struct item *i = add_item(d, ITEM_RANGE, t->id);
+        struct item *i = add_item(d, ITEM_RANGE, t);
 
         tasks_set_end(&d->feed->tasks, t, last);
         if (i) {
@@ -181,7 +191,7 @@ static void on_over(void *userdata, struct task *t, int result, const char *erro
         if (result == -ECANCELED && t->place == PLACE_HELD)
                 tasks_put_back(&d->feed->tasks, t);
         else if (result != -ECANCELED) {
-                i = add_item(d, result == 0 ? ITEM_END : result == -EAGAIN ? ITEM_AGAIN : ITEM_FAIL, t->id);
+                i = add_item(d, result == 0 ? ITEM_END : result == -EAGAIN ? ITEM_AGAIN : ITEM_FAIL, t);
                 if (i && i->kind == ITEM_FAIL)
                         i->error = strdup(error);
                 if (!i)
@@ -235,16 +245,29 @@ static int tell_span(struct pipe_delivery *d, const struct task *t, uint64_t pos
 
         if (!ack_by_client(d->feed->ack))
                 return 1;
-        if (flags == 0 && d->span.task == t->id && d->span.flags == 0 &&
-            d->span.position + (span.stream - d->span.stream) == position)
+        if (flags == 0 && d->span.task == t->id && d->span_generation == t->generation &&
+            d->span.flags == 0 && d->span.position + (span.stream - d->span.stream) == position)
                 return 1; /* as it follows from the one before */
-        if (memcmp(&d->span, &span, sizeof(span)) == 0)
+        if (memcmp(&d->span, &span, sizeof(span)) == 0 && d->span_generation == t->generation)
                 return 1; /* told, while the trainer was not reading it */
         c = clients_first(d->feed);
-        if (!c || !client_flushed(c) || client_send(c, CLIENT_SPAN, &span, sizeof(span), -EBADF) < 0)
+        d->untold = true;
+        if (!c || !client_flushed(c))
+                return 0;
+        /* A task that the trainer could not use comes again: the former delivery ends here. */
+        if (d->span.task == t->id && d->span_generation != t->generation &&
+            !(d->span.flags & CLIENT_SPAN_END)) {
+                d->span.stream = span.stream;
+                d->span.flags = CLIENT_SPAN_END;
+                if (client_send(c, CLIENT_SPAN, &d->span, sizeof(d->span), -EBADF) < 0)
+                        return 0;
+        }
+        if (client_send(c, CLIENT_SPAN, &span, sizeof(span), -EBADF) < 0)
                 return 0;
         d->span = span;
-        return client_flushed(c);
+        d->span_generation = t->generation;
+        d->untold = !client_flushed(c);
+        return !d->untold;
 }
 
 static struct task_mark chunk_to(const struct chunk *c) {
@@ -300,8 +323,9 @@ static ssize_t range_broken(struct pipe_delivery *d, struct item *i, struct task
         char byte = '\n';
 
         snprintf(error, sizeof(error), "%.350s: %s", i->opened->grant.path, why);
-        if (i->at > i->first && pread(i->fd, &byte, 1, (off_t)i->at - 1) == 1)
-                d->pad = byte != '\n';
+        /* What cannot be read any more may have been the middle of a line. */
+        if (i->at > i->first)
+                d->pad = pread(i->fd, &byte, 1, (off_t)i->at - 1) != 1 || byte != '\n';
         flow_end(&d->flow, (struct task_mark){ i->at, 0 });
         if (t)
                 tasks_fail(&d->feed->tasks, t, error);
@@ -364,7 +388,7 @@ static ssize_t range_over(struct pipe_delivery *d, struct item *i, struct task *
          */
         check = i->spliced ? calloc(1, sizeof(*check)) : NULL;
         if (check) {
-                *check = (struct to_check){ i->task, d->flow.written, TAKE_PTR(i->opened) };
+                *check = (struct to_check){ i->task, i->generation, d->flow.written, TAKE_PTR(i->opened) };
                 DL_APPEND(d->checks, check);
         } else if (t && reader_check(i->opened->reader, error) < 0)
                 tasks_fail(&d->feed->tasks, t, error);
@@ -402,7 +426,7 @@ static ssize_t push_range(struct pipe_delivery *d, struct item *i, struct task *
 }
 
 static ssize_t push_one(struct pipe_delivery *d, struct item *i) {
-        struct task *t = tasks_find(&d->feed->tasks, i->task);
+        struct task *t = task_of(d, i->task, i->generation);
         int r;
 
         if (d->pad) {
@@ -494,7 +518,7 @@ static bool spin_for_room(struct pipe_delivery *d) {
 static bool push(struct pipe_delivery *d) {
         size_t turn = 0;
 
-        d->full = false;
+        d->full = d->untold = false;
         while (d->write_end >= 0 && d->items && turn < TURN_MAX && !d->feed->paused) {
                 ssize_t l = push_one(d, d->items);
 
@@ -521,7 +545,7 @@ static void check_files(struct pipe_delivery *d, uint64_t consumed) {
         struct to_check *c;
 
         while ((c = d->checks) && c->stream_end <= consumed) {
-                struct task *t = tasks_find(&d->feed->tasks, c->task);
+                struct task *t = task_of(d, c->task, c->generation);
                 char error[READ_ERROR_MAX];
 
                 if (t && reader_check(c->opened->reader, error) < 0)
@@ -581,7 +605,7 @@ static uint64_t pipe_step(struct feed *f, uint64_t now) {
 /* ---- orders, beginning and end ---- */
 
 int pipe_poll_fd(const struct feed *f) {
-        return f->pipe && f->pipe->items && !f->paused ? f->pipe->write_end : -EBADF;
+        return f->pipe && f->pipe->items && !f->paused && !f->pipe->untold ? f->pipe->write_end : -EBADF;
 }
 
 static void pipe_look(struct feed *f) {
