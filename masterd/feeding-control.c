@@ -223,18 +223,28 @@ static bool any_slow(const struct job *j, uint64_t now) {
 
 uint64_t feeding_trim(struct manager *m, struct job *j) {
         uint64_t now = now_boot(), end;
-        uint32_t idle = feeding_waiting(j);
+        uint64_t due = usec_add(j->data->trimmed_usec, TRIM_AGAIN_USEC);
         struct task *t;
+        uint32_t idle;
 
-        if (idle == 0 || !any_slow(j, now))
+        /* It looks at all that is leased, and is called for each report. */
+        if (now < due && j->data->trimmed_usec > 0)
+                return due - now;
+        idle = feeding_waiting(j);
+        if (idle == 0)
+                return TRIM_AGAIN_USEC;
+        j->data->trimmed_usec = now;
+        if (!any_slow(j, now))
                 return TRIM_AGAIN_USEC;
         for (uint32_t i = 0; i < MIN(idle, TRIMS_MAX); i++) {
                 struct executor *e;
                 t = data_slowest(j->data->data, now, TRIM_LEFT_BYTES, &end);
-                if (!t || t->holder == j->data || left_usec(t, now) < TRIM_LEFT_USEC)
+                if (t && !feeding_holder(j, t))
+                        continue;
+                if (!t || left_usec(t, now) < TRIM_LEFT_USEC)
                         break;
                 e = t->holder;
-                if (feeding_control(e, FEED_CONTROL_TRIM, t->id, end) >= 0)
+                if (feeding_control(e, FEED_CONTROL_TRIM, t->id, end) >= 0 && feeding_may_tell(m, j))
                         record_event(m, j, "task-slow", e,
                                      "task %llu, %s, is asked to end at %llu instead of %llu: %u executors "
                                      "have nothing to do",

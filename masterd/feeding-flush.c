@@ -77,7 +77,7 @@ struct flushed {
 static struct job *flushed_job(struct manager *m, const struct flushed *f) {
         struct job *j = manager_job(m, f->job);
 
-        return j && j->data && sd_id128_equal(j->uid, f->uid) ? j : NULL;
+        return j && j->data && j->data->data && sd_id128_equal(j->uid, f->uid) ? j : NULL;
 }
 
 static void run_flushed(struct manager *m, void *data) {
@@ -124,7 +124,7 @@ void feeding_flush(struct manager *m, struct job *j) {
         static const struct data_sink sink = { put_block, delete_block, put_task, delete_task, put_state };
         struct job_data *d = j->data;
 
-        if (!data_dirty(d->data) && !data_urgent(d->data))
+        if (!d->data || (!data_dirty(d->data) && !data_urgent(d->data)))
                 return;
         (void)sd_event_source_set_enabled(d->flush_timer, SD_EVENT_OFF);
         effect_of(m, j, data_flush(d->data, &sink, &(struct sinking){ m, j->number }), run_flushed);

@@ -12,6 +12,7 @@
 #include "masterd/manager.h"
 #include "masterd/node/node.h"
 #include "masterd/orders.h"
+#include "masterd/record.h"
 
 /* Tasks are made ahead of those that are wanted now: a block is granted when it is on disk and the rows of
  * its files have been read, and nobody should wait for that. So many, and what was granted in so small a part
@@ -20,6 +21,12 @@
 #define AHEAD_PART 16
 #define PREFETCH_MIN 2u /* a task that is read, and one to go on with */
 #define WANTED_MAX (16 * BLOCK_TASKS)
+/* Trainers may wait for each other: a DataLoader takes batches from its workers in turn, ranks meet in
+ * collectives. So one that waits for data can keep another from reading the rest. When nothing has been read
+ * for so long, those who wait are told that no more comes. */
+#define STILL_USEC (30 * USEC_PER_SEC)
+#define STILL_ALONE_USEC                                                                                     \
+        (10 * USEC_PER_SEC) /* the same, where the one that waits holds all of the rest itself */
 
 /* ---- counts ---- */
 
@@ -45,6 +52,10 @@ void task_after(struct job_data *d, struct task_before before, const struct task
                 holder->n_leases++;
                 holder->n_unread += unread(t);
         }
+}
+
+struct executor *feeding_holder(const struct job *j, const struct task *t) {
+        return t->place == TASK_LEASED && t->holder != j->data ? t->holder : NULL;
 }
 
 struct task **feeding_leases_of(struct job *j, const struct task *t) {
@@ -213,8 +224,10 @@ void feeding_grant_again(struct executor *e) {
         struct task *t;
 
         DL_FOREACH2(e->leases, t, lease_next) {
-                /* It has told of this one: it has it. There may be a million under input.ack exit. */
-                if (t->read != t->read_before || append_grant(t, buf, &used) >= 0)
+                /* It has told of this one: it has it. There may be a million under input.ack exit. One of
+                 * which nothing is read may only be claimed (checkpoint). */
+                if ((t->told == feeding_told(e) && t->read != t->read_before) ||
+                    append_grant(t, buf, &used) >= 0)
                         continue;
                 if (send_batch(e, buf, used, false) < 0)
                         return;
@@ -323,17 +336,46 @@ static void grant_all(struct job *j) {
 /* End of file may be promised when nothing is left that could still come back from a holder before it is
  * read: a task that was read to its end is only waiting for its acknowledgement, which for most modes comes
  * with the trainer's exit. */
-static void promise_end(struct job *j) {
-        struct job_data *d = j->data;
+static bool promise_end_to(struct executor *e) {
+        if (!e->feed_open || e->feed_last || send_batch(e, NULL, 0, true) < 0)
+                return false;
+        e->feed_last = true;
+        e->job->data->n_to_tell--;
+        feeding_set_credits(e, 0);
+        return true;
+}
 
-        for (uint32_t i = 0; d->n_to_tell > 0 && i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
-                if (!e->feed_open || e->feed_last || send_batch(e, NULL, 0, true) < 0)
-                        continue;
-                e->feed_last = true;
-                d->n_to_tell--;
-                feeding_set_credits(e, 0);
+static void promise_end(struct job *j) {
+        for (uint32_t i = 0; j->data->n_to_tell > 0 && i < j->n_executors; i++)
+                (void)promise_end_to(j->executors + i);
+}
+
+/* Nothing is left but what is held. Returns when to look again. */
+static uint64_t look_for_standstill(struct manager *m, struct job *j, uint64_t now) {
+        struct job_data *d = j->data;
+        struct data_totals totals;
+        struct executor *e, *next;
+        uint64_t again = UINT64_MAX;
+
+        data_totals(d->data, &totals);
+        if (d->still_since == 0 || d->still_read != totals.read) {
+                d->still_since = now;
+                d->still_read = totals.read;
         }
+        DL_FOREACH_SAFE2(d->wanting, e, next, want_next) {
+                uint64_t due =
+                        usec_add(d->still_since, e->n_unread == d->n_unread ? STILL_ALONE_USEC : STILL_USEC);
+
+                if (now < due)
+                        again = MIN(again, due);
+                else if (promise_end_to(e))
+                        record_event(m, j, "data-still", e,
+                                     "waits for data, nothing has been read for %u s, and nothing is left "
+                                     "but what is held "
+                                     "already: it is told that no more comes",
+                                     (unsigned)((now - d->still_since) / USEC_PER_SEC));
+        }
+        return again;
 }
 
 static int on_wake(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -379,8 +421,12 @@ void feeding_run(struct manager *m, struct job *j) {
         uint64_t due;
         int r;
 
-        if (!d || (j->state != JOB_STARTING && j->state != JOB_RUNNING) || !m->serving)
+        if (!d)
                 return;
+        if ((j->state != JOB_STARTING && j->state != JOB_RUNNING) || !m->serving) {
+                d->still_since = 0;
+                return;
+        }
         if (feeding_check(m, j)) {
                 if (d->finished)
                         promise_end(j);
@@ -397,10 +443,15 @@ void feeding_run(struct manager *m, struct job *j) {
         grant_all(j);
         feeding_flush_soon(m, j);
         if (data_exhausted(d->data)) {
+                uint64_t now = now_boot();
+
                 if (d->n_unread == 0)
                         promise_end(j);
-                else if (d->wanting)
-                        wake_at(j, usec_add(now_boot(), feeding_trim(m, j)));
+                else if (d->wanting) {
+                        due = look_for_standstill(m, j, now);
+                        if (d->wanting)
+                                wake_at(j, MIN(due, usec_add(now, feeding_trim(m, j))));
+                }
         } else if (d->wanting && (due = data_next_due(d->data)) != UINT64_MAX)
                 wake_at(j, due);
 }

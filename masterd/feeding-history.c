@@ -25,6 +25,19 @@ static uint64_t *field(struct sums *s, size_t i) {
         return fields[i];
 }
 
+/* The rest is on disk: hundreds of jobs that have ended are kept, each of which may have had millions of
+ * files, or of tasks that failed. */
+static void forget(struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                struct executor *e = j->executors + i;
+                feeding_set_credits(e, 0);
+                e->leases = NULL;
+                e->n_leases = e->n_unread = 0;
+        }
+        j->data->limbo = NULL;
+        j->data->data = data_free(j->data->data);
+}
+
 void feeding_ended(struct manager *m, struct job *j) {
         struct job_data *d = j->data;
         _cleanup_free_ uint64_t *words = NULL;
@@ -51,6 +64,9 @@ void feeding_ended(struct manager *m, struct job *j) {
                 store_put_data_state(m->store,
                                      &(struct data_state_record){ .job = j->number,
                                                                   .state = { words, n * sizeof(*words) } });
+                if (feeding_restore_sums(
+                            j, &(struct data_state_record){ .state = { words, n * sizeof(*words) } }) >= 0)
+                        forget(j);
         }
         store_trim_data(m->store, j->number);
         manager_touch(m);

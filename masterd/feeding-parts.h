@@ -3,6 +3,7 @@
 #pragma once
 
 #include "masterd/feeding.h"
+#include "masterd/node/node.h"
 #include "masterd/store/store.h"
 
 #define CREDITS_MAX 256u /* tasks that one executor is given ahead */
@@ -34,8 +35,14 @@ void task_after(struct job_data *d, struct task_before before, const struct task
 void feeding_adopt(struct job *j, struct task *t, struct executor *e); /* PENDING, or in limbo */
 void feeding_give_back(struct job *j, struct executor *e); /* all its tasks: PENDING, first in the queue */
 struct task **feeding_leases_of(struct job *j, const struct task *t); /* of its holder; NULL: not LEASED */
+/* What task.told is when e tells of it now: it changes with each registration of its host, with which feeders
+ * connect anew. Not 0. */
+static inline uint64_t feeding_told(const struct executor *e) {
+        return e->node->epoch + 1;
+}
 void feeding_set_credits(struct executor *e, uint32_t credits);
-/* Says the tasks that it holds once more, but for those that it has told of. */
+/* Says the tasks that it holds once more, but for those that it has told of since its host registered: others
+ * may have come to an end of which word was lost. */
 void feeding_grant_again(struct executor *e);
 /* The executor is not unknown any more. */
 void feeding_known(struct executor *e);
@@ -52,6 +59,8 @@ uint64_t feeding_trim(struct manager *m, struct job *j);
 
 /* ---- feeding-reports.c */
 
+/* Whether one more event of a single task is recorded: jobs have millions of these. */
+bool feeding_may_tell(struct manager *m, struct job *j);
 /* Whether enough tasks are done. */
 bool feeding_over(const struct job *j);
 /* Whether no more is to be granted: enough is done, or too much has failed; and what follows. */

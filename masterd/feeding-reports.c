@@ -10,6 +10,8 @@
 #include "masterd/manager.h"
 #include "masterd/record.h"
 
+#define EVENTS_MAX 1000u /* of single tasks, of a job */
+
 static struct executor *feed_executor(struct manager *m, struct node *node, const struct executor_id *id) {
         struct job *j = manager_job(m, id->job);
         struct executor *e;
@@ -53,6 +55,28 @@ void feeding_opened(struct manager *m, struct node *node, const struct executor_
         feeding_run(m, e->job);
 }
 
+bool feeding_may_tell(struct manager *m, struct job *j) {
+        struct job_data *d = j->data;
+
+        if (d->n_events > EVENTS_MAX)
+                return false;
+        if (d->n_events++ < EVENTS_MAX)
+                return true;
+        record_event(
+                m, j, "task-events", NULL,
+                "there were %u events of tasks; of further ones is no word here: 'primusctl data %u' has "
+                "the tasks",
+                EVENTS_MAX, j->number);
+        return false;
+}
+
+/* Most errors say which file it is. */
+static bool names_path(const char *error, const char *path) {
+        size_t n = strlen(path);
+
+        return strncmp(error, path, n) == 0 && error[n] == ':';
+}
+
 static void tell(struct manager *m, struct job *j, struct executor *e, const struct task *t,
                  enum data_event event, const char *error) {
         static const char *const kinds[] = {
@@ -60,10 +84,14 @@ static void tell(struct manager *m, struct job *j, struct executor *e, const str
                 [DATA_EVENT_GAVE_UP] = "task-gave-up",
         };
 
+        if (!feeding_may_tell(m, j))
+                return;
         if (event == DATA_EVENT_SPLIT)
                 record_event(m, j, "task-split", e,
                              "task %llu, %s: goes on to %llu; what is behind that is for others",
                              (unsigned long long)t->id, t->what.path, (unsigned long long)t->end);
+        else if (names_path(error, t->what.path))
+                record_event(m, j, kinds[event], e, "%s", error);
         else
                 record_event(m, j, kinds[event], e, "%s: %s", t->what.path, error);
 }
@@ -83,6 +111,7 @@ static void one_report(struct manager *m, struct executor *e, const struct task_
                 feeding_adopt(j, t, e);
         if (t->place != TASK_LEASED || t->holder != e)
                 return;
+        t->told = feeding_told(e);
         before = task_before(d, t);
         r = data_report(d->data, t, &e->leases, p, now_boot(), &event);
         if (r < 0) {
@@ -91,8 +120,12 @@ static void one_report(struct manager *m, struct executor *e, const struct task_
                 return;
         }
         task_after(d, before, r > 0 ? NULL : t);
-        if (event != DATA_EVENT_NONE)
+        if (event != DATA_EVENT_NONE && r == 0)
                 tell(m, j, e, t, event, p->error);
+        else if (event == DATA_EVENT_SPLIT && feeding_may_tell(m, j)) /* and is gone */
+                record_event(m, j, "task-split", e,
+                             "task %llu ended at %llu; what is behind that is for others",
+                             (unsigned long long)p->task, (unsigned long long)p->end);
 }
 
 void feeding_reported(struct manager *m, struct node *node, const struct executor_id *id,

@@ -230,7 +230,7 @@ static void waits_for(struct manager *m, struct job *j, uint32_t source, const c
 
         if (strcmp(s->waiting_for ? s->waiting_for : "", what) == 0)
                 return;
-        if (text_set(&s->waiting_for, *what ? "%s" : NULL, what) >= 0 && *what)
+        if (text_set(&s->waiting_for, *what ? "%s" : NULL, what) >= 0 && *what && feeding_may_tell(m, j))
                 record_event(m, j, "data-waits", NULL, "data source '%s' waits for %s", name_of(j, source),
                              what);
 }

@@ -45,12 +45,12 @@ struct source {
 };
 
 struct job_data {
-        struct data *data;
+        struct data *data;      /* NULL once the job has ended */
         struct input *input;    /* as executors are told it */
         char *input_text;       /* the same as JSON: their private file */
         struct source *sources; /* spec->n_inputs */
         bool finished;          /* enough tasks are done */
-        struct sums *sums;      /* of a job that was over before it was loaded: all that is known of it */
+        struct sums *sums;      /* of a job that is over: all that is kept of it in memory */
 
         struct executor *wanting; /* feeders with credits, whose turn it is first */
         uint64_t credits;         /* of all of them */
@@ -67,7 +67,12 @@ struct job_data {
         sd_event_source *flush_timer; /* what has changed goes to disk then */
         sd_event_source *wake_timer;  /* what was deferred may be granted then; what is slow be split */
         uint64_t wake_usec;           /* when; 0: not armed */
+        uint64_t still_since; /* nothing has been read since then while executors wait for data; 0: not looked
+                                 at */
+        uint64_t still_read;  /* what had been read then */
         uint64_t sampled_usec;
+        uint64_t trimmed_usec; /* when slow tasks were looked for last */
+        uint32_t n_events;     /* of tasks, since this master came up */
         uint64_t sync_number;
         struct feeding_syncing *syncing; /* feeding_sync() calls that are not answered */
 };
@@ -92,8 +97,9 @@ int feeding_load(struct manager *m);
 int feeding_file_of(const struct data_file_record *r, struct data_file *ret);
 /* An executor that holds its node may hold tasks that this master does not know of. */
 void feeding_unknown(struct executor *e);
-/* This master came up while it was between two attempts: under checkpoint, tasks may be its own that nobody but
- * its trainer's checkpoint knows of. They are kept from others until its next attempt has told of them. */
+/* This master came up while it was between two attempts: under checkpoint, tasks may be its own that nobody
+ * but its trainer's checkpoint knows of. They are kept from others until its next attempt has told of them.
+ */
 void feeding_between(struct executor *e);
 /* Without inputManager.gracefulShutdown, the end of the data is the job's success: all tasks are over, and so
  * are the executors that were fed. */
@@ -159,6 +165,8 @@ struct feeding_source_view {
 };
 /* -ENODATA: no such source. */
 int feeding_source_view(struct job *j, uint32_t source, struct feeding_source_view *ret);
+/* Who holds the task; NULL: nobody, or nobody who is known (after a restart, an executor on a LOST host). */
+struct executor *feeding_holder(const struct job *j, const struct task *t);
 /* Executors that have no task and want one. */
 uint32_t feeding_waiting(const struct job *j);
 /* Whether this one does. */

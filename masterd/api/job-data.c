@@ -114,7 +114,7 @@ static int append_row(sd_bus_message *reply, const struct job *j, const struct t
 }
 
 static int append_task(sd_bus_message *reply, const struct job *j, const struct task *t, uint64_t now) {
-        const struct executor *e = t->place == TASK_LEASED ? t->holder : NULL;
+        const struct executor *e = feeding_holder(j, t);
         char holder[64] = "";
 
         if (e)

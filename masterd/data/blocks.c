@@ -151,6 +151,12 @@ int blocks_make(struct data *d) {
                 return r == -EEXIST ? -EUCLEAN : r;
         }
         w->block = b;
+        /* What a topic brought later is in the order in which it came, which its block cannot tell once more
+         * has come: its row does. */
+        if (w->t.what.batch == UINT64_MAX) {
+                work_changed(d, w);
+                d->urgent = true;
+        }
         work_put_fresh(d, w);
         made(d, b);
         return 1;

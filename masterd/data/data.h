@@ -95,6 +95,7 @@ struct task {
         char *error;
         void *holder; /* while LEASED */
         uint64_t granted_usec;
+        uint64_t told;                        /* the caller's: when its holder spoke of it last; 0 at first */
         struct task *lease_prev, *lease_next; /* list of the holder, in the order of its grants (utlist) */
         struct task *prev, *next;             /* pending queue, those leased, or those given up */
 };

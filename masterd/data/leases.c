@@ -130,13 +130,13 @@ void work_move(struct data *d, struct work *w, enum work_list list) {
 
 void work_put_fresh(struct data *d, struct work *w) {
         uint64_t number = w->t.id - 1;
-        bool split_off = w->t.id & TASK_SPLIT_OFF;
+        bool row = !w->block; /* which is not on disk yet */
 
-        if (!split_off && number < d->n_durable) {
+        if (!row && number < d->n_durable) {
                 work_put(d, w, LIST_QUEUE);
                 return;
         }
-        w->due = split_off || number >= d->n_flushed ? d->mark + 1 : d->mark;
+        w->due = row || number >= d->n_flushed ? d->mark + 1 : d->mark;
         work_put(d, w, LIST_FRESH);
 }
 
@@ -203,6 +203,7 @@ static void lease(struct data *d, struct work *w, void *holder, struct task **le
         set_place(d, t, TASK_LEASED);
         t->holder = holder;
         t->granted_usec = now_usec;
+        t->told = 0;
         t->read_before = t->read;
         w->asked = false;
         work_move(d, w, LIST_LEASED);

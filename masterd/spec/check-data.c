@@ -291,6 +291,12 @@ static int check_ack(struct reader *r, const struct job_spec *s) {
                         "%s does not go with \"mode\": \"%s\": a pipe does not tell records apart; use "
                         "\"lag\", \"exit\", \"read\", \"explicit\" or \"checkpoint\"",
                         ack, mode);
+        if (s->input_mode == DELIVERY_STDIN && s->input_ack == ACK_CHECKPOINT && s->n_topics > 0)
+                return report_at(
+                        r, IN_INPUT("ack"),
+                        "%s does not go with \"mode\": \"%s\" and kafkaConfig: where a message begins "
+                        "cannot be told from the lines of a pipe; use \"mode\": \"ring\"",
+                        ack, mode);
         if (s->input_mode != DELIVERY_STDIN && (s->input_ack == ACK_LAG || s->input_ack == ACK_READ))
                 return report_at(r, IN_INPUT("ack"),
                                  "%s is about a pipe and does not go with \"mode\": \"%s\"; use \"release\", "

@@ -346,6 +346,48 @@ static void test_streams_take_turns(void **state) {
         world_free(&w);
 }
 
+/* What topics bring later comes in the order in which it comes, which no listing tells afterwards. */
+static void test_late_partitions(void **state) {
+        const struct data_config c = {
+                .n_sources = 2, .order = ORDER_LISTED, .epochs = 1, .sample_ppm = 1000000, .max_attempts = 2
+        };
+
+        for (unsigned told = 0; told < 8; told++) { /* of which something is acknowledged */
+                struct world w;
+                world_new(&w, 1, &c, 8, 1, 2);
+                for (uint32_t s = 0; s < 2; s++)
+                        for (size_t i = 0; i < w.n_files[s]; i++) {
+                                struct data_file *f = &w.files[s][i].f;
+                                f->size = TASK_UNKNOWN;
+                                f->last = TASK_TO_END;
+                                f->split = 0;
+                                f->batch = i == 0 ? 0 : UINT64_MAX;
+                        }
+                w.topics = true;
+                for (uint32_t s = 0; s < 2; s++) {
+                        world_list(&w, s, 1);
+                        data_passed(w.d, s, UINT64_MAX);
+                }
+                for (uint32_t s = 2; s > 0; s--) {
+                        world_list(&w, s - 1, 1);
+                        (void)world_prepare(&w, 10);
+                        world_sync(&w);
+                }
+                for (unsigned i = 0; i < 4; i++) {
+                        struct held *h = world_lease(&w, 0);
+                        assert_non_null(h);
+                        assert_int_equal(h->source, i == 1 || i == 2);
+                        if (i > 0 && told >> (i - 1) & 1)
+                                world_progress(&w, 0, h, 20, TASK_RUNNING);
+                }
+                world_sync(&w);
+                world_restart(&w);
+                world_sync(&w);
+                world_restart(&w);
+                world_free(&w);
+        }
+}
+
 static void test_reports_are_bounded(void **state) {
         struct world w;
         struct task_progress p = { .read = UINT64_MAX, .acked = 5000, .end = TASK_TO_END, .error = "" };
@@ -502,6 +544,7 @@ int main(void) {
                 cmocka_unit_test(test_ends_are_learnt),
                 cmocka_unit_test(test_fails_until_set_aside),
                 cmocka_unit_test(test_streams_take_turns),
+                cmocka_unit_test(test_late_partitions),
                 cmocka_unit_test(test_trim_is_durable_first),
                 cmocka_unit_test(test_goes_on_in_order),
                 cmocka_unit_test(test_exactly_once),

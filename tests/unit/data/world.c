@@ -421,6 +421,8 @@ static void restore(struct world *w) {
                         world_list(w, s, n);
                 if (scanned && w->n_files[s] == 0)
                         data_scanned(w->d, s);
+                if (w->topics)
+                        data_passed(w->d, s, UINT64_MAX);
         }
         if (w->disk.state)
                 assert_int_equal(data_restore_state(w->d, w->disk.state, w->disk.state_size), 0);

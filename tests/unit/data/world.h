@@ -67,6 +67,7 @@ struct world {
         struct world_file *files[WORLD_SOURCES];
         size_t n_files[WORLD_SOURCES]; /* when all is listed */
         size_t listed[WORLD_SOURCES];
+        bool topics; /* sources may bring more at any time, which comes last */
         struct disk disk;
         struct flush *flushes; /* not durable yet */
         struct holder holders[WORLD_HOLDERS];

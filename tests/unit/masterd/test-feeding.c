@@ -500,6 +500,41 @@ static void test_end_of_file(void **state) {
         assert_int_equal(count(SAID_LAST, 0), 1);
 }
 
+/* One that waits is told, so that a trainer which waits for it can go on; the holder may still get what comes
+ * back. */
+static void test_standstill(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 2, "", "", "");
+        struct task_progress p = at(1, 50, 0, TASK_RUNNING);
+
+        listed(m, j, 1, 100, true);
+        opened(m, j->executors, 1);
+        settle(m);
+        assert_int_equal(count(SAID_GRANT, 0), 1);
+        report(m, j->executors, &p, 1, 0, 0);
+        opened(m, j->executors + 1, 1);
+        settle(m);
+        j->data->still_since -= 29 * USEC_PER_SEC;
+        feeding_run(m, j);
+        settle(m);
+        assert_int_equal(count(SAID_LAST, UINT32_MAX), 0);
+        p.read = 60; /* it reads: all begins anew */
+        report(m, j->executors, &p, 1, 0, 0);
+        j->data->still_since -= 29 * USEC_PER_SEC;
+        feeding_run(m, j);
+        settle(m);
+        assert_int_equal(count(SAID_LAST, UINT32_MAX), 0);
+        j->data->still_since -= 2 * USEC_PER_SEC;
+        feeding_run(m, j);
+        settle(m);
+        assert_int_equal(count(SAID_LAST, 0), 0);
+        assert_int_equal(count(SAID_LAST, 1), 1);
+        p.read = p.acked = 100;
+        p.state = TASK_DONE;
+        report(m, j->executors, &p, 1, 1, 0);
+        assert_int_equal(count(SAID_LAST, 0), 1);
+}
+
 static void test_gone(void **state) {
         struct manager *m = *state;
         struct job *j = submit(m, 2, "", "", "");
@@ -597,6 +632,28 @@ static void test_restart(void **state) {
         }
 }
 
+/* What was said last may have been lost with the link: a failure, a task that was given back. */
+static void test_link_lost(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 1, "", "", "");
+        struct task_progress p[2] = { at(1, 50, 20, TASK_RUNNING), at(2, 50, 20, TASK_RUNNING) };
+        struct executor *e = j->executors;
+
+        listed(m, j, 2, 100, true);
+        opened(m, e, 2);
+        settle(m);
+        report(m, e, p, 2, 0, 0);
+        n_said = 0;
+        e->node->epoch++;
+        register_node(m, (unsigned)(e->node->name[1] - '1'));
+        /* It still has the second one. */
+        report(m, e, p + 1, 1, 0, 0);
+        opened(m, e, 0);
+        settle(m);
+        assert_int_equal(count(SAID_GRANT, 0), 1);
+        assert_int_equal(find(SAID_GRANT, 0, 1)->offset, 20);
+}
+
 static void test_restart_with_a_lost_host(void **state) {
         struct manager *m = *state;
         struct job *j = submit(m, 3, "", "", "\"onPartition\":\"wait\",");
@@ -629,6 +686,10 @@ static void test_restart_with_a_lost_host(void **state) {
         for (size_t i = 0; i < n_said; i++)
                 if (said[i].kind == SAID_GRANT)
                         assert_true(said[i].task > BLOCK_TASKS);
+        assert_int_equal(data_task(j->data->data, 6)->place, TASK_LEASED);
+        assert_null(feeding_holder(j, data_task(j->data->data, 6)));
+        assert_ptr_equal(feeding_holder(j, data_task(j->data->data, find(SAID_GRANT, 0, 0)->task)),
+                         j->executors);
         /* It is back with one of its two. */
         register_node(m, (unsigned)(away->node->name[1] - '1'));
         n_said = 0;
@@ -644,6 +705,49 @@ static void test_restart_with_a_lost_host(void **state) {
         assert_int_equal(count(SAID_GRANT, 0), 9);
         for (size_t i = 0; i < n_said; i++)
                 assert_true(said[i].task <= BLOCK_TASKS && said[i].task != 6);
+}
+
+static void on_events(void *userdata, int error, const struct event_record *list, size_t n) {
+        size_t *ret = userdata;
+
+        assert_int_equal(error, 0);
+        *ret = n;
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(list[i].kind, "task-failed") == 0) /* which file: once */
+                        assert_null(strstr(strstr(list[i].text, "/d/0") + 1, "/d/0"));
+}
+
+/* A job of which millions of tasks fail is no reason to write as many events. */
+static void test_events(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 1, "\"stopPolicy\":{\"taskFailedPercent\":100},", "", "");
+        size_t n = SIZE_MAX;
+
+        for (unsigned i = 0; i < 3; i++)
+                listed(m, j, 700, 100, i == 2);
+        opened(m, j->executors, 200);
+        settle(m);
+        for (unsigned done = 0; done < 1500;) {
+                struct task_progress p[100];
+                char errors[100][64];
+                struct task *t;
+                size_t k = 0;
+                for (t = j->executors->leases; t && k < ELEMENTSOF(p); t = t->lease_next) {
+                        p[k] = at(t->id, 10, 10, TASK_FAILED);
+                        snprintf(errors[k], sizeof(errors[k]), "%s: not a record", t->what.path);
+                        if (k % 2)
+                                p[k].error = errors[k];
+                        k++;
+                }
+                assert_true(k > 0);
+                done += k;
+                report(m, j->executors, p, k, 200, 0);
+                n_said = 0;
+        }
+        assert_int_equal(store_query_events(m->store, j->number, 0, 5000, on_events, &n), 0);
+        for (unsigned i = 0; n == SIZE_MAX && i < 100; i++)
+                (void)sd_event_run(m->event, 10000);
+        assert_true(n > 500 && n < 1100);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------- */
@@ -806,6 +910,7 @@ static void test_long_tail(void **state) {
         assert_int_equal(count(SAID_CONTROL, UINT32_MAX), 0); /* who knows how fast it is */
         t = data_task(j->data->data, 1);
         t->granted_usec -= 10 * USEC_PER_SEC;
+        j->data->trimmed_usec = 0; /* a second later */
         feeding_run(m, j);
         settle(m);
         assert_int_equal(find(SAID_CONTROL, 0, 1)->op, FEED_CONTROL_TRIM);
@@ -820,6 +925,45 @@ static void test_long_tail(void **state) {
         assert_int_equal(find(SAID_GRANT, 1, 0)->offset, p.end);
         assert_int_equal(find(SAID_GRANT, 1, 0)->end, 200 << 20);
         assert_int_equal(totals(j).tasks, 2);
+}
+
+/* A holder may be through before it has told where it will end. */
+static void test_ended_early(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 2, "", "{\"split\":\"256M\"}", "");
+        struct task_progress p = at(1, 50, 50, TASK_DONE);
+
+        listed(m, j, 1, 200 << 20, true);
+        opened(m, j->executors, 1);
+        settle(m);
+        p.end = 50;
+        report(m, j->executors, &p, 1, 0, 0);
+        assert_null(data_task(j->data->data, 1));
+        assert_int_equal(totals(j).done, 1);
+        assert_int_equal(totals(j).tasks, 2);
+        opened(m, j->executors + 1, 1);
+        settle(m);
+        assert_int_equal(find(SAID_GRANT, 1, 0)->offset, 50);
+}
+
+/* Each report that comes in while somebody has nothing to do is no reason to ask one more. */
+static void test_long_tail_of_many(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 4, "", "{\"split\":\"256M\"}", "");
+        struct task_progress p[3] = { at(1, 10 << 20, 0, TASK_RUNNING), at(2, 10 << 20, 0, TASK_RUNNING),
+                                      at(3, 10 << 20, 0, TASK_RUNNING) };
+
+        listed(m, j, 3, 200 << 20, true);
+        for (uint32_t i = 0; i < 3; i++) {
+                opened(m, j->executors + i, 1);
+                settle(m);
+                data_task(j->data->data, i + 1)->granted_usec -= 10 * USEC_PER_SEC;
+        }
+        opened(m, j->executors + 3, 1);
+        settle(m);
+        for (uint32_t i = 0; i < 3; i++)
+                report(m, feeding_holder(j, data_task(j->data->data, i + 1)), p + i, 1, 0, 0);
+        assert_int_equal(count(SAID_CONTROL, UINT32_MAX), 1);
 }
 
 /* ---- looking ------------------------------------------------------------------------------------- */
@@ -855,6 +999,8 @@ static void test_history(void **state) {
         lifecycle_stop_job(m, j, JOB_EVENT_KILLED, "killed");
         ended(m, j->executors, 3);
         assert_int_equal(j->state, JOB_KILLED);
+        assert_null(j->data->data); /* hundreds of them are kept */
+        assert_int_equal(totals(j).failed, 1);
         close_manager(m);
         *state = m = open_manager();
         assert_null(manager_job(m, number));
@@ -882,9 +1028,11 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_many_tasks_in_few_messages, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_blocks_follow, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_of_file, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_standstill, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_checkpoint, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_link_lost, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_restart_with_a_lost_host, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_success_percent, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_failed_percent, setup, teardown),
@@ -892,6 +1040,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_suspend, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_sync, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_long_tail, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_ended_early, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_long_tail_of_many, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_events, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_history, setup, teardown),
         };
 
