@@ -12,7 +12,8 @@
 #include "lib/base/parse.h"
 #include "lib/base/unitname.h"
 
-#define RECEIVE_TURN 64u /* packets of one client before others get a turn */
+#define RECEIVE_TURN 64u      /* packets of one client before others get a turn */
+#define DRAIN_TURN (1u << 16) /* more than a socket holds: a peer that goes on talking ends some time */
 #define QUEUE_MAX (1u << 20)
 
 /* ---- sending ---- */
@@ -76,8 +77,11 @@ static int flush(struct client *c) {
         while ((p = c->queue)) {
                 int r = transmit(c->fd, p->bytes, p->size, &p->fd, p->fd >= 0);
 
-                if (r < 0)
-                        return r == -EAGAIN ? 0 : r;
+                if (r == -EAGAIN)
+                        return 0;
+                if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+                        return r;
+                /* Nobody reads it any more: the end comes behind what the peer has said. */
                 LL_DELETE(c->queue, p);
                 c->queued -= p->size;
                 packet_free(p);
@@ -206,6 +210,8 @@ static int acknowledge(struct feed *f, struct client *c, const struct client_ack
         if (!t || t->place == PLACE_TODO)
                 return 0; /* it is over, or with nobody */
         if (f->ranges) {
+                if (t->holder != c)
+                        return 0; /* it was taken away, and may be another's */
                 ranges_at(f, c, t, a->position);
                 if (a->position == TASK_TO_END || (t->end != TASK_TO_END && a->position >= t->end)) {
                         r = ranges_whole(f, c, t);
@@ -237,7 +243,11 @@ static int commit(struct feed *f, struct client *c) {
         if (f->delivery->look)
                 f->delivery->look(f);
         r = checkpoint_read(c->state, c->state_size, f->job_uid, commit_entry, &k);
-        return r < 0 ? r : client_send(c, CLIENT_COMMITTED, NULL, 0, -EBADF);
+        if (r < 0)
+                return r;
+        /* One that has gone cannot be told; more commits of it may lie behind this one. */
+        r = client_send(c, CLIENT_COMMITTED, NULL, 0, -EBADF);
+        return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }
 
 /* A part of a state; acts on it once it is whole. */
@@ -417,6 +427,9 @@ static int receive(struct feed *f, struct client *c) {
         ssize_t l = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         int r;
 
+        /* Said once, where the peer has gone without reading all: what it said before is still there. */
+        if (l < 0 && errno == ECONNRESET)
+                l = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (l < 0)
                 return errno == EAGAIN || errno == EINTR ? 0 : -errno;
         if (l == 0)
@@ -528,8 +541,10 @@ void clients_step(struct feed *f) {
         DL_FOREACH_SAFE (f->clients, c, next) {
                 if (!c->gone)
                         client_step(f, c, RECEIVE_TURN);
-                if (c->gone && lane_over(f, c))
-                        client_free(f, c);
+                if (!c->gone || !lane_over(f, c))
+                        continue;
+                client_free(f, c);
+                resume_all(f); /* what it had, as the next one said in HELLO */
         }
 }
 
@@ -538,7 +553,7 @@ void clients_drain(struct feed *f) {
 
         DL_FOREACH (f->clients, c)
                 if (!c->gone)
-                        client_step(f, c, UINT32_MAX);
+                        client_step(f, c, DRAIN_TURN);
 }
 
 void clients_done(struct feed *f) {

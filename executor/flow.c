@@ -11,7 +11,8 @@
 #include "lib/base/cleanup.h"
 
 struct piece {
-        uint64_t task, begin, size; /* bytes of the stream */
+        uint64_t task, generation; /* another one of the task: what was delivered does not count */
+        uint64_t begin, size;      /* bytes of the stream */
         struct task_mark from, to;
         uint64_t records;
         bool by_byte, complete;
@@ -37,18 +38,25 @@ void flow_done(struct flow *f) {
                 piece_free(f, p);
 }
 
+static struct task *task_of(const struct flow *f, const struct piece *p) {
+        struct task *t = tasks_find(f->tasks, p->task);
+
+        return t && t->generation == p->generation ? t : NULL;
+}
+
 static struct piece *last_piece(const struct flow *f) {
         return f->pieces ? f->pieces->prev : NULL;
 }
 
 static bool follows(const struct flow *f, const struct piece *p, uint64_t task, struct task_mark from) {
-        return p && p->complete && p->task == task && p->begin + p->size == f->written &&
+        return p && p->complete && p->task == task && task_of(f, p) && p->begin + p->size == f->written &&
                p->to.position == from.position && p->to.skip == from.skip;
 }
 
 int flow_begin(struct flow *f, uint64_t task, struct task_mark from, struct task_mark to, bool by_byte,
                uint64_t records) {
         struct piece *p = last_piece(f);
+        const struct task *t = tasks_find(f->tasks, task);
 
         if (follows(f, p, task, from) && ((p->by_byte && by_byte) || f->n >= FLOW_PIECES_MAX)) {
                 p->by_byte &= by_byte;
@@ -63,6 +71,7 @@ int flow_begin(struct flow *f, uint64_t task, struct task_mark from, struct task
         if (!p)
                 return -ENOMEM;
         *p = (struct piece){ .task = task,
+                             .generation = t ? t->generation : 0,
                              .begin = f->written,
                              .from = from,
                              .to = to,
@@ -87,7 +96,7 @@ static struct task_mark place_in(const struct piece *p, uint64_t position) {
 
 void flow_wrote(struct flow *f, uint64_t n) {
         struct piece *p = last_piece(f);
-        struct task *t = tasks_find(f->tasks, p->task);
+        struct task *t = task_of(f, p);
 
         p->size += n;
         f->written += n;
@@ -97,7 +106,7 @@ void flow_wrote(struct flow *f, uint64_t n) {
 
 void flow_end(struct flow *f, struct task_mark to) {
         struct piece *p = last_piece(f);
-        struct task *t = tasks_find(f->tasks, p->task);
+        struct task *t = task_of(f, p);
 
         p->to = to;
         p->complete = true;
@@ -130,7 +139,7 @@ static void count(struct flow *f, uint64_t upto) {
         struct piece *p, *next;
 
         DL_FOREACH_SAFE (f->pieces, p, next) {
-                struct task *t = tasks_find(f->tasks, p->task);
+                struct task *t = task_of(f, p);
                 bool all = p->complete && p->begin + p->size <= upto;
 
                 if (p->begin >= upto && !all)
@@ -150,7 +159,7 @@ static bool read_upto(struct flow *f, uint64_t consumed) {
 
         f->consumed = consumed;
         while ((p = f->first_unread)) {
-                struct task *t = tasks_find(f->tasks, p->task);
+                struct task *t = task_of(f, p);
                 bool all = p->complete && p->begin + p->size <= consumed;
                 struct task_mark mark = place_in(p, consumed);
 

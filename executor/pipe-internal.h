@@ -19,8 +19,8 @@ enum item_kind {
 /* What comes next in the stream, and then of its task. */
 struct item {
         enum item_kind kind;
-        uint64_t task;
-        bool begun; /* the stream has something of it */
+        uint64_t task, generation; /* another one: the trainer could not use what this is of */
+        bool begun;                /* the stream has something of it */
         /* CHUNK */
         unsigned buffer;
         struct chunk chunk;
@@ -36,7 +36,7 @@ struct item {
 
 /* A file whose pages are in the pipe: compared with the scan when the trainer has taken them. */
 struct to_check {
-        uint64_t task, stream_end;
+        uint64_t task, generation, stream_end;
         struct opened *opened;
         struct to_check *prev, *next;
 };
@@ -58,14 +58,23 @@ struct pipe_delivery {
         bool full;     /* the pipe took no more at the last attempt */
         uint64_t spin; /* microseconds; 0: it did not help lately */
         unsigned not_spun, hot;
-        bool small;              /* the pipe is, for now */
-        struct client_span span; /* the latest that was sent */
-        uint8_t *copy;           /* bytes of a range on their way */
+        bool small;               /* the pipe is, for now */
+        bool untold;              /* the trainer has to be told something first, and does not take it */
+        struct client_span span;  /* the latest that was sent ... */
+        uint64_t span_generation; /* ... and of which delivery of its task */
+        uint8_t *copy;            /* bytes of a range on their way */
         size_t copy_size, copy_done;
         uint64_t tick, next_tick;
         uint64_t looked; /* when, for the waits */
         uint64_t consumer_wait, producer_wait;
 };
+
+/* The task, as long as what was read of it then is what the trainer is to have. */
+static inline struct task *pipe_task(struct pipe_delivery *d, uint64_t id, uint64_t generation) {
+        struct task *t = tasks_find(&d->feed->tasks, id);
+
+        return t && t->generation == generation ? t : NULL;
+}
 
 /* Writes what the pipe takes. Returns whether more could be written at once. */
 bool pipe_push(struct pipe_delivery *d);

@@ -55,16 +55,29 @@ static int tell_span(struct pipe_delivery *d, const struct task *t, uint64_t pos
 
         if (!ack_by_client(d->feed->ack))
                 return 1;
-        if (flags == 0 && d->span.task == t->id && d->span.flags == 0 &&
-            d->span.position + (span.stream - d->span.stream) == position)
+        if (flags == 0 && d->span.task == t->id && d->span_generation == t->generation &&
+            d->span.flags == 0 && d->span.position + (span.stream - d->span.stream) == position)
                 return 1; /* as it follows from the one before */
-        if (memcmp(&d->span, &span, sizeof(span)) == 0)
+        if (memcmp(&d->span, &span, sizeof(span)) == 0 && d->span_generation == t->generation)
                 return 1; /* told, while the trainer was not reading it */
         c = clients_first(d->feed);
-        if (!c || !client_flushed(c) || client_send(c, CLIENT_SPAN, &span, sizeof(span), -EBADF) < 0)
+        d->untold = true;
+        if (!c || !client_flushed(c))
+                return 0;
+        /* A task that the trainer could not use comes again: the former delivery ends here. */
+        if (d->span.task == t->id && d->span_generation != t->generation &&
+            !(d->span.flags & CLIENT_SPAN_END)) {
+                d->span.stream = span.stream;
+                d->span.flags = CLIENT_SPAN_END;
+                if (client_send(c, CLIENT_SPAN, &d->span, sizeof(d->span), -EBADF) < 0)
+                        return 0;
+        }
+        if (client_send(c, CLIENT_SPAN, &span, sizeof(span), -EBADF) < 0)
                 return 0;
         d->span = span;
-        return client_flushed(c);
+        d->span_generation = t->generation;
+        d->untold = !client_flushed(c);
+        return !d->untold;
 }
 
 static struct task_mark chunk_to(const struct chunk *c) {
@@ -120,8 +133,9 @@ static ssize_t range_broken(struct pipe_delivery *d, struct item *i, struct task
         char byte = '\n';
 
         snprintf(error, sizeof(error), "%.350s: %s", i->opened->grant.path, why);
-        if (i->at > i->first && pread(i->fd, &byte, 1, (off_t)i->at - 1) == 1)
-                d->pad = byte != '\n';
+        /* What cannot be read any more may have been the middle of a line. */
+        if (i->at > i->first)
+                d->pad = pread(i->fd, &byte, 1, (off_t)i->at - 1) != 1 || byte != '\n';
         flow_end(&d->flow, (struct task_mark){ i->at, 0 });
         if (t)
                 tasks_fail(&d->feed->tasks, t, error);
@@ -184,7 +198,7 @@ static ssize_t range_over(struct pipe_delivery *d, struct item *i, struct task *
          */
         check = i->spliced ? calloc(1, sizeof(*check)) : NULL;
         if (check) {
-                *check = (struct to_check){ i->task, d->flow.written, TAKE_PTR(i->opened) };
+                *check = (struct to_check){ i->task, i->generation, d->flow.written, TAKE_PTR(i->opened) };
                 DL_APPEND(d->checks, check);
         } else if (t && reader_check(i->opened->reader, error) < 0)
                 tasks_fail(&d->feed->tasks, t, error);
@@ -222,7 +236,7 @@ static ssize_t push_range(struct pipe_delivery *d, struct item *i, struct task *
 }
 
 static ssize_t push_one(struct pipe_delivery *d, struct item *i) {
-        struct task *t = tasks_find(&d->feed->tasks, i->task);
+        struct task *t = pipe_task(d, i->task, i->generation);
         int r;
 
         if (d->pad) {
@@ -314,7 +328,7 @@ static bool spin_for_room(struct pipe_delivery *d) {
 bool pipe_push(struct pipe_delivery *d) {
         size_t turn = 0;
 
-        d->full = false;
+        d->full = d->untold = false;
         while (d->write_end >= 0 && d->items && turn < TURN_MAX && !d->feed->paused) {
                 ssize_t l = push_one(d, d->items);
 

@@ -55,13 +55,14 @@ static int on_room(void *userdata, uint8_t **ret, size_t *ret_size) {
         return 0;
 }
 
-static struct item *add_item(struct pipe_delivery *d, enum item_kind kind, uint64_t task) {
+static struct item *add_item(struct pipe_delivery *d, enum item_kind kind, const struct task *t) {
         struct item *i = calloc(1, sizeof(*i));
 
         if (!i)
                 return NULL;
         i->kind = kind;
-        i->task = task;
+        i->task = t->id;
+        i->generation = t->generation;
         DL_APPEND(d->items, i);
         wake_loop(d->feed);
         return i;
@@ -75,7 +76,7 @@ static void on_end_known(void *userdata, struct task *t, uint64_t end) {
 
 static void on_chunk(void *userdata, struct task *t, const struct chunk *c) {
         struct pipe_delivery *d = userdata;
-        struct item *i = add_item(d, ITEM_CHUNK, t->id);
+        struct item *i = add_item(d, ITEM_CHUNK, t);
 
         if (!i) {
                 tasks_fail(&d->feed->tasks, t, "out of memory");
@@ -90,7 +91,7 @@ static void on_chunk(void *userdata, struct task *t, const struct chunk *c) {
 static void on_range(void *userdata, struct task *t, struct opened *o, int fd, uint64_t first,
                      uint64_t last) {
         struct pipe_delivery *d = userdata;
-        struct item *i = add_item(d, ITEM_RANGE, t->id);
+        struct item *i = add_item(d, ITEM_RANGE, t);
 
         tasks_set_end(&d->feed->tasks, t, last);
         if (i) {
@@ -113,7 +114,7 @@ static void on_over(void *userdata, struct task *t, int result, const char *erro
         if (result == -ECANCELED && t->place == PLACE_HELD)
                 tasks_put_back(&d->feed->tasks, t);
         else if (result != -ECANCELED) {
-                i = add_item(d, result == 0 ? ITEM_END : result == -EAGAIN ? ITEM_AGAIN : ITEM_FAIL, t->id);
+                i = add_item(d, result == 0 ? ITEM_END : result == -EAGAIN ? ITEM_AGAIN : ITEM_FAIL, t);
                 if (i && i->kind == ITEM_FAIL)
                         i->error = strdup(error);
                 if (!i)
@@ -132,7 +133,7 @@ static void check_files(struct pipe_delivery *d, uint64_t consumed) {
         struct to_check *c;
 
         while ((c = d->checks) && c->stream_end <= consumed) {
-                struct task *t = tasks_find(&d->feed->tasks, c->task);
+                struct task *t = pipe_task(d, c->task, c->generation);
                 char error[READ_ERROR_MAX];
 
                 if (t && reader_check(c->opened->reader, error) < 0)
@@ -192,7 +193,7 @@ static uint64_t pipe_step(struct feed *f, uint64_t now) {
 /* ---- orders, beginning and end ---- */
 
 int pipe_poll_fd(const struct feed *f) {
-        return f->pipe && f->pipe->items && !f->paused ? f->pipe->write_end : -EBADF;
+        return f->pipe && f->pipe->items && !f->paused && !f->pipe->untold ? f->pipe->write_end : -EBADF;
 }
 
 static void pipe_look(struct feed *f) {

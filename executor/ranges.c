@@ -242,9 +242,9 @@ int ranges_whole(struct feed *f, struct client *c, struct task *t) {
         char error[READ_ERROR_MAX];
 
         if (!r || r->client != c)
-                return t->place == PLACE_HELD && !t->whole ? -ERANGE : 0;
+                return t->place == PLACE_HELD && !t->whole && t->holder == c ? -ERANGE : 0;
         if (reader_check(r->opened->reader, error) < 0)
-                tasks_fail(&f->tasks, t, error);
+                tasks_break(&f->tasks, t, error); /* tried again, it goes on from what counts */
         else {
                 f->counters.bytes += r->last - MIN(r->last, MAX(r->first, t->read));
                 tasks_read(&f->tasks, t, r->last, 0);

@@ -15,6 +15,11 @@ static void spans_pass(struct stdin_state *s) {
 
         while (n + 1 < s->n_spans && s->spans[n + 1].stream <= s->stream)
                 n++;
+        /* What follows the end of a task that was given up is another one, or the same one once more. */
+        for (size_t i = 0; i <= n && i < s->n_spans; i++)
+                if (s->spans[i].stream <= s->stream &&
+                    (s->spans[i].task != s->drop_task || (s->spans[i].flags & CLIENT_SPAN_END)))
+                        s->drop_task = 0;
         if (n == 0)
                 return;
         s->n_spans -= n;

@@ -97,6 +97,8 @@ static int train(const char *out) {
                 if (bad && record.size == strlen(bad) && memcmp(record.data, bad, record.size) == 0) {
                         if (primus_fail(p, "is no good") < 0)
                                 return 99;
+                        if (getenv("TRAINER_FAIL_ONCE"))
+                                bad = NULL;
                         continue;
                 }
                 put(fd, record.data, record.size);

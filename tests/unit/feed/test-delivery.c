@@ -2,6 +2,8 @@
 /* Every way of delivery, from the program itself to a trainer that uses libprimus. */
 #include "feed-host.h"
 
+#include <poll.h>
+
 #include "lib/primus/client-wire.h"
 #include "lib/primus/ring.h"
 
@@ -28,9 +30,9 @@ static void describe(struct state *s, const char *mode, const char *ack, const c
 }
 
 static int clear(void **state) {
-        static const char *const names[] = { "PRIMUS_INPUT",    "TRAINER_DIE",      "TRAINER_DIE_SAVED",
-                                             "TRAINER_EVERY",   "TRAINER_FAIL",     "TRAINER_CHECKPOINT",
-                                             "TRAINER_WORKERS", "TRAINER_SLOW_USEC" };
+        static const char *const names[] = { "PRIMUS_INPUT",    "TRAINER_DIE",       "TRAINER_DIE_SAVED",
+                                             "TRAINER_EVERY",   "TRAINER_FAIL",      "TRAINER_CHECKPOINT",
+                                             "TRAINER_WORKERS", "TRAINER_SLOW_USEC", "TRAINER_FAIL_ONCE" };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 unsetenv(names[i]);
@@ -431,6 +433,131 @@ static void test_drop(void **state) {
         }
 }
 
+/* ---- a task that has failed is granted again ---- */
+
+static bool has_opened(struct state *s) {
+        return s->opens > 0;
+}
+
+static bool first_failed(struct state *s) {
+        return s->seen[0].state == TASK_FAILED;
+}
+
+static void wait_until(struct state *s, bool (*is)(struct state *s)) {
+        for (uint64_t until = now_boot() + 10 * USEC_PER_SEC; !is(s);) {
+                assert_true(now_boot() < until);
+                assert_true(sd_event_run(s->event, 10 * USEC_PER_MSEC) >= 0);
+        }
+}
+
+/* By hand, where the manager is quiet. */
+static void grant_one(struct state *s, size_t i, uint32_t failures, bool last) {
+        uint8_t buf[4096];
+        struct grant_batch batch = { .grants = buf, .last = last };
+
+        s->grants[i].offset = s->seen[i].acked;
+        s->grants[i].skip = s->seen[i].skip;
+        s->grants[i].failures = failures;
+        s->seen[i].state = TASK_RUNNING;
+        assert_int_equal(task_grant_write(&s->grants[i], buf, sizeof(buf), &batch.size), 0);
+        assert_true(feed_grant(s->server, &s->unit.id, &batch) >= 0);
+}
+
+/* What the trainer could not use comes again, and nothing that lies in front of it is lost. */
+static void test_fail_once(void **state) {
+        static const unsigned n[] = { 30000, 200 };
+
+        for (size_t m = 0; m < ELEMENTSOF(modes); m++) {
+                struct state *s = *state;
+
+                add_lines(s, n[0]);
+                add_lines(s, n[1]);
+                describe(s, modes[m], "explicit", "");
+                s->unit.pipe_size = m == 0 ? 65536 : 0;
+                set_number("TRAINER_EVERY", 100);
+                setenv("TRAINER_FAIL", "0-150", 1);
+                setenv("TRAINER_FAIL_ONCE", "1", 1);
+                s->quiet = true;
+                train(s);
+                wait_until(s, has_opened);
+                grant_one(s, 0, 0, false);
+                wait_until(s, first_failed);
+                grant_one(s, 1, 0, false);
+                grant_one(s, 0, 1, true);
+                finish(s);
+                assert_int_equal(s->status, 0);
+                expect_each(s, n, 1, 2);
+                expect_done(s);
+                if (m + 1 < ELEMENTSOF(modes)) {
+                        assert_int_equal(teardown(state), 0);
+                        assert_int_equal(clear(state), 0);
+                }
+        }
+}
+
+static void touch(const char *path) {
+        const struct timespec times[2] = { { 1, 0 }, { 1, 0 } };
+
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static bool first_read(struct state *s) {
+        return s->seen[0].read > 0;
+}
+
+/* A file that changes while the trainer has its descriptor fails its task each time that it is tried. */
+static void test_descriptor_changed(void **state) {
+        struct state *s = *state;
+
+        add_lines(s, 400000);
+        add_lines(s, 10);
+        describe(s, "descriptor", "release", "");
+        set_number("TRAINER_SLOW_USEC", 500);
+        s->quiet = true;
+        train(s);
+        wait_until(s, has_opened);
+        grant_one(s, 0, 0, false);
+        wait_until(s, first_read);
+        touch(s->grants[0].path);
+        wait_until(s, first_failed);
+        grant_one(s, 0, 1, false);
+        wait_until(s, first_failed);
+        assert_non_null(strstr(s->failure, "changed"));
+        grant_one(s, 1, 0, true);
+        finish(s);
+        assert_int_equal(s->status, 0);
+        assert_int_equal(s->seen[1].state, TASK_DONE);
+}
+
+/* The last line of what was cut off does not run into the next file. */
+static void test_stdin_cut_off(void **state) {
+        struct state *s = *state;
+        size_t size;
+
+        add_lines(s, 100000);
+        add_lines(s, 10);
+        describe(s, "stdin", "read", "");
+        s->unit.pipe_size = 65536;
+        s->quiet = true;
+        start(s, "while [ ! -e $DIR/end ]; do sleep 0.05; done; cat > $DIR/out");
+        wait_until(s, has_opened);
+        grant_one(s, 0, 0, false);
+        grant_one(s, 1, 0, true);
+        wait_usec(s, 300 * USEC_PER_MSEC);
+        assert_int_equal(truncate(s->grants[0].path, 0), 0);
+        {
+                _cleanup_free_ char *path = NULL;
+
+                assert_true(asprintf(&path, "%s/end", s->directory) > 0);
+                assert_int_equal(write_file_atomic(path, "", 0, 0644, false), 0);
+        }
+        finish(s);
+        _cleanup_free_ char *text = output(s, &size);
+        assert_int_equal(s->seen[0].state, TASK_FAILED);
+        assert_int_equal(s->seen[1].state, TASK_DONE);
+        assert_non_null(strstr(text, "\n1-0\n1-1\n"));
+}
+
 /* ---- a hostile trainer ---- */
 
 static char feed_name[128];
@@ -563,6 +690,105 @@ static void hostile(struct state *s, const char *mode, const char *ack) {
         free(body);
 }
 
+/* ---- a trainer whose connection ends ---- */
+
+/* A process that has one task, task 1, and does not look at what comes. The executor is stopped. */
+static int with_task(struct state *s, const char *ack) {
+        struct client_next next = { .credits = 1 };
+        uint8_t *body = malloc(CLIENT_PACKET_MAX);
+        int fds[4] = { -EBADF, -EBADF, -EBADF, -EBADF }, fd;
+        struct pollfd p;
+
+        add_lines(s, 1000);
+        describe(s, "descriptor", ack, "");
+        idle_trainer(s);
+        fd = greet(body, fds);
+        say_raw(fd, CLIENT_NEXT, &next, sizeof(next));
+        p = (struct pollfd){ .fd = fd, .events = POLLIN };
+        while (poll(&p, 1, 0) == 0)
+                assert_true(sd_event_run(s->event, USEC_PER_MSEC) >= 0);
+        assert_int_equal(kill(s->pid, SIGSTOP), 0);
+        free(body);
+        return fd;
+}
+
+/* Whatever it said before counts, also where it has not read what it was told (ECONNRESET). */
+static void test_last_words(void **state) {
+        struct state *s = *state;
+        struct client_ack ack = { .task = 1, .position = 100, .records = 20 };
+        int fd = with_task(s, "explicit");
+
+        say_raw(fd, CLIENT_ACK, &ack, sizeof(ack));
+        close(fd);
+        assert_int_equal(kill(s->pid, SIGCONT), 0);
+        wait_usec(s, 200 * USEC_PER_MSEC);
+        end_trainer(s);
+        assert_int_equal(s->seen[0].acked, 100);
+}
+
+/* Nor does it matter that it cannot be answered any more. */
+static void test_last_commits(void **state) {
+        struct state *s = *state;
+        struct {
+                struct client_state state;
+                struct client_ack ack;
+        } packet = { .state = { .magic = CLIENT_STATE_MAGIC,
+                                .version = CLIENT_STATE_VERSION,
+                                .job_uid = { 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45,
+                                             0x67, 0x89, 0xab, 0xcd, 0xef },
+                                .n = 1 },
+                     .ack = { .task = 1, .position = 100 } };
+        uint8_t *body = malloc(CLIENT_PACKET_MAX);
+        int fds[4] = { -EBADF, -EBADF, -EBADF, -EBADF }, fd = with_task(s, "checkpoint");
+
+        assert_int_equal(hear(fd, body, fds), CLIENT_TASK);
+        say_raw(fd, CLIENT_COMMIT, &packet, sizeof(packet));
+        packet.ack.position = 200;
+        say_raw(fd, CLIENT_COMMIT, &packet, sizeof(packet));
+        close_all(fd, fds);
+        free(body);
+        assert_int_equal(kill(s->pid, SIGCONT), 0);
+        wait_usec(s, 200 * USEC_PER_MSEC);
+        end_trainer(s);
+        assert_int_equal(s->seen[0].acked, 200);
+}
+
+static unsigned ticks_of(pid_t pid) {
+        _cleanup_free_ char *path = NULL, *text = NULL;
+        unsigned user, system;
+        size_t size;
+
+        assert_true(asprintf(&path, "/proc/%d/stat", (int)pid) > 0);
+        assert_int_equal(read_file(path, 4096, &text, &size), 0);
+        assert_int_equal(sscanf(strrchr(text, ')') + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %u %u",
+                                &user, &system),
+                         2);
+        return user + system;
+}
+
+/* With nobody whom the stream could be explained to, the feeder sleeps. */
+static void test_nobody_listens(void **state) {
+        struct state *s = *state;
+        uint8_t *body = malloc(CLIENT_PACKET_MAX);
+        int fds[4] = { -EBADF, -EBADF, -EBADF, -EBADF }, fd;
+        unsigned before;
+
+        add_lines(s, 1000);
+        describe(s, "stdin", "explicit", "");
+        idle_trainer(s);
+        order(s, FEED_CONTROL_PAUSE, 0, 0);
+        fd = greet(body, fds);
+        wait_usec(s, 200 * USEC_PER_MSEC);
+        close_all(fd, fds);
+        free(body);
+        wait_usec(s, 100 * USEC_PER_MSEC);
+        order(s, FEED_CONTROL_RESUME, 0, 0);
+        before = ticks_of(s->pid);
+        wait_usec(s, 800 * USEC_PER_MSEC);
+        assert_in_range(ticks_of(s->pid) - before, 0, 8);
+        end_trainer(s);
+}
+
 static void test_hostile_ring(void **state) {
         struct state *s = *state;
         uint8_t *body = malloc(CLIENT_PACKET_MAX);
@@ -679,6 +905,12 @@ int main(int argc, char *argv[]) {
                 T(test_descriptor_checkpoint),
                 T(test_stdin_checkpoint),
                 T(test_fail),
+                T(test_fail_once),
+                T(test_descriptor_changed),
+                T(test_stdin_cut_off),
+                T(test_last_words),
+                T(test_last_commits),
+                T(test_nobody_listens),
                 T(test_pause_and_sync),
                 T(test_trim),
                 T(test_drop),
