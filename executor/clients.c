@@ -500,8 +500,12 @@ size_t clients_poll(struct feed *f, struct pollfd *fds) {
 static void client_step(struct feed *f, struct client *c, unsigned turn) {
         int r = 1;
 
+        if (c->lane)
+                lane_collect(f, c);
         for (unsigned i = 0; i < turn && r > 0; i++)
                 r = receive(f, c);
+        if (r == 0 && c->lane)
+                lane_settle(c);
         if (r >= 0)
                 r = flush(c);
         if (r >= 0 && c->lane && lane_hostile(c->lane))

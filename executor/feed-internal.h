@@ -161,8 +161,11 @@ bool lane_hostile(const struct lane *l); /* the trainer wrote nonsense */
 void lane_fail(struct feed *f, struct client *c, struct task *t, const char *why);
 /* True once it is gone: the client may be freed. */
 bool lane_over(struct feed *f, struct client *c);
-/* Settles what its trainer has released until now. */
+/* Makes room of what its trainer has released until now. */
 void lane_look(struct feed *f, struct client *c);
+/* Around the reading of all that the trainer has said: what it had released before counts behind that. */
+void lane_collect(struct feed *f, struct client *c);
+void lane_settle(struct client *c);
 
 /* ---- pipe.c ---- */
 int pipe_start(struct feed *f, int *ret_stdin);

@@ -22,6 +22,11 @@ struct lane {
         bool hostile; /* the trainer wrote nonsense */
         bool any;     /* the task being read has slots in the ring */
         bool inside;  /* the latest slot ends inside a record */
+        /* Released, and yet to count: the trainer may have said before that it cannot use what lay there, and
+         * that has to be read first. Slots of one task behind each other are one here. */
+        struct ring_slot *freed;
+        size_t n_freed, freed_allocated;
+        size_t n_due; /* of them, released before the packets were read that have been read since */
         /* A task that was broken off, and whose end has yet to be said: 0: none. */
         uint64_t broken, broken_generation;
         uint32_t broken_source;
@@ -43,10 +48,51 @@ static void settle(struct lane *l, const struct ring_slot *s) {
         struct tasks *tasks = &l->feed->tasks;
         struct task *t = tasks_find(tasks, s->task);
 
-        if (!t || t->generation != slot_generation(s) || (s->flags & (RING_MORE | RING_HEADER)) ||
-            s->size == 0 || ack_by_client(l->feed->ack))
+        if (!t || t->generation != slot_generation(s) || ack_by_client(l->feed->ack))
                 return;
         (void)tasks_ack(tasks, t, slot_mark(s), s->records);
+}
+
+static void settle_freed(struct lane *l, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                settle(l, l->freed + i);
+        l->n_freed -= n;
+        memmove(l->freed, l->freed + n, l->n_freed * sizeof(*l->freed));
+        l->n_due = 0;
+}
+
+static bool counts(const struct ring_slot *s) {
+        return s->size > 0 && !(s->flags & (RING_MORE | RING_HEADER));
+}
+
+static void put_freed(struct lane *l, const struct ring_slot *s) {
+        struct ring_slot *last = l->n_freed > l->n_due ? l->freed + l->n_freed - 1 : NULL;
+
+        if (!counts(s))
+                return;
+        if (last && last->task == s->task && slot_generation(last) == slot_generation(s)) {
+                uint64_t records = last->records + s->records;
+
+                /* A mark of counted records says its own number; the sum is for the counters alone. */
+                if (!(s->flags & RING_COUNTED)) {
+                        *last = *s;
+                        last->records = records;
+                        return;
+                }
+        }
+        if (l->n_freed == l->freed_allocated) {
+                size_t n = MAX(2 * l->freed_allocated, (size_t)64);
+                struct ring_slot *more = reallocarray(l->freed, n, sizeof(*more));
+
+                if (!more) { /* without memory: what was said meanwhile comes too late */
+                        settle_freed(l, l->n_freed);
+                        settle(l, s);
+                        return;
+                }
+                l->freed = more;
+                l->freed_allocated = n;
+        }
+        l->freed[l->n_freed++] = *s;
 }
 
 /* Returns whether anything was released. */
@@ -56,7 +102,7 @@ static bool look(struct lane *l) {
         int r;
 
         while ((r = ring_producer_released(l->ring, &s)) > 0) {
-                settle(l, &s);
+                put_freed(l, &s);
                 any = true;
         }
         l->hostile |= r < 0;
@@ -217,9 +263,19 @@ void lane_look(struct feed *f, struct client *c) {
                 producer_wake(c->lane->producer);
 }
 
+void lane_collect(struct feed *f, struct client *c) {
+        lane_look(f, c);
+        c->lane->n_due = c->lane->n_freed;
+}
+
+void lane_settle(struct client *c) {
+        settle_freed(c->lane, c->lane->n_due);
+}
+
 static struct lane *lane_free(struct lane *l) {
         if (!l)
                 return NULL;
+        free(l->freed);
         (void)ring_producer_free(l->ring);
         free(l);
         return NULL;
@@ -261,7 +317,8 @@ bool lane_over(struct feed *f, struct client *c) {
                 return true;
         if (!producer_ended(l->producer))
                 return false;
-        (void)look(l); /* what it released last */
+        (void)look(l); /* what it released last; all that it said has been read */
+        settle_freed(l, l->n_freed);
         f->gone_consumer_usec += ring_consumer_waited_nsec(l->ring) / 1000;
         f->gone_producer_usec += producer_waited_usec(l->producer, now_boot());
         (void)producer_free(l->producer); /* it needs no lock any more */
@@ -275,7 +332,6 @@ void lane_fail(struct feed *f, struct client *c, struct task *t, const char *why
 
         if (t->holder != l)
                 return;
-        (void)look(l);
         tasks_break(&f->tasks, t, why);
         if (producer_task(l->producer) == t)
                 producer_cancel(l->producer);
@@ -305,8 +361,10 @@ static uint64_t ring_step(struct feed *f, uint64_t now) {
                 if (ring_producer_unreleased(l->ring) > 0) {
                         if (idle && ring_producer_arm(l->ring))
                                 lane_look(f, c);
-                        next = now + LOOK_APART;
+                        next = MIN(next, now + LOOK_APART);
                 }
+                if (l->n_freed > 0)
+                        next = now; /* it counts once what the trainer has said has been read */
         }
         return next;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounded parts that messages-report.c, messages-order.c and messages-feed.c are made of; not for use outside lib/wire. All
- * readers: 1 read, 0 end of the enclosing array, -EBADMSG, -ENOMEM. */
+/* Bounded parts that messages-report.c, messages-order.c and messages-feed.c are made of; not for use outside
+ * lib/wire. All readers: 1 read, 0 end of the enclosing array, -EBADMSG, -ENOMEM. */
 #pragma once
 
 #include <stdbool.h>

@@ -69,6 +69,14 @@ def test_tfrecord(cluster):
     assert total(r"worker (\d) got (\d+) records of (\d+) bytes", run(cluster, "tfrecord")) == [0 + 1, 60, 60 * 10 + 30]
 
 
+def test_descriptor(cluster):
+    said = total(r"worker (\d) counted (\d+) lines, (\d+) bytes in (\d+) ranges", run(cluster, "descriptor"))
+    files = [f"/usr/share/common-licenses/GPL-{n}" for n in (1, 2, 3)]
+    text = [cluster.exec("n1", "cat", f) for f in files]
+    assert said[1:3] == [sum(t.count("\n") for t in text), sum(len(t.encode()) for t in text)]
+    assert said[3] >= 8  # 66 KB in pieces of 8 KB
+
+
 def test_exactly_once(cluster):
     """Killed once on the way, it says what it says when it is not."""
     cluster.exec("n1", "rm", "-rf", "/tmp/alone", "/tmp/killed")
