@@ -376,7 +376,9 @@ void tasks_fail(struct tasks *s, struct task *t, const char *error) {
                 t->holder = NULL;
         move(s, t, PLACE_FAILED, false);
         /* A further attempt may come at once, and nobody may be busy with it then: see tasks_idle(). */
-        if (!t->busy)
+        if (t->busy)
+                clear_dirty(s, t);
+        else
                 tasks_report(s, t, true);
 }
 
