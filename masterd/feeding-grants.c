@@ -350,6 +350,17 @@ static void promise_end(struct job *j) {
                 (void)promise_end_to(j->executors + i);
 }
 
+/* Whether somebody holds tasks on a host that cannot be reached: nothing is heard of what is read there, and
+ * others may have to read it instead. */
+static bool holder_is_away(const struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                const struct executor *e = j->executors + i;
+                if (e->leases_unknown || (e->n_unread > 0 && (!e->node || e->node->state != NODE_READY)))
+                        return true;
+        }
+        return false;
+}
+
 /* Nothing is left but what is held. Returns when to look again. */
 static uint64_t look_for_standstill(struct manager *m, struct job *j, uint64_t now) {
         struct job_data *d = j->data;
@@ -361,6 +372,12 @@ static uint64_t look_for_standstill(struct manager *m, struct job *j, uint64_t n
         if (d->still_since == 0 || d->still_read != totals.read) {
                 d->still_since = now;
                 d->still_read = totals.read;
+        }
+        if (now < usec_add(d->still_since, STILL_ALONE_USEC))
+                return usec_add(d->still_since, STILL_ALONE_USEC);
+        if (holder_is_away(j)) {
+                d->still_since = now;
+                return usec_add(now, STILL_ALONE_USEC);
         }
         DL_FOREACH_SAFE2(d->wanting, e, next, want_next) {
                 uint64_t due =

@@ -535,6 +535,33 @@ static void test_standstill(void **state) {
         assert_int_equal(count(SAID_LAST, 0), 1);
 }
 
+/* Nothing is heard of what a host reads that cannot be reached; what it had may be anybody's soon. */
+static void test_standstill_without_a_link(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 3, "", "", "\"onPartition\":\"wait\",");
+        struct task_progress p = at(1, 10, 10, TASK_RUNNING);
+        uint32_t idle;
+
+        listed(m, j, 1, 100, true);
+        opened(m, j->executors, 1);
+        settle(m);
+        report(m, j->executors, &p, 1, 0, 0);
+        idle = j->executors[1].node == j->executors->node ? 2 : 1;
+        assert_ptr_not_equal(j->executors[idle].node, j->executors->node);
+        opened(m, j->executors + idle, 1);
+        settle(m);
+        j->executors->node->state = NODE_SUSPECT;
+        j->data->still_since -= 31 * USEC_PER_SEC;
+        feeding_run(m, j);
+        settle(m);
+        assert_int_equal(count(SAID_LAST, idle), 0);
+        j->executors->node->state = NODE_READY;
+        j->data->still_since -= 31 * USEC_PER_SEC;
+        feeding_run(m, j);
+        settle(m);
+        assert_int_equal(count(SAID_LAST, idle), 1);
+}
+
 static void test_gone(void **state) {
         struct manager *m = *state;
         struct job *j = submit(m, 2, "", "", "");
@@ -1029,6 +1056,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_blocks_follow, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_of_file, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_standstill, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_standstill_without_a_link, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_checkpoint, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_restart, setup, teardown),

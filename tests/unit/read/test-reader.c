@@ -421,7 +421,7 @@ static void test_corrupt(void **state) {
         /* A tar that is cut anywhere. */
         kit_begin(&k, FORMAT_TAR);
         for (int i = 0; i < 3; i++) {
-                char name[8];
+                char name[16];
 
                 snprintf(name, sizeof name, "%d.txt", i);
                 add_tar_member(&file, name, "0123456789", 10);
