@@ -57,7 +57,8 @@ static void settle_freed(struct lane *l, size_t n) {
         for (size_t i = 0; i < n; i++)
                 settle(l, l->freed + i);
         l->n_freed -= n;
-        memmove(l->freed, l->freed + n, l->n_freed * sizeof(*l->freed));
+        if (l->n_freed > 0)
+                memmove(l->freed, l->freed + n, l->n_freed * sizeof(*l->freed));
         l->n_due = 0;
 }
 

@@ -375,7 +375,11 @@ void tasks_fail(struct tasks *s, struct task *t, const char *error) {
         if (!mark_before(t->acked, t->delivered))
                 t->holder = NULL;
         move(s, t, PLACE_FAILED, false);
-        tasks_report(s, t, true);
+        /* A further attempt may come at once, and nobody may be busy with it then: see tasks_idle(). */
+        if (t->busy)
+                clear_dirty(s, t);
+        else
+                tasks_report(s, t, true);
 }
 
 void tasks_break(struct tasks *s, struct task *t, const char *error) {
@@ -394,6 +398,8 @@ void tasks_idle(struct tasks *s, struct task *t) {
         t->busy = false;
         if (t->place == PLACE_DROPPED)
                 forget(s, t);
+        else if (t->place == PLACE_FAILED && !t->told)
+                tasks_report(s, t, true);
 }
 
 void tasks_finish(struct tasks *s, bool success) {
