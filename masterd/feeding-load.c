@@ -19,7 +19,7 @@ static struct data_file file_of(const struct data_file_record *r, const char *pa
 }
 
 int feeding_file_of(const struct data_file_record *r, struct data_file *ret) {
-        char *path = strndup(r->path.size > 0 ? r->path.data : "", r->path.size);
+        char *path = store_bytes_text(&r->path);
 
         if (!path)
                 return -ENOMEM;
@@ -72,7 +72,7 @@ static int load_source(void *userdata, const struct data_source_record *r) {
         s = j->data->sources + r->source;
         s->scanned = r->scanned;
         s->passed = r->passed;
-        if (r->cursor.size > 0 && !(s->cursor = strndup(r->cursor.data, r->cursor.size)))
+        if (r->cursor.size > 0 && !(s->cursor = store_bytes_text(&r->cursor)))
                 return -ENOMEM;
         if (s->passed > 0)
                 data_passed(j->data->data, r->source, s->passed);

@@ -134,8 +134,8 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         if (k < 0)
                 return k;
         free(j->cwd);
-        j->cwd = strndup(r->body->cwd.data ? r->body->cwd.data : "", r->body->cwd.size);
-        j->config = strndup(r->body->config.data, r->body->config.size);
+        j->cwd = store_bytes_text(&r->body->cwd);
+        j->config = store_bytes_text(&r->body->config);
         if (!j->cwd || !j->config)
                 return -ENOMEM;
         k = load_env(j, &r->body->env);

@@ -157,7 +157,7 @@ static int take_source(struct restore *q, const struct data_source_record *r) {
         s = d->sources + r->source;
         free(s->cursor);
         s->cursor = NULL;
-        if (r->cursor.size > 0 && !(s->cursor = strndup(r->cursor.data, r->cursor.size)))
+        if (r->cursor.size > 0 && !(s->cursor = store_bytes_text(&r->cursor)))
                 return -ENOMEM;
         s->scanned = r->scanned;
         s->passed = r->passed;
@@ -264,7 +264,7 @@ static void on_savepoint(void *userdata, int error, const struct savepoint_recor
 
         if (r >= 0 && n == 0)
                 r = -ENOENT;
-        if (r >= 0 && !(q->config = strndup(record->config.data, record->config.size)))
+        if (r >= 0 && !(q->config = store_bytes_text(&record->config)))
                 r = -ENOMEM;
         if (r >= 0)
                 r = savepoint_manifest_data(record->manifest.data, record->manifest.size, &q->data);

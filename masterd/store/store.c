@@ -16,6 +16,17 @@
 #define DELIVER_MAX 512 /* outcomes in one turn of the loop */
 #define QUEUE_HARD 4    /* times the limit: refused even to those who do not ask store_full() */
 
+char *store_bytes_text(const struct store_bytes *b) {
+        char *text = malloc(b->size + 1);
+
+        if (!text)
+                return NULL;
+        if (b->size > 0)
+                memcpy(text, b->data, b->size);
+        text[b->size] = 0;
+        return text;
+}
+
 static const struct store_limits default_limits = {
         .queue_bytes = 64 << 20,
         .queue_records = 100000,

@@ -30,6 +30,10 @@ struct store_bytes {
         size_t size;
 };
 
+/* A copy with a NUL behind it, allocated; NULL: no memory. (No NUL need follow what the store hands out, so
+ * strndup() may look behind its end.) */
+char *store_bytes_text(const struct store_bytes *b);
+
 /* The large part of a job, written once. */
 struct job_body_record {
         struct store_bytes config;   /* effective configuration, JSON */

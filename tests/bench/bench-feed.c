@@ -4,7 +4,9 @@
  * grants a file of blocks in tasks of 64 MiB); as a trainer (bench-feed consume) it reads the file itself,
  * then what the feed brings, and touches every cache line of both.
  *
- *     BENCH_EXECUTOR=… bench-feed [MEBIBYTES [ROUNDS [DIRECTORY]]] */
+ *     BENCH_EXECUTOR=… bench-feed [MEBIBYTES [ROUNDS [DIRECTORY]]]
+ *
+ * $BENCH_INPUT holds further keys of "input", such as "slots": 4, to try them. */
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
@@ -234,13 +236,17 @@ static void make_file(struct host *h, uint64_t size) {
 }
 
 static void describe(struct host *h, const char *mode, const char *format, const char *spec) {
-        char text[512];
+        const char *more = getenv("BENCH_INPUT");
+        char text[768];
         int n = snprintf(text, sizeof(text),
                          "{\"inputManager\":{\"fileConfig\":{\"inputs\":[{\"name\":\"i\",\"spec\":{"
                          "\"pathPattern\":\"/d\","
-                         "\"%s\":{%s}}}]}},\"input\":{\"mode\":\"%s\",\"ack\":\"%s\"}}",
-                         format, spec, mode, strcmp(mode, "stdin") == 0 ? "lag" : "release");
+                         "\"%s\":{%s}}}]}},\"input\":{\"mode\":\"%s\",\"ack\":\"%s\"%s%s}}",
+                         format, spec, mode, strcmp(mode, "stdin") == 0 ? "lag" : "release", more ? "," : "",
+                         more ? more : "");
 
+        if (n < 0 || (size_t)n >= sizeof(text))
+                die("BENCH_INPUT");
         if (write_file_atomic(h->input, text, (size_t)n, 0600, false) < 0)
                 die(h->input);
 }
