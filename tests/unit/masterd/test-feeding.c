@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data of a job between the store and the agents: a manager whose agents are the other ends of socket pairs,
  * and what it says to them. */
-#include <ftw.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +13,7 @@
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
@@ -25,6 +25,7 @@
 #include "masterd/placement.h"
 #include "masterd/recover.h"
 #include "masterd/submit.h"
+#include "tests/unit/masterd/kit.h"
 
 #define NODES 3
 #define SAID_MAX 65536
@@ -117,22 +118,12 @@ static void connect_agent(struct manager *m, unsigned i) {
 
 /* ---- a manager on a store ---------------------------------------------------------------------- */
 
-static void run_until_durable(struct manager *m) {
-        struct store_stats stats;
-        int armed = 1;
-
-        while (armed || m->batch_open || (store_get_stats(m->store, &stats), stats.queue_records > 0)) {
-                assert_true(sd_event_run(m->event, 10000) >= 0);
-                assert_true(sd_event_source_get_enabled(m->turn, &armed) >= 0);
-        }
-}
-
 /* Until nobody has anything to say any more. */
 static void settle(struct manager *m) {
         for (unsigned quiet = 0; quiet < 5;) {
                 uint64_t waiting;
                 size_t before = n_said;
-                run_until_durable(m);
+                kit_until_durable(m);
                 quiet = sd_event_run(m->event, 2000) > 0 || n_said != before ? 0 : quiet + 1;
                 for (unsigned i = 0; i < NODES; i++)
                         if (masters[i] && sd_bus_get_n_queued_write(masters[i], &waiting) >= 0 && waiting > 0)
@@ -176,17 +167,8 @@ static void register_node(struct manager *m, unsigned i) {
 }
 
 static struct manager *open_manager(void) {
-        char path[256];
-        struct manager *m;
+        struct manager *m = kit_open(directory);
 
-        assert_int_equal(manager_new(&m), 0);
-        free(m->conf.state_directory);
-        m->conf.state_directory = strdup(directory);
-        snprintf(path, sizeof(path), "%s/primus.db", directory);
-        assert_int_equal(store_open(path, m->event, NULL, &m->store), 0);
-        assert_int_equal(placement_new(&m->placement), 0);
-        m->term = 1;
-        assert_int_equal(recover_load(m), 0);
         memset(links, 0, sizeof(links));
         for (unsigned i = 0; i < NODES; i++) {
                 links[i].peer = (struct peer *)(uintptr_t)(i + 1);
@@ -213,10 +195,6 @@ static struct manager *close_manager(struct manager *m) {
         return NULL;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-        return remove(path);
-}
-
 static int setup(void **state) {
         struct manager *m;
 
@@ -233,7 +211,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
         close_manager(*state);
-        (void)nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        (void)remove_tree(directory);
         return 0;
 }
 

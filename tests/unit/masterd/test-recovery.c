@@ -3,7 +3,6 @@
  * every step, when all is on disk, the store is copied as a crash would leave it and loaded into a second
  * manager. Both must say the same, in so far as anybody can tell. Now and then the second one takes over. */
 #include <dirent.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +15,7 @@
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
@@ -27,6 +27,7 @@
 #include "masterd/placement.h"
 #include "masterd/recover.h"
 #include "masterd/submit.h"
+#include "tests/unit/masterd/kit.h"
 
 #define NODES 4
 
@@ -40,82 +41,12 @@ static uint32_t dice(uint32_t n) {
         return (uint32_t)((seed >> 20) % n);
 }
 
-/* ---- a manager on a store ---------------------------------------------------------------------- */
-
-static struct manager *open_manager(const char *directory) {
-        char path[256];
-        struct manager *m;
-
-        assert_int_equal(manager_new(&m), 0);
-        free(m->conf.state_directory);
-        m->conf.state_directory = strdup(directory);
-        snprintf(path, sizeof(path), "%s/primus.db", directory);
-        assert_int_equal(store_open(path, m->event, NULL, &m->store), 0);
-        assert_int_equal(placement_new(&m->placement), 0);
-        m->term = 1;
-        assert_int_equal(recover_load(m), 0);
-        return m;
-}
-
-static void run_until_durable(struct manager *m) {
-        struct store_stats stats;
-        int armed = 1;
-
-        while (armed || m->batch_open || (store_get_stats(m->store, &stats), stats.queue_records > 0)) {
-                assert_true(sd_event_run(m->event, 10000) >= 0);
-                assert_true(sd_event_source_get_enabled(m->turn, &armed) >= 0);
-        }
-}
-
 static void serve(struct manager *m) {
         m->ready_boot = now_boot();
         m->serving = true;
         assert_true(liveness_start(m) >= 0);
         manager_schedule(m);
-        run_until_durable(m);
-}
-
-/* Whether it is whole: not cut off while it was read. */
-static bool copy_file(const char *from, const char *to, const char *name) {
-        char path[256], buf[65536];
-        FILE *in, *out;
-        struct stat st;
-        off_t size = 0;
-        size_t n;
-
-        snprintf(path, sizeof(path), "%s/%s", from, name);
-        in = fopen(path, "r");
-        if (!in)
-                return true;
-        snprintf(path, sizeof(path), "%s/%s", to, name);
-        out = fopen(path, "w");
-        assert_non_null(out);
-        for (; (n = fread(buf, 1, sizeof(buf), in)) > 0; size += (off_t)n)
-                assert_int_equal(fwrite(buf, 1, n, out), n);
-        assert_int_equal(fstat(fileno(in), &st), 0);
-        fclose(in);
-        assert_int_equal(fclose(out), 0);
-        return st.st_size == size;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-        return remove(path);
-}
-
-static void remove_all(const char *directory) {
-        (void)nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-/* What a kill -9 leaves: the database and its log, as they are. */
-static void copy_store(const char *from, char to[static 64]) {
-        snprintf(to, 64, "/tmp/test-recovery-XXXXXX");
-        assert_non_null(mkdtemp(to));
-        /* The log first: the store may move it into the database at any moment, and what it had is good over
-         * that. Some seconds after a job has ended it also empties the log, because of the job's secrets: the
-         * first part of a log laid over a database that has all of it is what no crash leaves. */
-        while (!copy_file(from, to, "primus.db-wal"))
-                ;
-        assert_true(copy_file(from, to, "primus.db"));
+        kit_until_durable(m);
 }
 
 /* ---- what can be told apart --------------------------------------------------------------------- */
@@ -254,10 +185,10 @@ static struct manager *check(struct manager *m, char directory[static 64], bool 
         HASH_ITER (hh, m->jobs, j, next)
                 if (!job_state_ended(j->state))
                         feeding_changed(m, j);
-        run_until_durable(m);
+        kit_until_durable(m);
         before = dump(m);
-        copy_store(directory, copy);
-        loaded = open_manager(copy);
+        kit_copy_store(directory, copy);
+        loaded = kit_open(copy);
         after = dump(loaded);
         if (strcmp(before, after) != 0)
                 fail_after(what, before, after);
@@ -265,12 +196,12 @@ static struct manager *check(struct manager *m, char directory[static 64], bool 
         free(after);
         if (take_over) {
                 manager_free(m);
-                remove_all(directory);
+                (void)remove_tree(directory);
                 memcpy(directory, copy, 64);
                 return loaded;
         }
         manager_free(loaded);
-        remove_all(copy);
+        (void)remove_tree(copy);
         return m;
 }
 
@@ -513,7 +444,7 @@ static const char *step(struct manager *m) {
                 if ((e = some_executor(m, backs_off))) {
                         e->restart_timer = sd_event_source_disable_unref(e->restart_timer);
                         placement_enqueue(m, e->job);
-                        run_until_durable(m);
+                        kit_until_durable(m);
                 }
                 return "back-off is over";
         case 9:
@@ -554,7 +485,7 @@ static void test_random(void **state) {
                 print_message("run %llu\n", (unsigned long long)run);
                 snprintf(directory, sizeof(directory), "%.200s/test-recovery-XXXXXX", tmp ? tmp : "/tmp");
                 assert_non_null(mkdtemp(directory));
-                m = open_manager(directory);
+                m = kit_open(directory);
                 serve(m);
                 for (unsigned i = 0; i < NODES; i++)
                         register_node(m, i, 1, 0);
@@ -571,7 +502,7 @@ static void test_random(void **state) {
                         }
                 }
                 manager_free(m);
-                remove_all(directory);
+                (void)remove_tree(directory);
         }
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Savepoints through a real store: made, with and without the end of the job; masterd killed at every step of
  * it; jobs made of them. And jobs that are suspended. A manager without a network, as in test-recovery. */
-#include <ftw.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +12,7 @@
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
@@ -25,60 +25,12 @@
 #include "masterd/restore.h"
 #include "masterd/savepoints.h"
 #include "masterd/submit.h"
+#include "tests/unit/masterd/kit.h"
 
 #define OWNER 1000u
 #define N_FILES 5u
 
 static struct link fake_link; /* no connection: orders find nobody, which is how a lost link looks */
-
-/* ---- a manager on a store ---- */
-
-static struct manager *open_manager(const char *directory) {
-        char path[256];
-        struct manager *m;
-
-        assert_int_equal(manager_new(&m), 0);
-        free(m->conf.state_directory);
-        m->conf.state_directory = strdup(directory);
-        snprintf(path, sizeof(path), "%s/primus.db", directory);
-        assert_int_equal(store_open(path, m->event, NULL, &m->store), 0);
-        assert_int_equal(placement_new(&m->placement), 0);
-        m->term = 1;
-        assert_int_equal(recover_load(m), 0);
-        return m;
-}
-
-static void run_until_durable(struct manager *m) {
-        struct store_stats stats;
-        int armed = 1;
-
-        while (armed || m->batch_open || (store_get_stats(m->store, &stats), stats.queue_records > 0)) {
-                assert_true(sd_event_run(m->event, 10000) >= 0);
-                assert_true(sd_event_source_get_enabled(m->turn, &armed) >= 0);
-        }
-}
-
-static void copy_file(const char *from, const char *to, const char *name) {
-        char path[256], buf[65536];
-        FILE *in, *out;
-        size_t n;
-
-        snprintf(path, sizeof(path), "%s/%s", from, name);
-        in = fopen(path, "r");
-        if (!in)
-                return;
-        snprintf(path, sizeof(path), "%s/%s", to, name);
-        out = fopen(path, "w");
-        assert_non_null(out);
-        while ((n = fread(buf, 1, sizeof(buf), in)) > 0)
-                assert_int_equal(fwrite(buf, 1, n, out), n);
-        fclose(in);
-        assert_int_equal(fclose(out), 0);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-        return remove(path);
-}
 
 struct fixture {
         char directory[64], copy[64];
@@ -90,12 +42,9 @@ struct fixture {
 static struct manager *kill_9(struct fixture *f) {
         manager_free(f->killed);
         if (*f->copy)
-                (void)nftw(f->copy, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-        snprintf(f->copy, sizeof(f->copy), "/tmp/test-savepoint-XXXXXX");
-        assert_non_null(mkdtemp(f->copy));
-        copy_file(f->directory, f->copy, "primus.db-wal"); /* the log first, as it may move meanwhile */
-        copy_file(f->directory, f->copy, "primus.db");
-        f->killed = open_manager(f->copy);
+                (void)remove_tree(f->copy);
+        kit_copy_store(f->directory, f->copy);
+        f->killed = kit_open(f->copy);
         return f->killed;
 }
 
@@ -125,12 +74,12 @@ static int setup(void **state) {
                 return -1;
         snprintf(f->directory, sizeof(f->directory), "/tmp/test-savepoint-XXXXXX");
         assert_non_null(mkdtemp(f->directory));
-        f->m = open_manager(f->directory);
+        f->m = kit_open(f->directory);
         f->m->ready_boot = now_boot();
         f->m->serving = true;
         assert_true(liveness_start(f->m) >= 0);
         register_node(f);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         *state = f;
         return 0;
 }
@@ -140,9 +89,9 @@ static int teardown(void **state) {
 
         manager_free(f->killed);
         manager_free(f->m);
-        (void)nftw(f->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        (void)remove_tree(f->directory);
         if (*f->copy)
-                (void)nftw(f->copy, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+                (void)remove_tree(f->copy);
         free(f);
         return 0;
 }
@@ -180,7 +129,7 @@ static void start(struct fixture *f, struct job *j) {
                                                                  .started_real = now_real() });
                 feeding_opened(f->m, f->node, &id, 4);
         }
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         assert_int_equal(j->state, JOB_RUNNING);
 }
 
@@ -205,7 +154,7 @@ static void list(struct fixture *f, struct job *j, bool last) {
                                  0);
         }
         feeding_scanned(f->m, s->node, &id, &batch);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
 }
 
 /* What the executor says of one task (0: of none); with sync it answers what it was asked. */
@@ -242,7 +191,7 @@ static struct job *prepare(struct fixture *f) {
         struct job *j = submit(f->m, HERE);
 
         manager_schedule(f->m);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         start(f, j);
         list(f, j, true);
         report(f, j, 1, 100, TASK_DONE, false);
@@ -251,7 +200,7 @@ static struct job *prepare(struct fixture *f) {
         report(f, j, 2, 40, TASK_FAILED, false);
         report(f, j, 2, 40, TASK_FAILED, false);
         feeding_changed(f->m, j);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         return j;
 }
 
@@ -293,7 +242,7 @@ static void create(struct fixture *f, struct job *j, const char *name, bool kill
         *made = (struct made){};
         if (savepoint_create(f->m, j, name, kill, OWNER, on_made, made, text) < 0)
                 fail_msg("%s", text);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         assert_false(made->done); /* the executor has been asked, and has not answered */
 }
 
@@ -355,7 +304,7 @@ static struct restored restore(struct manager *m, const char *savepoint, const c
                 assert_int_equal(savepoint_delete(m, used), -EBUSY); /* somebody reads it */
                 assert_true(sd_event_run(m->event, UINT64_MAX) >= 0);
         }
-        run_until_durable(m);
+        kit_until_durable(m);
         return r;
 }
 
@@ -384,7 +333,7 @@ static void test_round_trip(void **state) {
         /* What happens behind it is not in it. */
         report(f, j, 3, 300, TASK_DONE, false);
         feeding_changed(f->m, j);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         r = restore(f->m, "1-1", NULL, OWNER);
         assert_string_equal(r.error, "");
         again = r.j;
@@ -403,11 +352,11 @@ static void test_round_trip(void **state) {
         assert_string_equal(r.error, "");
         assert_int_equal(r.j->number, 3);
         assert_stands(r.j, before);
-        run_until_durable(f->killed);
+        kit_until_durable(f->killed);
 
         /* Without the savepoint the jobs go on. */
         assert_int_equal(savepoint_delete(f->m, s), 0);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         (void)kill_9(f);
         assert_int_equal(n_savepoints(f->killed), 0);
         assert_stands(manager_job(f->killed, 2), before);
@@ -429,7 +378,7 @@ static void test_before_all_is_listed(void **state) {
         wait_made(f, j, &made);
         assert_int_equal(made.error, 0);
         manager_schedule(f->m);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         start(f, j);
         list(f, j, false);
         report(f, j, 1, 50, TASK_RUNNING, false);
@@ -453,7 +402,7 @@ static void test_before_all_is_listed(void **state) {
         assert_int_equal(data_n_files(again->data->data, 0), 0);
         assert_null(again->data->sources[0].cursor);
         manager_schedule(f->m);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         start(f, again);
         list(f, again, true);
         assert_int_equal(data_n_files(again->data->data, 0), N_FILES);
@@ -472,7 +421,7 @@ static void test_bounded(void **state) {
                                                          .name = name, .owner = OWNER, .created_real = i });
         }
         manager_touch(f->m);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         m = kill_9(f);
         assert_int_equal(n_savepoints(m), SAVEPOINTS_PER_USER_MAX);
         assert_string_equal(savepoint_next(m, NULL)->name, "s999"); /* newest first */
@@ -481,7 +430,7 @@ static void test_bounded(void **state) {
         assert_non_null(strstr(text, "1000"));
         assert_int_equal(savepoint_delete(m, savepoint_get(m, "s0")), 0);
         assert_int_equal(n_savepoints(m), SAVEPOINTS_PER_USER_MAX - 1);
-        run_until_durable(m);
+        kit_until_durable(m);
 }
 
 static void test_refused(void **state) {
@@ -511,7 +460,7 @@ static void test_refused(void **state) {
                        "1:1: savepoint 'mine' is of other data: "
                        "inputManager.fileConfig.inputs[0].spec.pathPattern was \"/d\" and is \"/e\""));
         assert_non_null(strstr(restore(f->m, "mine", "{", OWNER).error, "1:"));
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         assert_int_equal(HASH_COUNT(f->m->jobs), 2); /* what was refused left nothing behind */
         assert_int_equal(savepoint_get(f->m, "mine")->readers, 0);
         assert_int_equal(f->m->n_restoring, 0);
@@ -531,7 +480,7 @@ static void test_kill(void **state) {
         loaded = manager_job(kill_9(f), 1);
         assert_int_equal(loaded->state, JOB_RUNNING); /* and only as long as there is a master to write it */
         assert_int_equal(n_savepoints(f->killed), 0);
-        run_until_durable(f->killed);
+        kit_until_durable(f->killed);
 
         report(f, j, 3, 150, TASK_RUNNING, true);
         before = stands(j);
@@ -572,7 +521,7 @@ static void test_kill_drains(void **state) {
         /* One who reads and says nothing holds nobody up for long. */
         j = manager_job(f->m, 2);
         manager_schedule(f->m);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         start(f, j);
         report(f, j, 3, 210, TASK_RUNNING, false);
         create(f, j, "", true, &made);
@@ -584,7 +533,7 @@ static void test_kill_drains(void **state) {
         }
         assert_int_equal(made.error, 0);
         assert_string_equal(made.text, "2-1");
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
 }
 
 static void test_job_ends_meanwhile(void **state) {
@@ -601,7 +550,7 @@ static void test_job_ends_meanwhile(void **state) {
         wait_made(f, j, &made);
         /* What was known when its executors were gone, or nothing. */
         assert_true(made.error == 0 || made.error == -ESRCH);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         assert_int_equal(n_savepoints(f->m), made.error == 0 ? 1 : 0);
         assert_int_equal(j->state, JOB_KILLED);
 }
@@ -614,36 +563,36 @@ static void test_suspend(void **state) {
 
         assert_int_equal(lifecycle_suspend(f->m, j, OWNER, text), -EAGAIN);
         manager_schedule(f->m);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         start(f, j);
         assert_int_equal(lifecycle_resume(f->m, j, OWNER, text), -EALREADY);
         assert_string_equal(text, "Job 1 is RUNNING already");
         assert_int_equal(lifecycle_suspend(f->m, j, OWNER, text), 0);
         assert_int_equal(lifecycle_suspend(f->m, j, OWNER, text), -EALREADY);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         loaded = manager_job(kill_9(f), 1);
         assert_int_equal(loaded->state, JOB_SUSPENDED); /* stays, also without its master */
-        run_until_durable(f->killed);
+        kit_until_durable(f->killed);
         assert_int_equal(loaded->state, JOB_SUSPENDED);
 
         /* What happens to its executors happens as ever. */
         x.id = executor_id_of(j->executors);
         x.started_real = x.ended_real = now_real();
         lifecycle_exited(f->m, f->node, &x);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         assert_true(job_state_up(j->state) || j->state == JOB_STOPPING || job_state_ended(j->state));
 
         j = submit(f->m, HERE);
         manager_schedule(f->m);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         start(f, j);
         assert_int_equal(lifecycle_suspend(f->m, j, OWNER, text), 0);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         assert_int_equal(lifecycle_resume(f->m, j, OWNER, text), 0);
-        run_until_durable(f->m);
+        kit_until_durable(f->m);
         assert_int_equal(j->state, JOB_RUNNING);
         assert_int_equal(manager_job(kill_9(f), j->number)->state, JOB_RUNNING);
-        run_until_durable(f->killed);
+        kit_until_durable(f->killed);
         assert_int_equal(lifecycle_suspend(f->m, j, OWNER, text), 0);
         lifecycle_stop_job(f->m, j, JOB_EVENT_KILLED, "killed");
         assert_int_equal(j->state, JOB_STOPPING);
