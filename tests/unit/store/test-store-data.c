@@ -14,58 +14,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "tests/unit/store/fixture.h"
 
 #define SPLIT_OFF (UINT64_C(1) << 63)
-
-struct fixture {
-        char directory[32], path[64];
-        sd_event *event;
-        struct store *store;
-        unsigned effects;
-        int error;
-};
-
-static int setup(void **state) {
-        struct fixture *f = calloc(1, sizeof(*f));
-
-        strcpy(f->directory, "/tmp/test-store-data.XXXXXX");
-        if (!f || !mkdtemp(f->directory) || sd_event_new(&f->event) < 0)
-                return -1;
-        snprintf(f->path, sizeof(f->path), "%s/primus.db", f->directory);
-        *state = f;
-        return store_open(f->path, f->event, NULL, &f->store);
-}
-
-static int teardown(void **state) {
-        struct fixture *f = *state;
-
-        store_close(f->store);
-        sd_event_unref(f->event);
-        remove_tree(f->directory);
-        free(f);
-        return 0;
-}
-
-static void reopen(struct fixture *f) {
-        store_close(TAKE_PTR(f->store));
-        assert_int_equal(store_open(f->path, f->event, NULL, &f->store), 0);
-}
-
-static void count_effect(void *userdata, int error) {
-        struct fixture *f = userdata;
-
-        f->effects++;
-        f->error = error;
-}
-
-static void settle(struct fixture *f) {
-        unsigned before = f->effects;
-
-        assert_int_equal(store_commit(f->store, count_effect, f), 0);
-        while (f->effects == before)
-                assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
-        assert_int_equal(f->error, 0);
-}
 
 static void put_job(struct store *s, uint32_t number, uint64_t ended_real) {
         static const struct job_body_record body = {};
@@ -405,9 +356,9 @@ static void test_kept_tasks(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_savepoint, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_kept_tasks, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_round_trip, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_savepoint, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_kept_tasks, fixture_setup, fixture_teardown),
         };
         log_set_level(LOG_CRIT);
         return cmocka_run_group_tests(tests, NULL, NULL);

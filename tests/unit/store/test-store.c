@@ -15,57 +15,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
-
-struct fixture {
-        char directory[32], path[64];
-        sd_event *event;
-        struct store *store;
-        unsigned effects;
-        int error;
-};
-
-static int setup(void **state) {
-        struct fixture *f = calloc(1, sizeof(*f));
-
-        strcpy(f->directory, "/tmp/test-store.XXXXXX");
-        if (!f || !mkdtemp(f->directory) || sd_event_new(&f->event) < 0)
-                return -1;
-        snprintf(f->path, sizeof(f->path), "%s/primus.db", f->directory);
-        *state = f;
-        return store_open(f->path, f->event, NULL, &f->store);
-}
-
-static int teardown(void **state) {
-        struct fixture *f = *state;
-
-        store_close(f->store);
-        sd_event_unref(f->event);
-        remove_tree(f->directory);
-        free(f);
-        return 0;
-}
-
-static void reopen(struct fixture *f) {
-        store_close(TAKE_PTR(f->store));
-        assert_int_equal(store_open(f->path, f->event, NULL, &f->store), 0);
-}
-
-static void count_effect(void *userdata, int error) {
-        struct fixture *f = userdata;
-
-        f->effects++;
-        f->error = error;
-}
-
-/* Commits and runs the loop until it is durable. */
-static void settle(struct fixture *f) {
-        unsigned before = f->effects;
-
-        assert_int_equal(store_commit(f->store, count_effect, f), 0);
-        while (f->effects == before)
-                assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
-        assert_int_equal(f->error, 0);
-}
+#include "tests/unit/store/fixture.h"
 
 static const struct job_body_record body = {
         .config = { "{\"a\": 1}", 8 },
@@ -566,18 +516,18 @@ static void test_bad_files(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_body_stays, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_callback_ends_load, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_effects_in_order, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_close_drains, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_abandon, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_history, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_prune, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_many, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_one_master, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_bad_files, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_round_trip, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_body_stays, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_callback_ends_load, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_effects_in_order, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_close_drains, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_abandon, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_bounded, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_history, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_prune, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_many, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_one_master, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_bad_files, fixture_setup, fixture_teardown),
         };
         log_set_level(LOG_CRIT); /* refusals are logged, and wanted here */
         return cmocka_run_group_tests(tests, NULL, NULL);
