@@ -46,6 +46,18 @@ static int put(uint8_t *buf, size_t size, size_t *used, const void *head, size_t
         return 0;
 }
 
+/* Copies the head at the front; numbers lie in it. 1; 0: the array is over; -EBADMSG. */
+static int take_head(const uint8_t *buf, size_t size, void *ret, size_t head_size, uint64_t *numbers,
+                     size_t count) {
+        if (size == 0)
+                return 0;
+        if (size < head_size)
+                return -EBADMSG;
+        memcpy(ret, buf, head_size);
+        numbers_swap(numbers, count);
+        return 1;
+}
+
 /* The text of text_size bytes and its NUL behind a head of head_size: at least min and at most max bytes. */
 static bool text_fits(const uint8_t *buf, size_t size, size_t head_size, size_t text_size, size_t min,
                       size_t max) {
@@ -79,13 +91,10 @@ int task_grant_next(const uint8_t **buf, size_t *size, struct task_grant *ret) {
         struct wire_grant w;
         struct task_grant g;
         size_t path;
+        int r = take_head(*buf, *size, &w, sizeof(w), w.numbers, ELEMENTSOF(w.numbers));
 
-        if (*size == 0)
-                return 0;
-        if (*size < sizeof(w))
-                return -EBADMSG;
-        memcpy(&w, *buf, sizeof(w));
-        numbers_swap(w.numbers, ELEMENTSOF(w.numbers));
+        if (r <= 0)
+                return r;
         path = le32toh(w.text_size);
         if (!text_fits(*buf, *size, sizeof(w), path, 1, TASK_PATH_MAX))
                 return -EBADMSG;
@@ -156,13 +165,10 @@ int task_progress_next(const uint8_t **buf, size_t *size, struct task_progress *
         struct task_progress p;
         uint32_t state;
         size_t error;
+        int r = take_head(*buf, *size, &w, sizeof(w), w.numbers, ELEMENTSOF(w.numbers));
 
-        if (*size == 0)
-                return 0;
-        if (*size < sizeof(w))
-                return -EBADMSG;
-        memcpy(&w, *buf, sizeof(w));
-        numbers_swap(w.numbers, ELEMENTSOF(w.numbers));
+        if (r <= 0)
+                return r;
         state = le32toh(w.state);
         error = le32toh(w.text_size);
         if (error > 0 && (!text_fits(*buf, *size, sizeof(w), error, 1, TASK_TEXT_MAX) ||
@@ -200,13 +206,10 @@ int scan_entry_write(const struct scan_entry *e, uint8_t *buf, size_t size, size
 int scan_entry_next(const uint8_t **buf, size_t *size, struct scan_entry *ret) {
         struct wire_entry w;
         size_t path;
+        int r = take_head(*buf, *size, &w, sizeof(w), w.numbers, ELEMENTSOF(w.numbers));
 
-        if (*size == 0)
-                return 0;
-        if (*size < sizeof(w))
-                return -EBADMSG;
-        memcpy(&w, *buf, sizeof(w));
-        numbers_swap(w.numbers, ELEMENTSOF(w.numbers));
+        if (r <= 0)
+                return r;
         path = le32toh(w.text_size);
         if (!text_fits(*buf, *size, sizeof(w), path, 1, TASK_PATH_MAX) || w.numbers[4] < w.numbers[3])
                 return -EBADMSG;
