@@ -21,19 +21,19 @@
 #include "masterd/orders.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
+#include "masterd/restarts.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
         api_executor_changed(m, e);
 }
 
-static void job_changed(struct manager *m, struct job *j) {
+void lifecycle_job_changed(struct manager *m, struct job *j) {
         record_job(m, j, NULL, false);
         api_job_changed(m, j);
 }
 
 static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text);
-static void decide(struct manager *m, struct executor *e, enum executor_event event);
 
 /* ---- ends of jobs
  * --------------------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static void finish_job(struct manager *m, struct job *j) {
                 record_event(m, j, "attempt", NULL, "attempt %u of %u begins", j->attempt,
                              j->spec->max_app_attempts);
                 placement_enqueue(m, j);
-                job_changed(m, j);
+                lifecycle_job_changed(m, j);
                 return;
         }
         j->ended_real = now_real();
@@ -94,7 +94,7 @@ static void finish_job(struct manager *m, struct job *j) {
                              took, sizeof(took)),
                      j->reason ? ": " : "", j->reason ? j->reason : "");
         drop_nodes(m, j);
-        job_changed(m, j);
+        lifecycle_job_changed(m, j);
         history_job_ended(m, j);
 }
 
@@ -137,7 +137,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                     j->verdict == JOB_EVENT_REQUEUE) {
                         j->verdict = verdict;
                         (void)text_set(&j->reason, "%s", reason);
-                        job_changed(m, j);
+                        lifecycle_job_changed(m, j);
                 }
                 return;
         }
@@ -150,7 +150,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         for (uint32_t i = 0; i < j->n_executors; i++)
                 stop_executor(m, j->executors + i, why[verdict]);
         feeding_stop(m, j);
-        job_changed(m, j);
+        lifecycle_job_changed(m, j);
         /* Nobody will answer for those on a lost host, so they do not hold up the end. */
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
                 if (j->executors[i].state == EXECUTOR_STOPPING && j->executors[i].node->state == NODE_LOST)
@@ -177,97 +177,6 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
                  format_duration(j->spec->time_limit_usec, limit, sizeof(limit)));
         lifecycle_stop_job(j->manager, j, JOB_EVENT_FAILED, reason);
         return 0;
-}
-
-/* ---- data held back
- * --------------------------------------------------------------------------------------------- */
-
-struct hold {
-        uint32_t number;
-        sd_id128_t uid;
-};
-
-/* What holds by now is told, not what held when it was recorded: another word may have come in between. */
-static void run_hold(struct manager *m, void *data) {
-        struct hold *h = data;
-        struct job *j = manager_job(m, h->number);
-
-        if (j && j->data && sd_id128_equal(j->uid, h->uid)) {
-                if (j->state == JOB_SUSPENDED)
-                        feeding_suspend(m, j);
-                else if (j->state == JOB_RUNNING)
-                        feeding_resume(m, j);
-        }
-        free(h);
-}
-
-static void hold_later(struct manager *m, const struct job *j) {
-        struct hold *h = malloc(sizeof(*h));
-
-        if (!h) {
-                (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
-                return;
-        }
-        *h = (struct hold){ j->number, j->uid };
-        (void)manager_effect(m, run_hold, h);
-}
-
-static int refuse_hold(const struct job *j, const char *verb, char text[static LIFECYCLE_TEXT_MAX]) {
-        const char *state = job_state_to_string(j->state);
-
-        if (job_state_ended(j->state) || j->state == JOB_STOPPING) {
-                snprintf(text, LIFECYCLE_TEXT_MAX, "Job %u is %s: there is nothing to %s", j->number, state,
-                         verb);
-                return -ESRCH;
-        }
-        if (!j->data) {
-                snprintf(text, LIFECYCLE_TEXT_MAX, "Job %u is not fed with data: there is nothing to %s",
-                         j->number, verb);
-                return -ENODATA;
-        }
-        if (!job_state_up(j->state)) {
-                snprintf(text, LIFECYCLE_TEXT_MAX, "Job %u is %s; wait until it is RUNNING", j->number,
-                         state);
-                return -EAGAIN;
-        }
-        snprintf(text, LIFECYCLE_TEXT_MAX, "Job %u is %s already", j->number, state);
-        return -EALREADY;
-}
-
-int lifecycle_suspend(struct manager *m, struct job *j, uint32_t uid, char text[static LIFECYCLE_TEXT_MAX]) {
-        if (j->state != JOB_RUNNING || !j->data)
-                return refuse_hold(j, "suspend", text);
-        if (job_transition(j, JOB_EVENT_SUSPEND) < 0)
-                return -EPROTO;
-        record_event(m, j, "suspended", NULL, "its data is held back (uid %u)", uid);
-        job_changed(m, j);
-        hold_later(m, j);
-        return 0;
-}
-
-int lifecycle_resume(struct manager *m, struct job *j, uint32_t uid, char text[static LIFECYCLE_TEXT_MAX]) {
-        if (j->state != JOB_SUSPENDED)
-                return refuse_hold(j, "resume", text);
-        if (job_transition(j, JOB_EVENT_RESUME) < 0)
-                return -EPROTO;
-        j->saving = false;
-        record_event(m, j, "resumed", NULL, "its data goes on (uid %u)", uid);
-        job_changed(m, j);
-        hold_later(m, j);
-        return 0;
-}
-
-void lifecycle_restored(struct manager *m, struct job *j) {
-        if (!j->saving)
-                return;
-        j->saving = false;
-        if (j->state != JOB_SUSPENDED || job_transition(j, JOB_EVENT_RESUME) < 0)
-                return;
-        record_event(
-                m, j, "resumed", NULL,
-                "the master was restarted before the savepoint was complete; the job goes on without it");
-        job_changed(m, j);
-        hold_later(m, j);
 }
 
 /* ---- verdicts
@@ -326,7 +235,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
                         return;
                 (void)text_set(&j->reason, NULL);
                 record_event(m, j, "running", NULL, "%u executors run", job_running(j));
-                job_changed(m, j);
+                lifecycle_job_changed(m, j);
         }
         if (j->spec->schedule_policy == SCHEDULE_POLICY_ORDER)
                 placement_enqueue(m, j); /* the next role's turn may have come */
@@ -371,7 +280,7 @@ static void bounce(struct manager *m, struct executor *e, const char *why) {
         e->bounced = true;
         /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round.
          */
-        decide(m, e, EXECUTOR_EVENT_KILLED);
+        restarts_decide(m, e, EXECUTOR_EVENT_KILLED);
 }
 
 void lifecycle_start_answered(struct manager *m, struct executor *e, const struct start_result *result) {
@@ -414,82 +323,6 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
 /* ---- ends of executors
  * --------------------------------------------------------------------------------------------- */
 
-static int on_restart(sd_event_source *s, uint64_t usec, void *userdata) {
-        struct executor *e = userdata;
-
-        e->restart_timer = sd_event_source_disable_unref(e->restart_timer);
-        placement_enqueue(e->job->manager, e->job);
-        return 0;
-}
-
-static void restart(struct manager *m, struct executor *e, uint64_t delay_usec) {
-        char delay[FORMAT_DURATION_MAX];
-
-        if (executor_again(e) < 0)
-                return;
-        if (delay_usec == 0) {
-                placement_enqueue(m, e->job);
-                return;
-        }
-        record_event(m, e->job, "executor-waits", e, "starts again in %s",
-                     format_duration(delay_usec, delay, sizeof(delay)));
-        if (sd_event_add_time_relative(m->event, &e->restart_timer, CLOCK_BOOTTIME, delay_usec, 1, on_restart,
-                                       e) < 0)
-                placement_enqueue(m, e->job); /* rather early than never */
-}
-
-static void decide(struct manager *m, struct executor *e, enum executor_event event) {
-        const struct role_spec *spec = executor_role(e);
-        struct failover_policy policy = {
-                .restart = (enum restart_type)spec->failover.restart_type,
-                .max_failures = spec->failover.max_failure_times,
-                .exhausted = (enum failure_policy)spec->failover.max_failure_policy,
-                .window_usec = e->job->spec->failure_window_usec,
-                .backoff_initial_usec = e->job->spec->backoff.initial_usec,
-                .backoff_max_usec = e->job->spec->backoff.max_usec,
-        };
-        char reason[OUTCOME_TEXT_MAX + 64];
-        uint64_t delay = 0;
-        enum failover_action action =
-                failover_decide(&policy, &e->history, event, e->started_boot, now_boot(), &delay);
-
-        snprintf(reason, sizeof(reason), "%s/%u on %s: %s", spec->name, e->index,
-                 e->node ? e->node->name : "?", e->reason ? e->reason : "");
-        switch (action) {
-        case FAILOVER_RESTART:
-                restart(m, e, delay);
-                break;
-        case FAILOVER_DONE:
-        case FAILOVER_LEAVE:
-                executor_set_gone(e);
-                break;
-        case FAILOVER_FAIL_APP:
-                executor_set_gone(e);
-                logs_note_failure(m, e);
-                lifecycle_stop_job(m, e->job, JOB_EVENT_FAILED, reason);
-                break;
-        case FAILOVER_FAIL_ATTEMPT:
-                executor_set_gone(e);
-                logs_note_failure(m, e);
-                lifecycle_fail_attempt(m, e->job, reason);
-                break;
-        }
-}
-
-void lifecycle_redecide(struct manager *m, struct executor *e) {
-        static const enum executor_event events[_EXECUTOR_STATE_MAX] = {
-                [EXECUTOR_SUCCEEDED] = EXECUTOR_EVENT_SUCCEEDED,
-                [EXECUTOR_FAILED] = EXECUTOR_EVENT_FAILED,
-                [EXECUTOR_KILLED] = EXECUTOR_EVENT_KILLED,
-                [EXECUTOR_LOST] = EXECUTOR_EVENT_LOST,
-        };
-
-        if (e->job->state == JOB_STOPPING)
-                executor_set_gone(e);
-        else
-                decide(m, e, events[e->state]);
-}
-
 static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text) {
         static const char *const kinds[_EXECUTOR_EVENT_MAX] = {
                 [EXECUTOR_EVENT_SUCCEEDED] = "executor-succeeded",
@@ -513,7 +346,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         if (j->state == JOB_STOPPING)
                 executor_set_gone(e);
         else
-                decide(m, e, event);
+                restarts_decide(m, e, event);
         feeding_settled(m, e);
         lifecycle_review(m, j);
         manager_schedule(m); /* what it held is free for others */

@@ -20,6 +20,8 @@ struct start_result {
         uint64_t started_real;
 };
 
+/* Records the job and tells those who watch it. */
+void lifecycle_job_changed(struct manager *m, struct job *j);
 void lifecycle_start_answered(struct manager *m, struct executor *e, const struct start_result *result);
 /* A unit that the agent reported as running. */
 void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
@@ -38,18 +40,6 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
 /* An attempt of the job failed: another one while maxAppAttempts allows, else the job fails. */
 void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason);
 
-/* Holds the job's data back, or lets it go on; uid: who asks. What feeders are told leaves when it is on
- * disk. 0; or, with a sentence in text: -ENODATA the job has no data, -EALREADY it is in that state, -EAGAIN
- * it does not run yet, -ESRCH it is being stopped or over. */
-#define LIFECYCLE_TEXT_MAX 160
-int lifecycle_suspend(struct manager *m, struct job *j, uint32_t uid, char text[static LIFECYCLE_TEXT_MAX]);
-int lifecycle_resume(struct manager *m, struct job *j, uint32_t uid, char text[static LIFECYCLE_TEXT_MAX]);
-/* The job was loaded: one that was suspended for a savepoint only, which this master knows nothing of, goes
- * on. */
-void lifecycle_restored(struct manager *m, struct job *j);
-
-/* Decides anew about an executor that was loaded as ended: what followed had no record of its own yet. */
-void lifecycle_redecide(struct manager *m, struct executor *e);
 /* An executor that waits for its place will not get one: its job is being stopped. */
 void lifecycle_cancel(struct executor *e);
 /* Timers of a job that was loaded. */

@@ -18,7 +18,9 @@
 #include "masterd/orders.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
+#include "masterd/restarts.h"
 #include "masterd/savepoints.h"
+#include "masterd/suspension.h"
 
 /* ---- from the store
  * ------------------------------------------------------------------------------------------------- */
@@ -281,7 +283,7 @@ static void resume_job(struct manager *m, struct job *j) {
                         if (e->placed_real < j->attempt_real)
                                 executor_restore_state(e, EXECUTOR_PENDING);
                         else
-                                lifecycle_redecide(m, e);
+                                restarts_redecide(m, e);
                 }
                 if (e->state == EXECUTOR_PENDING &&
                     j->state == JOB_STOPPING) /* stopped before it was placed */
@@ -290,7 +292,7 @@ static void resume_job(struct manager *m, struct job *j) {
                         feeding_between(e);
         }
         lifecycle_arm_limit(m, j);
-        lifecycle_restored(m, j);
+        suspension_restored(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);
 }

@@ -11,6 +11,7 @@
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
 #include "masterd/record.h"
+#include "masterd/suspension.h"
 
 #define SYNC_USEC (5 * USEC_PER_SEC)
 #define DRAIN_USEC                                                                                           \
@@ -146,10 +147,10 @@ static struct job *job_of(struct manager *m, const struct making *k) {
 
 static void give_up(struct manager *m, struct making *k, int error, const char *why) {
         struct job *j = job_of(m, k);
-        char text[LIFECYCLE_TEXT_MAX];
+        char text[SUSPENSION_TEXT_MAX];
 
         if (k->held && j && j->state == JOB_SUSPENDED && j->saving)
-                (void)lifecycle_resume(m, j, k->by, text);
+                (void)suspension_end(m, j, k->by, text);
         savepoint_drop(m, find(m, k->name));
         k->done(k->userdata, error, why);
         free(k);
@@ -359,7 +360,7 @@ static void run_sync(struct manager *m, void *data) {
 
 int savepoint_create(struct manager *m, struct job *j, const char *name, bool kill, uint32_t uid,
                      savepoint_done_t done, void *userdata, char text[static SAVEPOINT_TEXT_MAX]) {
-        char why[LIFECYCLE_TEXT_MAX];
+        char why[SUSPENSION_TEXT_MAX];
         struct savepoint *s;
         struct making *k;
         int r = refuse(m, j, name, text);
@@ -393,7 +394,7 @@ int savepoint_create(struct manager *m, struct job *j, const char *name, bool ki
         memcpy(s->bundle, j->bundle, sizeof(s->bundle));
         if (kill && j->state == JOB_RUNNING) {
                 j->saving = true;
-                k->held = lifecycle_suspend(m, j, uid, why) >= 0;
+                k->held = suspension_begin(m, j, uid, why) >= 0;
                 j->saving = k->held;
         }
         return manager_effect(m, run_sync, k);

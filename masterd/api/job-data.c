@@ -12,6 +12,7 @@
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
+#include "masterd/suspension.h"
 
 #define TASKS_MAX 4000u /* rows of one answer: with the longest paths it fits a message of the bus */
 #define TASK_NAME_MAX 24
@@ -290,9 +291,9 @@ int api_skip_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
 
 static int hold(sd_bus_message *call, uint32_t uid, struct manager *m, sd_bus_error *error,
                 int (*work)(struct manager *m, struct job *j, uint32_t uid,
-                            char text[static LIFECYCLE_TEXT_MAX])) {
+                            char text[static SUSPENSION_TEXT_MAX])) {
         struct job *j = api_job_or_error(m, call, error);
-        char text[LIFECYCLE_TEXT_MAX] = "";
+        char text[SUSPENSION_TEXT_MAX] = "";
         sd_bus_message *reply = NULL;
         int r;
 
@@ -306,9 +307,9 @@ static int hold(sd_bus_message *call, uint32_t uid, struct manager *m, sd_bus_er
 }
 
 int api_suspend(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        return hold(call, uid, userdata, error, lifecycle_suspend);
+        return hold(call, uid, userdata, error, suspension_begin);
 }
 
 int api_resume(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        return hold(call, uid, userdata, error, lifecycle_resume);
+        return hold(call, uid, userdata, error, suspension_end);
 }

@@ -25,6 +25,7 @@
 #include "masterd/placement.h"
 #include "masterd/recover.h"
 #include "masterd/submit.h"
+#include "masterd/suspension.h"
 #include "tests/unit/masterd/kit.h"
 
 #define NODES 3
@@ -839,13 +840,13 @@ static void test_skip_and_retry(void **state) {
 static void test_suspend(void **state) {
         struct manager *m = *state;
         struct job *j = submit(m, 2, "", "", "");
-        char text[LIFECYCLE_TEXT_MAX];
+        char text[SUSPENSION_TEXT_MAX];
 
         listed(m, j, 9, 100, true);
         opened(m, j->executors, 1);
         settle(m);
         n_said = 0;
-        assert_int_equal(lifecycle_suspend(m, j, 1000, text), 0);
+        assert_int_equal(suspension_begin(m, j, 1000, text), 0);
         settle(m);
         assert_int_equal(n_said, 1);
         assert_int_equal(find(SAID_CONTROL, 0, 0)->op, FEED_CONTROL_PAUSE);
@@ -854,7 +855,7 @@ static void test_suspend(void **state) {
         assert_int_equal(find(SAID_CONTROL, 1, 0)->op, FEED_CONTROL_PAUSE);
         assert_int_equal(count(SAID_GRANT, UINT32_MAX), 0);
         n_said = 0;
-        assert_int_equal(lifecycle_resume(m, j, 1000, text), 0);
+        assert_int_equal(suspension_end(m, j, 1000, text), 0);
         settle(m);
         assert_int_equal(find(SAID_CONTROL, 0, 0)->op, FEED_CONTROL_RESUME);
         assert_int_equal(find(SAID_CONTROL, 1, 0)->op, FEED_CONTROL_RESUME);

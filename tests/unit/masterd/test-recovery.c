@@ -27,6 +27,7 @@
 #include "masterd/placement.h"
 #include "masterd/recover.h"
 #include "masterd/submit.h"
+#include "masterd/suspension.h"
 #include "tests/unit/masterd/kit.h"
 
 #define NODES 4
@@ -414,15 +415,15 @@ static struct job *submit(struct manager *m, const char *config) {
 /* ---- at random ---------------------------------------------------------------------------------- */
 
 static const char *step(struct manager *m) {
-        char text[LIFECYCLE_TEXT_MAX];
+        char text[SUSPENSION_TEXT_MAX];
         struct executor *e;
         struct job *j;
         unsigned i = dice(NODES);
 
         switch (dice(20)) {
         case 19:
-                if ((j = some_job(m, true)) && lifecycle_suspend(m, j, 0, text) < 0)
-                        (void)lifecycle_resume(m, j, 0, text);
+                if ((j = some_job(m, true)) && suspension_begin(m, j, 0, text) < 0)
+                        (void)suspension_end(m, j, 0, text);
                 return "suspend or resume";
         case 0:
                 if (m->n_active < 12)

@@ -25,6 +25,7 @@
 #include "masterd/restore.h"
 #include "masterd/savepoints.h"
 #include "masterd/submit.h"
+#include "masterd/suspension.h"
 #include "tests/unit/masterd/kit.h"
 
 #define OWNER 1000u
@@ -557,18 +558,18 @@ static void test_job_ends_meanwhile(void **state) {
 
 static void test_suspend(void **state) {
         struct fixture *f = *state;
-        char text[LIFECYCLE_TEXT_MAX];
+        char text[SUSPENSION_TEXT_MAX];
         struct job *j = submit(f->m, HERE), *loaded, *plain;
         struct exit_report x = { .result = "exit-code", .code = "exited", .status = 3 };
 
-        assert_int_equal(lifecycle_suspend(f->m, j, OWNER, text), -EAGAIN);
+        assert_int_equal(suspension_begin(f->m, j, OWNER, text), -EAGAIN);
         manager_schedule(f->m);
         kit_until_durable(f->m);
         start(f, j);
-        assert_int_equal(lifecycle_resume(f->m, j, OWNER, text), -EALREADY);
+        assert_int_equal(suspension_end(f->m, j, OWNER, text), -EALREADY);
         assert_string_equal(text, "Job 1 is RUNNING already");
-        assert_int_equal(lifecycle_suspend(f->m, j, OWNER, text), 0);
-        assert_int_equal(lifecycle_suspend(f->m, j, OWNER, text), -EALREADY);
+        assert_int_equal(suspension_begin(f->m, j, OWNER, text), 0);
+        assert_int_equal(suspension_begin(f->m, j, OWNER, text), -EALREADY);
         kit_until_durable(f->m);
         loaded = manager_job(kill_9(f), 1);
         assert_int_equal(loaded->state, JOB_SUSPENDED); /* stays, also without its master */
@@ -586,21 +587,21 @@ static void test_suspend(void **state) {
         manager_schedule(f->m);
         kit_until_durable(f->m);
         start(f, j);
-        assert_int_equal(lifecycle_suspend(f->m, j, OWNER, text), 0);
+        assert_int_equal(suspension_begin(f->m, j, OWNER, text), 0);
         kit_until_durable(f->m);
-        assert_int_equal(lifecycle_resume(f->m, j, OWNER, text), 0);
+        assert_int_equal(suspension_end(f->m, j, OWNER, text), 0);
         kit_until_durable(f->m);
         assert_int_equal(j->state, JOB_RUNNING);
         assert_int_equal(manager_job(kill_9(f), j->number)->state, JOB_RUNNING);
         kit_until_durable(f->killed);
-        assert_int_equal(lifecycle_suspend(f->m, j, OWNER, text), 0);
+        assert_int_equal(suspension_begin(f->m, j, OWNER, text), 0);
         lifecycle_stop_job(f->m, j, JOB_EVENT_KILLED, "killed");
         assert_int_equal(j->state, JOB_STOPPING);
-        assert_int_equal(lifecycle_resume(f->m, j, OWNER, text), -ESRCH);
+        assert_int_equal(suspension_end(f->m, j, OWNER, text), -ESRCH);
 
         plain = submit(f->m, "{\"name\":\"plain\",\"role\":[{\"roleName\":\"w\",\"num\":1,\"vcores\":1,"
                              "\"memoryMb\":16,\"command\":\"x\"}]}");
-        assert_int_equal(lifecycle_suspend(f->m, plain, OWNER, text), -ENODATA);
+        assert_int_equal(suspension_begin(f->m, plain, OWNER, text), -ENODATA);
         assert_string_equal(text, "Job 3 is not fed with data: there is nothing to suspend");
 }
 

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What follows the end of an executor: another attempt, at once or later, or what its failover policy says.
+ */
+#pragma once
+
+#include "masterd/job/job.h"
+
+struct manager;
+
+/* The attempt has ended with event and is recorded as such. */
+void restarts_decide(struct manager *m, struct executor *e, enum executor_event event);
+/* Decides anew about an executor that was loaded as ended: what followed had no record of its own yet. */
+void restarts_redecide(struct manager *m, struct executor *e);
