@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "lib/base/addr.h"
+#include "masterd/pools.h"
 
 #define LISTEN_MAX 8u
 
@@ -22,8 +23,9 @@ struct conf {
         uint64_t bundle_max;           /* bytes of one upload */
         uint64_t bundles_per_user_max; /* bytes a user may have stored */
         char *state_directory;
+        struct pools pools;
 };
 
-/* Defaults, then the files. -EINVAL when a security key is bad. */
+/* Defaults, then the files; who may use a pool is not looked up yet (pools_resolve()). -EINVAL when a security key is bad. */
 int conf_read(struct conf *c);
 void conf_done(struct conf *c);

@@ -41,11 +41,20 @@ void record_node(struct manager *m, const struct node *node) {
 }
 
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
-        struct job_state_data data = { .version = 1,
+        struct job_state_data data = { .version = 2,
                                        .verdict = (uint8_t)j->verdict,
                                        .saving = j->saving,
                                        .order_step = j->order_step,
-                                       .attempt_real = j->attempt_real };
+                                       .attempt_real = j->attempt_real,
+                                       .requeueing = j->requeueing,
+                                       .requeues = j->requeues,
+                                       .asked = j->asked,
+                                       .slot_real = j->slot_real,
+                                       .waits_real = j->waits_real,
+                                       .not_before_real = j->not_before_real,
+                                       .leave_real = j->leave_real,
+                                       .leave_for = j->leave_for,
+                                       .leave_why = j->leave_why };
         struct job_body_record b = {
                 .config = { j->config, j->config ? strlen(j->config) : 0 },
                 .cwd = { j->cwd, strlen(j->cwd) },

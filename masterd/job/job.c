@@ -102,6 +102,9 @@ struct job *job_free(struct job *j) {
                 free(*p);
         sd_event_source_disable_unref(j->limit_timer);
         sd_event_source_disable_unref(j->grace_timer);
+        sd_event_source_disable_unref(j->leave_timer);
+        sd_event_source_disable_unref(j->signal_timer);
+        sd_event_source_disable_unref(j->hold_timer);
         free(j->secrets);
         free(j->env);
         free(j->left);

@@ -15,6 +15,7 @@ struct load {
                 store_load_node_t node;
                 store_load_token_t token;
                 store_load_revoked_t revoked;
+                store_load_share_t share;
                 store_load_secret_t secret;
                 store_load_data_file_t data_file;
                 store_load_data_source_t data_source;
@@ -75,6 +76,7 @@ DEFINE_ROW(executor)
 DEFINE_ROW(node)
 DEFINE_ROW(token)
 DEFINE_ROW(revoked)
+DEFINE_ROW(share)
 DEFINE_ROW(secret)
 DEFINE_ROW(data_file)
 DEFINE_ROW(data_source)
@@ -192,6 +194,11 @@ int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata) {
         return load(s, "SELECT id, secret_hash, uses_left, expires, source, creator FROM token ORDER BY id",
                     &(struct load){ row_token, { .token = callback }, userdata });
+}
+
+int store_load_shares(struct store *s, store_load_share_t callback, void *userdata) {
+        return load(s, "SELECT pool, user, usage, at FROM share ORDER BY pool, user",
+                    &(struct load){ row_share, { .share = callback }, userdata });
 }
 
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata) {

@@ -175,6 +175,14 @@ const struct field savepoint_fields[] = {
         {},
 };
 
+const struct field share_fields[] = {
+        F(TEXT, share_record, pool),
+        F(U32, share_record, user),
+        F(U64, share_record, usage_micro),
+        F(U64, share_record, at_real),
+        {},
+};
+
 static const struct field data_key_fields[] = { F(U32, data_key_row, job), F(U64, data_key_row, id), {} };
 static const struct field copy_fields[] = { F(U64, copy_row, from), F(U64, copy_row, to), {} };
 static const struct field savepoint_key_fields[] = {
@@ -279,6 +287,9 @@ const struct op_definition op_definitions[_OP_MAX] = {
                                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                                  "INSERT INTO counter(name, value) VALUES ('last_savepoint', ?5)"
                                  " ON CONFLICT(name) DO UPDATE SET value = max(value, ?5)" } },
+        [OP_PUT_SHARE] = { sizeof(struct share_record),
+                           share_fields,
+                           { "INSERT OR REPLACE INTO share(pool, user, usage, at) VALUES (?1, ?2, ?3, ?4)" } },
         [OP_DELETE_DATA_BLOCK] = { sizeof(struct data_key_row),
                                    data_key_fields,
                                    { "DELETE FROM block WHERE job = ?1 AND block = ?2" } },

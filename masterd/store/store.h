@@ -191,6 +191,14 @@ struct savepoint_record {
         struct store_bytes manifest, config; /* both JSON; empty where not asked for */
 };
 
+/* What a user has used of the cluster in a pool, decayed. */
+struct share_record {
+        const char *pool;
+        uint32_t user;
+        uint64_t usage_micro; /* millionths of the policy's unit */
+        uint64_t at_real;     /* as of then */
+};
+
 struct secret_record {
         uint32_t job;
         const char *name;
@@ -227,6 +235,7 @@ typedef int (*store_load_job_t)(void *userdata, const struct job_record *r);
 typedef int (*store_load_executor_t)(void *userdata, const struct executor_record *r);
 typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
 typedef int (*store_load_token_t)(void *userdata, const struct token_record *r);
+typedef int (*store_load_share_t)(void *userdata, const struct share_record *r);
 typedef int (*store_load_revoked_t)(void *userdata, const struct revoked_record *r);
 typedef int (*store_load_secret_t)(void *userdata, const struct secret_record *r);
 typedef int (*store_load_data_file_t)(void *userdata, const struct data_file_record *r);
@@ -255,6 +264,7 @@ int store_load_data_states(struct store *s, store_load_data_state_t callback, vo
 int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void *userdata);
 int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata);
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
+int store_load_shares(struct store *s, store_load_share_t callback, void *userdata);
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
 
 /* A small named value (cluster id, term ...), allocated with a NUL behind it. -ENOENT: never set. */
@@ -281,6 +291,7 @@ void store_put_executor(struct store *s,
 void store_put_event(struct store *s, const struct event_record *r);     /* key: job, seq */
 void store_put_node(struct store *s, const struct node_record *r);       /* key: name */
 void store_put_token(struct store *s, const struct token_record *r);     /* key: id */
+void store_put_share(struct store *s, const struct share_record *r);     /* key: pool, user */
 void store_put_revoked(struct store *s, const struct revoked_record *r); /* key: serial */
 void store_put_secret(struct store *s, const struct secret_record *r);   /* key: job, name */
 void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
