@@ -64,6 +64,8 @@ static const struct conf_key keys[] = {
         { "Scheduler", "AgingSec", conf_parse_duration, POLICY(aging_usec), false },
         { "Scheduler", "AgingMax", pools_parse_priority, POLICY(aging_max), false },
         { "Scheduler", "ReservationsMax", conf_parse_u32, POLICY(reservations), false },
+        { "Scheduler", "AheadSec", conf_parse_duration, POLICY(ahead_usec), false },
+        { "Scheduler", "PatienceSec", conf_parse_duration, POLICY(patience_usec), false },
         { "Scheduler", "MinRunSec", conf_parse_duration, POLICY(min_run_usec), false },
         { "Pool", "Weight", conf_parse_u32, offsetof(struct pool, policy.weight), false },
         { "Pool", "Guarantee", pools_parse_guarantee, offsetof(struct pool, policy.guarantee), false },

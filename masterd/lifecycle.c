@@ -81,8 +81,8 @@ static void finish_job(struct manager *m, struct job *j) {
                 if (j->requeueing)
                         requeue_begin(m, j);
                 else
-                        record_event(m, j, "attempt", NULL, "attempt %u of %u begins", j->attempt - j->requeues,
-                                     j->spec->max_app_attempts);
+                        record_event(m, j, "attempt", NULL, "attempt %u of %u begins",
+                                     j->attempt - j->requeues, j->spec->max_app_attempts);
                 queueing_again(m, j);
                 lifecycle_job_changed(m, j);
                 return;
@@ -172,8 +172,8 @@ void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason
         bool again = j->attempt - j->requeues < j->spec->max_app_attempts;
 
         if (again && j->state != JOB_STOPPING && !job_state_ended(j->state))
-                record_event(m, j, "attempt-failed", NULL, "attempt %u of %u failed: %s", j->attempt - j->requeues,
-                             j->spec->max_app_attempts, reason);
+                record_event(m, j, "attempt-failed", NULL, "attempt %u of %u failed: %s",
+                             j->attempt - j->requeues, j->spec->max_app_attempts, reason);
         lifecycle_stop_job(m, j, again ? JOB_EVENT_REQUEUE : JOB_EVENT_FAILED, reason);
 }
 

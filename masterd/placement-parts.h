@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files between jobs and the scheduler share: placement.c (who holds what where) and queueing.c (who is
- * next). For them alone. */
+/* What the files between jobs and the scheduler share: placement.c (who holds what where) and queueing.c (who
+ * is next). For them alone. */
 #pragma once
 
 #include "masterd/queueing.h"
@@ -33,7 +33,8 @@ struct placement {
         struct gang_data gang; /* what the policy asked for last */
         struct verdict_of_pass *verdicts;
         size_t n_verdicts, verdicts_allocated;
-        bool out_of_memory; /* a verdict of this pass is lost */
+        bool shares_unwritten; /* something has run since the shares were last written */
+        bool reloading;
         sd_event_source *pass_timer, *share_timer;
         struct worker *worker; /* looks users up */
 };

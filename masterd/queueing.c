@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs as the policy sees them. Invariant: the policy knows exactly the jobs that have not ended, and of each what its
- * executors in the states PLACED to STOPPING hold. */
+/* Jobs as the policy sees them. Invariant: the policy knows exactly the jobs that have not ended, and of each
+ * what its executors in the states PLACED to STOPPING hold. */
 #include "masterd/queueing.h"
 
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/worker.h"
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
@@ -28,7 +29,7 @@ uint64_t queueing_now(void) {
         return now_boot() + CLOCK_AHEAD;
 }
 
-static uint64_t at_of(uint64_t real) {
+uint64_t queueing_at(uint64_t real) {
         return usec_sub(queueing_now(), usec_sub(now_real(), real));
 }
 
@@ -51,8 +52,10 @@ static struct policy_job describe(struct manager *m, const struct job *j) {
                 .id = j->number,
                 .pool = pool ? pool->index : 0,
                 .user = j->owner,
-                .priority = priority != SPEC_PRIORITY_NONE ? priority : pool ? pool->priority : 0,
-                .submitted = at_of(j->waits_real ?: j->submitted_real),
+                .priority = priority != SPEC_PRIORITY_NONE ? priority
+                            : pool                         ? pool->priority
+                                                           : 0,
+                .submitted = queueing_at(j->waits_real ?: j->submitted_real),
                 .duration_usec = j->spec->time_limit_usec,
                 .preemptible = j->spec->waits.preemptible || (pool && pool->preemptible),
         };
@@ -72,7 +75,7 @@ static int know(struct manager *m, struct job *j) {
                                 j->number);
         j->queued = true;
         if (j->slot_real > 0 && (j->state == JOB_STARTING || job_state_up(j->state)))
-                policy_job_runs(m->placement->policy, j->number, at_of(j->slot_real));
+                policy_job_runs(m->placement->policy, j->number, queueing_at(j->slot_real));
         return 0;
 }
 
@@ -215,8 +218,8 @@ static uint64_t on_cost(void *userdata, uint64_t id, uint64_t now) {
         for (uint32_t i = 0; j && i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
                 if (executor_state_holds(e->state))
-                        cost = usec_add(cost, usec_sub(now_real(), MAX(MAX(e->placed_real, e->started_real),
-                                                                       saved)));
+                        cost = usec_add(
+                                cost, usec_sub(now_real(), MAX(MAX(e->placed_real, e->started_real), saved)));
         }
         return cost;
 }
@@ -245,7 +248,8 @@ static const struct policy_ops ops = {
 };
 
 /* ---- a pass
- * --------------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static void begin_job(struct manager *m, struct job *j) {
         uint32_t n = 0;
@@ -264,7 +268,7 @@ static void begin_job(struct manager *m, struct job *j) {
                 record_job(m, j, NULL, false);
                 api_job_changed(m, j);
                 lifecycle_arm_limit(m, j);
-                policy_job_runs(m->placement->policy, j->number, at_of(j->slot_real));
+                policy_job_runs(m->placement->policy, j->number, queueing_at(j->slot_real));
         }
         for (uint32_t i = 0; i < j->n_executors; i++)
                 if (j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->ordered)
@@ -321,18 +325,32 @@ char *queueing_why_text(struct manager *m, struct job *j, const struct policy_wh
         const struct pool *pool = pools_find(&m->conf.pools, j->spec->queue);
         char text[SCHED_NO_FIT_TEXT_MAX], limit[POLICY_AMOUNT_TEXT_MAX];
 
+        if (why->reason == POLICY_NEVER && why->no_fit.wanted == 0) {
+                snprintf(buf, size, "needs more than a limit of pool %s", j->spec->queue);
+                return buf;
+        }
         switch (why->reason) {
         case POLICY_NOT_TRIED:
                 snprintf(buf, size, "waits for its turn");
                 break;
-        case POLICY_NO_FIT:
+        case POLICY_SKIPPED:
+                snprintf(buf, size, "could not be tried (the master's journal says why)");
+                break;
+        case POLICY_GUARANTEED:
+                snprintf(
+                        buf, size,
+                        "would fit on what other pools are guaranteed, but could not give it back: it is not "
+                        "preemptible");
+                break;
         case POLICY_NEVER:
+        case POLICY_NO_FIT:
                 snprintf(buf, size, "role %s: %s", gang_role(j, why->no_fit.shape),
                          sched_no_fit_text(&why->no_fit, text, sizeof(text)));
                 break;
         case POLICY_RESERVED:
                 if (why->ahead)
-                        snprintf(buf, size, "would fit, but job %" PRIu64 " before it would start later", why->ahead);
+                        snprintf(buf, size, "would fit, but job %" PRIu64 " before it would start later",
+                                 why->ahead);
                 else
                         snprintf(buf, size, "would fit, but those before it would start later");
                 break;
@@ -358,9 +376,15 @@ size_t queueing_order(struct manager *m, uint64_t *numbers, size_t n) {
 
 int queueing_new(struct manager *m) {
         struct placement *p = m->placement;
+        _cleanup_free_ char *unknown = NULL;
         int r = policy_new(p->sched, &m->conf.pools.policy, &ops, m, &p->policy);
 
-        return r < 0 ? r : queueing_set_pools(m);
+        if (r >= 0 && !m->conf.pools.resolved)
+                r = pools_resolve(&m->conf.pools, &unknown); /* nothing is served yet: it may take its time */
+        if (r < 0)
+                return r;
+        queueing_say_unknown(unknown);
+        return queueing_set_pools(m);
 }
 
 void queueing_free(struct placement *p) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between jobs and the policy: which of them wait, in which pool, what they cost, and what was decided. The decisions
- * themselves are sched/'s, which knows no jobs. */
+/* Between jobs and the policy: which of them wait, in which pool, what they cost, and what was decided. The
+ * decisions themselves are sched/'s, which knows no jobs. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,6 +18,8 @@ int queueing_new(struct manager *m);
 void queueing_free(struct placement *p);
 /* Tells the policy of the pools of m->conf (shares.c). */
 int queueing_set_pools(struct manager *m);
+/* Warns of names that pools_resolve() did not know. */
+void queueing_say_unknown(const char *unknown);
 /* What users have used, from the store; before it runs. */
 int queueing_load(struct manager *m);
 /* Reads the settings again. */
@@ -28,6 +30,7 @@ void queueing_record_shares(struct manager *m);
 /* The clock of the policy, and a time of it as wall clock. UINT64_MAX stays. */
 uint64_t queueing_now(void);
 uint64_t queueing_real(uint64_t at);
+uint64_t queueing_at(uint64_t real);
 
 /* The job has executors that may be placed now. Idempotent. */
 void placement_enqueue(struct manager *m, struct job *j);
@@ -51,7 +54,8 @@ void placement_run(struct manager *m);
 /* Why the job waits. -ENOENT: it does not. */
 int queueing_why(struct manager *m, const struct job *j, struct policy_why *ret);
 /* The same in a line for people, into buf, which is returned. */
-char *queueing_why_text(struct manager *m, struct job *j, const struct policy_why *why, char *buf, size_t size);
+char *queueing_why_text(struct manager *m, struct job *j, const struct policy_why *why, char *buf,
+                        size_t size);
 #define QUEUEING_WHY_MAX 320
 
 /* Numbers of the jobs that wait, in their order; at most n. Returns how many. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving way. Invariant: what was decided is on disk before anybody is told, so that a master that comes up in between
- * goes on with it; a signal may then come twice. */
+/* Giving way. Invariant: what was decided is on disk before anybody is told, so that a master that comes up
+ * in between goes on with it; a signal may then come twice. */
 #include "masterd/requeue.h"
 
 #include <stdio.h>
@@ -125,7 +125,8 @@ void requeue_preempt(struct manager *m, struct job *j, uint32_t by) {
         record_event(m, j, kinds[REQUEUE_PREEMPTED], NULL, "has to make room for job %u (%s)", by,
                      other ? other->spec->queue : "?");
         if (other)
-                record_event(m, other, "preempts", NULL, "job %u is stopped for it and waits again", j->number);
+                record_event(m, other, "preempts", NULL, "job %u is stopped for it and waits again",
+                             j->number);
         leave(m, j, REQUEUE_PREEMPTED, by, true);
 }
 
@@ -138,8 +139,8 @@ void requeue_time(struct manager *m, struct job *j) {
                 record_event(m, j, kinds[REQUEUE_TIME], NULL, "its time slot (%s) is over",
                              format_duration(j->spec->time_limit_usec, limit, sizeof(limit)));
         j->leave_timer = sd_event_source_disable_unref(j->leave_timer);
-        leave(m, j, j->leave_why == REQUEUE_NONE ? REQUEUE_TIME : (enum requeue_cause)j->leave_why, j->leave_for,
-              false);
+        leave(m, j, j->leave_why == REQUEUE_NONE ? REQUEUE_TIME : (enum requeue_cause)j->leave_why,
+              j->leave_for, false);
 }
 
 bool requeue_asks(const struct executor *e, const struct exit_report *report) {
@@ -154,8 +155,8 @@ void requeue_asked(struct manager *m, struct executor *e) {
                      REQUEUE_EXIT_STATUS);
         j->leave_timer = sd_event_source_disable_unref(j->leave_timer);
         /* Told that it has to go, it may ask for it itself. */
-        leave(m, j, j->leave_why == REQUEUE_NONE ? REQUEUE_ASKED : (enum requeue_cause)j->leave_why, j->leave_for,
-              false);
+        leave(m, j, j->leave_why == REQUEUE_NONE ? REQUEUE_ASKED : (enum requeue_cause)j->leave_why,
+              j->leave_for, false);
 }
 
 int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *reason,
@@ -217,8 +218,8 @@ void requeue_begin(struct manager *m, struct job *j) {
         j->slot_real = 0;
         (void)text_set(&j->reason, "%s", cause);
         if (j->not_before_real > 0)
-                record_event(m, j, "requeued", NULL, "%s; waits again, for the %u. time, for %s at least", cause,
-                             j->requeues,
+                record_event(m, j, "requeued", NULL, "%s; waits again, for the %u. time, for %s at least",
+                             cause, j->requeues,
                              format_duration(usec_sub(j->not_before_real, now_real()) / USEC_PER_MSEC *
                                                      USEC_PER_MSEC,
                                              delay, sizeof(delay)));
@@ -239,9 +240,9 @@ bool requeue_holds(struct manager *m, struct job *j) {
 
         if (j->state != JOB_QUEUED || j->not_before_real <= now)
                 return false;
-        if (!j->hold_timer && sd_event_add_time_relative(m->event, &j->hold_timer, CLOCK_BOOTTIME,
-                                                         j->not_before_real - now, USEC_PER_MSEC, on_hold_over,
-                                                         j) < 0)
+        if (!j->hold_timer &&
+            sd_event_add_time_relative(m->event, &j->hold_timer, CLOCK_BOOTTIME, j->not_before_real - now,
+                                       USEC_PER_MSEC, on_hold_over, j) < 0)
                 return false; /* rather early than never */
         return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that give way and wait again, for no fault of their own: preempted, at the end of their time slot, because they
- * asked for it, or because a person did. They keep their number, their data that is acknowledged, and maxAppAttempts. */
+/* Jobs that give way and wait again, for no fault of their own: preempted, at the end of their time slot,
+ * because they asked for it, or because a person did. They keep their number, their data that is
+ * acknowledged, and maxAppAttempts. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,8 +17,8 @@ struct exit_report;
 enum requeue_cause {
         REQUEUE_NONE,
         REQUEUE_PREEMPTED,
-        REQUEUE_TIME,   /* its time limit, with requeue */
-        REQUEUE_ASKED,  /* an executor ended with exit status 75 */
+        REQUEUE_TIME,  /* its time limit, with requeue */
+        REQUEUE_ASKED, /* an executor ended with exit status 75 */
         REQUEUE_PERSON,
         _REQUEUE_CAUSE_MAX,
 };
@@ -35,8 +36,8 @@ void requeue_time(struct manager *m, struct job *j);
 /* Whether this end says that the job is to be requeued; then requeue_asked() before the end is handled. */
 bool requeue_asks(const struct executor *e, const struct exit_report *report);
 void requeue_asked(struct manager *m, struct executor *e);
-/* A person wants it. 0; or, with a sentence in text: -ESRCH it is over, -EALREADY it waits, -EAGAIN it is being
- * stopped. */
+/* A person wants it. 0; or, with a sentence in text: -ESRCH it is over, -EALREADY it waits, -EAGAIN it is
+ * being stopped. */
 int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *reason,
                    char text[static REQUEUE_TEXT_MAX]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job waits for, as a gang of shapes. Invariant: members of a shape are the waiting executors of its role, by
- * index. */
+/* What a job waits for, as a gang of shapes. Invariant: members of a shape are the waiting executors of its
+ * role, by index. */
 #include "masterd/shapes.h"
 
 #include <stdlib.h>
@@ -13,10 +13,8 @@ bool executor_waits(const struct executor *e) {
 }
 
 /* Enough of the role is up for the next role of an ordered start. */
-static bool role_up(const struct job *j, const struct role *r, bool gang) {
-        uint32_t up = r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed;
-
-        return up >= (gang ? r->spec->num : r->spec->min_num);
+static bool role_up(const struct role *r) {
+        return r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed >= r->spec->min_num;
 }
 
 /* Bits of the roles whose executors may be placed now. */
@@ -34,7 +32,7 @@ static uint64_t open_roles(struct job *j) {
                         /* A role that was up once does not hold back the others when one of its executors
                          * restarts. */
                         if (step >= j->order_step) {
-                                if (!role_up(j, j->roles + i, o->schedule_type == SCHEDULE_GANG))
+                                if (!role_up(j->roles + i))
                                         return mask;
                                 j->order_step = step + 1;
                         }
@@ -51,17 +49,12 @@ void gang_data_done(struct gang_data *g) {
         g->n = 0;
 }
 
-/* All or nothing: the first start of a role under a gang policy. Afterwards executors come back one by one.
- */
-static uint32_t least(const struct job *j, const struct role *r, uint32_t pending) {
+/* The first start of a role: minNum of it or none, with the other roles that are open. Afterwards executors
+ * come (back) one by one. */
+static uint32_t least(const struct role *r, uint32_t pending) {
         bool first = r->n_state[EXECUTOR_PENDING] == r->spec->num;
-        bool gang = j->spec->schedule_policy == SCHEDULE_POLICY_GANG && j->state == JOB_QUEUED;
 
-        if (j->spec->schedule_policy == SCHEDULE_POLICY_ORDER && first)
-                for (size_t i = 0; i < j->spec->n_order; i++)
-                        if (strcmp(j->spec->order[i].role, r->spec->name) == 0)
-                                gang = j->spec->order[i].schedule_type == SCHEDULE_GANG;
-        return gang || first ? MIN(r->spec->min_num, pending) : 1;
+        return first ? MIN(r->spec->min_num, pending) : 1;
 }
 
 static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gang_data *g) {
@@ -75,7 +68,7 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
                 pending += executor_waits(r->executors[i]);
         if (pending == 0)
                 return 0;
-        *s = (struct sched_shape){ .min = least(j, r, pending),
+        *s = (struct sched_shape){ .min = least(r, pending),
                                    .max = pending,
                                    .cpu_milli = spec->cpu_milli,
                                    .memory = spec->memory,

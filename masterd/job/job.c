@@ -238,9 +238,7 @@ bool job_all_up(const struct job *j) {
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role *r = j->roles + i;
                 uint32_t up = r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed;
-                uint32_t wanted =
-                        j->spec->schedule_policy == SCHEDULE_POLICY_GANG ? r->spec->num : r->spec->min_num;
-                if (up < wanted)
+                if (up < r->spec->min_num)
                         return false;
         }
         return true;
