@@ -9,8 +9,12 @@
 
 #include "lib/base/cleanup.h"
 
+/* A master has thousands of connections that carry a heartbeat a second, and now and then a flood: what a
+ * flood needed is kept while it lasts, and given back once little has come RING_CALM times in a row. */
+#define RING_SMALL ((size_t)1 << 10)
 #define RING_FIRST ((size_t)16 << 10)
 #define RING_KEEP ((size_t)64 << 10)
+#define RING_CALM 8u
 
 void ring_done(struct ring *r) {
         free(r->data);
@@ -25,7 +29,7 @@ int ring_space(struct ring *r, uint8_t **ret, size_t *ret_size) {
         }
         if (r->end == r->capacity && !ring_full(r)) {
                 /* Twice max leaves room to go on until the next move. */
-                size_t doubled = MAX(2 * r->capacity, RING_FIRST);
+                size_t doubled = r->capacity == 0 ? RING_SMALL : MAX(2 * r->capacity, RING_FIRST);
                 size_t bigger = MIN(doubled, 2 * r->max);
                 uint8_t *data = realloc(r->data, bigger);
                 if (!data)
@@ -46,7 +50,8 @@ void ring_consume(struct ring *r, size_t n) {
         r->begin += n;
         if (r->begin < r->end)
                 return;
+        r->calm = r->end <= RING_SMALL ? r->calm + 1 : 0;
         r->begin = r->end = 0;
-        if (r->capacity > RING_KEEP)
+        if (r->capacity > RING_KEEP || (r->capacity > RING_SMALL && r->calm >= RING_CALM))
                 ring_done(r);
 }
