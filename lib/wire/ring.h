@@ -10,6 +10,7 @@ struct ring {
         uint8_t *data;
         size_t capacity, max;
         size_t begin, end; /* the bytes lie at data[begin ... end) */
+        bool filled;       /* there was more than fitted, not long ago */
         uint32_t calm;     /* so many times in a row it was emptied with little in it */
 };
 
