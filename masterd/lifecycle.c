@@ -364,8 +364,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
                 return;
         if (feeding_scan_exited(m, j, node, report))
                 return;
-        e = job_executor(j, report->id.role, report->id.index);
-        if (!e || e->attempt != report->id.attempt || !executor_state_holds(e->state) || e->node != node)
+        e = job_attempt(j, report->id.role, report->id.index, report->id.attempt);
+        if (!e || !executor_state_holds(e->state) || e->node != node)
                 return;
         event = outcome_of(
                 report, executor_role(e)->memory,

@@ -58,8 +58,8 @@ static struct executor *order_executor(struct manager *m, const struct order *o)
 
         if (!j || !sd_id128_equal(j->uid, o->id.job_uid))
                 return NULL;
-        e = job_executor(j, o->id.role, o->id.index);
-        return e && e->attempt == o->id.attempt ? e : NULL;
+        e = job_attempt(j, o->id.role, o->id.index, o->id.attempt);
+        return e;
 }
 
 static int new_order(struct manager *m, struct node *node, const char *method, sd_bus_message **ret) {

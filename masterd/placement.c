@@ -426,7 +426,7 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         }
         e->gpus = hold->gpus;
         executor_move(e, node);
-        executor_number(e, e->attempt + 1);
+        executor_number(e, executor_next_attempt(e));
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;

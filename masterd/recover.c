@@ -380,8 +380,8 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
                         (void)orders_stop_stale_later(m, node, &u->id);
                 return;
         }
-        e = j ? job_executor(j, u->id.role, u->id.index) : NULL;
-        if (!e || e->attempt != u->id.attempt || !executor_state_holds(e->state) || e->node != node) {
+        e = j ? job_attempt(j, u->id.role, u->id.index, u->id.attempt) : NULL;
+        if (!e || !executor_state_holds(e->state) || e->node != node) {
                 log_full(LOG_NOTICE, 0, &(struct log_fields){ .job = u->id.job, .node = node->name },
                          "%s still runs job %u %s/%u attempt %u, which is over: stopping it", node->name,
                          u->id.job, u->id.role, u->id.index, u->id.attempt);

@@ -20,6 +20,7 @@ struct node;
 struct job;
 struct job_data;
 struct job_peers;
+struct retired;
 
 /* A (role, index) and its latest attempt. Earlier attempts are in the store. */
 struct executor {
@@ -30,6 +31,11 @@ struct executor {
         uint32_t attempt; /* 0: none yet */
         enum executor_state state;
         bool gone; /* ended, and no other attempt will follow */
+
+        /* masterd/job/reshape.h: the job goes on without it, and it is forgotten when it has ended */
+        bool leaving;
+        const struct role_spec *left; /* its role as it was then */
+        struct executor *leaving_next, *leaving_prev;
 
         struct node *node;                      /* of this attempt; stays for display after the end */
         struct executor *node_next, *node_prev; /* list of the node, while it holds resources there */
@@ -110,6 +116,11 @@ struct job {
         char *watchers[JOB_WATCHERS_MAX]; /* unique names on the bus that get its signals (masterd/api) */
         unsigned next_watcher;
 
+        struct executor *leaving; /* that hold resources still, but are no part of the job any more */
+        uint32_t n_leaving;
+        struct retired *retired; /* the configurations that they are of */
+        uint32_t attempt_base;   /* highest attempt of those that have left: numbers are not used again */
+
         struct node **left; /* nodes that earlier attempts of its executors ran on: they keep its files */
         size_t n_left;
 
@@ -141,9 +152,15 @@ static inline void job_free_p(struct job **j) {
 }
 
 struct executor *job_executor(struct job *j, const char *role, uint32_t index); /* NULL: no such */
+/* The one whose latest attempt that is, also when it is leaving. NULL: no such. */
+struct executor *job_attempt(struct job *j, const char *role, uint32_t index, uint32_t attempt);
 static inline const struct role_spec *executor_role(const struct executor *e) {
-        return e->job->spec->roles + e->role;
+        return e->left ? e->left : e->job->spec->roles + e->role;
 }
+
+/* Behind e, by rank, and then those that are leaving; NULL: the first, the end. */
+struct executor *job_behind(const struct job *j, const struct executor *e);
+#define JOB_FOREACH(j, e) for ((e) = job_behind((j), NULL); (e); (e) = job_behind((j), (e)))
 
 /* Moves along the table and keeps the counts; logs and returns -EPROTO for a transition that is not in it. */
 int job_transition(struct job *j, enum job_event event);
@@ -155,8 +172,15 @@ void executor_move(struct executor *e, struct node *node);
 /* The node is no more. */
 void job_forget_node(struct job *j, const struct node *node);
 
+/* An executor of the job that was never placed; to be freed by executor_free(), which also takes its timer. NULL:
+ * no memory. For reshape.c and job.c. */
+struct executor *executor_new(struct job *j, uint32_t role, uint32_t index, uint32_t rank);
+void executor_free(struct executor *e);
+
 /* Starts a new attempt of an ended executor: PENDING, attempt not yet numbered (placement numbers it). */
 int executor_again(struct executor *e);
+/* The number that the next attempt gets. */
+uint32_t executor_next_attempt(const struct executor *e);
 /* Numbers the attempt that begins; it is a restart unless it is the first, or the one before was bounced. */
 void executor_number(struct executor *e, uint32_t attempt);
 /* Marks an ended executor as not coming back, counting it as success or failure of its role (KILLED:
@@ -166,7 +190,7 @@ void executor_set_gone(struct executor *e);
 void executor_restore_state(struct executor *e, enum executor_state state);
 
 uint32_t job_running(const struct job *j);
-uint32_t job_active(const struct job *j); /* hold resources */
+uint32_t job_active(const struct job *j); /* hold resources; also those that are leaving */
 bool job_all_up(const struct job
                         *j); /* every executor that has to run for RUNNING (min_num of each role) is or was */
 

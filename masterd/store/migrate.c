@@ -88,6 +88,12 @@ static const char *const steps_of_primus[] = {
         " acked INTEGER NOT NULL, records INTEGER NOT NULL, partial INTEGER NOT NULL, failed INTEGER NOT "
         "NULL,"
         " bundle TEXT NOT NULL, manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
+
+        /* 3 */
+        /* Jobs that are changed while they run. */
+        "CREATE TABLE change(job INTEGER NOT NULL, version INTEGER NOT NULL, user INTEGER NOT NULL,"
+        " at INTEGER NOT NULL, text TEXT NOT NULL, cuts TEXT NOT NULL, before BLOB NOT NULL,"
+        " PRIMARY KEY(job, version)) STRICT, WITHOUT ROWID;",
         NULL,
 };
 

@@ -59,6 +59,7 @@ enum op_kind {
         OP_PUT_DATA_TASK,
         OP_PUT_DATA_STATE,
         OP_PUT_SAVEPOINT,
+        OP_PUT_CHANGE,
         OP_DELETE_DATA_BLOCK,
         OP_DELETE_DATA_TASK,
         OP_TRIM_DATA,
@@ -73,7 +74,7 @@ enum op_kind {
         _OP_MAX,
 };
 
-#define OP_STATEMENTS_MAX 16
+#define OP_STATEMENTS_MAX 32
 
 struct op_definition {
         size_t size; /* of the record */
@@ -88,7 +89,7 @@ extern const struct op_definition op_definitions[_OP_MAX];
 extern const struct field job_fields[], kept_task_fields[], body_fields[], executor_fields[], event_fields[],
         node_fields[], token_fields[], revoked_fields[], secret_fields[], data_file_fields[],
         data_source_fields[], data_block_fields[], data_task_fields[], data_state_fields[],
-        savepoint_fields[];
+        savepoint_fields[], change_fields[];
 
 /* Records that exist inside the store alone. */
 struct body_row {
