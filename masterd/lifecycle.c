@@ -121,6 +121,13 @@ static void stop_executor(struct manager *m, struct executor *e, const char *why
         (void)orders_stop_later(m, e);
 }
 
+void lifecycle_move(struct manager *m, struct executor *e, const char *why, const char *text) {
+        if (!executor_state_holds(e->state) || e->stop_ordered)
+                return;
+        record_event(m, e->job, "executor-moves", e, "leaves %s: %s", e->node->name, text);
+        stop_executor(m, e, why);
+}
+
 void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason) {
         static const char *const why[_JOB_EVENT_MAX] = {
                 [JOB_EVENT_SUCCEEDED] = "the job has succeeded",
@@ -345,6 +352,8 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
                 logs_note_failure(m, e);
         if (j->state == JOB_STOPPING)
                 executor_set_gone(e);
+        else if (event == EXECUTOR_EVENT_KILLED && e->stop_ordered)
+                restarts_moved(m, e);
         else
                 restarts_decide(m, e, event);
         feeding_settled(m, e);

@@ -28,5 +28,7 @@ int orders_committed_later(struct manager *m, const struct node *node, const str
 int orders_drop_job_later(struct manager *m, const struct node *node, sd_id128_t job_uid, uint32_t job);
 /* Stops a unit that is none of ours any more (a stale attempt). */
 int orders_stop_stale_later(struct manager *m, const struct node *node, const struct executor_id *id);
+/* The drained host reboots or goes off, as its hold says by then. */
+int orders_power_later(struct manager *m, const struct node *node);
 /* A unit that lists a source, from behind its cursor. */
 int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source, uint32_t attempt);

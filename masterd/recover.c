@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
+#include "masterd/hosts.h"
 #include "masterd/job/peers.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
@@ -182,6 +183,8 @@ static int load_job(void *userdata, const struct job_record *r) {
 static void remember_attempt(struct job *j, struct executor *e) {
         if (e->placed_real < j->attempt_real) /* of an earlier attempt of the job */
                 return;
+        if (e->state == EXECUTOR_KILLED && e->stop_ordered) /* it was moved */
+                return;
         if (e->started_real > 0 && usec_sub(e->ended_real, e->started_real) > j->spec->backoff.max_usec)
                 e->history.consecutive = 0;
         e->history.consecutive++;
@@ -302,9 +305,13 @@ int recover_load(struct manager *m) {
         int r = store_load_nodes(m->store, load_node, m);
 
         if (r >= 0)
+                r = hosts_load_nodes(m);
+        if (r >= 0)
                 r = savepoints_load(m);
         if (r >= 0)
                 r = store_load_jobs(m->store, true, load_job, m);
+        if (r >= 0)
+                r = hosts_load_jobs(m);
         if (r >= 0)
                 r = store_load_executors(m->store, load_executor, m);
         if (r >= 0)
@@ -451,6 +458,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                  was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
                  g->n_exits, rebooted ? ", new boot" : "");
         feeding_node_gone(m, node, true);
+        hosts_registered(m, node);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
         DL_FOREACH2(node->executors, e, node_next)

@@ -109,6 +109,9 @@ struct job {
         char *watchers[JOB_WATCHERS_MAX]; /* unique names on the bus that get its signals (masterd/api) */
         unsigned next_watcher;
 
+        char **avoid; /* names of hosts that it is not placed on */
+        size_t n_avoid;
+
         struct node **left; /* nodes that earlier attempts of its executors ran on: they keep its files */
         size_t n_left;
 
@@ -151,6 +154,10 @@ int executor_transition(struct executor *e, enum executor_event event);
 /* The executor is on node (or on none) from now on; the one it was on before is remembered in the job's left.
  */
 void executor_move(struct executor *e, struct node *node);
+/* Whether the job is not to be placed on the host of that name; and from now on it is not. -ENOMEM. */
+bool job_avoids(const struct job *j, const char *node);
+int job_avoid(struct job *j, const char *node);
+
 /* The node is no more. */
 void job_forget_node(struct job *j, const struct node *node);
 
