@@ -178,7 +178,7 @@ static bool must_wait(struct job *j) {
                 return false;
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 uint32_t k = (d->unknown + i) % j->n_executors;
-                struct executor *e = j->executors + k;
+                struct executor *e = j->executors[k];
                 /* One that is between two attempts says it when it is up: limbo is for that. */
                 if (e->leases_unknown && executor_state_holds(e->state) && e->node &&
                     e->node->state != NODE_LOST) {
@@ -347,14 +347,14 @@ static bool promise_end_to(struct executor *e) {
 
 static void promise_end(struct job *j) {
         for (uint32_t i = 0; j->data->n_to_tell > 0 && i < j->n_executors; i++)
-                (void)promise_end_to(j->executors + i);
+                (void)promise_end_to(j->executors[i]);
 }
 
 /* Whether somebody holds tasks on a host that cannot be reached: nothing is heard of what is read there, and
  * others may have to read it instead. */
 static bool holder_is_away(const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                const struct executor *e = j->executors + i;
+                const struct executor *e = j->executors[i];
                 if (e->leases_unknown || (e->n_unread > 0 && (!e->node || e->node->state != NODE_READY)))
                         return true;
         }

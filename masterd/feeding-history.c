@@ -29,7 +29,7 @@ static uint64_t *field(struct sums *s, size_t i) {
  * files, or of tasks that failed. */
 static void forget(struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+                struct executor *e = j->executors[i];
                 feeding_set_credits(e, 0);
                 e->leases = NULL;
                 e->n_leases = e->n_unread = 0;

@@ -242,7 +242,7 @@ bool feeding_over(const struct job *j) {
 /* What is still held is not waited for. */
 static void withdraw(struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+                struct executor *e = j->executors[i];
                 struct task *t;
                 DL_FOREACH2(e->leases, t, lease_next)
                 (void)feeding_control(e, FEED_CONTROL_DROP, t->id, 0);
@@ -274,8 +274,8 @@ bool feeding_decides(const struct job *j) {
         if (!j->data || !j->data->finished || j->spec->graceful_shutdown)
                 return false;
         for (uint32_t i = 0; i < j->n_executors; i++)
-                if (executor_role(j->executors + i)->input_policy == INPUT_STREAMING &&
-                    !executor_state_ended(j->executors[i].state))
+                if (executor_role(j->executors[i])->input_policy == INPUT_STREAMING &&
+                    !executor_state_ended(j->executors[i]->state))
                         return false;
         return true;
 }

@@ -18,7 +18,7 @@ static const char *name_of(const struct job *j, uint32_t source) {
 static struct node *scan_node(struct job *j) {
         /* Where the trainers see the data, the scan sees it. */
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+                struct executor *e = j->executors[i];
                 if (executor_role(e)->input_policy == INPUT_STREAMING && executor_state_holds(e->state) &&
                     node_usable(e->node))
                         return e->node;

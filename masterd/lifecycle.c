@@ -47,7 +47,7 @@ static void drop_on(struct manager *m, struct job *j, struct node *node) {
 
 static void drop_nodes(struct manager *m, struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++)
-                drop_on(m, j, j->executors[i].node);
+                drop_on(m, j, j->executors[i]->node);
         for (size_t i = 0; i < j->n_left; i++)
                 drop_on(m, j, j->left[i]);
 }
@@ -64,7 +64,7 @@ static void finish_job(struct manager *m, struct job *j) {
                 j->attempt_real = MAX(now_real(), j->attempt_real + 1);
                 j->order_step = 0;
                 for (uint32_t i = 0; i < j->n_executors; i++) {
-                        struct executor *e = j->executors + i;
+                        struct executor *e = j->executors[i];
                         struct role *r = j->roles + e->role;
                         j->attempt_real =
                                 MAX(j->attempt_real, e->placed_real + 1); /* also when a clock went back */
@@ -155,13 +155,13 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         (void)text_set(&j->reason, "%s", reason);
         placement_dequeue(m, j);
         for (uint32_t i = 0; i < j->n_executors; i++)
-                stop_executor(m, j->executors + i, why[verdict]);
+                stop_executor(m, j->executors[i], why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
         /* Nobody will answer for those on a lost host, so they do not hold up the end. */
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
-                if (j->executors[i].state == EXECUTOR_STOPPING && j->executors[i].node->state == NODE_LOST)
-                        ended(m, j->executors + i, EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
+                if (j->executors[i]->state == EXECUTOR_STOPPING && j->executors[i]->node->state == NODE_LOST)
+                        ended(m, j->executors[i], EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
         if (j->state == JOB_STOPPING && job_active(j) == 0)
                 finish_job(m, j);
 }
@@ -194,7 +194,7 @@ static void say_first_failure(const struct role *r, const char *verdict, char *b
         const struct executor *first = NULL;
 
         for (uint32_t i = 0; i < r->spec->num; i++) {
-                const struct executor *e = r->executors + i;
+                const struct executor *e = r->executors[i];
                 if (e->gone && (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST) &&
                     (!first || e->ended_real < first->ended_real))
                         first = e;

@@ -315,7 +315,7 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
         int k;
 
         for (uint32_t i = 0; i < spec->num; i++)
-                pending += waits(r->executors + i);
+                pending += waits(r->executors[i]);
         if (pending == 0)
                 return 0;
         *s = (struct sched_shape){ .min = least(j, r, pending),
@@ -349,8 +349,8 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
                 if (!d->present)
                         return -ENOMEM;
                 for (uint32_t i = 0; i < spec->num; i++)
-                        if (executor_state_holds(r->executors[i].state))
-                                d->present[s->n_present++] = r->executors[i].node->slot;
+                        if (executor_state_holds(r->executors[i]->state))
+                                d->present[s->n_present++] = r->executors[i]->node->slot;
                 s->present = d->present;
         }
         return 0;
@@ -463,9 +463,9 @@ static int take_places(struct manager *m, struct job *j, const struct gang_data 
                 uint32_t *k = next + item->shape;
                 if (!node || node->slot != item->hold.slot)
                         node = node_by_slot(m, item->hold.slot);
-                while (*k < role->spec->num && !waits(role->executors + *k))
+                while (*k < role->spec->num && !waits(role->executors[*k]))
                         (*k)++;
-                r = node && *k < role->spec->num ? take_place(m, role->executors + *k, &item->hold, node)
+                r = node && *k < role->spec->num ? take_place(m, role->executors[*k], &item->hold, node)
                                                  : -EPROTO;
                 if (r < 0) {
                         sched_release(m->placement->sched, &item->hold);
@@ -478,7 +478,7 @@ static int take_places(struct manager *m, struct job *j, const struct gang_data 
 
 static bool none_waits(const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++)
-                if (waits(j->executors + i))
+                if (waits(j->executors[i]))
                         return false;
         return true;
 }
@@ -530,8 +530,8 @@ static int try_job(void *userdata, uint64_t id, uint32_t *ret_lacking) {
                         lifecycle_arm_limit(m, j);
                 }
                 for (uint32_t i = 0; i < j->n_executors; i++)
-                        if (j->executors[i].state == EXECUTOR_PLACED && !j->executors[i].ordered)
-                                (void)orders_start_later(m, j->executors + i);
+                        if (j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->ordered)
+                                (void)orders_start_later(m, j->executors[i]);
                 feeding_start(m, j);
         }
         sched_placement_done(&found);

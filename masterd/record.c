@@ -97,7 +97,7 @@ struct executor_record record_of_executor(const struct executor *e) {
                 .attempt = e->attempt,
                 .state = (uint8_t)e->state,
                 .node = e->node ? e->node->name : "",
-                .rank = (uint32_t)(e - e->job->executors),
+                .rank = e->rank,
                 .n_ports = (uint32_t)MIN(e->n_ports, (size_t)STORE_PORTS_MAX),
                 .invocation = e->invocation,
                 .epoch = e->node ? e->node->epoch : 0,

@@ -268,7 +268,7 @@ static int load_secret(void *userdata, const struct secret_record *r) {
  * may stop them. */
 static void resume_places(struct manager *m, struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+                struct executor *e = j->executors[i];
                 if (!executor_state_holds(e->state))
                         continue;
                 if (!e->node || placement_restore(m, e) < 0) /* its node was removed meanwhile */
@@ -281,7 +281,7 @@ static void resume_places(struct manager *m, struct job *j) {
 /* What follows from the loaded states. */
 static void resume_job(struct manager *m, struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+                struct executor *e = j->executors[i];
                 if (executor_state_ended(e->state)) {
                         if (e->placed_real < j->attempt_real)
                                 executor_restore_state(e, EXECUTOR_PENDING);

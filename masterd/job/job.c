@@ -30,9 +30,31 @@ int text_set(char **field, const char *format, ...) {
         return 0;
 }
 
+static struct executor *executor_new(struct job *j, uint32_t role, uint32_t index, uint32_t rank) {
+        struct executor *e = calloc(1, sizeof(*e));
+
+        if (!e)
+                return NULL;
+        e->job = j;
+        e->role = role;
+        e->index = index;
+        e->rank = rank;
+        e->memory_peak = e->cpu_usec = UINT64_MAX;
+        return e;
+}
+
+static void executor_free(struct executor *e) {
+        if (!e)
+                return;
+        free(e->ports);
+        free(e->reason);
+        sd_event_source_disable_unref(e->restart_timer);
+        free(e);
+}
+
 int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *spec, struct job **ret) {
         _cleanup_(job_free_p) struct job *j = calloc(1, sizeof(*j));
-        struct executor *e;
+        uint32_t rank = 0;
 
         if (!j) {
                 spec_free(spec);
@@ -50,17 +72,15 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         j->executors = calloc(j->n_executors, sizeof(*j->executors));
         if (!j->name || !j->cwd || !j->roles || !j->executors)
                 return -ENOMEM;
-        e = j->executors;
         for (uint32_t i = 0; i < spec->n_roles; i++) {
                 struct role *r = j->roles + i;
                 r->spec = spec->roles + i;
-                r->executors = e;
+                r->executors = j->executors + rank;
                 r->n_state[EXECUTOR_PENDING] = r->spec->num;
-                for (uint32_t k = 0; k < r->spec->num; k++, e++) {
-                        e->job = j;
-                        e->role = i;
-                        e->index = k;
-                        e->memory_peak = e->cpu_usec = UINT64_MAX;
+                for (uint32_t k = 0; k < r->spec->num; k++, rank++) {
+                        j->executors[rank] = executor_new(j, i, k, rank);
+                        if (!j->executors[rank])
+                                return -ENOMEM;
                 }
         }
         *ret = TAKE_PTR(j);
@@ -71,11 +91,8 @@ struct job *job_free(struct job *j) {
         if (!j)
                 return NULL;
         job_peers_drop(j);
-        for (uint32_t i = 0; j->executors && i < j->n_executors; i++) {
-                free(j->executors[i].ports);
-                free(j->executors[i].reason);
-                sd_event_source_disable_unref(j->executors[i].restart_timer);
-        }
+        for (uint32_t i = 0; j->executors && i < j->n_executors; i++)
+                executor_free(j->executors[i]);
         for (size_t i = 0; i < j->n_secrets; i++) {
                 free(j->secrets[i].name);
                 explicit_bzero(j->secrets[i].data, j->secrets[i].size);
@@ -108,7 +125,7 @@ struct job *job_free(struct job *j) {
 struct executor *job_executor(struct job *j, const char *role, uint32_t index) {
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 if (strcmp(j->spec->roles[i].name, role) == 0)
-                        return index < j->spec->roles[i].num ? j->roles[i].executors + index : NULL;
+                        return index < j->spec->roles[i].num ? j->roles[i].executors[index] : NULL;
         return NULL;
 }
 
@@ -204,8 +221,8 @@ int job_avoid(struct job *j, const char *node) {
 
 void job_forget_node(struct job *j, const struct node *node) {
         for (uint32_t i = 0; i < j->n_executors; i++)
-                if (j->executors[i].node == node)
-                        j->executors[i].node = NULL;
+                if (j->executors[i]->node == node)
+                        j->executors[i]->node = NULL;
         for (size_t i = 0; i < j->n_left; i++)
                 if (j->left[i] == node)
                         j->left[i--] = j->left[--j->n_left];

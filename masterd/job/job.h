@@ -26,6 +26,7 @@ struct executor {
         struct job *job;
         uint32_t role; /* index into spec->roles */
         uint32_t index;
+        uint32_t rank;    /* place in job->executors */
         uint32_t attempt; /* 0: none yet */
         enum executor_state state;
         bool gone; /* ended, and no other attempt will follow */
@@ -75,7 +76,7 @@ struct executor {
 
 struct role {
         const struct role_spec *spec;
-        struct executor *executors; /* spec->num of them */
+        struct executor **executors; /* spec->num of them, by index: a part of the job's */
         uint32_t n_state[_EXECUTOR_STATE_MAX];
         uint32_t n_succeeded, n_failed; /* not coming back; what verdict_of() counts */
         uint32_t restarts;
@@ -100,7 +101,7 @@ struct job {
         struct job_secret *secrets;
         size_t n_secrets;
         struct role *roles;         /* spec->n_roles */
-        struct executor *executors; /* all, by rank: roles[i].executors point into it */
+        struct executor **executors; /* all, by rank: roles[i].executors point into it */
         uint32_t n_executors;
         uint64_t submitted_real, started_real, ended_real;
         char *reason; /* why it waits or how it ended */
