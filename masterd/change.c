@@ -149,12 +149,9 @@ static int refuse_version(const struct job *j, uint64_t version, sd_bus_error *e
 /* ---- leaving ---- */
 
 void change_gone(struct manager *m, struct executor *e) {
-        struct job *j = e->job;
-
         executor_set_gone(e);
         feeding_settled(m, e);
         executor_move(e, NULL); /* its host keeps files of the job */
-        j->peers_told = false;
         job_dismiss(e);
 }
 
@@ -228,7 +225,7 @@ static uint32_t steps_left(const struct job *j, const struct job_spec *spec) {
         return n;
 }
 
-static int record_change(struct manager *m, struct job *j, const struct gone *gone, const char *before) {
+static void record_change(struct manager *m, struct job *j, const struct gone *gone, const char *before) {
         const struct change_note *note = j->changes + j->n_changes - 1;
         struct change_record record = {
                 .job = j->number,
@@ -244,7 +241,6 @@ static int record_change(struct manager *m, struct job *j, const struct gone *go
         store_put_change(m->store, &record);
         record_job(m, j, NULL, false);
         record_event(m, j, "changed", NULL, "version %" PRIu64 " by uid %u: %s", j->version, note->uid, note->text);
-        return 0;
 }
 
 /* Takes spec and text over on success. */
@@ -255,6 +251,7 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         _cleanup_free_ char *before = NULL;
         uint32_t step = steps_left(j, spec);
         struct gone gone = {};
+        size_t n_cuts = j->n_cuts;
         int r;
 
         if (effects->limits) {
@@ -263,13 +260,17 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                         return r;
         }
         r = remember(j, j->version + 1, uid, what);
-        if (r < 0)
+        if (r < 0) {
+                limits_abandon(m, &limits);
                 return r;
+        }
         r = cut(j, spec, &gone);
         if (r >= 0)
                 r = job_reshape(j, spec);
         if (r < 0) {
+                limits_abandon(m, &limits);
                 free(gone.cuts);
+                j->n_cuts = n_cuts;
                 free(j->changes[--j->n_changes].text);
                 j->version--;
                 return r;
@@ -279,7 +280,7 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         j->order_step = step;
         if (effects->limits)
                 limits_apply(m, j, &limits);
-        (void)record_change(m, j, &gone, before);
+        record_change(m, j, &gone, before);
         free(gone.cuts);
         let_go(m, j);
         if (limit_changes) {

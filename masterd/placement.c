@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
+#include "masterd/hosts.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
@@ -118,7 +119,7 @@ int placement_node_changed(struct manager *m, struct node *node) {
         if (r < 0)
                 return log_full(LOG_ERR, r, &(struct log_fields){ .node = node->name },
                                 "Cannot schedule onto %s", node->name);
-        sched_node_set_usable(m->placement->sched, node->slot, node->state == NODE_READY);
+        sched_node_set_usable(m->placement->sched, node->slot, node_usable(node));
         return 0;
 }
 
@@ -179,7 +180,20 @@ void placement_release(struct manager *m, struct executor *e) {
         DL_DELETE2(e->node->executors, e, node_prev, node_next);
         e->node_prev = e->node_next = NULL;
         e->node->n_executors--;
+        hosts_left(m, e->node);
         manager_schedule(m);
+}
+
+void placement_suspend_hold(struct manager *m, struct executor *e) {
+        struct sched_hold hold = hold_of(e);
+
+        sched_release(m->placement->sched, &hold);
+}
+
+void placement_resume_hold(struct manager *m, struct executor *e) {
+        struct sched_hold hold = hold_of(e);
+
+        (void)sched_reserve(m->placement->sched, &hold);
 }
 
 int placement_restore(struct manager *m, struct executor *e) {
@@ -272,7 +286,7 @@ static uint64_t open_roles(struct job *j) {
 
 struct shape_data {
         uint32_t role;
-        uint32_t *allowed, *present;
+        uint32_t *allowed, *present, *excluded;
 };
 
 struct gang_data {
@@ -285,6 +299,7 @@ static void gang_data_done(struct gang_data *g) {
         for (size_t i = 0; i < g->n; i++) {
                 free(g->data[i].allowed);
                 free(g->data[i].present);
+                free(g->data[i].excluded);
         }
 }
 
@@ -309,6 +324,7 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
         struct sched_shape *s = g->shapes + g->n;
         struct shape_data *d = g->data + g->n;
         uint32_t pending = 0;
+        int k;
 
         for (uint32_t i = 0; i < spec->num; i++)
                 pending += waits(r->executors[i]);
@@ -324,6 +340,10 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
                                    .per_node = spec->per_node };
         *d = (struct shape_data){ .role = role };
         g->n++;
+        k = hosts_excluded(m, j, spec, &d->excluded, &s->n_excluded);
+        if (k < 0)
+                return k;
+        s->excluded = d->excluded;
         if (spec->n_nodes > 0) {
                 d->allowed = calloc(spec->n_nodes, sizeof(*d->allowed));
                 if (!d->allowed)

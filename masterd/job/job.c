@@ -105,9 +105,13 @@ struct job *job_free(struct job *j) {
                 free(*p);
         sd_event_source_disable_unref(j->limit_timer);
         sd_event_source_disable_unref(j->grace_timer);
+        sd_event_source_disable_unref(j->epoch_timer);
         free(j->secrets);
         free(j->env);
         free(j->left);
+        for (size_t i = 0; i < j->n_avoid; i++)
+                free(j->avoid[i]);
+        free(j->avoid);
         free(j->executors);
         free(j->roles);
         free(j->name);
@@ -221,6 +225,29 @@ void executor_move(struct executor *e, struct node *node) {
                 }
         }
         e->node = node;
+}
+
+bool job_avoids(const struct job *j, const char *node) {
+        for (size_t i = 0; i < j->n_avoid; i++)
+                if (strcmp(j->avoid[i], node) == 0)
+                        return true;
+        return false;
+}
+
+int job_avoid(struct job *j, const char *node) {
+        char **bigger, *copy;
+
+        if (job_avoids(j, node))
+                return 0;
+        bigger = reallocarray(j->avoid, j->n_avoid + 1, sizeof(*bigger));
+        if (!bigger)
+                return -ENOMEM;
+        j->avoid = bigger;
+        copy = strdup(node);
+        if (!copy)
+                return -ENOMEM;
+        j->avoid[j->n_avoid++] = copy;
+        return 0;
 }
 
 void job_forget_node(struct job *j, const struct node *node) {

@@ -21,6 +21,8 @@ struct job;
 struct job_data;
 struct job_peers;
 struct retired;
+struct change_note;
+struct change_cut;
 
 /* A (role, index) and its latest attempt. Earlier attempts are in the store. */
 struct executor {
@@ -42,6 +44,7 @@ struct executor {
         uint16_t *ports;
         size_t n_ports;
         uint64_t gpus; /* bit per GPU of the node */
+        uint64_t epoch; /* of the job: the rendezvous that its trainer was told last; 0: not known */
         sd_id128_t invocation;
         uint64_t placed_real; /* by our clock and never before attempt_real of its job: tells whose attempt it
                                  is */
@@ -88,6 +91,14 @@ struct role {
         uint32_t restarts;
 };
 
+/* A rolling restart (masterd/rolling.h). */
+struct rolling {
+        uint64_t since_real; /* attempts that were placed before are replaced; 0: none is under way */
+        uint32_t batch;      /* so many at once */
+        uint32_t index;      /* of role; UINT32_MAX: all of them */
+        char role[33];       /* "": all roles */
+};
+
 #define JOB_WATCHERS_MAX 32u
 
 struct job {
@@ -119,7 +130,20 @@ struct job {
         struct executor *leaving; /* that hold resources still, but are no part of the job any more */
         uint32_t n_leaving;
         struct retired *retired; /* the configurations that they are of */
+        uint64_t version;              /* rises with each change of the configuration; 0: as submitted */
+        struct change_note *changes;   /* the latest, see masterd/change.h */
+        uint32_t n_changes;
+        struct change_cut *cuts;       /* who has left */
+        size_t n_cuts;
+        uint64_t epoch;                /* of its rendezvous, see masterd/epochs.h */
+        uint64_t membership;           /* a digest of who is where, as of that epoch */
+        sd_event_source *epoch_timer;
+        struct rolling rolling;
+        uint64_t limits_real;          /* when limits of units were changed last */
         uint32_t attempt_base;   /* highest attempt of those that have left: numbers are not used again */
+
+        char **avoid; /* names of hosts that it is not placed on */
+        size_t n_avoid;
 
         struct node **left; /* nodes that earlier attempts of its executors ran on: they keep its files */
         size_t n_left;
@@ -169,6 +193,10 @@ int executor_transition(struct executor *e, enum executor_event event);
 /* The executor is on node (or on none) from now on; the one it was on before is remembered in the job's left.
  */
 void executor_move(struct executor *e, struct node *node);
+/* Whether the job is not to be placed on the host of that name; and from now on it is not. -ENOMEM. */
+bool job_avoids(const struct job *j, const char *node);
+int job_avoid(struct job *j, const char *node);
+
 /* The node is no more. */
 void job_forget_node(struct job *j, const struct node *node);
 

@@ -35,6 +35,11 @@ static void forget_retired(struct job *j) {
         j->retired = NULL;
 }
 
+void job_retired_trim(struct job *j) {
+        if (!j->leaving)
+                forget_retired(j);
+}
+
 const struct role_spec *job_role_known(const struct job *j, const char *name) {
         const struct role_spec *found = spec_role(j->spec, name);
         struct retired *t;
@@ -144,8 +149,7 @@ int job_reshape(struct job *j, struct job_spec *spec) {
         j->n_executors = s.n_executors;
         j->spec = spec;
         job_peers_drop(j);
-        if (!j->leaving)
-                forget_retired(j);
+        job_retired_trim(j);
         return 0;
 }
 
@@ -155,8 +159,7 @@ void job_dismiss(struct executor *e) {
         DL_DELETE2(j->leaving, e, leaving_prev, leaving_next);
         j->n_leaving--;
         executor_free(e);
-        if (!j->leaving)
-                forget_retired(j);
+        job_retired_trim(j);
 }
 
 int job_add_leaving(struct job *j, const struct role_spec *role, uint32_t index, struct executor **ret) {

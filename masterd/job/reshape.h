@@ -28,5 +28,7 @@ int job_retire(struct job *j, struct job_spec *spec);
  */
 const struct role_spec *job_role_known(const struct job *j, const char *name);
 
+/* Frees former configurations where nobody is leaving. */
+void job_retired_trim(struct job *j);
 /* Frees all who are leaving, and what they are of. */
 void job_leaving_done(struct job *j);
