@@ -12,6 +12,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/bundles.h"
+#include "masterd/hosts.h"
 #include "masterd/identity.h"
 #include "masterd/link.h"
 #include "masterd/liveness.h"
@@ -265,6 +266,8 @@ static void serve(struct manager *m, void *data) {
                 r = api_publish(m);
         if (r >= 0)
                 r = liveness_start(m);
+        if (r >= 0)
+                r = hosts_start(m);
         if (r < 0) {
                 (void)sd_event_exit(m->event, r);
                 return;
@@ -336,6 +339,7 @@ void manager_free(struct manager *m) {
         logs_free(m->logs);
         bundles_free(m->bundles);
         placement_free(m->placement);
+        hosts_stop(m);
         nodes_clear(&m->nodes);
         identity_done(m);
         effects_free(m->effects);

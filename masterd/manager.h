@@ -48,6 +48,9 @@ struct manager {
 
         struct nodes nodes;
         sd_event_source *live_timer;
+        sd_event_source *hosts_timer; /* deadlines of drains, windows */
+        struct window *windows;       /* maintenance, by the time they begin */
+        uint32_t n_windows;
         uint64_t ready_boot; /* when this master began to serve: LOST timers of nodes not heard yet start here
                               */
 

@@ -94,7 +94,7 @@ static void dump_job(FILE *f, const struct job *j) {
                 const struct role *r = j->roles + i;
                 uint32_t counted[_EXECUTOR_STATE_MAX] = {};
                 for (uint32_t k = 0; k < r->spec->num; k++)
-                        counted[r->executors[k].state]++;
+                        counted[r->executors[k]->state]++;
                 assert_memory_equal(counted, r->n_state, sizeof(counted));
                 if (j->state == JOB_STOPPING) /* decided; nobody counts any more */
                         continue;
@@ -102,7 +102,7 @@ static void dump_job(FILE *f, const struct job *j) {
                         r->n_failed, r->restarts);
         }
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                const struct executor *e = j->executors + i;
+                const struct executor *e = j->executors[i];
                 if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued)
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
@@ -258,8 +258,8 @@ static struct executor *some_executor(struct manager *m, bool (*wanted)(const st
 
         HASH_ITER (hh, m->jobs, j, next)
                 for (uint32_t i = 0; i < j->n_executors; i++)
-                        if (wanted(j->executors + i) && dice(++n) == 0)
-                                found = j->executors + i;
+                        if (wanted(j->executors[i]) && dice(++n) == 0)
+                                found = j->executors[i];
         return found;
 }
 
