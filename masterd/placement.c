@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/hosts.h"
 #include "masterd/manager.h"
 #include "masterd/placement-parts.h"
 #include "masterd/record.h"
@@ -92,7 +93,7 @@ int placement_node_changed(struct manager *m, struct node *node) {
         if (r < 0)
                 return log_full(LOG_ERR, r, &(struct log_fields){ .node = node->name },
                                 "Cannot schedule onto %s", node->name);
-        sched_node_set_usable(m->placement->sched, node->slot, node->state == NODE_READY);
+        sched_node_set_usable(m->placement->sched, node->slot, node_usable(node));
         return 0;
 }
 
@@ -154,7 +155,22 @@ void placement_release(struct manager *m, struct executor *e) {
         DL_DELETE2(e->node->executors, e, node_prev, node_next);
         e->node_prev = e->node_next = NULL;
         e->node->n_executors--;
+        hosts_left(m, e->node);
         manager_schedule(m);
+}
+
+void placement_suspend_hold(struct manager *m, struct executor *e) {
+        struct sched_hold hold = placement_hold_of(e);
+
+        sched_release(m->placement->sched, &hold);
+        queueing_held(m, e, -1);
+}
+
+void placement_resume_hold(struct manager *m, struct executor *e) {
+        struct sched_hold hold = placement_hold_of(e);
+
+        (void)sched_reserve(m->placement->sched, &hold);
+        queueing_held(m, e, 1);
 }
 
 int placement_restore(struct manager *m, struct executor *e) {
@@ -255,7 +271,7 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         }
         e->gpus = hold->gpus;
         executor_move(e, node);
-        executor_number(e, e->attempt + 1);
+        executor_number(e, executor_next_attempt(e));
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;

@@ -54,7 +54,13 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                                        .not_before_real = j->not_before_real,
                                        .leave_real = j->leave_real,
                                        .leave_for = j->leave_for,
-                                       .leave_why = j->leave_why };
+                                       .leave_why = j->leave_why,
+                                       .limits_real = j->limits_real,
+                                       .epoch = j->epoch,
+                                       .membership = j->membership,
+                                       .rolling_real = j->rolling.since_real,
+                                       .rolling_batch = j->rolling.batch,
+                                       .rolling_index = j->rolling.index };
         struct job_body_record b = {
                 .config = { j->config, j->config ? strlen(j->config) : 0 },
                 .cwd = { j->cwd, strlen(j->cwd) },
@@ -79,6 +85,7 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
         };
         _cleanup_free_ char *env = NULL;
 
+        snprintf(data.rolling_role, sizeof(data.rolling_role), "%s", j->rolling.role);
         if (body && j->env) {
                 size_t size = 0, n = 0;
                 for (char **p = j->env; *p; p++)

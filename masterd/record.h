@@ -21,6 +21,12 @@ struct job_state_data {
         uint32_t leave_for;
         uint8_t leave_why;
         uint8_t reserved[3];
+        /* 2: changes while it runs */
+        uint64_t limits_real;
+        uint64_t epoch, membership; /* masterd/epochs.h */
+        uint64_t rolling_real;      /* masterd/rolling.h */
+        uint32_t rolling_batch, rolling_index;
+        char rolling_role[36];
 };
 
 void record_node(struct manager *m, const struct node *node);

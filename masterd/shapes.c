@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "masterd/hosts.h"
 #include "masterd/manager.h"
 
 bool executor_waits(const struct executor *e) {
@@ -45,6 +46,7 @@ void gang_data_done(struct gang_data *g) {
         for (size_t i = 0; i < g->n; i++) {
                 free(g->data[i].allowed);
                 free(g->data[i].present);
+                free(g->data[i].excluded);
         }
         g->n = 0;
 }
@@ -63,6 +65,7 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
         struct sched_shape *s = g->shapes + g->n;
         struct shape_data *d = g->data + g->n;
         uint32_t pending = 0;
+        int k;
 
         for (uint32_t i = 0; i < spec->num; i++)
                 pending += executor_waits(r->executors[i]);
@@ -78,6 +81,10 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
                                    .per_node = spec->per_node };
         *d = (struct shape_data){ .role = role };
         g->n++;
+        k = hosts_excluded(m, j, spec, &d->excluded, &s->n_excluded);
+        if (k < 0)
+                return k;
+        s->excluded = d->excluded;
         if (spec->n_nodes > 0) {
                 d->allowed = calloc(spec->n_nodes, sizeof(*d->allowed));
                 if (!d->allowed)

@@ -13,7 +13,7 @@ struct manager;
 
 struct shape_data {
         uint32_t role;
-        uint32_t *allowed, *present;
+        uint32_t *allowed, *present, *excluded;
 };
 
 /* A gang with what its shapes point to. Zero-initialised. */
