@@ -7,6 +7,7 @@
 
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
 #include "masterd/feeding.h"
 #include "masterd/manager.h"
 #include "masterd/recover.h"
@@ -36,10 +37,18 @@ static void run_evict(struct manager *m, void *data) {
 }
 
 void history_job_ended(struct manager *m, struct job *j) {
-        m->n_active--;
+        m->n_active -= j->array_number == 0;
         keep(m, j);
         api_job_removed(m, j);
         (void)manager_effect(m, run_evict, NULL);
+}
+
+void history_job_again(struct manager *m, struct job *j) {
+        DL_DELETE2(m->ended, j, ended_prev, ended_next);
+        j->ended_prev = j->ended_next = NULL;
+        m->n_ended--;
+        m->n_ended_executors -= j->n_executors;
+        m->n_active++;
 }
 
 struct request {
@@ -81,14 +90,23 @@ static void on_state(void *userdata, int error, const struct data_state_record *
         free(q);
 }
 
+static void on_elements(void *userdata, int error, const struct element_record *list, size_t n) {
+        struct request *q = userdata;
+
+        for (size_t i = 0; error >= 0 && i < n; i++)
+                arrays_loaded(q->job, list + i);
+        on_state(q, error, NULL, 0);
+}
+
 static void on_executors(void *userdata, int error, const struct executor_record *list, size_t n) {
         struct request *q = userdata;
         struct manager *m = q->manager;
 
         for (size_t i = 0; error >= 0 && i < n; i++)
                 error = recover_executor(m, q->job, list + i);
-        if (error >= 0 && q->job->data) {
-                error = store_query_data_state(m->store, q->number, on_state, q);
+        if (error >= 0 && (q->job->data || q->job->array)) {
+                error = q->job->array ? store_query_elements(m->store, q->number, UINT32_MAX, on_elements, q)
+                                      : store_query_data_state(m->store, q->number, on_state, q);
                 if (error >= 0)
                         return;
         }

@@ -12,6 +12,8 @@
 #include "lib/base/parse.h"
 #include "lib/wire/messages.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
+#include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/job/outcome.h"
@@ -31,6 +33,8 @@ static void executor_changed(struct manager *m, struct executor *e) {
 void lifecycle_job_changed(struct manager *m, struct job *j) {
         record_job(m, j, NULL, false);
         api_job_changed(m, j);
+        arrays_job_changed(m, j);
+        depend_job_changed(m, j);
 }
 
 static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text);
@@ -96,6 +100,8 @@ static void finish_job(struct manager *m, struct job *j) {
         drop_nodes(m, j);
         lifecycle_job_changed(m, j);
         history_job_ended(m, j);
+        arrays_job_ended(m, j);
+        depend_job_ended(m, j);
 }
 
 void lifecycle_cancel(struct executor *e) {
@@ -151,6 +157,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 stop_executor(m, j->executors + i, why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
+        arrays_stop(m, j, reason);
         /* Nobody will answer for those on a lost host, so they do not hold up the end. */
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
                 if (j->executors[i].state == EXECUTOR_STOPPING && j->executors[i].node->state == NODE_LOST)
@@ -209,7 +216,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 finish_job(m, j);
                 return;
         }
-        if (j->state != JOB_STARTING && !job_state_up(j->state))
+        if (j->array || (j->state != JOB_STARTING && !job_state_up(j->state)))
                 return;
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 counts[i] = (struct role_count){ j->spec->roles[i].name, j->spec->roles[i].num,
@@ -413,7 +420,8 @@ void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared) {
 void lifecycle_arm_limit(struct manager *m, struct job *j) {
         uint64_t used = usec_sub(now_real(), j->started_real);
 
-        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->started_real == 0)
+        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->started_real == 0 ||
+            j->array) /* each of its elements has it */
                 return;
         (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,
                                          usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC, on_limit,

@@ -9,6 +9,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
+#include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
@@ -359,7 +361,8 @@ static uint32_t uses_of(const struct job *j) {
 }
 
 void placement_enqueue(struct manager *m, struct job *j) {
-        if (job_state_ended(j->state) || j->state == JOB_STOPPING)
+        if (job_state_ended(j->state) || j->state == JOB_STOPPING || depend_holds_back(j) ||
+            arrays_take(m, j))
                 return;
         if (!j->queued) {
                 int r = queue_add(m->placement->queue, j->number, 0, uses_of(j), now_boot());
@@ -517,8 +520,7 @@ static int try_job(void *userdata, uint64_t id, uint32_t *ret_lacking) {
                         if (j->started_real == 0)
                                 j->started_real = now_real();
                         record_event(m, j, "placed", NULL, "%zu executors placed", found.n);
-                        record_job(m, j, NULL, false);
-                        api_job_changed(m, j);
+                        lifecycle_job_changed(m, j);
                         lifecycle_arm_limit(m, j);
                 }
                 for (uint32_t i = 0; i < j->n_executors; i++)

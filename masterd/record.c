@@ -41,11 +41,15 @@ void record_node(struct manager *m, const struct node *node) {
 }
 
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
-        struct job_state_data data = { .version = 1,
+        struct job_state_data data = { .version = 2,
                                        .verdict = (uint8_t)j->verdict,
                                        .saving = j->saving,
                                        .order_step = j->order_step,
-                                       .attempt_real = j->attempt_real };
+                                       .attempt_real = j->attempt_real,
+                                       .after_met = j->after_met,
+                                       .array_since = j->array_since,
+                                       .had_env = j->had_env,
+                                       .had_secrets = j->had_secrets };
         struct job_body_record b = {
                 .config = { j->config, j->config ? strlen(j->config) : 0 },
                 .cwd = { j->cwd, strlen(j->cwd) },
@@ -66,6 +70,8 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                 .first_error = j->first_error,
                 .exit_status = job_state_exit_status(j->state),
                 .state_data = { &data, sizeof(data) },
+                .array = j->array_number,
+                .index = j->array_index,
                 .body = body ? &b : NULL,
         };
         _cleanup_free_ char *env = NULL;

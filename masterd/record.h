@@ -9,12 +9,16 @@
 
 /* What the machine of a job needs beyond the store's columns, as kept in job_record.state_data. */
 struct job_state_data {
-        uint8_t version; /* 1 */
+        uint8_t version; /* 2; of an older one what is behind its end is zero */
         uint8_t verdict;
         uint8_t saving;
         uint8_t reserved;
         uint32_t order_step;
         uint64_t attempt_real;
+        /* 2: */
+        uint64_t after_met;
+        uint32_t array_since;
+        uint8_t had_env, had_secrets, reserved2[2];
 };
 
 void record_node(struct manager *m, const struct node *node);

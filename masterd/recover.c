@@ -9,6 +9,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
+#include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/job/peers.h"
 #include "masterd/lifecycle.h"
@@ -128,16 +130,22 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         if (k < 0)
                 return log_full(LOG_ERR, k, &(struct log_fields){ .job = r->number },
                                 "The stored configuration of job %u cannot be read", r->number);
+        if (r->array > 0)
+                arrays_strip(spec);
         k = job_new(r->number, r->uid, r->owner, spec, &j);
         if (k < 0)
                 return k;
+        j->array_number = r->array;
+        j->array_index = r->index;
         j->manager = m;
         k = text_set(&j->name, "%s", r->name);
         if (k < 0)
                 return k;
         free(j->cwd);
         j->cwd = store_bytes_text(&r->body->cwd);
-        j->config = store_bytes_text(&r->body->config);
+        j->config = r->array > 0 ? NULL : store_bytes_text(&r->body->config);
+        if (r->array > 0 && spec_effective(j->spec, &j->config) < 0) /* the body is its array's */
+                j->config = NULL;
         if (!j->cwd || !j->config)
                 return -ENOMEM;
         k = load_env(j, &r->body->env);
@@ -159,7 +167,15 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         j->saving = data.saving;
         j->order_step = data.order_step;
         j->attempt_real = data.attempt_real;
-        k = feeding_new(j);
+        j->after_met = data.after_met;
+        j->array_since = data.array_since;
+        j->had_env = data.had_env;
+        j->had_secrets = data.had_secrets;
+        k = arrays_prepare(j);
+        if (k >= 0)
+                k = depend_prepare(j);
+        if (k >= 0 && !j->array)
+                k = feeding_new(j);
         if (k < 0)
                 return k;
         *ret = TAKE_PTR(j);
@@ -174,7 +190,15 @@ static int load_job(void *userdata, const struct job_record *r) {
         if (k < 0)
                 return k;
         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
-        m->n_active++;
+        m->n_active += j->array_number == 0;
+        return 0;
+}
+
+static int load_element(void *userdata, const struct element_record *r) {
+        struct job *j = manager_job(userdata, r->array);
+
+        if (j)
+                arrays_loaded(j, r);
         return 0;
 }
 
@@ -293,6 +317,7 @@ static void resume_job(struct manager *m, struct job *j) {
         }
         lifecycle_arm_limit(m, j);
         suspension_restored(m, j);
+        depend_watch(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);
 }
@@ -310,9 +335,14 @@ int recover_load(struct manager *m) {
         if (r >= 0)
                 r = store_load_secrets(m->store, load_secret, m);
         if (r >= 0)
+                r = store_load_elements(m->store, load_element, m);
+        if (r >= 0)
                 r = feeding_load(m);
         if (r < 0)
                 return r;
+        HASH_ITER (hh, m->jobs, j, next)
+                if (j->array_number > 0 && (r = arrays_adopt(m, j)) < 0)
+                        return r;
         HASH_ITER (hh, m->jobs, j, next)
                 resume_places(m, j);
         HASH_ITER (hh, m->jobs, j, next)

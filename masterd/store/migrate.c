@@ -88,6 +88,18 @@ static const char *const steps_of_primus[] = {
         " acked INTEGER NOT NULL, records INTEGER NOT NULL, partial INTEGER NOT NULL, failed INTEGER NOT "
         "NULL,"
         " bundle TEXT NOT NULL, manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
+
+        /* 3: the scheduler and the life of a job. */
+        "ALTER TABLE job ADD COLUMN array INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE job ADD COLUMN idx INTEGER NOT NULL DEFAULT 0;"
+        "CREATE INDEX job_element ON job(array, idx, number) WHERE array > 0;"
+        "CREATE TABLE usage(day INTEGER NOT NULL, owner INTEGER NOT NULL, pool TEXT NOT NULL, job INTEGER "
+        "NOT NULL,"
+        " role TEXT NOT NULL, cpu_held INTEGER NOT NULL, cpu_used INTEGER NOT NULL, memory_held INTEGER NOT "
+        "NULL,"
+        " gpu_held INTEGER NOT NULL, attempts INTEGER NOT NULL, unmeasured INTEGER NOT NULL,"
+        " PRIMARY KEY(day, owner, pool, job, role)) STRICT, WITHOUT ROWID;"
+        "CREATE INDEX usage_job ON usage(job) WHERE job > 0;",
         NULL,
 };
 
