@@ -117,6 +117,9 @@ static void test_from_the_first(void **state) {
         assert_int_equal(sqlite_exec(f->db,
                                      "DROP TABLE file; DROP TABLE source; DROP TABLE block; DROP TABLE task;"
                                      "DROP TABLE data; DROP TABLE savepoint;"
+                                     /* of step 3 */
+                                     "DROP INDEX job_element; ALTER TABLE job DROP COLUMN array;"
+                                     "ALTER TABLE job DROP COLUMN idx; DROP TABLE usage;"
                                      "CREATE TABLE source(job INTEGER, tasks INTEGER);"
                                      "CREATE TABLE task(job INTEGER, path BLOB);"
                                      "INSERT INTO source VALUES (1, 2); INSERT INTO task VALUES (1, 'x');"
