@@ -11,6 +11,7 @@
 #include "masterd/feeding.h"
 #include "masterd/manager.h"
 #include "masterd/recover.h"
+#include "masterd/usage.h"
 
 static void evict(struct manager *m) {
         while (m->ended &&
@@ -90,12 +91,25 @@ static void on_state(void *userdata, int error, const struct data_state_record *
         free(q);
 }
 
+/* Of an array, which may be run again: what it held before goes on to count. */
+static void on_usage(void *userdata, int error, const struct usage_record *list, size_t n) {
+        struct request *q = userdata;
+
+        for (size_t i = 0; error >= 0 && i < n; i++)
+                error = usage_loaded(q->job, list + i);
+        q->job->usage_known = error >= 0;
+        on_state(q, error, NULL, 0);
+}
+
 static void on_elements(void *userdata, int error, const struct element_record *list, size_t n) {
         struct request *q = userdata;
 
         for (size_t i = 0; error >= 0 && i < n; i++)
                 arrays_loaded(q->job, list + i);
-        on_state(q, error, NULL, 0);
+        if (error >= 0)
+                error = store_query_job_usage(q->manager->store, q->number, on_usage, q);
+        if (error < 0)
+                on_state(q, error, NULL, 0);
 }
 
 static void on_executors(void *userdata, int error, const struct executor_record *list, size_t n) {

@@ -24,6 +24,7 @@
 #include "masterd/placement.h"
 #include "masterd/record.h"
 #include "masterd/restarts.h"
+#include "masterd/usage.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
@@ -284,6 +285,7 @@ static void bounce(struct manager *m, struct executor *e, const char *why) {
         (void)text_set(&e->reason, "%s", why);
         e->ended_real = now_real();
         executor_changed(m, e);
+        usage_count(m, e);
         e->bounced = true;
         /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round.
          */
@@ -346,6 +348,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         e->ended_real = e->ended_real ? e->ended_real : now_real();
         (void)text_set(&e->reason, "%s", text);
         executor_changed(m, e);
+        usage_count(m, e);
         record_event(m, j, kinds[event], e, "attempt %u on %s: %s", e->attempt, e->node ? e->node->name : "?",
                      text);
         if (event == EXECUTOR_EVENT_FAILED)

@@ -23,6 +23,7 @@
 #include "masterd/restarts.h"
 #include "masterd/savepoints.h"
 #include "masterd/suspension.h"
+#include "masterd/usage.h"
 
 /* ---- from the store
  * ------------------------------------------------------------------------------------------------- */
@@ -189,9 +190,16 @@ static int load_job(void *userdata, const struct job_record *r) {
 
         if (k < 0)
                 return k;
+        j->usage_known = true;
         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
         m->n_active += j->array_number == 0;
         return 0;
+}
+
+static int load_usage(void *userdata, const struct usage_record *r) {
+        struct job *j = manager_job(userdata, r->job);
+
+        return j ? usage_loaded(j, r) : 0;
 }
 
 static int load_element(void *userdata, const struct element_record *r) {
@@ -336,6 +344,8 @@ int recover_load(struct manager *m) {
                 r = store_load_secrets(m->store, load_secret, m);
         if (r >= 0)
                 r = store_load_elements(m->store, load_element, m);
+        if (r >= 0)
+                r = store_load_usage(m->store, load_usage, m);
         if (r >= 0)
                 r = feeding_load(m);
         if (r < 0)

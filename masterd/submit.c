@@ -166,6 +166,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         if (r < 0)
                 return r;
         j->manager = m;
+        j->usage_known = true;
         r = spec_effective(j->spec, &j->config);
         if (r >= 0 && s->name)
                 r = text_set(&j->name, "%s", s->name);

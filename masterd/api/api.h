@@ -57,6 +57,9 @@ int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const 
 int api_on_get_element(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_append_array(sd_bus_message *reply, struct manager *m, const struct job *j);
 
+/* usage-call.c: an entry of the manager's table. */
+int api_on_usage(sd_bus_message *call, void *userdata, sd_bus_error *error);
+
 /* Of savepoints (savepoint-calls.c): entries of the manager's table. */
 int api_on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);

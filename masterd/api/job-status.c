@@ -159,6 +159,8 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
                 k = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "result", "s",
                                           r->result ? r->result : "", "status", "i", r->status, "reason", "s",
                                           r->reason ? r->reason : "", "restarts", "u", restarts);
+        if (k >= 0 && r->placed_real > 0)
+                k = sd_bus_message_append(reply, "{sv}", "placed", "t", r->placed_real);
         if (k >= 0 && r->memory_peak != UINT64_MAX)
                 k = sd_bus_message_append(reply, "{sv}", "memoryPeak", "t", r->memory_peak);
         if (k >= 0 && r->cpu_usec != UINT64_MAX)

@@ -139,6 +139,7 @@ struct job {
                                  succeeded */
 
         struct usage *usage;       /* what its executors held: masterd/usage.h */
+        bool usage_known;          /* usage is all of it */
         bool had_env, had_secrets; /* at submission: they end with the job */
 
         bool queued;                         /* in the placement queue */

@@ -281,6 +281,18 @@ int store_query_usage(struct store *s, uint32_t first, uint32_t last, uint32_t o
                    userdata);
 }
 
+int store_query_job_usage(struct store *s, uint32_t job, store_usage_t callback, void *userdata) {
+        return ask(s, ITEM_QUERY_USAGE,
+                   &(struct query){
+                           .sql = "SELECT day, owner, pool, job, role, cpu_held, cpu_used, memory_held,"
+                                  " gpu_held, attempts, unmeasured FROM usage WHERE job > 0 AND job = ?1",
+                           .parameters = { job },
+                           .n_parameters = 1,
+                           .callback.usage = callback,
+                   },
+                   userdata);
+}
+
 int store_query_executors(struct store *s, uint32_t job, bool all_attempts, uint32_t limit,
                           store_executors_t callback, void *userdata) {
         return ask(s, ITEM_QUERY_EXECUTORS,

@@ -402,6 +402,8 @@ int store_query_elements(struct store *s, uint32_t array, uint32_t index, store_
  * much of it. */
 int store_query_usage(struct store *s, uint32_t first, uint32_t last, uint32_t owner, store_usage_t callback,
                       void *userdata);
+/* All usage of one job. */
+int store_query_job_usage(struct store *s, uint32_t job, store_usage_t callback, void *userdata);
 /* Executors of a job, the latest attempt of each or all, at most limit (0: 100,000). */
 int store_query_executors(struct store *s, uint32_t job, bool all_attempts, uint32_t limit,
                           store_executors_t callback, void *userdata);
