@@ -12,11 +12,13 @@
 #include "masterd/manager.h"
 
 #define ROWS_MAX 1000000u
+#define ROLE_NAME_MAX 33u
 #define DAYS_MAX 36525u /* of one attempt; more is a clock that is wrong */
 
 /* One day of one role. */
 struct day {
-        uint32_t day, role;
+        uint32_t day;
+        char role[ROLE_NAME_MAX]; /* its position may change while the job runs */
         uint64_t cpu_held, cpu_used, memory_held, gpu_held, attempts, unmeasured;
 };
 
@@ -32,12 +34,12 @@ static struct job *root_of(struct manager *m, struct job *j) {
         return array ? array : j;
 }
 
-static struct day *day_get(struct job *j, uint32_t day, uint32_t role) {
+static struct day *day_get(struct job *j, uint32_t day, const char *role) {
         struct usage *u = j->usage;
 
         /* The latest first: that is the one that is wanted nearly always. */
         for (size_t i = u ? u->n : 0; i > 0; i--)
-                if (u->days[i - 1].day == day && u->days[i - 1].role == role)
+                if (u->days[i - 1].day == day && strcmp(u->days[i - 1].role, role) == 0)
                         return u->days + i - 1;
         if (!u || u->n == u->allocated) {
                 size_t n = u ? u->n : 0, allocated = n ? n * 2 : 4;
@@ -48,7 +50,8 @@ static struct day *day_get(struct job *j, uint32_t day, uint32_t role) {
                 u->allocated = allocated;
                 j->usage = u;
         }
-        u->days[u->n] = (struct day){ .day = day, .role = role };
+        u->days[u->n] = (struct day){ .day = day };
+        snprintf(u->days[u->n].role, sizeof(u->days[0].role), "%s", role);
         return u->days + u->n++;
 }
 
@@ -57,7 +60,7 @@ static struct usage_record record_of(const struct job *j, const struct day *d) {
                                       .owner = j->owner,
                                       .pool = j->spec->queue,
                                       .job = j->number,
-                                      .role = j->spec->roles[d->role].name,
+                                      .role = d->role,
                                       .cpu_held = d->cpu_held,
                                       .cpu_used = d->cpu_used,
                                       .memory_held = d->memory_held,
@@ -82,7 +85,7 @@ void usage_count(struct manager *m, const struct executor *e) {
                 return;
         for (uint32_t day = day_of_time(from); day <= last; day++) {
                 struct held held = held_on_day(&h, from, to, day);
-                struct day *d = day_get(j, day, e->role);
+                struct day *d = day_get(j, day, executor_role(e)->name);
                 struct usage_record record;
                 if (!d) {
                         /* It would be missing for good: begin again from what is stored. */
@@ -106,17 +109,16 @@ void usage_count(struct manager *m, const struct executor *e) {
 }
 
 int usage_loaded(struct job *j, const struct usage_record *r) {
-        struct day *d;
+        struct day *d = day_get(j, r->day, r->role);
 
-        for (uint32_t i = 0; i < j->spec->n_roles; i++)
-                if (strcmp(j->spec->roles[i].name, r->role) == 0) {
-                        d = day_get(j, r->day, i);
-                        if (!d)
-                                return -ENOMEM;
-                        *d = (struct day){ r->day,         i,           r->cpu_held, r->cpu_used,
-                                           r->memory_held, r->gpu_held, r->attempts, r->unmeasured };
-                        break;
-                }
+        if (!d)
+                return -ENOMEM;
+        d->cpu_held = r->cpu_held;
+        d->cpu_used = r->cpu_used;
+        d->memory_held = r->memory_held;
+        d->gpu_held = r->gpu_held;
+        d->attempts = r->attempts;
+        d->unmeasured = r->unmeasured;
         return 0;
 }
 
@@ -186,6 +188,7 @@ static int add_running(struct asked *a, const struct job *root, const struct exe
 static int add_memory(struct asked *a) {
         struct manager *m = a->manager;
         uint64_t now = now_real();
+        const struct executor *e;
         struct job *j, *next;
         int r = 0;
 
@@ -194,9 +197,10 @@ static int add_memory(struct asked *a) {
                         struct usage_record record = record_of(j, j->usage->days + i);
                         r = add(a, &record, 0);
                 }
-                for (uint32_t i = 0; r >= 0 && !job_state_ended(j->state) && i < j->n_executors; i++)
-                        if (executor_state_holds(j->executors[i].state))
-                                r = add_running(a, root_of(m, j), j->executors + i, now);
+                if (!job_state_ended(j->state))
+                        JOB_FOREACH(j, e)
+                if (r >= 0 && executor_state_holds(e->state))
+                        r = add_running(a, root_of(m, j), e, now);
                 if (r < 0)
                         return r;
         }

@@ -102,6 +102,7 @@ ENTRY(on_retry_task, api_retry_task)
 ENTRY(on_skip_task, api_skip_task)
 ENTRY(on_create_savepoint, api_create_savepoint)
 ENTRY(on_rerun, api_rerun)
+ENTRY(on_replace, api_replace)
 
 /* ---- properties
  * ---------------------------------------------------------------------------------------------------------
@@ -173,6 +174,8 @@ const sd_bus_vtable api_job_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Rerun", SD_BUS_ARGS("a{sv}", options),
                                 SD_BUS_RESULT("u", number, "o", job, "as", warnings), on_rerun,
                                 SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
+        SD_BUS_METHOD_WITH_ARGS("Replace", SD_BUS_ARGS("s", node), SD_BUS_RESULT("u", moved), on_replace,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("ExecutorChanged",
                                 SD_BUS_ARGS("s", role, "u", index, "u", attempt, "s", state, "s", node), 0),
         SD_BUS_VTABLE_END,
