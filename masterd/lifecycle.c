@@ -12,7 +12,9 @@
 #include "lib/base/parse.h"
 #include "lib/wire/messages.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
 #include "masterd/change.h"
+#include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/job/outcome.h"
@@ -25,6 +27,7 @@
 #include "masterd/record.h"
 #include "masterd/requeue.h"
 #include "masterd/restarts.h"
+#include "masterd/usage.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
@@ -34,6 +37,8 @@ static void executor_changed(struct manager *m, struct executor *e) {
 void lifecycle_job_changed(struct manager *m, struct job *j) {
         record_job(m, j, NULL, false);
         api_job_changed(m, j);
+        arrays_job_changed(m, j);
+        depend_job_changed(m, j);
 }
 
 static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text);
@@ -103,6 +108,8 @@ static void finish_job(struct manager *m, struct job *j) {
         drop_nodes(m, j);
         lifecycle_job_changed(m, j);
         history_job_ended(m, j);
+        arrays_job_ended(m, j);
+        depend_job_ended(m, j);
 }
 
 void lifecycle_cancel(struct executor *e) {
@@ -170,6 +177,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 lifecycle_stop_executor(m, j->executors[i], j->requeueing ? "the job waits again" : why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
+        arrays_stop(m, j, reason);
         /* Nobody will answer for those on a lost host, so they do not hold up the end. */
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
                 if (j->executors[i]->state == EXECUTOR_STOPPING && j->executors[i]->node->state == NODE_LOST)
@@ -235,7 +243,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 finish_job(m, j);
                 return;
         }
-        if (j->state != JOB_STARTING && !job_state_up(j->state))
+        if (j->array || (j->state != JOB_STARTING && !job_state_up(j->state)))
                 return;
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 counts[i] = (struct role_count){ j->spec->roles[i].name, j->spec->roles[i].num,
@@ -303,6 +311,7 @@ static void bounce(struct manager *m, struct executor *e, const char *why) {
         (void)text_set(&e->reason, "%s", why);
         e->ended_real = now_real();
         executor_changed(m, e);
+        usage_count(m, e);
         e->bounced = true;
         /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round.
          */
@@ -365,6 +374,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         e->ended_real = e->ended_real ? e->ended_real : now_real();
         (void)text_set(&e->reason, "%s", text);
         executor_changed(m, e);
+        usage_count(m, e);
         record_event(m, j, kinds[event], e, "attempt %u on %s: %s", e->attempt, e->node ? e->node->name : "?",
                      text);
         if (event == EXECUTOR_EVENT_FAILED)
@@ -456,7 +466,8 @@ void lifecycle_arm_limit(struct manager *m, struct job *j) {
         uint64_t used = usec_sub(now_real(), j->slot_real);
 
         requeue_arm_signal(m, j);
-        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0)
+        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 ||
+            j->array) /* each of its elements has it */
                 return;
         (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,
                                          usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC, on_limit,

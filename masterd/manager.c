@@ -12,6 +12,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/bundles.h"
+#include "masterd/depend.h"
 #include "masterd/hosts.h"
 #include "masterd/identity.h"
 #include "masterd/link.h"
@@ -343,6 +344,7 @@ void manager_free(struct manager *m) {
                 HASH_DEL(m->jobs, j);
                 recover_job_free(j);
         }
+        depend_free(m);
         savepoints_free(m);
         logs_free(m->logs);
         bundles_free(m->bundles);

@@ -159,9 +159,10 @@ static int environment_of(char **const layers[], size_t n_layers, char ***ret) {
         return 0;
 }
 
-/* Submitter's variables, then the job's, the role's, and the rendezvous. */
+/* Submitter's variables, then the job's, the role's, which element it is, and the rendezvous. */
 static int executor_environment(const struct executor *e, char **rendezvous, char ***ret) {
-        char **const layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, rendezvous };
+        char **const layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, e->job->array_env,
+                                  rendezvous };
 
         return environment_of(layers, ELEMENTSOF(layers), ret);
 }

@@ -11,7 +11,8 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/base/worker.h"
-#include "masterd/api/api.h"
+#include "masterd/arrays.h"
+#include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
@@ -80,7 +81,8 @@ static int know(struct manager *m, struct job *j) {
 }
 
 void placement_enqueue(struct manager *m, struct job *j) {
-        if (job_state_ended(j->state) || j->state == JOB_STOPPING || know(m, j) < 0)
+        if (job_state_ended(j->state) || j->state == JOB_STOPPING || depend_holds_back(j) ||
+            arrays_take(m, j) || know(m, j) < 0)
                 return;
         if (requeue_holds(m, j)) {
                 policy_job_satisfied(m->placement->policy, j->number);
@@ -265,8 +267,7 @@ static void begin_job(struct manager *m, struct job *j) {
                         j->slot_real = now_real();
                 j->not_before_real = 0;
                 record_event(m, j, "placed", NULL, "%u executors placed", n);
-                record_job(m, j, NULL, false);
-                api_job_changed(m, j);
+                lifecycle_job_changed(m, j);
                 lifecycle_arm_limit(m, j);
                 policy_job_runs(m->placement->policy, j->number, queueing_at(j->slot_real));
         }
