@@ -297,7 +297,7 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
 }
 
 int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
-               const struct spec_edit *edits, size_t n, uint64_t *ret_version, sd_bus_error *error) {
+               const struct spec_edit *edits, size_t n, const struct limits_ask *ask, uint64_t *ret_version, sd_bus_error *error) {
         _cleanup_(spec_free_p) struct job_spec *spec = NULL;
         _cleanup_free_ char *text = NULL, *what = NULL, *said = NULL;
         char why[SPEC_EDIT_TEXT_MAX] = "";
@@ -324,6 +324,11 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
                         e->left->name);
         if (spec_role(spec, SCAN_ROLE))
                 return sd_bus_error_setf(error, ERROR_BAD_CONFIG, "role: the name %s is reserved", SCAN_ROLE);
+        if (effects.limits && ask) {
+                r = limits_ask(m, j, spec, ask);
+                if (r != 0)
+                        return r < 0 ? r : CHANGE_LATER;
+        }
         if (!effects.stays) {
                 if (asprintf(&said, "%s%s", what,
                              effects.next ? " (attempts that begin from now on have it)" : "") < 0)

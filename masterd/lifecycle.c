@@ -23,6 +23,7 @@
 #include "masterd/placement.h"
 #include "masterd/record.h"
 #include "masterd/restarts.h"
+#include "masterd/rolling.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
@@ -76,6 +77,7 @@ static void finish_job(struct manager *m, struct job *j) {
                         e->history = (struct failover_history){};
                         e->stop_ordered = false;
                 }
+                j->rolling = (struct rolling){};
                 feeding_restart(m, j);
                 record_event(m, j, "attempt", NULL, "attempt %u of %u begins", j->attempt,
                              j->spec->max_app_attempts);
@@ -250,6 +252,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 record_event(m, j, "running", NULL, "%u executors run", job_running(j));
                 lifecycle_job_changed(m, j);
         }
+        rolling_go_on(m, j);
         if (j->spec->schedule_policy == SCHEDULE_POLICY_ORDER)
                 placement_enqueue(m, j); /* the next role's turn may have come */
 }

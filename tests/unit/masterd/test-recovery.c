@@ -466,7 +466,7 @@ static void change(struct manager *m, struct job *j) {
 
         if (dice(2))
                 edit = others[dice(ELEMENTSOF(others))];
-        if (change_job(m, j, 1000, 0, &edit, 1, &version, &error) < 0)
+        if (change_job(m, j, 1000, 0, &edit, 1, NULL, &version, &error) < 0)
                 assert_non_null(error.message);
         sd_bus_error_free(&error);
 }
