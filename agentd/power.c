@@ -23,10 +23,9 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
 int power_start(sd_bus *bus, const char *action) {
         for (size_t i = 0; i < ELEMENTSOF(targets); i++)
                 if (strcmp(action, targets[i].action) == 0)
-                        return sd_bus_call_method_async(bus, NULL, "org.freedesktop.systemd1",
-                                                        "/org/freedesktop/systemd1",
-                                                        "org.freedesktop.systemd1.Manager", "StartUnit",
-                                                        on_reply, NULL, "ss", targets[i].target,
-                                                        "replace-irreversibly");
+                        return sd_bus_call_method_async(
+                                bus, NULL, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+                                "org.freedesktop.systemd1.Manager", "StartUnit", on_reply, NULL, "ss",
+                                targets[i].target, "replace-irreversibly");
         return -EINVAL;
 }

@@ -21,7 +21,8 @@
 #include "masterd/record.h"
 
 /* ---- holds
- * ---------------------------------------------------------------------------------------------------------- */
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static struct hold_record record_of(const struct node *node, enum hold_cause cause) {
         const struct node_hold *h = node->holds + cause;
@@ -160,7 +161,8 @@ bool hosts_release(struct manager *m, struct node *node, enum hold_cause cause, 
 }
 
 /* ---- moving
- * --------------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_due(const struct executor *e, uint64_t now) {
         bool again = executor_role(e)->failover.restart_type != RESTART_NEVER;
@@ -272,7 +274,8 @@ int hosts_excluded(struct manager *m, const struct job *j, const struct role_spe
 }
 
 /* ---- time
- * ------------------------------------------------------------------------------------------------------------ */
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static uint64_t run_due(struct manager *m) {
         uint64_t now = now_real(), next = maintenance_run(m, now);

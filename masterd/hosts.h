@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of hosts: why they take nothing new, how what runs there leaves, what follows when it has left, and
- * which hosts a job avoids. Everything here changes memory and the open batch together. */
+/* The life of hosts: why they take nothing new, how what runs there leaves, what follows when it has left,
+ * and which hosts a job avoids. Everything here changes memory and the open batch together. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +11,8 @@
 
 struct manager;
 
-/* The node is held for that cause from now on; a hold of the same cause is replaced. value->since_real 0: now.
- * -ENOMEM. */
+/* The node is held for that cause from now on; a hold of the same cause is replaced. value->since_real 0:
+ * now. -ENOMEM. */
 int hosts_hold(struct manager *m, struct node *node, enum hold_cause cause, const struct node_hold *value,
                const char *reason);
 /* What a hook, or something that Primus noticed, holds a node for: nothing new is placed, what runs may end.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maintenance windows: before one, nothing starts that would run into it; in it the host is drained; behind it
- * the host is in use again. */
+/* Maintenance windows: before one, nothing starts that would run into it; in it the host is drained; behind
+ * it the host is in use again. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,8 @@ struct manager;
 
 #define WINDOWS_MAX 10000u
 
-/* -EINVAL: over before it begins, or over already; -EEXIST: it overlaps one that is there; -E2BIG; -ENOMEM. */
+/* -EINVAL: over before it begins, or over already; -EEXIST: it overlaps one that is there; -E2BIG; -ENOMEM.
+ */
 int maintenance_add(struct manager *m, struct node *node, uint64_t from_real, uint64_t to_real,
                     const char *reason, uint32_t uid);
 /* -ENOENT. One that has begun ends now. */

@@ -51,8 +51,8 @@ static int cordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
                 return sd_bus_error_setf(error, ERROR_REFUSED,
                                          "Node %s drains already; 'primusctl node uncordon %s' ends that",
                                          node->name, node->name);
-        r = hosts_hold(m, node, HOLD_ADMIN,
-                       &(struct node_hold){ .uid = uid, .grace_usec = UINT64_MAX }, reason);
+        r = hosts_hold(m, node, HOLD_ADMIN, &(struct node_hold){ .uid = uid, .grace_usec = UINT64_MAX },
+                       reason);
         return r < 0 ? r : reply_empty(m, call);
 }
 
@@ -75,10 +75,9 @@ static int read_drain(sd_bus_message *call, struct node_hold *h, const char **re
                         if (r >= 0) {
                                 enum hold_then then = hold_then_from_string(text);
                                 if (then < 0)
-                                        return sd_bus_error_setf(
-                                                error, SD_BUS_ERROR_INVALID_ARGS,
-                                                "then: reboot, poweroff or none, not '%.*s'",
-                                                utf8_fit(text, 32), text);
+                                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                                 "then: reboot, poweroff or none, not '%.*s'",
+                                                                 utf8_fit(text, 32), text);
                                 h->then = then;
                         }
                 } else
@@ -135,7 +134,8 @@ static int uncordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
 }
 
 /* ---- labels
- * --------------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 struct label_change {
         char *key;

@@ -25,7 +25,13 @@ enum hold_cause {
 const char *hold_cause_to_string(enum hold_cause c);
 
 /* What follows when nothing is left on the host. */
-enum hold_then { HOLD_THEN_NOTHING, HOLD_THEN_REBOOT, HOLD_THEN_POWEROFF, _HOLD_THEN_MAX, _HOLD_THEN_INVALID = -22 };
+enum hold_then {
+        HOLD_THEN_NOTHING,
+        HOLD_THEN_REBOOT,
+        HOLD_THEN_POWEROFF,
+        _HOLD_THEN_MAX,
+        _HOLD_THEN_INVALID = -22
+};
 const char *hold_then_to_string(enum hold_then t); /* "none", "reboot", "poweroff" */
 enum hold_then hold_then_from_string(const char *s);
 

@@ -27,10 +27,9 @@ static const uint8_t table[_NODE_STATE_MAX][_NODE_EVENT_MAX] = {
         [NODE_LOST] = { [NODE_EVENT_REGISTERED] = NODE_READY, [NODE_EVENT_EXPIRED] = NODE_LOST },
 };
 
-static const char *const names[_NODE_STATE_MAX] = { [NODE_JOINING] = "JOINING",
-                                                    [NODE_READY] = "READY",
-                                                    [NODE_SUSPECT] = "SUSPECT",
-                                                    [NODE_LOST] = "LOST" };
+static const char *const names[_NODE_STATE_MAX] = {
+        [NODE_JOINING] = "JOINING", [NODE_READY] = "READY", [NODE_SUSPECT] = "SUSPECT", [NODE_LOST] = "LOST"
+};
 
 const char *node_state_to_string(enum node_state s) {
         return s >= 0 && s < _NODE_STATE_MAX ? names[s] : NULL;
@@ -69,7 +68,8 @@ struct node *nodes_get(struct nodes *n, const char *name) {
 }
 
 /* ---- labels
- * --------------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static char **labels_free(char **list) {
         for (char **p = list; p && *p; p++)

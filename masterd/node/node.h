@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry of nodes and their liveness: JOINING → READY → SUSPECT → LOST → back as READY. Whether a node is
- * wanted is beside that (masterd/node/hold.h) and survives it. Time is an argument; links and executors hang on
- * the node but are somebody else's. */
+/* The registry of nodes and their liveness: JOINING → READY → SUSPECT → LOST → back as READY. Whether a node
+ * is wanted is beside that (masterd/node/hold.h) and survives it. Time is an argument; links and executors
+ * hang on the node but are somebody else's. */
 #pragma once
 
 #include <stdbool.h>
@@ -57,8 +57,8 @@ struct node {
         struct executor *executors; /* that hold resources here */
         uint32_t n_executors;
         struct node_hold holds[_HOLD_MAX];
-        char **labels;     /* NULL-ended KEY=VALUE, by key: what the agent says, with people's over it; or NULL */
-        char **set_labels; /* people's alone, the same */
+        char **labels; /* NULL-ended KEY=VALUE, by key: what the agent says, with people's over it; or NULL */
+        char **set_labels;   /* people's alone, the same */
         struct stuck *stuck; /* attempts that are over and hold their place, see masterd/stuck.h */
         uint32_t n_stuck;
         struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, SUSPECT only */
@@ -81,8 +81,8 @@ bool node_drained(const struct node *node);
 /* For people: CORDONED, DRAINING, DRAINED where a node that is READY is held, else its liveness. */
 const char *node_shown_state(const struct node *node);
 
-/* Sets (value) or takes away (NULL) one of people's labels. 1 when that changed something, 0, -ENOMEM. The key
- * is valid (node_label_key_valid()). */
+/* Sets (value) or takes away (NULL) one of people's labels. 1 when that changed something, 0, -ENOMEM. The
+ * key is valid (node_label_key_valid()). */
 int node_set_label(struct node *node, const char *key, const char *value);
 /* labels anew: agent's (NULL-ended, or NULL), with people's over them. -ENOMEM. */
 int node_merge_labels(struct node *node, char *const *agent);

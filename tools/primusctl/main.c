@@ -11,7 +11,7 @@ static const struct command *const commands[] = {
         &logs_command,   &events_command,    &kill_command,     &suspend_command, &resume_command,
         &update_command, &scale_command,     &role_command,     &restart_command,
         &data_command,   &savepoint_command, &validate_command, &config_command,  &nodes_command,
-        &node_command,   &token_command,     &join_command,
+        &node_command,   &replace_command, &token_command,     &join_command,
 };
 
 int cli_version(const struct cli *c) {
