@@ -26,7 +26,7 @@ struct why {
         uint32_t wanted, fits; /* executors of it */
         struct why_group groups[WHY_GROUPS_MAX];
         size_t n_groups;
-        char suggestions[WHY_SUGGESTIONS_MAX][128]; /* "role worker: minNum 4 (of 8)" */
+        char suggestions[WHY_SUGGESTIONS_MAX][192]; /* "role worker: minNum 4 (of 8)" */
         size_t n_suggestions;
 };
 

@@ -94,8 +94,7 @@ static json_t *waiting_json(const struct waiting *w) {
 static void waiting_row(struct table *t, const struct waiting *w, uint64_t now) {
         char user[64], wait[FORMAT_DURATION_MAX], memory[FORMAT_SIZE_MAX], when[TEXT_TIME_MAX], needs[96];
 
-        snprintf(needs, sizeof(needs), "%gC %s%s", w->cpus, format_size(w->memory, memory, sizeof(memory)),
-                 w->gpus ? "" : "");
+        snprintf(needs, sizeof(needs), "%gC %s", w->cpus, format_size(w->memory, memory, sizeof(memory)));
         if (w->gpus)
                 snprintf(needs + strlen(needs), sizeof(needs) - strlen(needs), " %uG", w->gpus);
         if (w->position)
@@ -344,7 +343,6 @@ static void pool_rows(struct table *t, const struct pool *p) {
         if (table_row(t) < 0)
                 return;
         table_set(t, 0, COLOR_BOLD, "%s%s", p->name ?: "", p->open ? "" : " (closed)");
-        table_set(t, 1, COLOR_NONE, "");
         share_cells(t, &p->all);
         table_set(t, 6, COLOR_NONE, "%" PRIu32, p->weight);
         table_set(t, 7, COLOR_NONE, "%s", amount_text(&p->guarantee, text, sizeof(text)));
