@@ -207,7 +207,7 @@ int constraint_parse(const char *text, struct constraint **ret, const char **ret
         return 0;
 }
 
-bool constraint_met(const struct constraint *c, char *const *labels, size_t n_labels) {
+bool constraint_met(const struct constraint *c, const char *const *labels, size_t n_labels) {
         const char *value = NULL;
         bool in = false;
 

@@ -48,4 +48,4 @@ static inline void constraint_free_p(struct constraint **c) {
 }
 
 /* Whether a host with these labels meets it. */
-bool constraint_met(const struct constraint *c, char *const *labels, size_t n_labels);
+bool constraint_met(const struct constraint *c, const char *const *labels, size_t n_labels);

@@ -109,7 +109,7 @@ static uint8_t rank_of(const struct filter *f, uint32_t met) {
 }
 
 static uint8_t evaluate(const struct filter *f, const struct sched_node *n, uint64_t *ret_gpus) {
-        char *const *labels = n->labels ? n->labels->labels : NULL;
+        const char *const *labels = n->labels ? n->labels->labels : NULL;
         size_t n_labels = n->labels ? n->labels->n : 0;
         uint32_t met = 0;
 

@@ -35,7 +35,7 @@ struct layout {
 /* Labels of a node. Never change; shared with clones. */
 struct label_set {
         uint32_t refs, n;
-        char *labels[]; /* the texts are behind it */
+        const char *labels[]; /* the texts are behind it */
 };
 
 struct sched_node {
