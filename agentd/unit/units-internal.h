@@ -83,6 +83,7 @@ struct executor {
         bool stop_requested, stop_local;
         bool watched; /* we have seen its whole life: no foreign stop job has escaped us */
         uint64_t stop_grace;
+        uint64_t epoch; /* of the rendezvous that its file has; 0: it has none */
         char *start_job, *stop_job;
         char *command, *directory;
         struct waiter *waiters;
@@ -107,6 +108,7 @@ struct units {
         struct executor *executors; /* by unit name */
         struct job *jobs;           /* by uid */
         struct asked *asked;        /* of which systemd may still answer */
+        struct limiting *limiting;  /* limits being set */
         struct discovery *discoveries;
         unsigned discovering; /* property calls of the listing under way */
         uint32_t *slices;     /* job numbers, see job_note_slice() */
@@ -153,6 +155,9 @@ void executor_submit(struct executor *e);
 void executor_abandon_start(struct executor *e);
 /* As above, when nobody works on the start any more. */
 void executor_drop_start(struct executor *e);
+
+/* units-change.c */
+void limitings_free(struct units *u);
 
 /* units-discover.c */
 int units_list(struct units *u);
