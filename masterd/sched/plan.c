@@ -11,8 +11,6 @@
 #include "lib/base/cleanup.h"
 #include "masterd/sched/internal.h"
 
-#define LINEAR 64u /* times tried one by one before steps become larger */
-
 #define FOUND_MAX 64u
 #define FITS_MAX                                                                                             \
         4000u /* looks at whether something fits, in a plan; then what was found earlier has to do           \
@@ -41,6 +39,11 @@ struct found {
         uint64_t duration, start;
 };
 
+/* What the reservation that is looked at takes on a node. */
+struct own {
+        uint64_t cpu, memory, gpus;
+};
+
 struct shadow {
         struct sched_hold *holds;
         size_t n, allocated;
@@ -65,6 +68,7 @@ struct plan {
         size_t n_reservations, reservations_allocated;
         uint64_t sign;
         struct shadow shadow;
+        struct own *own; /* scratch, by slot; NULL: not needed yet */
         uint64_t *times; /* scratch */
         size_t times_allocated;
         struct found found[FOUND_MAX];
@@ -92,6 +96,10 @@ static bool make_room(void *array, size_t element, size_t n, size_t *allocated) 
         *a = bigger;
         *allocated = m;
         return true;
+}
+
+static uint64_t gpus_of(const struct sched_capacity *c) {
+        return c->gpus == 64 ? UINT64_MAX : (UINT64_C(1) << c->gpus) - 1;
 }
 
 static uint64_t mix(uint64_t a, uint64_t b) {
@@ -657,7 +665,8 @@ static void remember(struct plan *plan, const struct entry *e, const struct sche
 /* The index of the first time at which it fits. One by one first; where many jobs run, in growing steps and
  * back by halves: that is exact as long as what is given back is not reserved again. */
 static int first_fit(struct plan *plan, struct entry *e, const struct sched_gang *g, size_t n, size_t *ret) {
-        size_t low = enough_from(plan, g, n), high, step = 1, tried = 0;
+        size_t low = enough_from(plan, g, n), high, step = 1, tried = 0,
+               linear = plan->policy->conf.looks / 64;
         uint64_t from = not_before(plan, e, g);
         int r;
 
@@ -666,15 +675,12 @@ static int first_fit(struct plan *plan, struct entry *e, const struct sched_gang
         high = low;
         if (low == n)
                 return SCHED_E_NO_FIT;
-        r = fits_at(plan, e, g, plan->times[n - 1], NULL); /* when all is over */
-        if (r != 0)
-                return r;
         for (;; high = MIN(high + step, n - 1)) {
                 r = fits_at(plan, e, g, plan->times[high], NULL);
-                if (r <= 0)
+                if (r <= 0 || high == n - 1)
                         break;
                 low = high + 1;
-                step = ++tried < LINEAR ? 1 : step * 2;
+                step = ++tried < linear ? 1 : step * 2;
         }
         while (r == 0 && low < high) {
                 size_t middle = (low + high) / 2;
@@ -690,7 +696,7 @@ static int first_fit(struct plan *plan, struct entry *e, const struct sched_gang
 }
 
 bool plan_exhausted(const struct plan *plan) {
-        return plan->fits > FITS_MAX;
+        return plan->fits > plan->policy->conf.looks;
 }
 
 int plan_find(struct plan *plan, struct entry *e, const struct sched_gang *g, struct reservation **ret) {
@@ -714,6 +720,7 @@ int plan_find(struct plan *plan, struct entry *e, const struct sched_gang *g, st
         remember(plan, e, g, plan->times[k]);
         res->start = plan->times[k];
         res->end = run_end(e, res->start);
+        res->made = plan->now;
         *ret = res;
         return 0;
 }
@@ -743,21 +750,66 @@ int plan_possible(struct plan *plan, const struct sched_gang *g) {
         return r;
 }
 
-bool plan_keeps(struct plan *plan, const struct reservation *r) {
-        uint64_t t = MAX(r->start, plan->now);
-        struct sched_placement mine = {};
-        bool keeps;
+/* Whether the node has what a reservation takes there, all the time. */
+static bool slot_keeps(const struct plan *plan, uint32_t slot, const struct reservation *r, uint64_t from) {
+        const struct own *own = plan->own + slot;
+        const struct sched_node *n = &plan->live->nodes[slot];
+        uint64_t gpus = n->gpus, t = from;
+        int64_t cpu, memory;
 
-        seek(plan, t);
-        if (copy_places(&r->places, &mine) < 0)
+        if (!n->exists || !n->usable)
                 return false;
-        for (size_t i = 0; i < mine.n; i++)
-                mine.items[i].hold.n_ports = 0;
-        keeps = cast_shadow(plan, plan->copy, r->entry, t, r->end) == 0 && take_all(plan->copy, &mine) == 0;
-        if (keeps)
-                give_back(plan->copy, &mine);
-        lift_shadow(plan, plan->copy);
-        sched_placement_done(&mine);
+        for (uint32_t i = plan->slot_runs[slot]; i != NONE; i = plan->runs[i].next)
+                if (plan->runs[i].end <= from)
+                        gpus &= ~plan->runs[i].hold.gpus;
+        for (uint32_t i = plan->slot_items[slot];;
+             i = plan->items[i].next) { /* at from, and whenever another begins */
+                const struct item *it = i != NONE ? plan->items + i : NULL;
+                if (it && !concerns(plan, it->r, r->entry, from, r->end))
+                        continue;
+                if (it) {
+                        gpus |= it->hold->gpus;
+                        t = MAX(begins(plan, it->r), from);
+                } else
+                        t = from;
+                added(plan, slot, r->entry, plan->now, t, &cpu, &memory);
+                if ((int64_t)n->held.cpu_milli + cpu + (int64_t)own->cpu > (int64_t)n->capacity.cpu_milli ||
+                    (int64_t)n->held.memory + memory + (int64_t)own->memory > (int64_t)n->capacity.memory)
+                        return false;
+                if (!it)
+                        break;
+        }
+        return (own->gpus & (gpus | ~gpus_of(&n->capacity))) == 0;
+}
+
+bool plan_keeps(struct plan *plan, const struct reservation *r) {
+        uint64_t from = MAX(r->start, plan->now);
+        bool keeps = true;
+
+        if (!plan->own)
+                plan->own = calloc((size_t)plan->n_slots + 1, sizeof(*plan->own));
+        if (!plan->own)
+                return false;
+        for (size_t i = 0; i < r->places.n; i++) {
+                const struct sched_hold *h = &r->places.items[i].hold;
+                if (h->slot >= plan->n_slots)
+                        return false;
+                plan->own[h->slot] = (struct own){};
+        }
+        for (size_t i = 0; i < r->places.n; i++) {
+                const struct sched_hold *h = &r->places.items[i].hold;
+                plan->own[h->slot].cpu += h->cpu_milli;
+                plan->own[h->slot].memory += h->memory;
+                plan->own[h->slot].gpus |= h->gpus;
+        }
+        plan->shadow.stamp++;
+        for (size_t i = 0; i < r->places.n && keeps; i++) {
+                uint32_t slot = r->places.items[i].hold.slot;
+                if (plan->shadow.stamps[slot] == plan->shadow.stamp)
+                        continue;
+                plan->shadow.stamps[slot] = plan->shadow.stamp;
+                keeps = slot_keeps(plan, slot, r, from);
+        }
         return keeps;
 }
 
@@ -806,6 +858,7 @@ struct plan *plan_free(struct plan *plan) {
         free(plan->shadow.holds);
         free(plan->shadow.stamps);
         free(plan->times);
+        free(plan->own);
         free(plan);
         return NULL;
 }
