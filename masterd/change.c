@@ -299,8 +299,8 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 j->signal_timer = sd_event_source_disable_unref(j->signal_timer);
                 lifecycle_arm_limit(m, j);
         }
-        epochs_update(m, j);
         queueing_changed(m, j);
+        epochs_update(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);
         api_job_changed(m, j);

@@ -373,6 +373,10 @@ char *queueing_why_text(struct manager *m, struct job *j, const struct policy_wh
         return buf;
 }
 
+struct policy *queueing_policy(struct manager *m) {
+        return m->placement->policy;
+}
+
 size_t queueing_order(struct manager *m, uint64_t *numbers, size_t n) {
         return policy_order(m->placement->policy, queueing_now(), numbers, n);
 }

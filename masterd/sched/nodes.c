@@ -53,10 +53,10 @@ int sched_node_add(struct sched *s, const struct sched_capacity *c, uint32_t *re
         s->n = MAX(s->n, slot + 1);
         s->existing++;
         s->grown++;
+        s->changed++;
         for (uint32_t i = 0; i < s->n_levels; i++)
                 s->level_of[i][slot] = 0;
         filters_update(s, slot);
-        s->changed++;
         node_refresh(s, slot);
         *ret_slot = slot;
         return 0;
@@ -109,8 +109,8 @@ int sched_node_remove(struct sched *s, uint32_t slot) {
         *n = (struct sched_node){};
         s->existing--;
         s->grown++;
-        filters_update(s, slot);
         s->changed++;
+        filters_update(s, slot);
         node_refresh(s, slot);
         return 0;
 }

@@ -216,18 +216,18 @@ struct order_spec {
         uint32_t schedule_type; /* enum schedule_type */
 };
 
-/* What trainers are told of changes of the job's membership. */
-struct rendezvous_spec {
-        char *signal;          /* "USR1", or NULL */
-        int32_t signal_number; /* of it; 0: none */
-};
-
 /* When the job starts, and as how many (masterd/spec/array.h reads the texts). */
 struct array_spec {
         char **after; /* NULL-ended; never NULL */
         size_t n_after;
         char *array; /* or NULL */
         char *begin; /* RFC 3339, or NULL */
+};
+
+/* What trainers are told of changes of the job's membership. */
+struct rendezvous_spec {
+        char *signal;          /* "USR1", or NULL */
+        int32_t signal_number; /* of it; 0: none */
 };
 
 struct job_spec {

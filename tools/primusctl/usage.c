@@ -224,6 +224,10 @@ static int print_csv(const struct cli *c, sd_bus_message *m, const bool by[stati
                                      : 0;
 }
 
+static void set_hours(struct table *t, size_t column, double hours) {
+        table_set(t, column, COLOR_NONE, "%.*f", hours < 10 ? 4 : 1, hours);
+}
+
 static int print_table(const struct cli *c, sd_bus_message *m, const bool by[static _BY_MAX]) {
         static const char *const titles[_BY_MAX] = { "DAY", "POOL", "USER", "JOB", "ROLE" };
         struct table_column columns[_BY_MAX + 6];
@@ -250,10 +254,10 @@ static int print_table(const struct cli *c, sd_bus_message *m, const bool by[sta
                 for (size_t i = 0; i < _BY_MAX; i++)
                         if (by[i])
                                 table_set(t, k++, COLOR_NONE, "%s", key_text(&row, i, text, sizeof(text)));
-                table_set(t, k++, COLOR_NONE, "%.2f", (double)row.cpu_held / USEC_PER_HOUR);
-                table_set(t, k++, COLOR_NONE, "%.2f", (double)row.cpu_used / USEC_PER_HOUR);
-                table_set(t, k++, COLOR_NONE, "%.2f", gib_hours(row.memory_held));
-                table_set(t, k++, COLOR_NONE, "%.2f", (double)row.gpu_held / USEC_PER_HOUR);
+                set_hours(t, k++, (double)row.cpu_held / USEC_PER_HOUR);
+                set_hours(t, k++, (double)row.cpu_used / USEC_PER_HOUR);
+                set_hours(t, k++, gib_hours(row.memory_held));
+                set_hours(t, k++, (double)row.gpu_held / USEC_PER_HOUR);
                 table_set(t, k++, COLOR_DIM, "-");
                 table_set(t, k++, row.running ? COLOR_NONE : COLOR_DIM, "%" PRIu64, row.running);
         }
