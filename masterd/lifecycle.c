@@ -16,6 +16,8 @@
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
+#include "masterd/hooks.h"
+#include "masterd/hosts.h"
 #include "masterd/job/outcome.h"
 #include "masterd/job/verdict.h"
 #include "masterd/logs.h"
@@ -98,6 +100,7 @@ static void finish_job(struct manager *m, struct job *j) {
                              took, sizeof(took)),
                      j->reason ? ": " : "", j->reason ? j->reason : "");
         drop_nodes(m, j);
+        hooks_notify(m, "job-ended", NULL, j, j->reason ? j->reason : "");
         lifecycle_job_changed(m, j);
         history_job_ended(m, j);
 }
@@ -323,6 +326,15 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
         }
         if (strcmp(result->error, LINK_ERROR_PORT_TAKEN) == 0 && e->state != EXECUTOR_STOPPING) {
                 placement_port_taken(m, e);
+                bounce(m, e, result->message);
+                return;
+        }
+        if (strcmp(result->error, LINK_ERROR_PROLOG) == 0 && e->state != EXECUTOR_STOPPING) {
+                char reason[OUTCOME_TEXT_MAX];
+                snprintf(reason, sizeof(reason), "job %u: %.*s", e->job->number,
+                         utf8_fit(result->message, OUTCOME_TEXT_MAX - 32), result->message);
+                /* First, so that it is not placed there again. */
+                (void)hosts_hold_noticed(m, e->node, HOLD_HOOK, reason);
                 bounce(m, e, result->message);
                 return;
         }
