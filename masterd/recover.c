@@ -21,6 +21,7 @@
 #include "masterd/record.h"
 #include "masterd/restarts.h"
 #include "masterd/savepoints.h"
+#include "masterd/stuck.h"
 #include "masterd/suspension.h"
 
 /* ---- from the store
@@ -320,6 +321,9 @@ int recover_load(struct manager *m) {
                 r = feeding_load(m);
         if (r < 0)
                 return r;
+        r = stuck_load(m);
+        if (r < 0)
+                return r;
         HASH_ITER (hh, m->jobs, j, next)
                 resume_places(m, j);
         HASH_ITER (hh, m->jobs, j, next)
@@ -380,6 +384,8 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
         struct job *j = manager_job(m, u->id.job);
         struct executor *e;
 
+        if (stuck_reported(node, &u->id))
+                return;
         if (j && !sd_id128_equal(j->uid, u->id.job_uid))
                 j = NULL;
         if (j && strcmp(u->id.role, SCAN_ROLE) == 0) {
@@ -458,6 +464,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                  was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
                  g->n_exits, rebooted ? ", new boot" : "");
         feeding_node_gone(m, node, true);
+        stuck_registered(m, node);
         hosts_registered(m, node);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
