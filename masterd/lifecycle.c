@@ -12,6 +12,8 @@
 #include "lib/base/parse.h"
 #include "lib/wire/messages.h"
 #include "masterd/api/api.h"
+#include "masterd/change.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/hooks.h"
@@ -24,6 +26,7 @@
 #include "masterd/placement.h"
 #include "masterd/record.h"
 #include "masterd/restarts.h"
+#include "masterd/rolling.h"
 #include "masterd/stuck.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
@@ -78,6 +81,7 @@ static void finish_job(struct manager *m, struct job *j) {
                         e->history = (struct failover_history){};
                         e->stop_ordered = false;
                 }
+                j->rolling = (struct rolling){};
                 feeding_restart(m, j);
                 record_event(m, j, "attempt", NULL, "attempt %u of %u begins", j->attempt,
                              j->spec->max_app_attempts);
@@ -108,7 +112,7 @@ void lifecycle_cancel(struct executor *e) {
         executor_set_gone(e);
 }
 
-static void stop_executor(struct manager *m, struct executor *e, const char *why) {
+void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why) {
         if (e->state == EXECUTOR_PENDING) {
                 lifecycle_cancel(e);
                 if (e->attempt > 0)
@@ -129,7 +133,7 @@ void lifecycle_move(struct manager *m, struct executor *e, const char *why, cons
         if (!executor_state_holds(e->state) || e->stop_ordered)
                 return;
         record_event(m, e->job, "executor-moves", e, "leaves %s: %s", e->node->name, text);
-        stop_executor(m, e, why);
+        lifecycle_stop_executor(m, e, why);
 }
 
 void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason) {
@@ -139,6 +143,8 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 [JOB_EVENT_KILLED] = "the job was killed",
                 [JOB_EVENT_REQUEUE] = "this attempt of the job has failed",
         };
+
+        struct executor *e, *next;
 
         if (job_state_ended(j->state))
                 return;
@@ -159,13 +165,16 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         (void)text_set(&j->reason, "%s", reason);
         placement_dequeue(m, j);
         for (uint32_t i = 0; i < j->n_executors; i++)
-                stop_executor(m, j->executors[i], why[verdict]);
+                lifecycle_stop_executor(m, j->executors[i], why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
         /* Nobody will answer for those on a lost host, so they do not hold up the end. */
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
                 if (j->executors[i]->state == EXECUTOR_STOPPING && j->executors[i]->node->state == NODE_LOST)
                         ended(m, j->executors[i], EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
+        DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next)
+        if (j->state == JOB_STOPPING && e->node->state == NODE_LOST)
+                ended(m, e, EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
         if (j->state == JOB_STOPPING && job_active(j) == 0)
                 finish_job(m, j);
 }
@@ -248,6 +257,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 record_event(m, j, "running", NULL, "%u executors run", job_running(j));
                 lifecycle_job_changed(m, j);
         }
+        rolling_go_on(m, j);
         if (j->spec->schedule_policy == SCHEDULE_POLICY_ORDER)
                 placement_enqueue(m, j); /* the next role's turn may have come */
 }
@@ -268,6 +278,7 @@ void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t i
         if (executor_transition(e, EXECUTOR_EVENT_STARTED) < 0)
                 return;
         executor_changed(m, e);
+        epochs_running(m, e);
         lifecycle_review(m, e->job);
 }
 
@@ -365,6 +376,12 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
                      text);
         if (event == EXECUTOR_EVENT_FAILED)
                 logs_note_failure(m, e);
+        if (e->leaving) {
+                change_gone(m, e);
+                lifecycle_review(m, j);
+                manager_schedule(m);
+                return;
+        }
         if (j->state == JOB_STOPPING)
                 executor_set_gone(e);
         else if (event == EXECUTOR_EVENT_KILLED && e->stop_ordered)
@@ -390,8 +407,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
                 return;
         if (feeding_scan_exited(m, j, node, report))
                 return;
-        e = job_executor(j, report->id.role, report->id.index);
-        if (!e || e->attempt != report->id.attempt || !executor_state_holds(e->state) || e->node != node)
+        e = job_attempt(j, report->id.role, report->id.index, report->id.attempt);
+        if (!e || !executor_state_holds(e->state) || e->node != node)
                 return;
         event = outcome_of(
                 report, executor_role(e)->memory,

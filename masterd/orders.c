@@ -15,9 +15,11 @@
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
+#include "masterd/record.h"
 
 /* Staging files and slow hosts take their time; losing the link ends the wait at once. */
 #define START_TIMEOUT (3600 * USEC_PER_SEC)
+#define LIMITS_TIMEOUT (60 * USEC_PER_SEC)
 #define STOP_TIMEOUT (600 * USEC_PER_SEC)
 /* So many starts may wait for a node's answer. An order carries the whole rendezvous: a thousand of them for
  * a thousand executors are more than a connection takes, and than its agent should hold. More than agentd
@@ -59,8 +61,8 @@ static struct executor *order_executor(struct manager *m, const struct order *o)
 
         if (!j || !sd_id128_equal(j->uid, o->id.job_uid))
                 return NULL;
-        e = job_executor(j, o->id.role, o->id.index);
-        return e && e->attempt == o->id.attempt ? e : NULL;
+        e = job_attempt(j, o->id.role, o->id.index, o->id.attempt);
+        return e;
 }
 
 static int new_order(struct manager *m, struct node *node, const char *method, sd_bus_message **ret) {
@@ -190,6 +192,14 @@ static struct secret input_secret(const struct job *j) {
         return (struct secret){ (char *)INPUT_FILE, j->data->input_text, strlen(j->data->input_text) };
 }
 
+static int append_start_extra(sd_bus_message *message, const struct executor *e, char *const *rendezvous) {
+        struct start_extra extra = { .epoch = e->job->epoch };
+
+        while (rendezvous[extra.n_rendezvous])
+                extra.n_rendezvous++;
+        return start_extra_append(message, &extra);
+}
+
 static int send_start(struct manager *m, struct executor *e) {
         _cleanup_(strv_free_p) char **rendezvous_env = NULL;
         _cleanup_free_ char **env = NULL, **gpus = NULL, **visible = NULL;
@@ -262,7 +272,7 @@ static int send_start(struct manager *m, struct executor *e) {
         if (r >= 0)
                 r = start_order_append(message, &order);
         if (r >= 0)
-                r = link_append_extra_empty(message);
+                r = append_start_extra(message, e, rendezvous_env);
         o = r >= 0 ? order_new(m, e->node, &order.id) : NULL;
         if (r >= 0 && !o)
                 r = -ENOMEM;
@@ -275,6 +285,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 return r;
         }
         e->ordered = true;
+        e->epoch = e->job->epoch;
         e->node->link->starts++;
         return 0;
 }
@@ -388,6 +399,57 @@ int orders_stop_stale_later(struct manager *m, const struct node *node, const st
         return o ? manager_effect(m, run_stop_stale, o) : -ENOMEM;
 }
 
+/* ---- SetLimits ---- */
+
+static int on_limits(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        struct order *o = userdata;
+        struct executor *e = order_executor(o->manager, o);
+
+        /* Without a link the next registration has it said again. */
+        if (failure && e && strncmp(failure->name, "org.primus.Error.", 17) == 0)
+                record_event(o->manager, e->job, "limits-refused", e, "%s keeps the limits that it had: %s", o->node,
+                             failure->message);
+        free(o);
+        return 0;
+}
+
+int orders_limits_send(struct manager *m, struct executor *e, const struct unit_limits *limits,
+                       sd_bus_message_handler_t handler, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct executor_id id = executor_id_of(e);
+        int r = new_order(m, e->node, "SetLimits", &message);
+
+        if (r >= 0)
+                r = executor_id_append(message, &id);
+        if (r >= 0)
+                r = unit_limits_append(message, limits);
+        return r < 0 ? r
+                     : sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, handler, userdata,
+                                         LIMITS_TIMEOUT);
+}
+
+static void run_limits(struct manager *m, void *data) {
+        struct order *o = data;
+        struct executor *e = order_executor(m, o);
+        const struct role_spec *role = e ? executor_role(e) : NULL;
+
+        if (!e || (e->state != EXECUTOR_RUNNING && e->state != EXECUTOR_STARTING) ||
+            orders_limits_send(m, e,
+                               &(struct unit_limits){ .cpu_usec_per_sec = (uint64_t)role->cpu_milli * 1000,
+                                                      .memory_max = role->memory,
+                                                      .job_memory_max = job_memory_on_node(e) },
+                               on_limits, o) < 0)
+                free(o);
+}
+
+int orders_limits_later(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct order *o = order_new(m, e->node, &id);
+
+        return o ? manager_effect(m, run_limits, o) : -ENOMEM;
+}
+
 /* ---- one-way
  * ---------------------------------------------------------------------------------------------------- */
 
@@ -497,6 +559,53 @@ int orders_power_later(struct manager *m, const struct node *node) {
         struct order *o = order_new(m, node, &(struct executor_id){});
 
         return o ? manager_effect(m, run_power, o) : -ENOMEM;
+}
+
+static int send_rendezvous(struct manager *m, struct executor *e) {
+        _cleanup_(strv_free_p) char **env = NULL;
+        struct executor_id id = executor_id_of(e);
+        struct rendezvous_order order = { .epoch = e->job->epoch,
+                                          .signal = (uint32_t)e->job->spec->rendezvous.signal_number };
+        sd_bus_message *message = NULL;
+        int r = job_peers_environment(e, &env);
+
+        if (r >= 0)
+                r = new_order(m, e->node, "SetRendezvous", &message);
+        if (r >= 0)
+                r = sd_bus_message_set_expect_reply(message, false);
+        if (r >= 0)
+                r = executor_id_append(message, &id);
+        order.env = env;
+        if (r >= 0)
+                r = rendezvous_order_append(message, &order);
+        if (r >= 0)
+                r = sd_bus_send(NULL, message, NULL);
+        sd_bus_message_unref(message);
+        if (r >= 0)
+                e->epoch = order.epoch;
+        return r;
+}
+
+static void run_rendezvous(struct manager *m, void *data) {
+        struct order *o = data;
+        struct executor *e = order_executor(m, o);
+        int r;
+
+        if (e && !e->leaving && e->state == EXECUTOR_RUNNING && e->epoch != e->job->epoch) {
+                r = send_rendezvous(m, e);
+                if (r < 0 && r != -ENOTCONN) /* else the next registration has it said */
+                        log_full(LOG_WARNING, r, &(struct log_fields){ .job = e->job->number },
+                                 "Cannot tell job %u %s/%u who its peers are", e->job->number,
+                                 executor_role(e)->name, e->index);
+        }
+        free(o);
+}
+
+int orders_rendezvous_later(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct order *o = order_new(m, e->node, &id);
+
+        return o ? manager_effect(m, run_rendezvous, o) : -ENOMEM;
 }
 
 /* ---- scan

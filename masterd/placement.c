@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/hosts.h"
 #include "masterd/lifecycle.h"
@@ -183,6 +184,18 @@ void placement_release(struct manager *m, struct executor *e) {
         e->node->n_executors--;
         hosts_left(m, e->node);
         manager_schedule(m);
+}
+
+void placement_suspend_hold(struct manager *m, struct executor *e) {
+        struct sched_hold hold = hold_of(e);
+
+        sched_release(m->placement->sched, &hold);
+}
+
+void placement_resume_hold(struct manager *m, struct executor *e) {
+        struct sched_hold hold = hold_of(e);
+
+        (void)sched_reserve(m->placement->sched, &hold);
 }
 
 int placement_restore(struct manager *m, struct executor *e) {
@@ -454,11 +467,11 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         }
         e->gpus = hold->gpus;
         executor_move(e, node);
-        executor_number(e, e->attempt + 1);
+        executor_number(e, executor_next_attempt(e));
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;
-        e->placed_real = MAX(now_real(), e->job->attempt_real);
+        e->placed_real = MAX(MAX(now_real(), e->job->attempt_real), e->job->rolling.since_real);
         e->started_real = e->ended_real = e->started_boot = 0;
         e->status = 0;
         e->result[0] = 0;
@@ -552,6 +565,7 @@ static int try_job(void *userdata, uint64_t id, uint32_t *ret_lacking) {
                 for (uint32_t i = 0; i < j->n_executors; i++)
                         if (j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->ordered)
                                 (void)orders_start_later(m, j->executors[i]);
+                epochs_update(m, j);
                 feeding_start(m, j);
         }
         sched_placement_done(&found);

@@ -5,10 +5,12 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/job/peers.h"
+#include "masterd/job/reshape.h"
 
 int text_set(char **field, const char *format, ...) {
         char *text = NULL;
@@ -30,7 +32,7 @@ int text_set(char **field, const char *format, ...) {
         return 0;
 }
 
-static struct executor *executor_new(struct job *j, uint32_t role, uint32_t index, uint32_t rank) {
+struct executor *executor_new(struct job *j, uint32_t role, uint32_t index, uint32_t rank) {
         struct executor *e = calloc(1, sizeof(*e));
 
         if (!e)
@@ -43,7 +45,7 @@ static struct executor *executor_new(struct job *j, uint32_t role, uint32_t inde
         return e;
 }
 
-static void executor_free(struct executor *e) {
+void executor_free(struct executor *e) {
         if (!e)
                 return;
         free(e->ports);
@@ -93,6 +95,7 @@ struct job *job_free(struct job *j) {
         job_peers_drop(j);
         for (uint32_t i = 0; j->executors && i < j->n_executors; i++)
                 executor_free(j->executors[i]);
+        job_leaving_done(j);
         for (size_t i = 0; i < j->n_secrets; i++) {
                 free(j->secrets[i].name);
                 explicit_bzero(j->secrets[i].data, j->secrets[i].size);
@@ -102,6 +105,7 @@ struct job *job_free(struct job *j) {
                 free(*p);
         sd_event_source_disable_unref(j->limit_timer);
         sd_event_source_disable_unref(j->grace_timer);
+        sd_event_source_disable_unref(j->epoch_timer);
         free(j->secrets);
         free(j->env);
         free(j->left);
@@ -129,6 +133,25 @@ struct executor *job_executor(struct job *j, const char *role, uint32_t index) {
         return NULL;
 }
 
+struct executor *job_attempt(struct job *j, const char *role, uint32_t index, uint32_t attempt) {
+        struct executor *e = job_executor(j, role, index);
+
+        if (e && e->attempt == attempt)
+                return e;
+        DL_FOREACH2(j->leaving, e, leaving_next)
+        if (e->index == index && e->attempt == attempt && strcmp(e->left->name, role) == 0)
+                return e;
+        return NULL;
+}
+
+struct executor *job_behind(const struct job *j, const struct executor *e) {
+        uint32_t rank = e ? e->rank + 1 : 0;
+
+        if (e && e->leaving)
+                return e->leaving_next;
+        return rank < j->n_executors ? j->executors[rank] : j->leaving;
+}
+
 int job_transition(struct job *j, enum job_event event) {
         enum job_state next = job_next(j->state, event);
 
@@ -146,6 +169,10 @@ int job_transition(struct job *j, enum job_event event) {
 void executor_restore_state(struct executor *e, enum executor_state state) {
         struct role *r = e->job->roles + e->role;
 
+        if (e->leaving) {
+                e->state = state;
+                return;
+        }
         /* Into or out of a place. */
         if ((e->state == EXECUTOR_PENDING) != (state == EXECUTOR_PENDING))
                 job_peers_drop(e->job);
@@ -170,8 +197,12 @@ int executor_again(struct executor *e) {
         return executor_transition(e, EXECUTOR_EVENT_AGAIN);
 }
 
+uint32_t executor_next_attempt(const struct executor *e) {
+        return (e->attempt > 0 ? e->attempt : e->job->attempt_base) + 1;
+}
+
 void executor_number(struct executor *e, uint32_t attempt) {
-        if (e->attempt > 0 && !e->bounced) {
+        if (e->attempt > 0 && !e->bounced && !e->leaving) {
                 e->restarts++;
                 e->job->roles[e->role].restarts++;
         }
@@ -220,9 +251,11 @@ int job_avoid(struct job *j, const char *node) {
 }
 
 void job_forget_node(struct job *j, const struct node *node) {
-        for (uint32_t i = 0; i < j->n_executors; i++)
-                if (j->executors[i]->node == node)
-                        j->executors[i]->node = NULL;
+        struct executor *e;
+
+        JOB_FOREACH(j, e)
+        if (e->node == node)
+                e->node = NULL;
         for (size_t i = 0; i < j->n_left; i++)
                 if (j->left[i] == node)
                         j->left[i--] = j->left[--j->n_left];
@@ -234,6 +267,8 @@ void executor_set_gone(struct executor *e) {
         if (e->gone)
                 return;
         e->gone = true;
+        if (e->leaving)
+                return;
         if (e->state == EXECUTOR_SUCCEEDED)
                 r->n_succeeded++;
         else if (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST)
@@ -249,7 +284,7 @@ uint32_t job_running(const struct job *j) {
 }
 
 uint32_t job_active(const struct job *j) {
-        uint32_t n = 0;
+        uint32_t n = j->n_leaving;
 
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 for (enum executor_state s = EXECUTOR_PLACED; s <= EXECUTOR_STOPPING; s++)

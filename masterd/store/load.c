@@ -27,6 +27,7 @@ struct load {
                 store_load_data_task_t data_task;
                 store_load_data_state_t data_state;
                 store_load_savepoint_t savepoint;
+                store_load_change_t change;
         } callback;
         void *userdata;
 };
@@ -92,6 +93,7 @@ DEFINE_ROW(data_block)
 DEFINE_ROW(data_task)
 DEFINE_ROW(data_state)
 DEFINE_ROW(savepoint)
+DEFINE_ROW(change)
 
 #define JOB_COLUMNS                                                                                          \
         "SELECT number, uid, owner, name, state, attempt, submitted, started, ended, reason, first_error,"   \
@@ -113,6 +115,13 @@ int store_load_executors(struct store *s, store_load_executor_t callback, void *
                 " started, ended, result, code, status, stop_requested, memory_peak, cpu, io_read, io_write,"
                 " reason FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
                 &(struct load){ row_executor, { .executor = callback }, userdata });
+}
+
+int store_load_changes(struct store *s, store_load_change_t callback, void *userdata) {
+        return load(s,
+                    "SELECT job, version, user, at, text, cuts, before, x'' FROM change" OF_ACTIVE
+                    " ORDER BY job, version",
+                    &(struct load){ row_change, { .change = callback }, userdata });
 }
 
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata) {
