@@ -568,7 +568,7 @@ static void run_power(struct manager *m, void *data) {
         sd_bus_message *message = NULL;
         int r;
 
-        if (!node || !h->set || h->then == HOLD_THEN_NOTHING || !node_drained(node)) {
+        if (!node || !h->set || h->then == HOLD_THEN_NOTHING || !node_left(node)) {
                 free(o);
                 return;
         }
