@@ -13,7 +13,6 @@
 #include "masterd/manager.h"
 #include "masterd/placement-parts.h"
 #include "masterd/record.h"
-#include "masterd/sched/queue.h"
 #include "masterd/sched/sched.h"
 #include "masterd/stuck.h"
 
