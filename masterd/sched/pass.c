@@ -156,7 +156,8 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
         r = plan_exhausted(pass->plan) ? SCHED_E_NO_FIT : plan_find(pass->plan, e, &least, &found);
         if (r < 0)
                 return r;
-        if (old && (!found || found->start >= old->start) && plan_keeps(pass->plan, old)) {
+        if (old && (!found || found->start >= old->start) && old->guess == (found && found->guess) &&
+            plan_keeps(pass->plan, old)) {
                 reservation_free(found);
                 found = NULL;
                 old->made = pass->now;
@@ -182,7 +183,7 @@ static void waits(struct pass *pass, struct entry *e, enum policy_reason reason,
         if (no_fit)
                 why.no_fit = *no_fit;
         if (r) {
-                why.starts_by = r->start;
+                why.starts_by = r->guess ? UINT64_MAX : r->start;
                 why.victims = r->claim ? r->victims : 0;
                 pass->next =
                         MIN(pass->next, r->start > pass->now ? r->start : time_add(pass->now, OVERDUE_USEC));

@@ -24,6 +24,7 @@ struct run {
         struct entry *entry;
         struct sched_hold hold;
         uint32_t next; /* on the same node */
+        bool guess;    /* the end is one */
 };
 
 /* What a reservation takes on a node. */
@@ -75,7 +76,7 @@ struct plan {
         uint64_t sign;
         struct shadow shadow;
         struct own *own; /* scratch, by slot; NULL: not needed yet */
-        bool building;
+        bool building, guessing;
         struct moment *times; /* at which something ends, as far as runs go; as of n_times > 0 */
         size_t n_times, times_allocated;
         struct found found[FOUND_MAX];
@@ -123,8 +124,21 @@ static uint64_t not_past(const struct plan *plan, uint64_t t) {
         return t > plan->now ? t : time_add(plan->now, OVERDUE_USEC);
 }
 
-static uint64_t expected_end(const struct plan *plan, const struct entry *e) {
-        return not_past(plan, entry_end(e, plan->now));
+/* When a run without a limit ends nobody knows. The guess is that it goes on for as long as it has gone by
+ * now. */
+static uint64_t expected_end(const struct plan *plan, const struct entry *e, bool *ret_guess) {
+        uint64_t end = entry_end(e, plan->now);
+
+        *ret_guess = end == UINT64_MAX;
+        if (*ret_guess)
+                end = time_add(plan->now,
+                               MAX(time_sub(plan->now, e->started), plan->policy->conf.patience_usec));
+        return not_past(plan, end);
+}
+
+/* Whether what it holds is given back in the copy at its end. */
+static bool ends(const struct plan *plan, const struct run *r) {
+        return !r->entry->out && (plan->guessing || !r->guess);
 }
 
 /* Moves the copy to a time. */
@@ -133,7 +147,7 @@ static void seek(struct plan *plan, uint64_t t) {
                 const struct run *r = plan->runs + plan->by_end[plan->released];
                 if (r->end > t)
                         break;
-                if (!r->entry->out)
+                if (ends(plan, r))
                         sched_release(plan->copy, &r->hold);
                 plan->released++;
         }
@@ -141,7 +155,7 @@ static void seek(struct plan *plan, uint64_t t) {
                 const struct run *r = plan->runs + plan->by_end[plan->released - 1];
                 if (r->end <= t)
                         break;
-                if (!r->entry->out)
+                if (ends(plan, r))
                         (void)sched_reserve(plan->copy, &r->hold); /* it was held before */
                 plan->released--;
         }
@@ -163,7 +177,8 @@ static void insert_by_end(struct plan *plan, uint32_t index) {
         plan->n_runs++;
 }
 
-static int add_run(struct plan *plan, struct entry *e, uint64_t end, const struct sched_hold *hold) {
+static int add_run(struct plan *plan, struct entry *e, uint64_t end, bool guess,
+                   const struct sched_hold *hold) {
         size_t n = plan->runs_allocated; /* of both arrays */
         uint32_t index = (uint32_t)plan->n_runs;
 
@@ -173,7 +188,7 @@ static int add_run(struct plan *plan, struct entry *e, uint64_t end, const struc
                 return -ENOMEM;
         if (!make_room(&plan->by_end, sizeof(*plan->by_end), plan->n_runs + 1, &plan->runs_allocated))
                 return -ENOMEM;
-        plan->runs[index] = (struct run){ end, e, *hold, plan->slot_runs[hold->slot] };
+        plan->runs[index] = (struct run){ end, e, *hold, plan->slot_runs[hold->slot], guess };
         plan->slot_runs[hold->slot] = index;
         plan->n_times = 0;
         if (plan->building) /* sorted when all are there */
@@ -201,21 +216,23 @@ struct adding {
         struct plan *plan;
         struct entry *entry;
         uint64_t end;
+        bool guess;
 };
 
 static void add_hold(void *arg, const struct sched_hold *h) {
         struct adding *a = arg;
 
         if (a->plan->error >= 0)
-                a->plan->error = add_run(a->plan, a->entry, a->end, h);
+                a->plan->error = add_run(a->plan, a->entry, a->end, a->guess, h);
 }
 
-/* What the entry holds ends when it does. Those whose end nobody knows need no run. */
+/* What the entry holds ends when it does. */
 static int add_entry(struct plan *plan, struct entry *e) {
-        struct adding a = { plan, e, expected_end(plan, e) };
+        struct adding a = { .plan = plan, .entry = e };
 
-        if (e->held_n == 0 || a.end == UINT64_MAX)
+        if (e->held_n == 0)
                 return 0;
+        a.end = expected_end(plan, e, &a.guess);
         plan->policy->ops->holds(plan->policy->userdata, e->job.id, add_hold, &a);
         return plan->error;
 }
@@ -226,12 +243,13 @@ int plan_started(struct plan *plan, struct entry *e, const struct sched_placemen
         seek(plan, plan->now);
         for (size_t i = 0; i < places->n; i++) {
                 struct sched_hold hold = places->items[i].hold;
-                uint64_t end = expected_end(plan, e);
+                bool guess;
+                uint64_t end = expected_end(plan, e, &guess);
                 hold.ports = NULL; /* which are the owner's affair from now on */
                 hold.n_ports = 0;
                 r = sched_reserve(plan->copy, &hold);
-                if (r == 0 && end != UINT64_MAX)
-                        r = add_run(plan, e, end, &hold);
+                if (r == 0)
+                        r = add_run(plan, e, end, guess, &hold);
                 if (r < 0)
                         return r;
         }
@@ -240,13 +258,14 @@ int plan_started(struct plan *plan, struct entry *e, const struct sched_placemen
 }
 
 int plan_leaves(struct plan *plan, struct entry *e) {
-        uint64_t end = expected_end(plan, e);
-        bool known = false;
+        bool known = false, guess;
+        uint64_t end = expected_end(plan, e, &guess);
 
         seek(plan, plan->now);
         for (size_t i = 0; i < plan->n_runs; i++)
                 if (plan->runs[i].entry == e) {
                         plan->runs[i].end = end;
+                        plan->runs[i].guess = guess;
                         known = true;
                 }
         plan->sign = mix(plan->sign, ~e->job.id);
@@ -267,7 +286,7 @@ static void add_out(void *arg, const struct sched_hold *h) {
 }
 
 int plan_out(struct plan *plan, struct entry *e, bool out) {
-        struct adding a = { plan, e, 0 };
+        struct adding a = { .plan = plan, .entry = e };
 
         if (e->out == out)
                 return 0;
@@ -312,9 +331,24 @@ static uint64_t begins(const struct plan *plan, const struct reservation *r) {
         return r->claim ? not_past(plan, r->start) : MAX(r->start, plan->now);
 }
 
+/* When it ends, or may be guessed to. */
+static uint64_t over(const struct plan *plan, const struct reservation *r) {
+        const struct policy_conf *conf = &plan->policy->conf;
+
+        return plan->guessing && r->end == UINT64_MAX
+                       ? time_add(begins(plan, r), MAX(conf->patience_usec, conf->ahead_usec))
+                       : r->end;
+}
+
+/* Whether the entry has to respect it: what others are being stopped for comes before all that is reserved.
+ */
+static bool respects(const struct entry *e, const struct reservation *r) {
+        return r->entry != e && (r->claim || !e->reservation || !e->reservation->claim);
+}
+
 static bool concerns(const struct plan *plan, const struct reservation *r, const struct entry *e,
                      uint64_t from, uint64_t to) {
-        return r->entry != e && begins(plan, r) < to && r->end > from;
+        return respects(e, r) && begins(plan, r) < to && over(plan, r) > from;
 }
 
 /* What is added on the node at a time t >= from to what is held at from: reservations, less what has ended.
@@ -325,7 +359,7 @@ static void added(const struct plan *plan, uint32_t slot, const struct entry *e,
 
         for (uint32_t i = plan->slot_items[slot]; i != NONE; i = plan->items[i].next) {
                 const struct item *it = plan->items + i;
-                if (it->r->entry == e || begins(plan, it->r) > t || it->r->end <= t)
+                if (!respects(e, it->r) || begins(plan, it->r) > t || over(plan, it->r) <= t)
                         continue;
                 cpu += it->hold->cpu_milli;
                 memory += (int64_t)it->hold->memory;
@@ -673,8 +707,8 @@ static uint64_t next_time(const struct plan *plan, const struct entry *e, uint64
 
         for (size_t k = 0; k < plan->n_reservations; k++) {
                 const struct reservation *r = plan->reservations[k];
-                if (r->entry != e && r->end > t)
-                        next = MIN(next, r->end);
+                if (r->entry != e && over(plan, r) > t)
+                        next = MIN(next, over(plan, r));
         }
         return next;
 }
@@ -684,8 +718,8 @@ static uint64_t last_time(const struct plan *plan, const struct entry *e) {
 
         for (size_t k = 0; k < plan->n_reservations; k++) {
                 const struct reservation *r = plan->reservations[k];
-                if (r->entry != e && r->end != UINT64_MAX)
-                        last = MAX(last, r->end);
+                if (r->entry != e && over(plan, r) != UINT64_MAX)
+                        last = MAX(last, over(plan, r));
         }
         return last;
 }
@@ -762,26 +796,41 @@ bool plan_exhausted(const struct plan *plan) {
         return plan->fits > plan->policy->conf.looks;
 }
 
-int plan_find(struct plan *plan, struct entry *e, const struct sched_gang *g, struct reservation **ret) {
-        struct reservation *res;
+static int find(struct plan *plan, struct entry *e, const struct sched_gang *g, struct sched_placement *ret,
+                uint64_t *ret_start) {
         uint64_t t = 0;
         int r = list_times(plan);
 
         if (r == 0)
                 r = first_fit(plan, e, g, &t);
-        if (r != 0)
-                return r;
-        res = calloc(1, sizeof(*res));
+        if (r == 0)
+                r = fits_at(plan, e, g, t, ret);
+        if (r == 0)
+                *ret_start = t;
+        return r;
+}
+
+int plan_find(struct plan *plan, struct entry *e, const struct sched_gang *g, struct reservation **ret) {
+        struct reservation *res = calloc(1, sizeof(*res));
+        int r;
+
         if (!res)
                 return -ENOMEM;
-        r = fits_at(plan, e, g, t, &res->places);
+        r = find(plan, e, g, &res->places, &res->start);
+        if (r == 0)
+                remember(plan, e, g, res->start);
+        else if (r > 0) { /* something goes on for nobody knows how long */
+                seek(plan, plan->now);
+                plan->guessing = res->guess = true;
+                r = find(plan, e, g, &res->places, &res->start);
+                seek(plan, plan->now);
+                plan->guessing = false;
+        }
         if (r != 0) {
                 free(res);
                 return r;
         }
         res->entry = e;
-        remember(plan, e, g, t);
-        res->start = t;
         res->end = run_end(e, res->start);
         res->made = plan->now;
         *ret = res;
