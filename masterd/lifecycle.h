@@ -27,6 +27,8 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
 void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
                              uint64_t started_real);
 void lifecycle_exited(struct manager *m, struct node *node, const struct exit_report *report);
+/* It is being stopped and does not die; its job goes on without it, and what it holds goes to somebody else. */
+void lifecycle_given_up(struct manager *m, struct executor *e, const char *text);
 /* Neither a unit nor a record of it is on its node (or the node booted anew): LOST, or KILLED when it was
  * being stopped. */
 void lifecycle_vanished(struct manager *m, struct executor *e);
@@ -37,9 +39,14 @@ void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared);
  * No effect when it has ended or a stop is under way, except that a kill or a failure overrides a requeue. */
 void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason)
         __attribute__((nonnull));
+/* Stops an executor that is to go on elsewhere: its end counts as nothing, and the next attempt is placed at
+ * once. No effect on one that is being stopped. why: static text, for the agent; text: for the event. */
+void lifecycle_move(struct manager *m, struct executor *e, const char *why, const char *text);
 /* An attempt of the job failed: another one while maxAppAttempts allows, else the job fails. */
 void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason);
 
+/* Stops an executor that is leaving its job (masterd/change.h): it is forgotten when it has ended. */
+void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why);
 /* An executor that waits for its place will not get one: its job is being stopped. */
 void lifecycle_cancel(struct executor *e);
 /* Timers of a job that was loaded. */

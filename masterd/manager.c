@@ -12,14 +12,19 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/bundles.h"
+#include "masterd/depend.h"
+#include "masterd/hooks.h"
+#include "masterd/hosts.h"
 #include "masterd/identity.h"
 #include "masterd/link.h"
 #include "masterd/liveness.h"
 #include "masterd/logs.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/recover.h"
 #include "masterd/savepoints.h"
 
+#define DUE_USEC (5 * USEC_PER_MSEC)
 #define PRUNE_USEC (600 * USEC_PER_SEC)
 
 struct effect {
@@ -30,7 +35,7 @@ struct effect {
 
 struct batch {
         struct manager *manager;
-        struct effect *effects;
+        struct effect *effects, **effects_end;
 };
 
 struct job *manager_job(struct manager *m, uint32_t number) {
@@ -49,6 +54,23 @@ static void effects_free(struct effect *e) {
         }
 }
 
+/* Orders for thousands of hosts may be due at once: after DUE_USEC whoever waits has his turn, then the rest
+ * follows in its order. */
+static int run_due(sd_event_source *s, void *userdata) {
+        struct manager *m = userdata;
+        uint64_t end = now_boot() + DUE_USEC;
+
+        while (m->due && (now_boot() < end || sd_event_get_state(m->event) == SD_EVENT_FINISHED)) {
+                struct effect *e = m->due;
+                m->due = e->next;
+                if (!m->due)
+                        m->due_end = &m->due;
+                e->run(m, e->data); /* takes its data over */
+                free(e);
+        }
+        return sd_event_source_set_enabled(s, m->due ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
 static void on_durable(void *userdata, int error) {
         struct batch *batch = userdata;
         struct manager *m = batch->manager;
@@ -59,12 +81,12 @@ static void on_durable(void *userdata, int error) {
                          "The store in %s failed; exiting to start again from what is on disk",
                          m->conf.state_directory);
                 (void)sd_event_exit(m->event, 1);
-        } else
-                for (struct effect *e = batch->effects; e; e = e->next) {
-                        e->run(m, e->data);
-                        e->data = NULL; /* run() takes it over */
-                }
-        effects_free(batch->effects);
+                effects_free(batch->effects);
+        } else if (batch->effects) {
+                *m->due_end = batch->effects;
+                m->due_end = batch->effects_end;
+                (void)run_due(m->run_due, m);
+        }
         free(batch);
 }
 
@@ -84,7 +106,7 @@ static int on_turn(sd_event_source *s, void *userdata) {
         batch = malloc(sizeof(*batch));
         if (!batch)
                 return sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
-        *batch = (struct batch){ m, m->effects };
+        *batch = (struct batch){ m, m->effects, m->effects_end };
         m->effects = NULL;
         m->effects_end = &m->effects;
         r = store_commit(m->store, on_durable, batch);
@@ -207,6 +229,11 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void
         return sd_event_exit(m->event, 0);
 }
 
+static int on_reload(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        queueing_reload(userdata);
+        return 0;
+}
+
 int manager_new(struct manager **ret) {
         struct manager *m = calloc(1, sizeof(*m));
         int r;
@@ -214,6 +241,7 @@ int manager_new(struct manager **ret) {
         if (!m)
                 return -ENOMEM;
         m->effects_end = &m->effects;
+        m->due_end = &m->due;
         /* The turn has the priority of everybody else: it runs behind what was pending before it, and is
          * never starved. */
         r = conf_read(&m->conf);
@@ -223,6 +251,10 @@ int manager_new(struct manager **ret) {
                 r = sd_event_add_defer(m->event, &m->turn, on_turn, m);
         if (r >= 0)
                 r = sd_event_source_set_enabled(m->turn, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(m->event, &m->run_due, run_due, m);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(m->run_due, SD_EVENT_OFF);
         if (r < 0) {
                 manager_free(m);
                 return r;
@@ -242,6 +274,8 @@ static void serve(struct manager *m, void *data) {
                 r = api_publish(m);
         if (r >= 0)
                 r = liveness_start(m);
+        if (r >= 0)
+                r = hosts_start(m);
         if (r < 0) {
                 (void)sd_event_exit(m->event, r);
                 return;
@@ -259,6 +293,8 @@ int manager_start(struct manager *m) {
 
         r = sd_event_add_signal(m->event, NULL, SIGTERM, on_signal, m);
         if (r >= 0)
+                r = sd_event_add_signal(m->event, NULL, SIGHUP, on_reload, m);
+        if (r >= 0)
                 r = sd_event_add_signal(m->event, NULL, SIGINT, on_signal, m);
         if (r >= 0)
                 r = sd_event_set_watchdog(m->event, true);
@@ -272,7 +308,7 @@ int manager_start(struct manager *m) {
         r = store_open(path, m->event, NULL, &m->store);
         if (r < 0)
                 return r; /* logged, with what to do */
-        r = placement_new(&m->placement);
+        r = placement_new(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up the scheduler");
         r = identity_load(m);
@@ -284,6 +320,9 @@ int manager_start(struct manager *m) {
         r = bundles_new(m, &m->bundles);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up %s/bundles", m->conf.state_directory);
+        r = hooks_new(m, &m->hooks);
+        if (r < 0)
+                return log_error_errno(r, "Cannot set up %s/hooks", m->conf.state_directory);
         r = recover_load(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot load the cluster's state from %s", path);
@@ -303,20 +342,26 @@ void manager_free(struct manager *m) {
         if (!m)
                 return;
         store_close(m->store);
+        hooks_free(m->hooks);
+        m->hooks = NULL;
         api_disconnect(m);
         link_close_all(m);
         HASH_ITER (hh, m->jobs, j, next) {
                 HASH_DEL(m->jobs, j);
                 recover_job_free(j);
         }
+        depend_free(m);
         savepoints_free(m);
         logs_free(m->logs);
         bundles_free(m->bundles);
         placement_free(m->placement);
+        hosts_stop(m);
         nodes_clear(&m->nodes);
         identity_done(m);
         effects_free(m->effects);
+        effects_free(m->due);
         sd_event_source_disable_unref(m->turn);
+        sd_event_source_disable_unref(m->run_due);
         sd_event_source_disable_unref(m->live_timer);
         sd_event_source_disable_unref(m->prune_timer);
         sd_event_source_disable_unref(m->renew_timer);

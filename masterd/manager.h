@@ -26,6 +26,8 @@ struct revoked;
 struct logs;
 struct bundles;
 struct savepoint;
+struct dependents;
+struct hooks;
 
 struct manager {
         struct conf conf;
@@ -48,6 +50,9 @@ struct manager {
 
         struct nodes nodes;
         sd_event_source *live_timer;
+        sd_event_source *hosts_timer; /* deadlines of drains, windows */
+        struct window *windows;       /* maintenance, by the time they begin */
+        uint32_t n_windows;
         uint64_t ready_boot; /* when this master began to serve: LOST timers of nodes not heard yet start here
                               */
 
@@ -55,15 +60,20 @@ struct manager {
         uint32_t n_active;
         struct job *ended; /* oldest first */
         uint32_t n_ended, n_ended_executors;
+        struct dependents *dependents;        /* by the job that is waited for (masterd/depend.c) */
+        struct job *settling, **settling_end; /* have ended, and those that wait for them are not told yet */
         struct placement *placement;
         struct logs *logs;
         struct bundles *bundles;
+        struct hooks *hooks;
         struct savepoint *savepoints; /* by name, oldest first */
         uint32_t n_restoring;         /* jobs being made of them */
 
         sd_event_source *turn; /* runs at the end of a turn that asked for it */
         sd_event_source *prune_timer;
         struct effect *effects, **effects_end; /* of the open batch */
+        struct effect *due, **due_end;         /* of what is on disk, not run yet */
+        sd_event_source *run_due;
         bool schedule_wanted, batch_open;
         bool serving;
 };

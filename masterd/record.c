@@ -41,11 +41,30 @@ void record_node(struct manager *m, const struct node *node) {
 }
 
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
-        struct job_state_data data = { .version = 1,
+        struct job_state_data data = { .version = 2,
                                        .verdict = (uint8_t)j->verdict,
                                        .saving = j->saving,
                                        .order_step = j->order_step,
-                                       .attempt_real = j->attempt_real };
+                                       .attempt_real = j->attempt_real,
+                                       .requeueing = j->requeueing,
+                                       .requeues = j->requeues,
+                                       .asked = j->asked,
+                                       .slot_real = j->slot_real,
+                                       .waits_real = j->waits_real,
+                                       .not_before_real = j->not_before_real,
+                                       .leave_real = j->leave_real,
+                                       .leave_for = j->leave_for,
+                                       .leave_why = j->leave_why,
+                                       .after_met = j->after_met,
+                                       .array_since = j->array_since,
+                                       .had_env = j->had_env,
+                                       .had_secrets = j->had_secrets,
+                                       .limits_real = j->limits_real,
+                                       .epoch = j->epoch,
+                                       .membership = j->membership,
+                                       .rolling_real = j->rolling.since_real,
+                                       .rolling_batch = j->rolling.batch,
+                                       .rolling_index = j->rolling.index };
         struct job_body_record b = {
                 .config = { j->config, j->config ? strlen(j->config) : 0 },
                 .cwd = { j->cwd, strlen(j->cwd) },
@@ -66,10 +85,13 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                 .first_error = j->first_error,
                 .exit_status = job_state_exit_status(j->state),
                 .state_data = { &data, sizeof(data) },
+                .array = j->array_number,
+                .index = j->array_index,
                 .body = body ? &b : NULL,
         };
         _cleanup_free_ char *env = NULL;
 
+        snprintf(data.rolling_role, sizeof(data.rolling_role), "%s", j->rolling.role);
         if (body && j->env) {
                 size_t size = 0, n = 0;
                 for (char **p = j->env; *p; p++)
@@ -97,7 +119,7 @@ struct executor_record record_of_executor(const struct executor *e) {
                 .attempt = e->attempt,
                 .state = (uint8_t)e->state,
                 .node = e->node ? e->node->name : "",
-                .rank = (uint32_t)(e - e->job->executors),
+                .rank = e->rank,
                 .n_ports = (uint32_t)MIN(e->n_ports, (size_t)STORE_PORTS_MAX),
                 .invocation = e->invocation,
                 .epoch = e->node ? e->node->epoch : 0,

@@ -9,18 +9,29 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
+#include "masterd/change.h"
+#include "masterd/depend.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
+#include "masterd/hosts.h"
 #include "masterd/job/peers.h"
+#include "masterd/job/reshape.h"
 #include "masterd/lifecycle.h"
+#include "masterd/limits.h"
 #include "masterd/link.h"
 #include "masterd/liveness.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/requeue.h"
 #include "masterd/restarts.h"
 #include "masterd/savepoints.h"
+#include "masterd/stuck.h"
 #include "masterd/suspension.h"
+#include "masterd/usage.h"
 
 /* ---- from the store
  * ------------------------------------------------------------------------------------------------- */
@@ -108,6 +119,7 @@ void recover_job_free(struct job *j) {
         if (!j)
                 return;
         feeding_free(j);
+        change_free(j);
         job_free(j);
 }
 
@@ -128,16 +140,22 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         if (k < 0)
                 return log_full(LOG_ERR, k, &(struct log_fields){ .job = r->number },
                                 "The stored configuration of job %u cannot be read", r->number);
+        if (r->array > 0)
+                arrays_strip(spec);
         k = job_new(r->number, r->uid, r->owner, spec, &j);
         if (k < 0)
                 return k;
+        j->array_number = r->array;
+        j->array_index = r->index;
         j->manager = m;
         k = text_set(&j->name, "%s", r->name);
         if (k < 0)
                 return k;
         free(j->cwd);
         j->cwd = store_bytes_text(&r->body->cwd);
-        j->config = store_bytes_text(&r->body->config);
+        j->config = r->array > 0 ? NULL : store_bytes_text(&r->body->config);
+        if (r->array > 0 && spec_effective(j->spec, &j->config) < 0) /* the body is its array's */
+                j->config = NULL;
         if (!j->cwd || !j->config)
                 return -ENOMEM;
         k = load_env(j, &r->body->env);
@@ -159,7 +177,31 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         j->saving = data.saving;
         j->order_step = data.order_step;
         j->attempt_real = data.attempt_real;
-        k = feeding_new(j);
+        j->requeueing = data.requeueing;
+        j->requeues = data.requeues;
+        j->asked = data.asked;
+        j->slot_real = data.version >= 2 ? data.slot_real : j->started_real;
+        j->waits_real = data.waits_real ?: j->submitted_real;
+        j->not_before_real = data.not_before_real;
+        j->leave_real = data.leave_real;
+        j->leave_for = data.leave_for;
+        j->leave_why = data.leave_why;
+        j->limits_real = data.limits_real;
+        j->epoch = data.epoch;
+        j->membership = data.membership;
+        j->rolling = (struct rolling){ .since_real = data.rolling_real,
+                                       .batch = data.rolling_batch,
+                                       .index = data.rolling_index };
+        snprintf(j->rolling.role, sizeof(j->rolling.role), "%.32s", data.rolling_role);
+        j->after_met = data.after_met;
+        j->array_since = data.array_since;
+        j->had_env = data.had_env;
+        j->had_secrets = data.had_secrets;
+        k = arrays_prepare(j);
+        if (k >= 0)
+                k = depend_prepare(j);
+        if (k >= 0 && !j->array)
+                k = feeding_new(j);
         if (k < 0)
                 return k;
         *ret = TAKE_PTR(j);
@@ -173,14 +215,31 @@ static int load_job(void *userdata, const struct job_record *r) {
 
         if (k < 0)
                 return k;
+        j->usage_known = true;
         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
-        m->n_active++;
+        m->n_active += j->array_number == 0;
+        return 0;
+}
+
+static int load_usage(void *userdata, const struct usage_record *r) {
+        struct job *j = manager_job(userdata, r->job);
+
+        return j ? usage_loaded(j, r) : 0;
+}
+
+static int load_element(void *userdata, const struct element_record *r) {
+        struct job *j = manager_job(userdata, r->array);
+
+        if (j)
+                arrays_loaded(j, r);
         return 0;
 }
 
 /* The executor has another attempt behind the one that was loaded last: what that one left behind. */
 static void remember_attempt(struct job *j, struct executor *e) {
         if (e->placed_real < j->attempt_real) /* of an earlier attempt of the job */
+                return;
+        if (e->state == EXECUTOR_KILLED && e->stop_ordered) /* it was moved */
                 return;
         if (e->started_real > 0 && usec_sub(e->ended_real, e->started_real) > j->spec->backoff.max_usec)
                 e->history.consecutive = 0;
@@ -191,9 +250,18 @@ static void remember_attempt(struct job *j, struct executor *e) {
 
 int recover_executor(struct manager *m, struct job *j, const struct executor_record *r) {
         struct executor *e = job_executor(j, r->role, r->index);
+        int k;
         enum executor_state state =
                 r->state < _EXECUTOR_STATE_MAX ? (enum executor_state)r->state : EXECUTOR_LOST;
 
+        if (change_has_left(j, r->role, r->index, r->attempt)) {
+                const struct role_spec *role = job_role_known(j, r->role);
+                if (!executor_state_holds(state) || !role)
+                        return 0;
+                k = job_add_leaving(j, role, r->index, &e);
+                if (k < 0)
+                        return k;
+        }
         if (!e)
                 return 0;
         if (e->attempt > 0)
@@ -235,6 +303,12 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
         return 0;
 }
 
+static int load_change(void *userdata, const struct change_record *r) {
+        struct job *j = manager_job(userdata, r->job);
+
+        return j ? change_load(j, r) : 0;
+}
+
 static int load_executor(void *userdata, const struct executor_record *r) {
         struct manager *m = userdata;
         struct job *j = manager_job(m, r->job);
@@ -264,8 +338,9 @@ static int load_secret(void *userdata, const struct secret_record *r) {
 /* What executors of the job hold. Those of its hosts come first, since what follows from the ends of others
  * may stop them. */
 static void resume_places(struct manager *m, struct job *j) {
-        for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+        struct executor *e;
+
+        JOB_FOREACH(j, e) {
                 if (!executor_state_holds(e->state))
                         continue;
                 if (!e->node || placement_restore(m, e) < 0) /* its node was removed meanwhile */
@@ -277,8 +352,10 @@ static void resume_places(struct manager *m, struct job *j) {
 
 /* What follows from the loaded states. */
 static void resume_job(struct manager *m, struct job *j) {
+        struct executor *e, *next;
+
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+                e = j->executors[i];
                 if (executor_state_ended(e->state)) {
                         if (e->placed_real < j->attempt_real)
                                 executor_restore_state(e, EXECUTOR_PENDING);
@@ -291,9 +368,15 @@ static void resume_job(struct manager *m, struct job *j) {
                 else if (e->state == EXECUTOR_PENDING && e->attempt > 0)
                         feeding_between(e);
         }
+        DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next)
+        if (!executor_state_holds(e->state))
+                change_gone(m, e);
+        job_retired_trim(j);
         lifecycle_arm_limit(m, j);
         suspension_restored(m, j);
+        depend_watch(m, j);
         placement_enqueue(m, j);
+        requeue_restored(m, j);
         lifecycle_review(m, j);
 }
 
@@ -302,17 +385,35 @@ int recover_load(struct manager *m) {
         int r = store_load_nodes(m->store, load_node, m);
 
         if (r >= 0)
+                r = hosts_load_nodes(m);
+        if (r >= 0)
                 r = savepoints_load(m);
         if (r >= 0)
                 r = store_load_jobs(m->store, true, load_job, m);
+        if (r >= 0)
+                r = hosts_load_jobs(m);
+        if (r >= 0)
+                r = store_load_changes(m->store, load_change, m);
         if (r >= 0)
                 r = store_load_executors(m->store, load_executor, m);
         if (r >= 0)
                 r = store_load_secrets(m->store, load_secret, m);
         if (r >= 0)
+                r = store_load_elements(m->store, load_element, m);
+        if (r >= 0)
+                r = store_load_usage(m->store, load_usage, m);
+        if (r >= 0)
                 r = feeding_load(m);
+        if (r >= 0)
+                r = queueing_load(m);
         if (r < 0)
                 return r;
+        r = stuck_load(m);
+        if (r < 0)
+                return r;
+        HASH_ITER (hh, m->jobs, j, next)
+                if (j->array_number > 0 && (r = arrays_adopt(m, j)) < 0)
+                        return r;
         HASH_ITER (hh, m->jobs, j, next)
                 resume_places(m, j);
         HASH_ITER (hh, m->jobs, j, next)
@@ -369,10 +470,12 @@ static int take_inventory(struct node *node, const struct inventory *new) {
         return 0;
 }
 
-static void unit_reported(struct manager *m, struct node *node, const struct unit_report *u) {
+static void unit_reported(struct manager *m, struct node *node, const struct unit_report *u, uint64_t epoch) {
         struct job *j = manager_job(m, u->id.job);
         struct executor *e;
 
+        if (stuck_reported(node, &u->id))
+                return;
         if (j && !sd_id128_equal(j->uid, u->id.job_uid))
                 j = NULL;
         if (j && strcmp(u->id.role, SCAN_ROLE) == 0) {
@@ -380,8 +483,8 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
                         (void)orders_stop_stale_later(m, node, &u->id);
                 return;
         }
-        e = j ? job_executor(j, u->id.role, u->id.index) : NULL;
-        if (!e || e->attempt != u->id.attempt || !executor_state_holds(e->state) || e->node != node) {
+        e = j ? job_attempt(j, u->id.role, u->id.index, u->id.attempt) : NULL;
+        if (!e || !executor_state_holds(e->state) || e->node != node) {
                 log_full(LOG_NOTICE, 0, &(struct log_fields){ .job = u->id.job, .node = node->name },
                          "%s still runs job %u %s/%u attempt %u, which is over: stopping it", node->name,
                          u->id.job, u->id.role, u->id.index, u->id.attempt);
@@ -389,6 +492,7 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
                 return;
         }
         e->confirmed = true;
+        e->epoch = epoch;
         if (e->state == EXECUTOR_STOPPING)
                 (void)orders_stop_later(m, e);
         else if (u->state == UNIT_STARTING)
@@ -428,7 +532,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         for (size_t i = 0; i < g->n_exits; i++)
                 lifecycle_exited(m, node, g->exits + i);
         for (size_t i = 0; i < g->n_units; i++)
-                unit_reported(m, node, g->units + i);
+                unit_reported(m, node, g->units + i, g->epochs ? g->epochs[i] : 0);
         DL_FOREACH_SAFE2(node->executors, e, next, node_next) {
                 if (e->confirmed)
                         continue;
@@ -451,6 +555,11 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                  was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
                  g->n_exits, rebooted ? ", new boot" : "");
         feeding_node_gone(m, node, true);
+        requeue_registered(m, node);
+        stuck_registered(m, node);
+        hosts_registered(m, node);
+        limits_registered(m, node);
+        epochs_registered(m, node);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
         DL_FOREACH2(node->executors, e, node_next)

@@ -85,6 +85,7 @@ static int adopt(struct discovery *d) {
                 e->stop_grace = identity.grace_usec;
                 executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
         }
+        e->epoch = private_rendezvous_epoch(u->options.root, e->unit);
         executor_read_start(e);
         r = job_enter(u, e, JOB_MEMORY_KEEP);
         if (r < 0)
@@ -184,6 +185,11 @@ static void on_list(sd_bus_message *reply, void *userdata) {
                         log_oom();
                 if (!is_service(row.name))
                         continue;
+                if (hooks_stale(row.name)) {
+                        if (!u->ready) /* nobody waits for its end any more */
+                                (void)systemd_stop(u->systemd, row.name, NULL, NULL);
+                        continue;
+                }
                 while (i < ELEMENTSOF(states) && strcmp(states[i].active_state, row.active_state) != 0)
                         i++;
                 if (i == ELEMENTSOF(states) || strlen(row.name) >= UNIT_NAME_MAX)

@@ -147,7 +147,7 @@ static uint64_t not_before(const struct plan *plan, const struct entry *e, const
 }
 
 static void remember(struct plan *plan, const struct entry *e, const struct sched_gang *g, uint64_t start) {
-        if (g->n_shapes == 1 && shape_plain(g->shapes) && e->held_n == 0 && plan->n_found < FOUND_MAX)
+        if (g->n_shapes == 1 && shape_plain(g, g->shapes) && e->held_n == 0 && plan->n_found < FOUND_MAX)
                 plan->found[plan->n_found++] = (struct found){ g->shapes[0], e->job.duration_usec, start };
 }
 

@@ -38,7 +38,8 @@ struct moment {
 
 /* What the reservation that is looked at takes on a node. */
 struct own {
-        uint64_t cpu, memory, gpus;
+        uint64_t cpu, memory, shm, gpus;
+        bool whole;
 };
 
 struct shadow {

@@ -60,22 +60,31 @@ int plan_place(struct plan *plan, struct entry *e, const struct sched_gang *g, s
         return r;
 }
 
-/* Holds all of it if that is within what the nodes have, or nothing. */
+static bool within_bounds(const struct sched *s, const struct sched_hold *h) {
+        const struct sched_node *n = &s->nodes[h->slot];
+
+        for (uint32_t i = 0; i < h->n_amounts; i++) {
+                const struct consumable *c = &s->consumables[h->amounts[i].index];
+                if (c->held > c->total)
+                        return false;
+        }
+        return n->held.cpu_milli <= n->capacity.cpu_milli && n->held.memory <= n->capacity.memory &&
+               n->held.shm <= n->capacity.shm && n->held.executors <= n->capacity.executors;
+}
+
+/* Holds all of it if that is within what there is, or nothing. */
 static int take_all(struct sched *s, const struct sched_placement *p) {
         for (size_t i = 0; i < p->n; i++) {
                 const struct sched_hold *h = &p->items[i].hold;
                 int r = h->slot < s->n && s->nodes[h->slot].exists && s->nodes[h->slot].usable
                                 ? sched_reserve(s, h)
                                 : SCHED_E_NO_FIT;
-                if (r == 0) {
-                        const struct sched_node *n = &s->nodes[h->slot];
-                        if (n->held.cpu_milli <= n->capacity.cpu_milli &&
-                            n->held.memory <= n->capacity.memory &&
-                            n->held.executors <= n->capacity.executors)
-                                continue;
+                if (r == 0 && !within_bounds(s, h)) {
                         sched_release(s, h);
                         r = SCHED_E_NO_FIT;
                 }
+                if (r == 0)
+                        continue;
                 while (i-- > 0)
                         sched_release(s, &p->items[i].hold);
                 return r;
@@ -85,15 +94,20 @@ static int take_all(struct sched *s, const struct sched_placement *p) {
 
 static int copy_places(const struct sched_placement *p, struct sched_placement *ret) {
         _cleanup_(sched_placement_done) struct sched_placement c = {};
-        size_t ports = 0;
+        size_t ports = 0, cpus = 0, amounts = 0;
 
-        for (size_t i = 0; i < p->n; i++)
+        for (size_t i = 0; i < p->n; i++) {
                 ports += p->items[i].hold.n_ports;
+                cpus += p->items[i].hold.cpus != NULL;
+                amounts += p->items[i].hold.n_amounts;
+        }
         c.items = calloc(p->n + 1, sizeof(*c.items));
         c.ports = calloc(ports + 1, sizeof(*c.ports));
-        if (!c.items || !c.ports)
+        c.cpus = calloc(cpus + 1, sizeof(*c.cpus));
+        c.amounts = calloc(amounts + 1, sizeof(*c.amounts));
+        if (!c.items || !c.ports || !c.cpus || !c.amounts)
                 return -ENOMEM;
-        ports = 0;
+        ports = cpus = amounts = 0;
         for (; c.n < p->n; c.n++) {
                 struct sched_hold *h = &c.items[c.n].hold;
                 c.items[c.n] = p->items[c.n];
@@ -101,6 +115,14 @@ static int copy_places(const struct sched_placement *p, struct sched_placement *
                         memcpy(c.ports + ports, h->ports, h->n_ports * sizeof(*c.ports));
                 h->ports = c.ports + ports;
                 ports += h->n_ports;
+                if (h->cpus) {
+                        c.cpus[cpus] = *h->cpus;
+                        h->cpus = c.cpus + cpus++;
+                }
+                if (h->n_amounts > 0)
+                        memcpy(c.amounts + amounts, h->amounts, h->n_amounts * sizeof(*c.amounts));
+                h->amounts = c.amounts + amounts;
+                amounts += h->n_amounts;
         }
         *ret = c;
         c = (struct sched_placement){};
@@ -112,6 +134,7 @@ static int place_on_nodes(struct sched *s, const struct sched_gang *g, const str
                           struct sched_placement *ret) {
         struct sched_shape shapes[SCHED_SHAPES_MAX];
         _cleanup_free_ uint32_t *slots = calloc(places->n + 1, sizeof(*slots));
+        struct sched_gang there = *g;
         size_t n = 0;
 
         if (!slots)
@@ -127,7 +150,8 @@ static int place_on_nodes(struct sched *s, const struct sched_gang *g, const str
                 shapes[i].allowed = slots + first;
                 shapes[i].n_allowed = n - first;
         }
-        return sched_place(s, &(struct sched_gang){ shapes, g->n_shapes }, ret, NULL);
+        there.shapes = shapes;
+        return sched_place(s, &there, ret, NULL);
 }
 
 int plan_place_there(struct plan *plan, struct entry *e, const struct sched_gang *g,

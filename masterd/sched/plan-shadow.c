@@ -62,59 +62,87 @@ bool plan_concerns(const struct plan *plan, const struct reservation *r, const s
         return respects(e, r) && reservation_begins(plan, r) < to && reservation_over(plan, r) > from;
 }
 
+/* Amounts on a node; less than none may be added. */
+struct sum {
+        int64_t cpu, memory, shm;
+};
+
 /* What is added on the node at a time t >= from to what is held at from: reservations, less what has ended.
  */
-static void added(const struct plan *plan, uint32_t slot, const struct entry *e, uint64_t from, uint64_t t,
-                  int64_t *ret_cpu, int64_t *ret_memory) {
-        int64_t cpu = 0, memory = 0;
+static struct sum added(const struct plan *plan, uint32_t slot, const struct entry *e, uint64_t from,
+                        uint64_t t) {
+        struct sum sum = {};
 
         for (uint32_t i = plan->slot_items[slot]; i != NONE; i = plan->items[i].next) {
                 const struct item *it = plan->items + i;
                 if (!respects(e, it->r) || reservation_begins(plan, it->r) > t ||
                     reservation_over(plan, it->r) <= t)
                         continue;
-                cpu += it->hold->cpu_milli;
-                memory += (int64_t)it->hold->memory;
+                sum.cpu += it->hold->cpu_milli;
+                sum.memory += (int64_t)it->hold->memory;
+                sum.shm += (int64_t)it->hold->shm;
         }
         for (uint32_t i = plan->slot_runs[slot]; i != NONE; i = plan->runs[i].next) {
                 const struct run *r = plan->runs + i;
                 if (r->entry->out || r->end <= from || r->end > t)
                         continue;
-                cpu -= r->hold.cpu_milli;
-                memory -= (int64_t)r->hold.memory;
+                sum.cpu -= r->hold.cpu_milli;
+                sum.memory -= (int64_t)r->hold.memory;
+                sum.shm -= (int64_t)r->hold.shm;
         }
-        *ret_cpu = cpu;
-        *ret_memory = memory;
+        return sum;
+}
+
+static int add_shadow(struct shadow *shadow, const struct sched_hold *h) {
+        if (!plan_room(&shadow->holds, sizeof(*shadow->holds), shadow->n + 1, &shadow->allocated))
+                return -ENOMEM;
+        shadow->holds[shadow->n++] = *h;
+        return 0;
 }
 
 static int shadow_slot(struct plan *plan, const struct sched *s, uint32_t slot, const struct entry *e,
                        uint64_t from, uint64_t to) {
-        struct shadow *shadow = &plan->shadow;
-        int64_t cpu = 0, memory = 0, c, m;
+        const struct sched_node *n = &s->nodes[slot];
+        struct sum most = {};
         uint64_t gpus = 0;
+        bool whole = false;
+        int r = 0;
 
-        for (uint32_t i = plan->slot_items[slot]; i != NONE; i = plan->items[i].next) {
+        for (uint32_t i = plan->slot_items[slot]; i != NONE && r >= 0; i = plan->items[i].next) {
                 const struct item *it = plan->items + i;
+                struct sum sum;
                 if (!plan_concerns(plan, it->r, e, from, to))
                         continue;
                 gpus |= it->hold->gpus;
+                whole |= it->hold->owner != 0;
                 /* It is only when a reservation begins that there can be more than before. */
-                added(plan, slot, e, from, MAX(reservation_begins(plan, it->r), from), &c, &m);
-                cpu = MAX(cpu, c);
-                memory = MAX(memory, m);
+                sum = added(plan, slot, e, from, MAX(reservation_begins(plan, it->r), from));
+                most = (struct sum){ MAX(most.cpu, sum.cpu), MAX(most.memory, sum.memory),
+                                     MAX(most.shm, sum.shm) };
+                /* Of what belongs to no host all of it counts, whenever it is needed. */
+                if (it->hold->n_amounts > 0)
+                        r = add_shadow(&plan->shadow,
+                                       &(struct sched_hold){ .slot = slot,
+                                                             .owner = n->owner,
+                                                             .amounts = it->hold->amounts,
+                                                             .n_amounts = it->hold->n_amounts });
         }
-        gpus &= ~s->nodes[slot].gpus;
-        if (cpu == 0 && memory == 0 && gpus == 0)
-                return 0;
-        if (!plan_room(&shadow->holds, sizeof(*shadow->holds), shadow->n + 1, &shadow->allocated))
-                return -ENOMEM;
-        shadow->holds[shadow->n++] = (struct sched_hold){
-                .slot = slot,
-                .cpu_milli = (uint32_t)MIN(cpu, (int64_t)SCHED_CPU_MAX),
-                .memory = (uint64_t)MIN(memory, (int64_t)SCHED_MEMORY_MAX),
-                .gpus = gpus,
-        };
-        return 0;
+        if (whole) { /* nobody else gets on it */
+                most = (struct sum){ n->capacity.cpu_milli, (int64_t)n->capacity.memory,
+                                     (int64_t)n->capacity.shm };
+                gpus = gpus_of(&n->capacity);
+        }
+        gpus &= ~n->gpus;
+        if (r < 0 || (most.cpu == 0 && most.memory == 0 && most.shm == 0 && gpus == 0))
+                return r;
+        return add_shadow(
+                &plan->shadow,
+                &(struct sched_hold){ .slot = slot,
+                                      .cpu_milli = (uint32_t)MIN(most.cpu, (int64_t)SCHED_CPU_MAX),
+                                      .memory = (uint64_t)MIN(most.memory, (int64_t)SCHED_MEMORY_MAX),
+                                      .shm = (uint64_t)MIN(most.shm, (int64_t)SCHED_MEMORY_MAX),
+                                      .gpus = gpus,
+                                      .owner = n->owner });
 }
 
 /* Holds in s, for a job that runs between two times, what it must not use; s is as of the first one. */
@@ -138,9 +166,13 @@ int shadow_cast(struct plan *plan, struct sched *s, const struct entry *e, uint6
                                 return r;
                 }
         }
-        for (size_t i = 0; i < shadow->n; i++)
-                (void)sched_reserve(s,
-                                    shadow->holds + i); /* GPUs that are free, no ports: nothing to refuse */
+        for (size_t i = 0, n = shadow->n; i < n; i++)
+                if (sched_reserve(s, shadow->holds + i) !=
+                    0) { /* GPUs that are free, no ports: nothing to refuse */
+                        shadow->n = i;
+                        shadow_lift(plan, s);
+                        return -ENOMEM;
+                }
         return 0;
 }
 
@@ -154,9 +186,9 @@ static bool slot_keeps(const struct plan *plan, uint32_t slot, const struct rese
         const struct own *own = plan->own + slot;
         const struct sched_node *n = &plan->live->nodes[slot];
         uint64_t gpus = n->gpus, t = from;
-        int64_t cpu, memory;
+        struct sum sum;
 
-        if (!n->exists || !n->usable)
+        if (!n->exists || !n->usable || own->whole || (n->owner != 0 && from == plan->now))
                 return false;
         for (uint32_t i = plan->slot_runs[slot]; i != NONE; i = plan->runs[i].next)
                 if (plan->runs[i].end <= from)
@@ -171,9 +203,12 @@ static bool slot_keeps(const struct plan *plan, uint32_t slot, const struct rese
                         t = MAX(reservation_begins(plan, it->r), from);
                 } else
                         t = from;
-                added(plan, slot, r->entry, plan->now, t, &cpu, &memory);
-                if ((int64_t)n->held.cpu_milli + cpu + (int64_t)own->cpu > (int64_t)n->capacity.cpu_milli ||
-                    (int64_t)n->held.memory + memory + (int64_t)own->memory > (int64_t)n->capacity.memory)
+                sum = added(plan, slot, r->entry, plan->now, t);
+                if ((int64_t)n->held.cpu_milli + sum.cpu + (int64_t)own->cpu >
+                            (int64_t)n->capacity.cpu_milli ||
+                    (int64_t)n->held.memory + sum.memory + (int64_t)own->memory >
+                            (int64_t)n->capacity.memory ||
+                    (int64_t)n->held.shm + sum.shm + (int64_t)own->shm > (int64_t)n->capacity.shm)
                         return false;
                 if (!it)
                         break;
@@ -200,6 +235,9 @@ bool plan_keeps(struct plan *plan, const struct reservation *r) {
                 plan->own[h->slot].cpu += h->cpu_milli;
                 plan->own[h->slot].memory += h->memory;
                 plan->own[h->slot].gpus |= h->gpus;
+                plan->own[h->slot].shm += h->shm;
+                /* Whether a whole host, or what belongs to no host, is kept is looked up anew each time. */
+                plan->own[h->slot].whole |= h->owner != 0 || h->n_amounts > 0;
         }
         plan->shadow.stamp++;
         for (size_t i = 0; i < r->places.n && keeps; i++) {

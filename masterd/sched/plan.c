@@ -155,24 +155,32 @@ static int add_entry(struct plan *plan, struct entry *e) {
         return plan->error;
 }
 
+static void start_hold(void *arg, const struct sched_hold *h) {
+        struct adding *a = arg;
+
+        if (a->plan->error >= 0 && sched_reserve(a->plan->copy, h) == 0)
+                a->plan->error = add_run(a->plan, a->entry, a->end, a->guess, h);
+}
+
 int plan_started(struct plan *plan, struct entry *e, const struct sched_placement *places) {
-        int r;
+        struct adding a = { .plan = plan, .entry = e };
 
         plan_seek(plan, plan->now);
-        for (size_t i = 0; i < places->n; i++) {
-                struct sched_hold hold = places->items[i].hold;
-                bool guess;
-                uint64_t end = expected_end(plan, e, &guess);
-                hold.ports = NULL; /* which are the owner's affair from now on */
-                hold.n_ports = 0;
-                r = sched_reserve(plan->copy, &hold);
-                if (r == 0)
-                        r = add_run(plan, e, end, guess, &hold);
-                if (r < 0)
-                        return r;
-        }
+        a.end = expected_end(plan, e, &a.guess);
         plan->sign = plan_mix(plan->sign, e->job.id);
-        return 0;
+        if (e->held_n ==
+            places->n) /* all that it has is new: as its owner has it, for places are about to go */
+                plan->policy->ops->holds(plan->policy->userdata, e->job.id, start_hold, &a);
+        else
+                for (size_t i = 0; i < places->n; i++) {
+                        struct sched_hold hold = places->items[i].hold;
+                        hold.ports = NULL;
+                        hold.cpus = NULL;
+                        hold.amounts = NULL;
+                        hold.n_ports = hold.n_amounts = 0;
+                        start_hold(&a, &hold);
+                }
+        return plan->error;
 }
 
 int plan_leaves(struct plan *plan, struct entry *e) {

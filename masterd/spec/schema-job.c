@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schema of a job: upstream's keys under upstream's names, and ours. docs/man/primus-job.5.scd describes
  * the same keys; tests/unit/spec/test-schema.c compares the two. */
+#include "masterd/spec/array.h"
 #include "masterd/spec/names.h"
 #include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
@@ -196,11 +197,22 @@ static const struct key backoff_keys[] = {
 };
 static const struct schema backoff_schema = SCHEMA(backoff_keys);
 
+static bool has_priority(const void *target) {
+        const struct job_spec *s = target;
+        return s->waits.priority != SPEC_PRIORITY_NONE;
+}
+
 static const struct key job_keys[] = {
         { "name", KEY_TEXT, AT(job_spec, name), RANGE(1, SPEC_NAME_MAX), .preset_text = "job",
           .valid = valid_label },
         { "queue", KEY_TEXT, AT(job_spec, queue), RANGE(1, SPEC_NAME_MAX), .preset_text = "default",
           .valid = valid_queue },
+        { "priority", KEY_I32, AT(job_spec, waits.priority),
+          RANGE((uint64_t)-SPEC_PRIORITY_MAX, SPEC_PRIORITY_MAX), .preset = (uint32_t)SPEC_PRIORITY_NONE,
+          .written = has_priority },
+        { "preemptible", KEY_BOOL, AT(job_spec, waits.preemptible) },
+        { "requeue", KEY_BOOL, AT(job_spec, waits.requeue) },
+        { "signal", KEY_TEXT, AT(job_spec, waits.signal), RANGE(1, 64), .valid = valid_signal },
         { "files", KEY_TEXTS, LIST_AT(job_spec, files, n_files), RANGE(0, SPEC_FILES_MAX),
           .valid = valid_file },
         { "env", KEY_MAP, LIST_AT(job_spec, env, n_env), RANGE(0, SPEC_ENV_MAX), .valid = valid_env_name },
@@ -218,6 +230,7 @@ static const struct key job_keys[] = {
         { "inputManager", KEY_MESSAGE, .offset = 0, .message = &input_manager_schema,
           .written = job_has_data },
         { "input", KEY_MESSAGE, .offset = 0, .message = &input_extension_schema, .written = job_has_data },
+        { "rendezvous", KEY_MESSAGE, AT(job_spec, rendezvous), .message = &rendezvous_schema },
         { "cwd", KEY_TEXT, AT(job_spec, cwd), RANGE(1, SPEC_PATH_MAX), .valid = valid_directory },
         { "output", KEY_TEXT, AT(job_spec, output), RANGE(1, SPEC_PATH_MAX), .valid = valid_output },
         { "nodes", KEY_NODES, LIST_AT(job_spec, nodes, n_nodes), RANGE(0, SPEC_NODES_MAX) },
@@ -229,6 +242,10 @@ static const struct key job_keys[] = {
         { "failureWindow", KEY_DURATION, AT(job_spec, failure_window_usec), RANGE(1, DURATION_MAX),
           .preset = UINT64_MAX },
         { "backoff", KEY_MESSAGE, AT(job_spec, backoff), .message = &backoff_schema },
+        { "after", KEY_TEXTS, LIST_AT(job_spec, array.after, array.n_after), RANGE(0, AFTER_MAX),
+          .valid = valid_after },
+        { "begin", KEY_TEXT, AT(job_spec, array.begin), RANGE(1, 64), .valid = valid_begin },
+        { "array", KEY_TEXT, AT(job_spec, array.array), RANGE(1, ARRAY_TEXT_MAX), .valid = valid_array },
         CHECKED("blacklistConfig", KEY_MESSAGE, .message = &blacklist_schema),
         CHECKED("progressManagerConf", KEY_MESSAGE, .message = &progress_manager_schema),
         SLIP("progressManagerType", KEY_ENUM,

@@ -12,6 +12,7 @@
 enum key_type {
         KEY_BOOL,     /* bool; true, false, "true", "false" */
         KEY_U32,      /* uint32_t; whole number */
+        KEY_I32,      /* int32_t; whole number; min and max are int64_t as uint64_t */
         KEY_MILLI,    /* uint32_t, thousandths (or parts of scale); a number with as many decimals at most */
         KEY_SCALED,   /* uint64_t, value * scale; whole number */
         KEY_DURATION, /* uint64_t, microseconds; number of seconds, or text as parse_duration() takes it */
@@ -85,6 +86,9 @@ extern const struct schema job_schema;
 /* Of it, what is about data; the struct is struct job_spec too. */
 extern const struct schema input_manager_schema, input_extension_schema;
 bool job_has_data(const void *target);
+
+/* What a job says about changes while it runs; its struct is struct rendezvous_spec. */
+extern const struct schema rendezvous_schema;
 
 /* Parts that other rooms of the schema refer to: what only upstream's platforms (YARN, Kubernetes, Hadoop,
  * the JVM) use. */

@@ -199,14 +199,41 @@ struct topic_spec {
         uint32_t weight;
 };
 
+/* How a job waits, and how it gives way. */
+#define SPEC_PRIORITY_MAX 1000 /* -1000 ... 1000 */
+#define SPEC_PRIORITY_NONE INT32_MIN
+struct queue_spec {
+        int32_t priority; /* SPEC_PRIORITY_NONE: that of its pool */
+        bool preemptible; /* also where the pool's jobs are not */
+        bool requeue;     /* at its time limit the job is not failed but begins again, as often as it takes */
+        char *signal;     /* "USR1@60s", or NULL */
+        int32_t signal_number;       /* of it; 0: none */
+        uint64_t signal_before_usec; /* so long before SIGTERM */
+};
+
 struct order_spec {
         char *role;             /* name of a role, each at most once */
         uint32_t schedule_type; /* enum schedule_type */
 };
 
+/* When the job starts, and as how many (masterd/spec/array.h reads the texts). */
+struct array_spec {
+        char **after; /* NULL-ended; never NULL */
+        size_t n_after;
+        char *array; /* or NULL */
+        char *begin; /* RFC 3339, or NULL */
+};
+
+/* What trainers are told of changes of the job's membership. */
+struct rendezvous_spec {
+        char *signal;          /* "USR1", or NULL */
+        int32_t signal_number; /* of it; 0: none */
+};
+
 struct job_spec {
         char *name;   /* default "job" */
-        char *queue;  /* "default": others are not built */
+        char *queue;  /* the pool, "default" without a word; whether there is one of that name masterd knows */
+        struct queue_spec waits;
         char **files; /* NULL-ended; paths relative to the configuration's folder, or absolute; never NULL */
         size_t n_files;
         char **env; /* NULL-ended NAME=VALUE for every executor; never NULL */
@@ -218,6 +245,7 @@ struct job_spec {
         struct role_spec *roles;
         size_t n_roles; /* 1..SPEC_ROLES_MAX */
 
+        struct rendezvous_spec rendezvous;
         char *cwd;    /* absolute directory on every host, or NULL: the job's work directory */
         char *output; /* file pattern for stdout and stderr (%j %r %i %a %n %%); NULL: the journal */
         char **nodes; /* NULL-ended; empty: any; never NULL */
@@ -229,6 +257,7 @@ struct job_spec {
         uint64_t stop_grace_usec;     /* SIGTERM ... SIGKILL, also gracefulShutdownTimeoutMin; default 10 s */
         uint64_t failure_window_usec; /* older failures are forgotten; UINT64_MAX (default): never */
         struct backoff_spec backoff;
+        struct array_spec array;
 
         /* Data: sources are numbered files first, then topics. Neither: the job has none. */
         struct input_spec *inputs;
@@ -288,6 +317,10 @@ struct spec_source {
         uint32_t weight;
 };
 void spec_source(const struct job_spec *s, size_t i, struct spec_source *ret);
+
+/* "USR1@60s", "SIGTERM@5min", "10": a signal and how long before the end it comes (60 s where it is not said).
+ * -EINVAL: not of that form, a signal that cannot be caught, or longer than a day. */
+int spec_signal_parse(const char *text, int32_t *ret_number, uint64_t *ret_before_usec);
 
 /* The role of that name, or NULL. */
 const struct role_spec *spec_role(const struct job_spec *s, const char *name);

@@ -14,7 +14,8 @@ const struct field job_fields[] = {
         F(U64, job_record, submitted_real), F(U64, job_record, started_real),
         F(U64, job_record, ended_real),     F(TEXT, job_record, reason),
         F(TEXT, job_record, first_error),   F(U32, job_record, exit_status),
-        F(BYTES, job_record, state_data),   {},
+        F(BYTES, job_record, state_data),   F(U32, job_record, array),
+        F(U32, job_record, index),          {},
 };
 
 const struct field body_fields[] = {
@@ -65,12 +66,64 @@ const struct field event_fields[] = {
         F(TEXT, event_record, text),     {},
 };
 
+const struct field element_fields[] = {
+        F(U32, element_record, array),
+        F(U32, element_record, index),
+        F(U32, element_record, job),
+        F(U8, element_record, state),
+        {},
+};
+
+const struct field usage_fields[] = {
+        F(U32, usage_record, day),      F(U32, usage_record, owner),       F(TEXT, usage_record, pool),
+        F(U32, usage_record, job),      F(TEXT, usage_record, role),       F(U64, usage_record, cpu_held),
+        F(U64, usage_record, cpu_used), F(U64, usage_record, memory_held), F(U64, usage_record, gpu_held),
+        F(U64, usage_record, attempts), F(U64, usage_record, unmeasured),  {},
+};
+
 const struct field node_fields[] = {
         F(TEXT, node_record, name),     F(TEXT, node_record, serial),     F(U64, node_record, epoch),
         F(TEXT, node_record, boot_id),  F(U8, node_record, state),        F(TEXT, node_record, address),
         F(U32, node_record, cpus),      F(U64, node_record, memory),      F(U64, node_record, joined_real),
         F(U64, node_record, seen_real), F(BYTES, node_record, inventory), {},
 };
+
+const struct field hold_fields[] = {
+        F(TEXT, hold_record, node),      F(U8, hold_record, cause),        F(BOOL, hold_record, drain),
+        F(TEXT, hold_record, reason),    F(U32, hold_record, uid),         F(U64, hold_record, since_real),
+        F(U64, hold_record, deadline_real), F(U64, hold_record, grace_usec), F(U8, hold_record, then),
+        F(TEXT, hold_record, boot),      {},
+};
+
+const struct field label_fields[] = {
+        F(TEXT, label_record, node),
+        F(TEXT, label_record, key),
+        F(TEXT, label_record, value),
+        {},
+};
+
+const struct field window_fields[] = {
+        F(TEXT, window_record, node),   F(U64, window_record, from_real), F(U64, window_record, to_real),
+        F(TEXT, window_record, reason), F(U32, window_record, uid),       {},
+};
+
+const struct field stuck_fields[] = {
+        F(TEXT, stuck_record, node),
+        F(U32, stuck_record, job),
+        F(TEXT, stuck_record, role),
+        F(U32, stuck_record, index),
+        F(U32, stuck_record, attempt),
+        F(FIXED, stuck_record, job_uid),
+        F(U64, stuck_record, since_real),
+        F(U64, stuck_record, cpu_milli),
+        F(U64, stuck_record, memory),
+        F(TEXT, stuck_record, gpus),
+        F(BYTES, stuck_record, ports),
+        F(TEXT, stuck_record, reason),
+        {},
+};
+
+const struct field avoid_fields[] = { F(U32, avoid_record, job), F(TEXT, avoid_record, node), {} };
 
 const struct field token_fields[] = {
         F(FIXED, token_record, id),
@@ -175,6 +228,20 @@ const struct field savepoint_fields[] = {
         {},
 };
 
+const struct field share_fields[] = {
+        F(TEXT, share_record, pool),
+        F(U32, share_record, user),
+        F(U64, share_record, usage_micro),
+        F(U64, share_record, at_real),
+        {},
+};
+
+const struct field change_fields[] = {
+        F(U32, change_record, job),      F(U64, change_record, version),  F(U32, change_record, uid),
+        F(U64, change_record, at_real),  F(TEXT, change_record, text),    F(TEXT, change_record, cuts),
+        F(BYTES, change_record, before), F(BYTES, change_record, config), {},
+};
+
 static const struct field data_key_fields[] = { F(U32, data_key_row, job), F(U64, data_key_row, id), {} };
 static const struct field copy_fields[] = { F(U64, copy_row, from), F(U64, copy_row, to), {} };
 static const struct field savepoint_key_fields[] = {
@@ -193,23 +260,27 @@ static const struct field prune_fields[] = {
         {},
 };
 
-/* The jobs that one prune takes: ended before ?1, behind the ?2 newest, oldest first, at most 200. */
-#define PRUNED                                                                                               \
-        "(SELECT number FROM job WHERE ended > 0 AND ended < ?1"                                             \
-        " AND number NOT IN (SELECT number FROM job ORDER BY number DESC LIMIT ?2)"                          \
+/* The jobs that one prune takes: ended before ?1, behind the ?2 newest, oldest first, at most 200. An array
+ * ends behind its elements and goes with them, since its body is theirs. */
+#define PRUNED_WHOLE                                                                                         \
+        "(SELECT number FROM job WHERE ended > 0 AND ended < ?1 AND array = 0"                               \
+        " AND number NOT IN (SELECT number FROM job WHERE array = 0 ORDER BY number DESC LIMIT ?2)"          \
         " ORDER BY number LIMIT 200)"
+#define PRUNED                                                                                               \
+        "(SELECT number FROM job WHERE number IN " PRUNED_WHOLE                                              \
+        " UNION ALL SELECT number FROM job WHERE array > 0 AND array IN " PRUNED_WHOLE ")"
 
 const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_JOB] = { sizeof(struct job_record),
                          job_fields,
                          { "INSERT INTO job(number, uid, owner, name, state, attempt, submitted, started, "
                            "ended, reason,"
-                           " first_error, exit_status, state_data)"
-                           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+                           " first_error, exit_status, state_data, array, idx)"
+                           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
                            " ON CONFLICT(number) DO UPDATE SET uid = ?2, owner = ?3, name = ?4, state = ?5, "
                            "attempt = ?6,"
                            " submitted = ?7, started = ?8, ended = ?9, reason = ?10, first_error = ?11,"
-                           " exit_status = ?12, state_data = ?13" } },
+                           " exit_status = ?12, state_data = ?13, array = ?14, idx = ?15" } },
         [OP_PUT_JOB_BODY] = { sizeof(struct body_row),
                               body_row_fields,
                               { "INSERT OR REPLACE INTO job_body(config, original, options, cwd, env, "
@@ -233,12 +304,50 @@ const struct op_definition op_definitions[_OP_MAX] = {
                            event_fields,
                            { "INSERT OR REPLACE INTO event(job, seq, time, kind, role, idx, text)"
                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)" } },
+        [OP_PUT_USAGE] = { sizeof(struct usage_record),
+                           usage_fields,
+                           { "INSERT OR REPLACE INTO usage(day, owner, pool, job, role, cpu_held, cpu_used, "
+                             "memory_held, gpu_held, attempts, unmeasured)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)" } },
         [OP_PUT_NODE] = { sizeof(struct node_record),
                           node_fields,
                           { "INSERT OR REPLACE INTO node(name, serial, epoch, boot_id, state, address, cpus, "
                             "memory,"
                             " joined, seen, inventory) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
                             "?11)" } },
+        [OP_PUT_HOLD] = { sizeof(struct hold_record),
+                          hold_fields,
+                          { "INSERT OR REPLACE INTO node_hold(node, cause, drain, reason, uid, since, "
+                            "deadline, grace, behind, boot)"
+                            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)" } },
+        [OP_PUT_LABEL] = { sizeof(struct label_record),
+                           label_fields,
+                           { "INSERT OR REPLACE INTO node_label(node, key, value) VALUES (?1, ?2, ?3)" } },
+        [OP_PUT_WINDOW] = { sizeof(struct window_record),
+                            window_fields,
+                            { "INSERT OR REPLACE INTO node_window(node, start, stop, reason, uid)"
+                              " VALUES (?1, ?2, ?3, ?4, ?5)" } },
+        [OP_PUT_STUCK] = { sizeof(struct stuck_record),
+                           stuck_fields,
+                           { "INSERT OR REPLACE INTO stuck(node, job, role, idx, attempt, uid, since, cpu, "
+                             "memory, gpus, ports, reason)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)" } },
+        [OP_PUT_AVOID] = { sizeof(struct avoid_record),
+                           avoid_fields,
+                           { "INSERT OR REPLACE INTO job_avoid(job, node) VALUES (?1, ?2)" } },
+        [OP_DELETE_HOLD] = { sizeof(struct hold_record),
+                             hold_fields,
+                             { "DELETE FROM node_hold WHERE node = ?1 AND cause = ?2" } },
+        [OP_DELETE_LABEL] = { sizeof(struct label_record),
+                              label_fields,
+                              { "DELETE FROM node_label WHERE node = ?1 AND key = ?2" } },
+        [OP_DELETE_WINDOW] = { sizeof(struct window_record),
+                               window_fields,
+                               { "DELETE FROM node_window WHERE node = ?1 AND start = ?2" } },
+        [OP_DELETE_STUCK] = { sizeof(struct stuck_record),
+                              stuck_fields,
+                              { "DELETE FROM stuck WHERE node = ?1 AND job = ?2 AND role = ?3 AND idx = ?4"
+                                " AND attempt = ?5" } },
         [OP_PUT_TOKEN] = { sizeof(struct token_record),
                            token_fields,
                            { "INSERT OR REPLACE INTO token(id, secret_hash, uses_left, expires, source, "
@@ -279,6 +388,14 @@ const struct op_definition op_definitions[_OP_MAX] = {
                                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                                  "INSERT INTO counter(name, value) VALUES ('last_savepoint', ?5)"
                                  " ON CONFLICT(name) DO UPDATE SET value = max(value, ?5)" } },
+        [OP_PUT_SHARE] = { sizeof(struct share_record),
+                           share_fields,
+                           { "INSERT OR REPLACE INTO share(pool, user, usage, at) VALUES (?1, ?2, ?3, ?4)" } },
+        [OP_PUT_CHANGE] = { sizeof(struct change_record),
+                            change_fields,
+                            { "INSERT OR REPLACE INTO change(job, version, user, at, text, cuts, before)"
+                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                              "UPDATE job_body SET config = ?8 WHERE number = ?1" } },
         [OP_DELETE_DATA_BLOCK] = { sizeof(struct data_key_row),
                                    data_key_fields,
                                    { "DELETE FROM block WHERE job = ?1 AND block = ?2" } },
@@ -314,23 +431,41 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               "DELETE FROM event WHERE job = ?1", "DELETE FROM source WHERE job = ?1",
                               "DELETE FROM task WHERE job = ?1", "DELETE FROM secret WHERE job = ?1",
                               "DELETE FROM file WHERE job = ?1", "DELETE FROM block WHERE job = ?1",
-                              "DELETE FROM data WHERE job = ?1", "DELETE FROM job WHERE number = ?1" } },
+                              "DELETE FROM data WHERE job = ?1", "DELETE FROM change WHERE job = ?1",
+                              "DELETE FROM job_avoid WHERE job = ?1",
+                              "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
                                 { "DELETE FROM secret WHERE job = ?1",
                                   "UPDATE job_body SET env = x'' WHERE number = ?1" } },
         [OP_DELETE_NODE] = { sizeof(struct key_row),
                              key_name_fields,
-                             { "DELETE FROM node WHERE name = ?1" } },
+                             { "DELETE FROM node WHERE name = ?1", "DELETE FROM node_hold WHERE node = ?1",
+                               "DELETE FROM node_label WHERE node = ?1",
+                               "DELETE FROM node_window WHERE node = ?1",
+                               "DELETE FROM stuck WHERE node = ?1" } },
         [OP_DELETE_TOKEN] = { sizeof(struct key_row), key_id_fields, { "DELETE FROM token WHERE id = ?1" } },
         [OP_PRUNE] = { sizeof(struct prune_row),
                        prune_fields,
                        { "DELETE FROM revoked WHERE not_after < ?3", "DELETE FROM token WHERE expires < ?3",
+                         /* Run again, it finds nothing more to add. */
+                         "INSERT INTO usage(day, owner, pool, job, role, cpu_held, cpu_used, memory_held,"
+                         " gpu_held, attempts, unmeasured)"
+                         " SELECT day, owner, pool, 0, '', sum(cpu_held), sum(cpu_used), sum(memory_held),"
+                         " sum(gpu_held), sum(attempts), sum(unmeasured) FROM usage WHERE job "
+                         "IN " PRUNED_WHOLE " GROUP BY day, owner, pool ON CONFLICT DO UPDATE SET"
+                         " cpu_held = cpu_held + excluded.cpu_held, cpu_used = cpu_used + excluded.cpu_used,"
+                         " memory_held = memory_held + excluded.memory_held,"
+                         " gpu_held = gpu_held + excluded.gpu_held, attempts = attempts + excluded.attempts,"
+                         " unmeasured = unmeasured + excluded.unmeasured",
+                         "DELETE FROM usage WHERE job IN " PRUNED_WHOLE,
                          "DELETE FROM job_body WHERE number IN " PRUNED,
                          "DELETE FROM executor WHERE job IN " PRUNED,
                          "DELETE FROM event WHERE job IN " PRUNED, "DELETE FROM source WHERE job IN " PRUNED,
                          "DELETE FROM task WHERE job IN " PRUNED, "DELETE FROM secret WHERE job IN " PRUNED,
                          "DELETE FROM file WHERE job IN " PRUNED, "DELETE FROM block WHERE job IN " PRUNED,
                          "DELETE FROM data WHERE job IN " PRUNED,
+                         "DELETE FROM change WHERE job IN " PRUNED,
+                         "DELETE FROM job_avoid WHERE job IN " PRUNED,
                          "DELETE FROM job WHERE number IN " PRUNED } },
 };
