@@ -126,7 +126,6 @@ void limits_apply(struct manager *m, struct job *j, struct limits *l) {
                         said = e->node;
                 }
         }
-        record_job(m, j, NULL, false);
         l->n = 0;
 }
 
