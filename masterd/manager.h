@@ -27,6 +27,7 @@ struct logs;
 struct bundles;
 struct savepoint;
 struct dependents;
+struct hooks;
 
 struct manager {
         struct conf conf;
@@ -64,6 +65,7 @@ struct manager {
         struct placement *placement;
         struct logs *logs;
         struct bundles *bundles;
+        struct hooks *hooks;
         struct savepoint *savepoints; /* by name, oldest first */
         uint32_t n_restoring;         /* jobs being made of them */
 

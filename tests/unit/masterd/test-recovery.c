@@ -18,6 +18,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "masterd/arrays.h"
+#include "masterd/change.h"
 #include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
@@ -89,6 +90,34 @@ static void dump_executor(FILE *f, const struct executor *e) {
         fputc('\n', f);
 }
 
+static int by_name(const void *a, const void *b) {
+        const struct executor *x = *(struct executor *const *)a, *y = *(struct executor *const *)b;
+        int c = strcmp(x->left->name, y->left->name);
+
+        c = c ?: (x->index > y->index) - (x->index < y->index);
+        return c ?: (x->attempt > y->attempt) - (x->attempt < y->attempt);
+}
+
+/* Who has left the job and holds a place still. */
+static void dump_leaving(FILE *f, const struct job *j) {
+        struct executor *list[256], *e;
+        uint32_t n = 0;
+
+        DL_FOREACH2(j->leaving, e, leaving_next)
+        list[n++] = e;
+        assert_int_equal(n, j->n_leaving);
+        qsort(list, n, sizeof(list[0]), by_name);
+        for (uint32_t i = 0; i < n; i++)
+                fprintf(f, "  leaving %s/%u attempt %u %s on %s memory %" PRIu64 "\n", list[i]->left->name,
+                        list[i]->index, list[i]->attempt, executor_state_to_string(list[i]->state),
+                        list[i]->node->name, list[i]->left->memory);
+}
+
+static void dump_changes(FILE *f, const struct job *j) {
+        fprintf(f, " version %" PRIu64 " attempts beyond %u limits %d: %s\n", j->version, j->attempt_base,
+                j->limits_real > 0, change_latest(j));
+}
+
 static void dump_job(FILE *f, const struct job *j) {
         char summary[ARRAY_SUMMARY_MAX];
 
@@ -121,8 +150,11 @@ static void dump_job(FILE *f, const struct job *j) {
                 fprintf(f, " role %s succeeded %u failed %u restarts %u\n", r->spec->name, r->n_succeeded,
                         r->n_failed, r->restarts);
         }
+        dump_changes(f, j);
+        dump_leaving(f, j);
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
+                assert_int_equal(e->rank, i);
                 if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued && !depend_holds_back(j))
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
@@ -294,14 +326,14 @@ static void register_node(struct manager *m, unsigned i, uint64_t boot, unsigned
 }
 
 static struct executor *some_executor(struct manager *m, bool (*wanted)(const struct executor *e)) {
-        struct executor *found = NULL;
+        struct executor *found = NULL, *e;
         struct job *j, *next;
         uint32_t n = 0;
 
         HASH_ITER (hh, m->jobs, j, next)
-                for (uint32_t i = 0; i < j->n_executors; i++)
-                        if (wanted(j->executors[i]) && dice(++n) == 0)
-                                found = j->executors[i];
+                JOB_FOREACH(j, e)
+        if (wanted(e) && dice(++n) == 0)
+                found = e;
         return found;
 }
 
@@ -487,6 +519,33 @@ static void rerun(struct manager *m) {
                 }
 }
 
+/* Some of these are refused, for one reason or another: that must change nothing either. */
+static void change(struct manager *m, struct job *j) {
+        static const char *const numbers[] = { "1", "2", "3", "4", "5" };
+        static const struct spec_edit others[] = {
+                { EDIT_SET, "w.memoryMb", "8" },
+                { EDIT_SET, "w.memoryMb", "32" },
+                { EDIT_SET, "w.vcores", "0.25" },
+                { EDIT_SET, "w.vcores", "2" },
+                { EDIT_SET, "timeLimit", "null" },
+                { EDIT_SET, "timeLimit", "2h" },
+                { EDIT_SET, "w.command", "y" },
+                { EDIT_ADD_ROLE, NULL,
+                  "{\"roleName\":\"x\",\"num\":2,\"vcores\":0.1,\"memoryMb\":4,\"command\":\"x\"}" },
+                { EDIT_REMOVE_ROLE, "x", NULL },
+                { EDIT_REMOVE_ROLE, "ps", NULL },
+        };
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        struct spec_edit edit = { EDIT_SCALE, "w", numbers[dice(ELEMENTSOF(numbers))] };
+        uint64_t version;
+
+        if (dice(2))
+                edit = others[dice(ELEMENTSOF(others))];
+        if (change_job(m, j, 1000, 0, &edit, 1, NULL, &version, &error) < 0)
+                assert_non_null(error.message);
+        sd_bus_error_free(&error);
+}
+
 /* A person, about a host. */
 static void held(struct manager *m, struct node *node) {
         static const char *const values[] = { "a", "b", NULL };
@@ -545,7 +604,11 @@ static const char *step(struct manager *m) {
         struct job *j;
         unsigned i = dice(NODES);
 
-        switch (dice(28)) {
+        switch (dice(31)) {
+        case 24 ... 26:
+                if ((j = some_job(m, false)))
+                        change(m, j);
+                return "change";
         case 20 ... 22:
                 held(m, node_at(m, i));
                 return "hold";
@@ -556,17 +619,17 @@ static const char *step(struct manager *m) {
                         for (int k = 0; k < _HOLD_MAX; k++)
                                 (void)hosts_release(m, node_at(m, i), (enum hold_cause)k, "all is well");
                 return "release";
-        case 24:
+        case 27:
                 if (m->n_active < 12)
                         (void)submit_with(
                                 m, configs[1],
                                 &(struct start_options){ .array = (char *)(dice(2) ? "0-8%3" : "1,5-40:5") });
                 return "submit an array";
-        case 25 ... 26:
+        case 28 ... 29:
                 if (m->n_active < 12)
                         submit_after(m);
                 return "submit with after";
-        case 27:
+        case 30:
                 if (dice(3) == 0)
                         rerun(m);
                 return "rerun";
