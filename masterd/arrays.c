@@ -12,7 +12,7 @@
 #include "masterd/history.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
-#include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
 #include "masterd/recover.h"
 #include "masterd/submit.h"

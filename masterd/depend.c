@@ -14,7 +14,7 @@
 #include "masterd/job/dependency.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
-#include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
 
 /* Those that wait for one job. */

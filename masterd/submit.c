@@ -11,9 +11,11 @@
 #include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/manager.h"
-#include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
 #include "masterd/recover.h"
+#include "masterd/submit-options.h"
+#include "masterd/submit-pool.h"
 
 #define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
 #define ERROR_REFUSED "org.primus.Error.Refused"
@@ -32,7 +34,7 @@ void submission_done(struct submission *s) {
         free(s->name);
         free(s->cwd);
         free(s->savepoint);
-        start_options_done(&s->start);
+        json_decref(s->overrides);
         *s = (struct submission){};
 }
 
@@ -130,9 +132,10 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 r = refuse_root(m, s, error);
         if (r >= 0)
                 r = parse(s, &spec, &warnings, error);
-        if (r < 0)
-                return r;
-        r = start_options_apply(&s->start, spec, error);
+        if (r >= 0)
+                r = submit_options_apply(&spec, s->overrides, error);
+        if (r >= 0)
+                r = submit_pool_admit(&m->conf.pools, s->owner, spec, error);
         if (r < 0) {
                 spec_free(spec);
                 return r;
@@ -197,7 +200,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
 }
 
 void submit_admit(struct manager *m, struct job *j, const char *warnings) {
-        j->submitted_real = j->attempt_real = now_real();
+        j->submitted_real = j->attempt_real = j->waits_real = now_real();
         (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
         m->n_active++;

@@ -10,6 +10,7 @@
 #include "masterd/recover.h"
 #include "masterd/restore.h"
 #include "masterd/savepoint-text.h"
+#include "masterd/submit-options.h"
 #include "masterd/submit.h"
 
 #define ENV_STRING_MAX (127u << 10) /* less than what execve() takes, so that the end and a default fit */
@@ -171,28 +172,19 @@ static int read_savepoint(sd_bus_message *m, struct submission *s, sd_bus_error 
         return s->savepoint ? 0 : -ENOMEM;
 }
 
-static int read_after(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
-        return start_options_read(m, "after", &s->start, error);
-}
-
-static int read_array(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
-        return start_options_read(m, "array", &s->start, error);
-}
-
-static int read_begin(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
-        return start_options_read(m, "begin", &s->start, error);
-}
-
 static const struct {
         const char *key;
         int (*read)(sd_bus_message *m, struct submission *s, sd_bus_error *error);
 } submit_options[] = {
-        { "cwd", read_cwd },       { "env", read_env },     { "secrets", read_secrets },
-        { "bundle", read_bundle }, { "name", read_name },   { "savepoint", read_savepoint },
-        { "after", read_after },   { "array", read_array }, { "begin", read_begin },
+        { "cwd", read_cwd },       { "env", read_env },   { "secrets", read_secrets },
+        { "bundle", read_bundle }, { "name", read_name }, { "savepoint", read_savepoint },
 };
 
 int api_read_submit_option(sd_bus_message *call, const char *key, struct submission *s, sd_bus_error *error) {
+        int r = submit_option_read(call, key, &s->overrides);
+
+        if (r != 0)
+                return MIN(r, 0);
         for (size_t i = 0; i < ELEMENTSOF(submit_options); i++)
                 if (strcmp(submit_options[i].key, key) == 0)
                         return submit_options[i].read(call, s, error);

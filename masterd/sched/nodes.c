@@ -145,6 +145,7 @@ int sched_node_add(struct sched *s, const struct sched_capacity *c, uint32_t *re
         s->n = MAX(s->n, slot + 1);
         s->existing++;
         s->grown++;
+        s->changed++;
         node_refresh(s, slot);
         *ret_slot = slot;
         return 0;
@@ -167,6 +168,7 @@ int sched_node_update(struct sched *s, uint32_t slot, const struct sched_capacit
         }
         n->capacity = *c;
         s->grown++;
+        s->changed++;
         node_refresh(s, slot);
         return 0;
 }
@@ -177,6 +179,7 @@ void sched_node_set_usable(struct sched *s, uint32_t slot, bool usable) {
         if (!n)
                 return;
         s->grown += n->usable != usable;
+        s->changed += n->usable != usable;
         n->usable = usable;
         node_refresh(s, slot);
 }
@@ -192,6 +195,7 @@ int sched_node_remove(struct sched *s, uint32_t slot) {
         *n = (struct sched_node){};
         s->existing--;
         s->grown++;
+        s->changed++;
         node_refresh(s, slot);
         return 0;
 }

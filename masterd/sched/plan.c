@@ -13,6 +13,11 @@
 
 #define LINEAR 64u /* times tried one by one before steps become larger */
 
+#define FOUND_MAX 64u
+#define FITS_MAX                                                                                             \
+        4000u /* looks at whether something fits, in a plan; then what was found earlier has to do           \
+               */
+
 #define NONE UINT32_MAX
 
 /* What an executor holds until its job ends. */
@@ -30,6 +35,12 @@ struct item {
         uint32_t next;
 };
 
+/* What was found for a shape: one that takes as much for as long does not fit before it either. */
+struct found {
+        struct sched_shape shape;
+        uint64_t duration, start;
+};
+
 struct shadow {
         struct sched_hold *holds;
         size_t n, allocated;
@@ -40,6 +51,7 @@ struct shadow {
 struct plan {
         struct policy *policy;
         struct sched *live, *copy;
+        struct sched *empty; /* the same nodes with nothing on them; NULL: not needed yet */
         uint64_t now, at;
         uint32_t n_slots;
         uint32_t *slot_runs, *slot_items; /* heads of chains */
@@ -55,7 +67,10 @@ struct plan {
         struct shadow shadow;
         uint64_t *times; /* scratch */
         size_t times_allocated;
-        int error; /* of a callback */
+        struct found found[FOUND_MAX];
+        size_t n_found;
+        unsigned fits; /* how often that was looked at */
+        int error;     /* of a callback */
 };
 
 struct reservation *reservation_free(struct reservation *r) {
@@ -203,6 +218,7 @@ int plan_leaves(struct plan *plan, struct entry *e) {
                         known = true;
                 }
         plan->sign = mix(plan->sign, ~e->job.id);
+        plan->n_found = 0; /* things may fit earlier now */
         if (!known)
                 return add_entry(plan, e);
         plan->n_runs = 0;
@@ -522,12 +538,28 @@ static uint64_t run_end(const struct entry *e, uint64_t start) {
                                            : time_add(start, e->job.duration_usec);
 }
 
+static bool concerned(const struct plan *plan, const struct entry *e, uint64_t from, uint64_t to) {
+        for (size_t i = 0; i < plan->n_reservations; i++)
+                if (concerns(plan, plan->reservations[i], e, from, to))
+                        return true;
+        return false;
+}
+
 static int fits_at(struct plan *plan, struct entry *e, const struct sched_gang *g, uint64_t t,
                    struct sched_placement *ret) {
         struct sched_placement places = {};
         int r;
 
+        plan->fits++;
         seek(plan, t);
+        if (concerned(plan, e, t,
+                      run_end(e, t))) { /* without them it may not fit either, which is known sooner */
+                r = sched_place(plan->copy, g, &places, NULL);
+                if (r != 0)
+                        return r;
+                give_back(plan->copy, &places);
+                sched_placement_done(&places);
+        }
         r = cast_shadow(plan, plan->copy, e, t, run_end(e, t));
         if (r < 0)
                 return r;
@@ -605,12 +637,33 @@ static size_t enough_from(const struct plan *plan, const struct sched_gang *g, s
         return n;
 }
 
+/* The time before which it cannot fit, by what was found for others. */
+static uint64_t not_before(const struct plan *plan, const struct entry *e, const struct sched_gang *g) {
+        uint64_t t = 0;
+
+        for (size_t i = 0; i < plan->n_found && e->held_n == 0; i++)
+                for (size_t k = 0; k < g->n_shapes; k++)
+                        if (plan->found[i].duration <= e->job.duration_usec &&
+                            shape_takes_as_much(g->shapes + k, &plan->found[i].shape))
+                                t = MAX(t, plan->found[i].start);
+        return t;
+}
+
+static void remember(struct plan *plan, const struct entry *e, const struct sched_gang *g, uint64_t start) {
+        if (g->n_shapes == 1 && shape_plain(g->shapes) && e->held_n == 0 && plan->n_found < FOUND_MAX)
+                plan->found[plan->n_found++] = (struct found){ g->shapes[0], e->job.duration_usec, start };
+}
+
 /* The index of the first time at which it fits. One by one first; where many jobs run, in growing steps and
  * back by halves: that is exact as long as what is given back is not reserved again. */
 static int first_fit(struct plan *plan, struct entry *e, const struct sched_gang *g, size_t n, size_t *ret) {
-        size_t low = enough_from(plan, g, n), high = low, step = 1, tried = 0;
+        size_t low = enough_from(plan, g, n), high, step = 1, tried = 0;
+        uint64_t from = not_before(plan, e, g);
         int r;
 
+        while (low < n && plan->times[low] < from)
+                low++;
+        high = low;
         if (low == n)
                 return SCHED_E_NO_FIT;
         r = fits_at(plan, e, g, plan->times[n - 1], NULL); /* when all is over */
@@ -636,6 +689,10 @@ static int first_fit(struct plan *plan, struct entry *e, const struct sched_gang
         return r;
 }
 
+bool plan_exhausted(const struct plan *plan) {
+        return plan->fits > FITS_MAX;
+}
+
 int plan_find(struct plan *plan, struct entry *e, const struct sched_gang *g, struct reservation **ret) {
         struct reservation *res;
         size_t n, k = 0;
@@ -654,10 +711,36 @@ int plan_find(struct plan *plan, struct entry *e, const struct sched_gang *g, st
                 return r;
         }
         res->entry = e;
+        remember(plan, e, g, plan->times[k]);
         res->start = plan->times[k];
         res->end = run_end(e, res->start);
         *ret = res;
         return 0;
+}
+
+static void empty_hold(void *arg, const struct sched_hold *h) {
+        sched_release(arg, h);
+}
+
+int plan_possible(struct plan *plan, const struct sched_gang *g) {
+        struct policy *p = plan->policy;
+        struct sched_placement places;
+        int r;
+
+        if (!plan->empty) {
+                r = sched_clone(plan->live, &plan->empty);
+                if (r < 0)
+                        return r;
+                for (struct entry *e = p->entries; e; e = e->hh.next)
+                        if (e->held_n > 0)
+                                p->ops->holds(p->userdata, e->job.id, empty_hold, plan->empty);
+        }
+        r = sched_place(plan->empty, g, &places, NULL);
+        if (r == 0) {
+                give_back(plan->empty, &places);
+                sched_placement_done(&places);
+        }
+        return r;
 }
 
 bool plan_keeps(struct plan *plan, const struct reservation *r) {
@@ -713,6 +796,7 @@ struct plan *plan_free(struct plan *plan) {
         if (!plan)
                 return NULL;
         sched_free(plan->copy);
+        sched_free(plan->empty);
         free(plan->slot_runs);
         free(plan->slot_items);
         free(plan->runs);

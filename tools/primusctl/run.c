@@ -24,6 +24,7 @@ struct run_options {
         uint64_t memory, time;
         struct option_list env, secrets, after;
         bool no_env;
+        struct turn_options turn;
 };
 
 extern char **environ;
@@ -362,7 +363,9 @@ static int follow(struct run *run, const struct job_ref *job, const struct run_o
 
 static int run_run(struct cli *c, void *options, char **args, size_t n_args) {
         struct run_options *o = options;
-        struct submission s = { .after = o->after, .begin = o->begin, .secrets = o->secrets };
+        struct submission s = {
+                .after = o->after, .begin = o->begin, .turn = o->turn, .secrets = o->secrets
+        };
         struct run run = { .cli = c };
         _cleanup_free_ char *text = NULL, *cwd = getcwd(NULL, 0);
         struct job_ref job;
@@ -414,6 +417,7 @@ static const struct cli_option run_options[] = {
         { "gpus", 0, "G", option_number, offsetof(struct run_options, gpus), "GPUs for each" },
         { "time", 't', "T", option_duration, offsetof(struct run_options, time),
           "stop the job after T, such as 2h or 01:30:00" },
+        TURN_OPTIONS(run_options, turn),
         { "name", 0, "X", option_string, offsetof(struct run_options, name),
           "the job's name (the command's)" },
         { "after", 0, "JOB[:ok|fail|any]", option_append, offsetof(struct run_options, after),

@@ -178,6 +178,9 @@ static int append_start(const struct cli *c, sd_bus_message *m, const struct sub
         int r = append_after(m, &s->after);
 
         if (r >= 0)
+                r = turn_append(m, &s->turn);
+
+        if (r >= 0)
                 r = append_string_option(m, "array", s->array);
         if (r >= 0 && s->begin) {
                 if (when_parse(s->begin, now_real(), &begin) < 0)
@@ -315,6 +318,7 @@ struct submit_options {
         bool wait, logs;
         const char *name, *follow, *array, *begin;
         struct option_list env, secrets, after;
+        struct turn_options turn;
 };
 
 static int submit_run(struct cli *c, void *options, char **args, size_t n) {
@@ -323,6 +327,7 @@ static int submit_run(struct cli *c, void *options, char **args, size_t n) {
                                 .after = o->after,
                                 .array = o->array,
                                 .begin = o->begin,
+                                .turn = o->turn,
                                 .env = o->env,
                                 .secrets = o->secrets };
         _cleanup_free_ char *name = NULL;
@@ -349,6 +354,9 @@ static const struct cli_option submit_options[] = {
           "with --wait: show everyone's output" },
         { "name", 0, "NAME", option_string, offsetof(struct submit_options, name),
           "instead of the configuration's name" },
+        { "time", 't', "T", option_string, offsetof(struct submit_options, turn.time),
+          "stop the job after T, such as 2h or 01:30:00" },
+        TURN_OPTIONS(submit_options, turn),
         { "after", 0, "JOB[:ok|fail|any]", option_append, offsetof(struct submit_options, after),
           "start when that job has ended: well (ok), not well (fail), in any way" },
         { "begin", 0, "TIME", option_string, offsetof(struct submit_options, begin),

@@ -26,27 +26,6 @@ static int properties(struct cli *c, const struct job_ref *job, struct job_prope
         return 0;
 }
 
-/* It has not ended: what it says itself. */
-static int why_active(struct cli *c, const struct job_ref *job, const struct job_properties *p) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-        _cleanup_(job_status_done) struct job_status s = { 0 };
-        const char *reason;
-        int r = cli_job_call(c, job, "GetStatus", &m);
-
-        if (!r)
-                r = cli_call(c, m, job, &reply);
-        if (r)
-                return r;
-        if (job_status_read(reply, &s) < 0)
-                return cli_bad_reply(c, -EBADMSG);
-        reason = s.reason && *s.reason ? s.reason : "it waits for nothing";
-        if (c->json)
-                return cli_print_json(c, json_pack("{s:I, s:s, s:s}", "job", (json_int_t)p->number, "state",
-                                                   p->state, "reason", reason));
-        printf("Job %" PRIu32 " is %s: %s\n", p->number, p->state, reason);
-        return CLI_OK;
-}
-
 static int why_run(struct cli *c, void *options, char **args, size_t n) {
         _cleanup_(job_properties_done) struct job_properties p = { 0 };
         struct job_ref job;
@@ -57,7 +36,7 @@ static int why_run(struct cli *c, void *options, char **args, size_t n) {
                 r = properties(c, &job, &p);
         if (r)
                 return r;
-        return job_state_exit(p.state) >= 0 ? why_ended(c, &job, &p) : why_active(c, &job, &p);
+        return job_state_exit(p.state) >= 0 ? why_ended(c, &job, &p) : why_waiting(c, &job);
 }
 
 const struct command why_command = {
