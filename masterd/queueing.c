@@ -13,6 +13,7 @@
 #include "lib/base/worker.h"
 #include "masterd/arrays.h"
 #include "masterd/depend.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
@@ -274,6 +275,7 @@ static void begin_job(struct manager *m, struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++)
                 if (j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->ordered)
                         (void)orders_start_later(m, j->executors[i]);
+        epochs_update(m, j);
         feeding_start(m, j);
 }
 

@@ -117,6 +117,7 @@ static void finish(struct world *w, size_t index, bool over_limit) {
         j->state = WORLD_DONE;
         j->ended = w->now;
         j->over_limit = over_limit;
+        w->last_end = w->now;
         w->n_done++;
 }
 
@@ -320,6 +321,9 @@ int world_add_host(struct world *w, const struct sched_capacity *c, uint32_t *re
         w->capacity.cpu_milli += c->cpu_milli;
         w->capacity.memory += c->memory;
         w->capacity.gpus += c->gpus;
+        w->all.cpu_milli += c->cpu_milli;
+        w->all.memory += c->memory;
+        w->all.gpus += c->gpus;
         if (ret_slot)
                 *ret_slot = slot;
         return 0;
@@ -372,6 +376,8 @@ int world_fail_host(struct world *w, uint32_t slot, uint64_t from, uint64_t to) 
 static void advance(struct world *w, uint64_t to) {
         double t = (double)(to - w->now);
 
+        if (w->n_done == w->n_jobs) /* what is idle then is nobody's loss */
+                t = 0;
         w->cpu_time += t * (double)w->held.cpu_milli;
         w->cpu_capacity += t * (double)w->capacity.cpu_milli;
         w->gpu_time += t * w->held.gpus;
@@ -400,4 +406,13 @@ int world_run(struct world *w, uint64_t until) {
                         w->pass(w->userdata);
         }
         return w->error;
+}
+
+void world_cut(struct world *w) {
+        for (size_t i = 0; i < w->n_jobs && w->segment; i++)
+                for (size_t k = 0; k < w->jobs[i].places.n; k++) {
+                        w->segment(w->userdata, i, &w->jobs[i].places.items[k].hold, w->jobs[i].started,
+                                   w->now);
+                        w->last_end = w->now;
+                }
 }

@@ -80,8 +80,6 @@ static int list_queue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
                         r = append_waiting(reply, m, j, 0, uid == 0 || uid == j->owner);
                 }
         }
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
         return reply_list_send(reply, r);
 }
 
@@ -182,8 +180,6 @@ int api_on_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error)
                 l.pool = m->conf.pools.items[i];
                 r = append_pool(&l);
         }
-        if (r >= 0)
-                r = sd_bus_message_close_container(l.reply);
         return reply_list_send(l.reply, r);
 }
 
@@ -251,8 +247,6 @@ int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *er
                         "requeues", "u", j->requeues, "reason", "s", j->reason ? j->reason : "");
         if (r >= 0 && waits >= 0)
                 r = append_why(reply, m, j, w);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
         return reply_list_send(reply, r);
 }
 

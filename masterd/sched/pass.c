@@ -140,7 +140,9 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
         if (r < 0)
                 return r;
         sign = plan_sign(pass->plan);
-        if (old && old->sign == sign && old->start > pass->now)
+        if (old && old->start > pass->now &&
+            (old->sign == sign ||
+             (pass->now - old->made < pass->policy->conf.replan_usec && plan_keeps(pass->plan, old))))
                 return plan_add(pass->plan, old);
         for (size_t i = 0; i < g->n_shapes; i++)
                 if (g->shapes[i].min > 0) {
@@ -157,6 +159,7 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
         if (old && (!found || found->start >= old->start) && plan_keeps(pass->plan, old)) {
                 reservation_free(found);
                 found = NULL;
+                old->made = pass->now;
         } else {
                 drop(pass, e);
                 if (!found)

@@ -12,6 +12,7 @@ struct reservation {
         struct entry *entry;
         uint64_t start, end;           /* UINT64_MAX: nobody knows when it ends */
         struct sched_placement places; /* of the least of its gang; the ports in it are not promised */
+        uint64_t made;                 /* when it was found */
         uint64_t sign;                 /* of all that it was derived from */
         bool claim; /* others are being stopped for it: it comes before all other reservations */
         uint32_t victims;

@@ -260,7 +260,7 @@ struct savepoint_record {
 /* What a user has used of the cluster in a pool, decayed. */
 struct share_record {
         const char *pool;
-        uint32_t user;
+        uint32_t user; /* UINT32_MAX: all of the pool */
         uint64_t usage_micro; /* millionths of the policy's unit */
         uint64_t at_real;     /* as of then */
 };
