@@ -31,6 +31,7 @@
 #include "masterd/requeue.h"
 #include "masterd/restarts.h"
 #include "masterd/rolling.h"
+#include "masterd/stuck.h"
 #include "masterd/usage.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
@@ -387,7 +388,9 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         release(m, e);
         if (executor_transition(e, event) < 0)
                 return;
-        e->ordered = false;
+        e->ordered = e->stuck = false;
+        if (e->node)
+                stuck_review(m, e->node);
         e->ended_real = e->ended_real ? e->ended_real : now_real();
         (void)text_set(&e->reason, "%s", text);
         executor_changed(m, e);
@@ -422,6 +425,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
 
         /* In any case the agent may forget it when this turn is on disk. */
         (void)orders_committed_later(m, node, &report->id);
+        if (stuck_ended(m, node, &report->id))
+                return;
         if (!j || !sd_id128_equal(j->uid, report->id.job_uid))
                 return;
         if (feeding_scan_exited(m, j, node, report))
@@ -455,6 +460,13 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         if (asks)
                 requeue_asked(m, e);
         ended(m, e, event, text);
+}
+
+void lifecycle_given_up(struct manager *m, struct executor *e, const char *text) {
+        char why[OUTCOME_TEXT_MAX];
+
+        snprintf(why, sizeof(why), "does not die: %.*s", utf8_fit(text, OUTCOME_TEXT_MAX - 32), text);
+        ended(m, e, EXECUTOR_EVENT_KILLED, why);
 }
 
 void lifecycle_vanished(struct manager *m, struct executor *e) {

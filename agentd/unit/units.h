@@ -30,6 +30,8 @@ struct units_ops {
         /* A unit is about to be started, has ended. */
         void (*starting)(const struct start_order *order, void *userdata);
         void (*ended)(const struct executor_id *id, void *userdata);
+        /* SIGKILL did not end it; text: what is in the way. Told again to every master. */
+        void (*unkillable)(const struct executor_id *id, const char *text, void *userdata);
         /* masterd has the end on disk. What else is kept of the executor can go; its exit record goes after
          * it. */
         void (*forgotten)(const struct executor_id *id, void *userdata);
@@ -45,7 +47,8 @@ struct units_options {
         const char *root; /* "" in life, see private.h */
         const char *node;
         const struct inventory *inventory;
-        uint64_t hook_usec; /* how long a hook may take */
+        uint64_t hook_usec;       /* how long a hook may take */
+        uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die; 0: never */
 };
 
 /* bus: the system bus, attached. Strings and the inventory stay the caller's. */
