@@ -16,6 +16,8 @@
 #include "masterd/limits.h"
 #include "masterd/manager.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
+#include "masterd/submit-pool.h"
 #include "masterd/record.h"
 
 #define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
@@ -285,8 +287,10 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         let_go(m, j);
         if (limit_changes) {
                 j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+                j->signal_timer = sd_event_source_disable_unref(j->signal_timer);
                 lifecycle_arm_limit(m, j);
         }
+        queueing_changed(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);
         api_job_changed(m, j);
@@ -313,6 +317,17 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
                 return *why ? sd_bus_error_set(error, ERROR_BAD_CONFIG, why) : r;
         if (spec_role(spec, SCAN_ROLE))
                 return sd_bus_error_setf(error, ERROR_BAD_CONFIG, "role: the name %s is reserved", SCAN_ROLE);
+        if (strcmp(spec->queue, j->spec->queue) != 0 || spec->waits.priority != j->spec->waits.priority ||
+            spec->time_limit_usec != j->spec->time_limit_usec) {
+                r = submit_pool_admit(&m->conf.pools, uid, spec, error);
+                if (r < 0)
+                        return r;
+                free(text); /* the pool may have filled something in */
+                text = NULL;
+                r = spec_effective(spec, &text);
+                if (r < 0)
+                        return r;
+        }
         if (!effects.stays) {
                 if (asprintf(&said, "%s%s", what,
                              effects.next ? " (attempts that begin from now on have it)" : "") < 0)

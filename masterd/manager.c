@@ -18,6 +18,7 @@
 #include "masterd/liveness.h"
 #include "masterd/logs.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/recover.h"
 #include "masterd/savepoints.h"
 
@@ -226,6 +227,11 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void
         return sd_event_exit(m->event, 0);
 }
 
+static int on_reload(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        queueing_reload(userdata);
+        return 0;
+}
+
 int manager_new(struct manager **ret) {
         struct manager *m = calloc(1, sizeof(*m));
         int r;
@@ -285,6 +291,8 @@ int manager_start(struct manager *m) {
 
         r = sd_event_add_signal(m->event, NULL, SIGTERM, on_signal, m);
         if (r >= 0)
+                r = sd_event_add_signal(m->event, NULL, SIGHUP, on_reload, m);
+        if (r >= 0)
                 r = sd_event_add_signal(m->event, NULL, SIGINT, on_signal, m);
         if (r >= 0)
                 r = sd_event_set_watchdog(m->event, true);
@@ -298,7 +306,7 @@ int manager_start(struct manager *m) {
         r = store_open(path, m->event, NULL, &m->store);
         if (r < 0)
                 return r; /* logged, with what to do */
-        r = placement_new(&m->placement);
+        r = placement_new(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up the scheduler");
         r = identity_load(m);

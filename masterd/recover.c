@@ -21,7 +21,9 @@
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/requeue.h"
 #include "masterd/restarts.h"
 #include "masterd/savepoints.h"
 #include "masterd/suspension.h"
@@ -164,6 +166,15 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         j->saving = data.saving;
         j->order_step = data.order_step;
         j->attempt_real = data.attempt_real;
+        j->requeueing = data.requeueing;
+        j->requeues = data.requeues;
+        j->asked = data.asked;
+        j->slot_real = data.version >= 2 ? data.slot_real : j->started_real;
+        j->waits_real = data.waits_real ?: j->submitted_real;
+        j->not_before_real = data.not_before_real;
+        j->leave_real = data.leave_real;
+        j->leave_for = data.leave_for;
+        j->leave_why = data.leave_why;
         j->limits_real = data.limits_real;
         j->epoch = data.epoch;
         j->membership = data.membership;
@@ -330,6 +341,7 @@ static void resume_job(struct manager *m, struct job *j) {
         lifecycle_arm_limit(m, j);
         suspension_restored(m, j);
         placement_enqueue(m, j);
+        requeue_restored(m, j);
         lifecycle_review(m, j);
 }
 
@@ -353,6 +365,8 @@ int recover_load(struct manager *m) {
                 r = store_load_secrets(m->store, load_secret, m);
         if (r >= 0)
                 r = feeding_load(m);
+        if (r >= 0)
+                r = queueing_load(m);
         if (r < 0)
                 return r;
         HASH_ITER (hh, m->jobs, j, next)
@@ -493,6 +507,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                  was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
                  g->n_exits, rebooted ? ", new boot" : "");
         feeding_node_gone(m, node, true);
+        requeue_registered(m, node);
         hosts_registered(m, node);
         limits_registered(m, node);
         drop_ended(m, node, g);

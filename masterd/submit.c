@@ -9,9 +9,11 @@
 #include "masterd/bundles.h"
 #include "masterd/feeding.h"
 #include "masterd/manager.h"
-#include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
 #include "masterd/recover.h"
+#include "masterd/submit-options.h"
+#include "masterd/submit-pool.h"
 
 #define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
 #define ERROR_REFUSED "org.primus.Error.Refused"
@@ -30,6 +32,7 @@ void submission_done(struct submission *s) {
         free(s->name);
         free(s->cwd);
         free(s->savepoint);
+        json_decref(s->overrides);
         *s = (struct submission){};
 }
 
@@ -127,8 +130,14 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 r = refuse_root(m, s, error);
         if (r >= 0)
                 r = parse(s, &spec, &warnings, error);
-        if (r < 0)
+        if (r >= 0)
+                r = submit_options_apply(&spec, s->overrides, error);
+        if (r >= 0)
+                r = submit_pool_admit(&m->conf.pools, s->owner, spec, error);
+        if (r < 0) {
+                spec_free(spec);
                 return r;
+        }
         if (spec->n_files > 0 && !s->bundle[0])
                 r = sd_bus_error_set(
                         error, ERROR_REFUSED,
@@ -182,7 +191,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
 }
 
 void submit_admit(struct manager *m, struct job *j, const char *warnings) {
-        j->submitted_real = j->attempt_real = now_real();
+        j->submitted_real = j->attempt_real = j->waits_real = now_real();
         (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
         m->n_active++;

@@ -2,6 +2,7 @@
 /* From a submission to a job. */
 #pragma once
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <systemd/sd-bus.h>
@@ -21,6 +22,7 @@ struct submission {
         char *cwd;       /* NULL: the configuration's, else the job's own directory */
         char **env;      /* NULL-ended NAME=VALUE, or NULL */
         char *savepoint; /* NULL: from the beginning; else masterd/restore.h */
+        json_t *overrides; /* masterd/submit-options.h; or NULL */
         char bundle[65];
         struct job_secret *secrets;
         size_t n_secrets;

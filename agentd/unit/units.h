@@ -67,6 +67,10 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
 /* -ENOENT: neither a unit nor a record. */
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason);
 
+/* Sends a signal to those processes of an executor that catch it (a wrapper that does not would die of it, and the
+ * executor with it). -ENOENT: no unit of it runs here. */
+int units_signal(struct units *u, const struct executor_id *id, int signal);
+
 /* Kills, without grace, everything that is to be stopped when the link is lost (onPartition: stop). Returns
  * how many. */
 unsigned units_stop_partitioned(struct units *u);

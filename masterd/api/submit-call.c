@@ -8,6 +8,7 @@
 #include "masterd/manager.h"
 #include "masterd/restore.h"
 #include "masterd/savepoint-text.h"
+#include "masterd/submit-options.h"
 #include "masterd/submit.h"
 
 #define ENV_STRING_MAX (127u << 10) /* less than what execve() takes, so that the end and a default fit */
@@ -192,13 +193,17 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
                 r = sd_bus_message_read_basic(call, 's', &key);
                 if (r < 0)
                         return r;
-                for (i = 0; i < ELEMENTSOF(submit_options); i++)
+                r = submit_option_read(call, key, &s->overrides);
+                if (r < 0)
+                        return r;
+                for (i = 0; r == 0 && i < ELEMENTSOF(submit_options); i++)
                         if (strcmp(submit_options[i].key, key) == 0)
                                 break;
-                if (i == ELEMENTSOF(submit_options))
+                if (r == 0 && i == ELEMENTSOF(submit_options))
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                                  "Submit has no option '%.*s'", utf8_fit(key, 64), key);
-                r = submit_options[i].read(call, s, error);
+                if (r == 0)
+                        r = submit_options[i].read(call, s, error);
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(call);

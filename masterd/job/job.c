@@ -105,6 +105,9 @@ struct job *job_free(struct job *j) {
                 free(*p);
         sd_event_source_disable_unref(j->limit_timer);
         sd_event_source_disable_unref(j->grace_timer);
+        sd_event_source_disable_unref(j->leave_timer);
+        sd_event_source_disable_unref(j->signal_timer);
+        sd_event_source_disable_unref(j->hold_timer);
         sd_event_source_disable_unref(j->epoch_timer);
         free(j->secrets);
         free(j->env);
@@ -296,9 +299,7 @@ bool job_all_up(const struct job *j) {
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role *r = j->roles + i;
                 uint32_t up = r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed;
-                uint32_t wanted =
-                        j->spec->schedule_policy == SCHEDULE_POLICY_GANG ? r->spec->num : r->spec->min_num;
-                if (up < wanted)
+                if (up < r->spec->min_num)
                         return false;
         }
         return true;

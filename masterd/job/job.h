@@ -156,7 +156,19 @@ struct job {
         struct job_data *data;   /* NULL without input */
         struct job_peers *peers; /* masterd/job/peers.h */
 
-        bool queued;                         /* in the placement queue */
+        /* In the queue (masterd/queueing.h), and given way (masterd/requeue.h). */
+        bool queued;              /* known to the policy */
+        uint32_t requeues;        /* of its attempts, those that began for no fault of the job */
+        uint32_t asked;           /* times in a row that an executor asked for the job to be requeued */
+        bool requeueing;          /* STOPPING to wait again, for no fault of the job */
+        uint8_t leave_why;        /* enum requeue_cause: it is to be stopped at leave_real; 0: nothing of that */
+        uint32_t leave_for;       /* the job that takes its place; 0: none */
+        uint64_t leave_real;      /* its executors have been told by signal; their stop comes then */
+        uint64_t slot_real;       /* its time limit counts from then; 0: from the next start */
+        uint64_t waits_real;      /* it waits since then, for the order of the queue */
+        uint64_t not_before_real; /* it is not tried before */
+        sd_event_source *leave_timer, *signal_timer, *hold_timer;
+
         struct job *ended_next, *ended_prev; /* finished jobs kept in memory, oldest first */
         UT_hash_handle hh;                   /* by number */
 };

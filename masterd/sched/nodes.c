@@ -55,6 +55,7 @@ int sched_node_add(struct sched *s, const struct sched_capacity *c, uint32_t *re
         for (uint32_t i = 0; i < s->n_levels; i++)
                 s->level_of[i][slot] = 0;
         filters_update(s, slot);
+        s->grown++;
         node_refresh(s, slot);
         *ret_slot = slot;
         return 0;
@@ -76,6 +77,7 @@ int sched_node_update(struct sched *s, uint32_t slot, const struct sched_capacit
                 n->port_next = 0;
         }
         n->capacity = *c;
+        s->grown++;
         node_refresh(s, slot);
         return 0;
 }
@@ -85,6 +87,7 @@ void sched_node_set_usable(struct sched *s, uint32_t slot, bool usable) {
 
         if (!n)
                 return;
+        s->grown += n->usable != usable;
         n->usable = usable;
         node_refresh(s, slot);
 }
@@ -103,6 +106,7 @@ int sched_node_remove(struct sched *s, uint32_t slot) {
         *n = (struct sched_node){};
         s->existing--;
         filters_update(s, slot);
+        s->grown++;
         node_refresh(s, slot);
         return 0;
 }
@@ -358,6 +362,7 @@ void sched_release(struct sched *s, const struct sched_hold *h) {
 
         if (!n)
                 return;
+        s->grown++;
         node_unassign(s, h->slot, h->ports, h->n_ports);
         n->gpus &= ~h->gpus;
         if (h->cpus && n->cpus)

@@ -20,6 +20,7 @@ struct load {
                 store_load_avoid_t avoid;
                 store_load_token_t token;
                 store_load_revoked_t revoked;
+                store_load_share_t share;
                 store_load_secret_t secret;
                 store_load_data_file_t data_file;
                 store_load_data_source_t data_source;
@@ -86,6 +87,7 @@ DEFINE_ROW(stuck)
 DEFINE_ROW(avoid)
 DEFINE_ROW(token)
 DEFINE_ROW(revoked)
+DEFINE_ROW(share)
 DEFINE_ROW(secret)
 DEFINE_ROW(data_file)
 DEFINE_ROW(data_source)
@@ -240,6 +242,11 @@ int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userd
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata) {
         return load(s, "SELECT id, secret_hash, uses_left, expires, source, creator FROM token ORDER BY id",
                     &(struct load){ row_token, { .token = callback }, userdata });
+}
+
+int store_load_shares(struct store *s, store_load_share_t callback, void *userdata) {
+        return load(s, "SELECT pool, user, usage, at FROM share ORDER BY pool, user",
+                    &(struct load){ row_share, { .share = callback }, userdata });
 }
 
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata) {

@@ -108,7 +108,10 @@ const char *const store_steps[] = {
         " memory INTEGER NOT NULL, gpus TEXT NOT NULL, ports BLOB NOT NULL, reason TEXT NOT NULL,"
         " PRIMARY KEY(node, job, role, idx, attempt)) STRICT, WITHOUT ROWID;"
         "CREATE TABLE job_avoid(job INTEGER NOT NULL, node TEXT NOT NULL, PRIMARY KEY(job, node))"
-        " STRICT, WITHOUT ROWID;",
+        " STRICT, WITHOUT ROWID;"
+        /* Shares of users. */
+        "CREATE TABLE share(pool TEXT NOT NULL, user INTEGER NOT NULL, usage INTEGER NOT NULL,"
+        " at INTEGER NOT NULL, PRIMARY KEY(pool, user)) STRICT, WITHOUT ROWID;",
         NULL,
 };
 

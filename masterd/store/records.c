@@ -212,6 +212,14 @@ const struct field savepoint_fields[] = {
         {},
 };
 
+const struct field share_fields[] = {
+        F(TEXT, share_record, pool),
+        F(U32, share_record, user),
+        F(U64, share_record, usage_micro),
+        F(U64, share_record, at_real),
+        {},
+};
+
 const struct field change_fields[] = {
         F(U32, change_record, job),      F(U64, change_record, version),  F(U32, change_record, uid),
         F(U64, change_record, at_real),  F(TEXT, change_record, text),    F(TEXT, change_record, cuts),
@@ -355,6 +363,9 @@ const struct op_definition op_definitions[_OP_MAX] = {
                                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                                  "INSERT INTO counter(name, value) VALUES ('last_savepoint', ?5)"
                                  " ON CONFLICT(name) DO UPDATE SET value = max(value, ?5)" } },
+        [OP_PUT_SHARE] = { sizeof(struct share_record),
+                           share_fields,
+                           { "INSERT OR REPLACE INTO share(pool, user, usage, at) VALUES (?1, ?2, ?3, ?4)" } },
         [OP_PUT_CHANGE] = { sizeof(struct change_record),
                             change_fields,
                             { "INSERT OR REPLACE INTO change(job, version, user, at, text, cuts, before)"

@@ -314,6 +314,10 @@ void store_put_token(struct store *s, const struct token_record *r) {
         put(s, OP_PUT_TOKEN, r);
 }
 
+void store_put_share(struct store *s, const struct share_record *r) {
+        put(s, OP_PUT_SHARE, r);
+}
+
 void store_put_revoked(struct store *s, const struct revoked_record *r) {
         put(s, OP_PUT_REVOKED, r);
 }

@@ -234,6 +234,14 @@ struct savepoint_record {
         struct store_bytes manifest, config; /* both JSON; empty where not asked for */
 };
 
+/* What a user has used of the cluster in a pool, decayed. */
+struct share_record {
+        const char *pool;
+        uint32_t user;
+        uint64_t usage_micro; /* millionths of the policy's unit */
+        uint64_t at_real;     /* as of then */
+};
+
 /* A job was given another configuration. */
 struct change_record {
         uint32_t job;
@@ -287,6 +295,7 @@ typedef int (*store_load_window_t)(void *userdata, const struct window_record *r
 typedef int (*store_load_stuck_t)(void *userdata, const struct stuck_record *r);
 typedef int (*store_load_avoid_t)(void *userdata, const struct avoid_record *r);
 typedef int (*store_load_token_t)(void *userdata, const struct token_record *r);
+typedef int (*store_load_share_t)(void *userdata, const struct share_record *r);
 typedef int (*store_load_revoked_t)(void *userdata, const struct revoked_record *r);
 typedef int (*store_load_secret_t)(void *userdata, const struct secret_record *r);
 typedef int (*store_load_data_file_t)(void *userdata, const struct data_file_record *r);
@@ -323,6 +332,7 @@ int store_load_windows(struct store *s, store_load_window_t callback, void *user
 int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdata);
 int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata); /* of active jobs */
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
+int store_load_shares(struct store *s, store_load_share_t callback, void *userdata);
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
 
 /* A small named value (cluster id, term ...), allocated with a NUL behind it. -ENOENT: never set. */
@@ -354,6 +364,7 @@ void store_put_window(struct store *s, const struct window_record *r);   /* key:
 void store_put_stuck(struct store *s, const struct stuck_record *r); /* key: node, job, role, index, attempt */
 void store_put_avoid(struct store *s, const struct avoid_record *r);     /* key: all of it */
 void store_put_token(struct store *s, const struct token_record *r);     /* key: id */
+void store_put_share(struct store *s, const struct share_record *r);     /* key: pool, user */
 void store_put_revoked(struct store *s, const struct revoked_record *r); /* key: serial */
 void store_put_secret(struct store *s, const struct secret_record *r);   /* key: job, name */
 void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */

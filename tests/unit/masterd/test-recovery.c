@@ -27,6 +27,7 @@
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/recover.h"
 #include "masterd/submit.h"
 #include "masterd/suspension.h"
