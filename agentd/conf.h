@@ -20,6 +20,8 @@ struct settings {
         uint64_t memory_reserve;
         uint64_t memory; /* 0: the host's */
         uint32_t cpus;   /* 0: the host's */
+        char **labels;       /* NULL-ended KEY=VALUE, or NULL */
+        uint64_t gpu_memory; /* of each GPU whose driver does not say; 0: unknown */
         int log_level;   /* < 0: as it is */
 };
 

@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/cpulist.h"
 #include "lib/base/log.h"
 #include "lib/wire/input.h"
 #include "masterd/feeding.h"
@@ -16,6 +17,7 @@
 #include "masterd/link.h"
 #include "masterd/manager.h"
 #include "masterd/record.h"
+#include "masterd/sched/sched.h"
 
 /* Staging files and slow hosts take their time; losing the link ends the wait at once. */
 #define START_TIMEOUT (3600 * USEC_PER_SEC)
@@ -192,6 +194,18 @@ static struct secret input_secret(const struct job *j) {
         return (struct secret){ (char *)INPUT_FILE, j->data->input_text, strlen(j->data->input_text) };
 }
 
+static int append_start_extra(sd_bus_message *message, const struct executor *e) {
+        _cleanup_free_ char *cpus = NULL;
+        struct start_extra extra = {};
+
+        if (e->cpus) {
+                extra.cpus = cpus = cpulist_format(e->cpus->bits, ELEMENTSOF(e->cpus->bits));
+                if (!cpus)
+                        return -ENOMEM;
+        }
+        return start_extra_append(message, &extra);
+}
+
 static int send_start(struct manager *m, struct executor *e) {
         _cleanup_(strv_free_p) char **rendezvous_env = NULL;
         _cleanup_free_ char **env = NULL, **gpus = NULL, **visible = NULL;
@@ -264,7 +278,7 @@ static int send_start(struct manager *m, struct executor *e) {
         if (r >= 0)
                 r = start_order_append(message, &order);
         if (r >= 0)
-                r = link_append_extra_empty(message);
+                r = append_start_extra(message, e);
         o = r >= 0 ? order_new(m, e->node, &order.id) : NULL;
         if (r >= 0 && !o)
                 r = -ENOMEM;

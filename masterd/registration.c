@@ -92,6 +92,8 @@ static int read_extra(sd_bus_message *m, struct registration *g) {
                 const char *key;
                 r = sd_bus_message_read_basic(m, 's', &key);
                 if (r >= 0)
+                        r = inventory_read_extra(m, key, &g->inventory);
+                if (r == 0)
                         r = strcmp(key, "work") == 0 && !g->work ? read_work(m, g)
                                                                  : sd_bus_message_skip(m, "v");
                 if (r >= 0)

@@ -86,6 +86,8 @@ static int adopt(struct discovery *d) {
                 executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
         }
         executor_read_start(e);
+        if (cpus_own(e, environment_find(d->environment, "PRIMUS_CPUS"), true) < 0)
+                return log_oom();
         r = job_enter(u, e, JOB_MEMORY_KEEP);
         if (r < 0)
                 return log_oom();

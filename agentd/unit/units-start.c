@@ -86,6 +86,7 @@ static int write_private(struct preparing *p, const struct unit_context *context
 
 static int submit_unit(struct preparing *p) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        _cleanup_free_ char *shared_cpus = p->order.extra.cpus ? NULL : cpus_shared(p->units);
         struct units *u = p->units;
         const struct unit_context context = {
                 .node = u->options.node,
@@ -94,8 +95,12 @@ static int submit_unit(struct preparing *p) {
                 .directory = p->executor->directory,
                 .work = p->work,
                 .bundle = p->bundle,
+                .shared_cpus = shared_cpus,
         };
-        int r;
+        int r = cpus_own(p->executor, p->order.extra.cpus, false);
+
+        if (r < 0)
+                return r;
 
         if ((r = systemd_message(u->systemd, "StartTransientUnit", &m)) < 0 ||
             (r = unit_build(m, &p->order, &context, &p->why)) < 0)

@@ -2,6 +2,7 @@
 /* The schema of a job: upstream's keys under upstream's names, and ours. docs/man/primus-job.5.scd describes
  * the same keys; tests/unit/spec/test-schema.c compares the two. */
 #include "masterd/spec/names.h"
+#include "masterd/spec/schema-placement.h"
 #include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
 #include "masterd/spec/valid.h"
@@ -93,6 +94,7 @@ static const struct key role_keys[] = {
           .written = role_has_placement },
         { "timeLimit", KEY_DURATION, AT(role_spec, time_limit_usec), RANGE(1, DURATION_MAX),
           .preset = UINT64_MAX },
+        ROLE_PLACEMENT_ROWS,
         WARNED("jvmMemoryMb", KEY_NUMBER, JVM " (memoryMb is all the command's)"),
         WARNED("javaOpts", KEY_TEXT, JVM),
         UNBUILT("useTfDataService", KEY_BOOL,
@@ -240,6 +242,7 @@ static const struct key job_keys[] = {
         { "failureWindow", KEY_DURATION, AT(job_spec, failure_window_usec), RANGE(1, DURATION_MAX),
           .preset = UINT64_MAX },
         { "backoff", KEY_MESSAGE, AT(job_spec, backoff), .message = &backoff_schema },
+        JOB_PLACEMENT_ROWS,
         CHECKED("blacklistConfig", KEY_MESSAGE, .message = &blacklist_schema),
         CHECKED("progressManagerConf", KEY_MESSAGE, .message = &progress_manager_schema),
         SLIP("progressManagerType", KEY_ENUM,
