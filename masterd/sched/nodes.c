@@ -56,6 +56,7 @@ int sched_node_add(struct sched *s, const struct sched_capacity *c, uint32_t *re
                 s->level_of[i][slot] = 0;
         filters_update(s, slot);
         s->grown++;
+        s->changed++;
         node_refresh(s, slot);
         *ret_slot = slot;
         return 0;
@@ -78,6 +79,7 @@ int sched_node_update(struct sched *s, uint32_t slot, const struct sched_capacit
         }
         n->capacity = *c;
         s->grown++;
+        s->changed++;
         node_refresh(s, slot);
         return 0;
 }
@@ -88,6 +90,7 @@ void sched_node_set_usable(struct sched *s, uint32_t slot, bool usable) {
         if (!n)
                 return;
         s->grown += n->usable != usable;
+        s->changed += n->usable != usable;
         n->usable = usable;
         node_refresh(s, slot);
 }
@@ -107,6 +110,7 @@ int sched_node_remove(struct sched *s, uint32_t slot) {
         s->existing--;
         filters_update(s, slot);
         s->grown++;
+        s->changed++;
         node_refresh(s, slot);
         return 0;
 }
