@@ -16,12 +16,19 @@
 
 bool shape_plain(const struct sched_shape *h) {
         return !h->restricted && h->n_excluded == 0 && h->max_per_node == 0 && h->per_node == 0 &&
-               h->n_present == 0;
+               h->n_present == 0 && h->n_required == 0 && h->n_amounts == 0 && h->shm == 0 && !h->gpu.model &&
+               !h->gpu.mig && h->gpu.memory_mib == 0 && !h->exclusive_cpus && h->numa == SCHED_NUMA_NONE &&
+               h->near == 0 && h->apart == 0;
+}
+
+bool gang_plain(const struct sched_gang *g) {
+        return g->n_shapes == 1 && shape_plain(g->shapes) && g->topology != SCHED_REQUIRE &&
+               g->whole_hosts == 0;
 }
 
 bool shape_takes_as_much(const struct sched_shape *h, const struct sched_shape *as) {
         return h->min >= as->min && h->cpu_milli >= as->cpu_milli && h->memory >= as->memory &&
-               h->gpus >= as->gpus && h->ports >= as->ports;
+               (as->gpus == 0 || (h->gpus >= as->gpus && !h->gpu.mig)) && h->ports >= as->ports;
 }
 
 static bool same_shape(const struct sched_shape *a, const struct sched_shape *b) {
@@ -35,6 +42,8 @@ static const struct miss *find_miss(const struct pass *pass, const struct entry 
         bool known = e->why.reason == POLICY_NO_FIT || e->why.reason == POLICY_RESERVED;
         uint64_t end = entry_end(e, pass->now);
 
+        if (g->whole_hosts != 0) /* there may be room on its own, where nobody else can look */
+                return NULL;
         for (size_t k = 0; k < pass->n_misses; k++) {
                 const struct miss *m = pass->misses + k;
                 for (uint32_t i = 0; i < g->n_shapes && m->until <= end; i++)
@@ -51,7 +60,7 @@ static void add_miss(struct pass *pass, const struct entry *e, const struct sche
                      const struct sched_no_fit *why, uint64_t ahead) {
         const struct sched_shape *h = g->shapes;
 
-        if (g->n_shapes != 1 || h->min == 0 || !shape_plain(h) || pass->n_misses == MISSES_MAX)
+        if (!gang_plain(g) || h->min == 0 || pass->n_misses == MISSES_MAX)
                 return;
         pass->misses[pass->n_misses++] = (struct miss){
                 .shape = *h, .why = *why, .until = ahead ? entry_end(e, pass->now) : 0, .ahead = ahead
@@ -130,7 +139,7 @@ static int add_claims(struct pass *pass) {
  * for an earlier one, or if those before it have taken it. */
 static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *g) {
         struct sched_shape shapes[SCHED_SHAPES_MAX];
-        struct sched_gang least = { shapes, 0 };
+        struct sched_gang least = *g;
         struct reservation *found = NULL, *old = e->reservation;
         uint64_t sign;
         int r;
@@ -144,8 +153,10 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
             (old->sign == sign ||
              (pass->now - old->made < pass->policy->conf.replan_usec && plan_keeps(pass->plan, old))))
                 return plan_add(pass->plan, old);
-        for (size_t i = 0; i < g->n_shapes; i++)
-                if (g->shapes[i].min > 0) {
+        least.shapes = shapes;
+        least.n_shapes = 0;
+        for (size_t i = 0; i < g->n_shapes; i++) /* max 0: it only says where executors are */
+                if (g->shapes[i].min > 0 || g->shapes[i].max == 0) {
                         shapes[least.n_shapes] = g->shapes[i];
                         shapes[least.n_shapes].max = g->shapes[i].min;
                         least.n_shapes++;
@@ -294,7 +305,7 @@ static int place_reserved(struct pass *pass, struct entry *e, const struct sched
 
 static int place(struct pass *pass, struct entry *e, const struct sched_gang *g) {
         struct sched_shape shapes[SCHED_SHAPES_MAX];
-        struct sched_gang within = { shapes, g->n_shapes };
+        struct sched_gang within = *g;
         struct policy *p = pass->policy;
         _cleanup_(sched_placement_done) struct sched_placement found = {};
         struct sched_no_fit why = {};
@@ -319,6 +330,7 @@ static int place(struct pass *pass, struct entry *e, const struct sched_gang *g)
                 why.wanted = g->shapes[shape].min;
                 return no_room(pass, e, g, &why, miss->ahead);
         }
+        within.shapes = shapes;
         memcpy(shapes, g->shapes, g->n_shapes * sizeof(*shapes));
         quota_shrink(p, e, shapes, g->n_shapes);
         r = pass->plan && plan_length(pass->plan) > 0

@@ -24,6 +24,7 @@ struct run {
         struct entry *entry;
         struct sched_hold hold;
         uint32_t next; /* on the same node */
+        void *own;     /* what hold points to */
 };
 
 /* What a reservation takes on a node. */
@@ -163,6 +164,24 @@ static void insert_by_end(struct plan *plan, uint32_t index) {
         plan->n_runs++;
 }
 
+/* What the hold points to may be gone before the plan is. Ports are left out or stay. */
+static int own_hold(struct run *r) {
+        size_t cpus = r->hold.cpus ? sizeof(*r->hold.cpus) : 0,
+               amounts = r->hold.n_amounts * sizeof(*r->hold.amounts);
+        char *p;
+
+        if (cpus + amounts == 0)
+                return 0;
+        r->own = p = malloc(cpus + amounts);
+        if (!p)
+                return -ENOMEM;
+        if (cpus > 0)
+                r->hold.cpus = memcpy(p, r->hold.cpus, cpus);
+        if (amounts > 0)
+                r->hold.amounts = memcpy(p + cpus, r->hold.amounts, amounts);
+        return 0;
+}
+
 static int add_run(struct plan *plan, struct entry *e, uint64_t end, const struct sched_hold *hold) {
         size_t n = plan->runs_allocated; /* of both arrays */
         uint32_t index = (uint32_t)plan->n_runs;
@@ -173,7 +192,9 @@ static int add_run(struct plan *plan, struct entry *e, uint64_t end, const struc
                 return -ENOMEM;
         if (!make_room(&plan->by_end, sizeof(*plan->by_end), plan->n_runs + 1, &plan->runs_allocated))
                 return -ENOMEM;
-        plan->runs[index] = (struct run){ end, e, *hold, plan->slot_runs[hold->slot] };
+        plan->runs[index] = (struct run){ end, e, *hold, plan->slot_runs[hold->slot], NULL };
+        if (own_hold(&plan->runs[index]) < 0)
+                return -ENOMEM;
         plan->slot_runs[hold->slot] = index;
         plan->n_times = 0;
         if (plan->building) /* sorted when all are there */
@@ -486,34 +507,11 @@ static int take_all(struct sched *s, const struct sched_placement *p) {
         return 0;
 }
 
-static int copy_places(const struct sched_placement *p, struct sched_placement *ret) {
-        _cleanup_(sched_placement_done) struct sched_placement c = {};
-        size_t ports = 0;
-
-        for (size_t i = 0; i < p->n; i++)
-                ports += p->items[i].hold.n_ports;
-        c.items = calloc(p->n + 1, sizeof(*c.items));
-        c.ports = calloc(ports + 1, sizeof(*c.ports));
-        if (!c.items || !c.ports)
-                return -ENOMEM;
-        ports = 0;
-        for (; c.n < p->n; c.n++) {
-                struct sched_hold *h = &c.items[c.n].hold;
-                c.items[c.n] = p->items[c.n];
-                if (h->n_ports > 0)
-                        memcpy(c.ports + ports, h->ports, h->n_ports * sizeof(*c.ports));
-                h->ports = c.ports + ports;
-                ports += h->n_ports;
-        }
-        *ret = c;
-        c = (struct sched_placement){};
-        return 0;
-}
-
 /* Places the gang on exactly these nodes, whichever GPUs and ports it gets there. */
 static int place_on_nodes(struct sched *s, const struct sched_gang *g, const struct sched_placement *places,
                           struct sched_placement *ret) {
         struct sched_shape shapes[SCHED_SHAPES_MAX];
+        struct sched_gang there = *g;
         _cleanup_free_ uint32_t *slots = calloc(places->n + 1, sizeof(*slots));
         size_t n = 0;
 
@@ -530,7 +528,8 @@ static int place_on_nodes(struct sched *s, const struct sched_gang *g, const str
                 shapes[i].allowed = slots + first;
                 shapes[i].n_allowed = n - first;
         }
-        return sched_place(s, &(struct sched_gang){ shapes, g->n_shapes }, ret, NULL);
+        there.shapes = shapes;
+        return sched_place(s, &there, ret, NULL);
 }
 
 int plan_place_there(struct plan *plan, struct entry *e, const struct sched_gang *g,
@@ -540,7 +539,7 @@ int plan_place_there(struct plan *plan, struct entry *e, const struct sched_gang
         struct sched_placement mine;
         int r;
 
-        r = copy_places(places, &mine);
+        r = sched_placement_copy(places, &mine);
         if (r < 0)
                 return r;
         r = cast_shadow(plan, s, e, plan->now, entry_end(e, plan->now));
@@ -703,7 +702,7 @@ static uint64_t not_before(const struct plan *plan, const struct entry *e, const
 }
 
 static void remember(struct plan *plan, const struct entry *e, const struct sched_gang *g, uint64_t start) {
-        if (g->n_shapes == 1 && shape_plain(g->shapes) && e->held_n == 0 && plan->n_found < FOUND_MAX)
+        if (gang_plain(g) && e->held_n == 0 && plan->n_found < FOUND_MAX)
                 plan->found[plan->n_found++] = (struct found){ g->shapes[0], e->job.duration_usec, start };
 }
 
@@ -917,6 +916,8 @@ struct plan *plan_free(struct plan *plan) {
         sched_free(plan->empty);
         free(plan->slot_runs);
         free(plan->slot_items);
+        for (size_t i = 0; i < plan->n_runs; i++)
+                free(plan->runs[i].own);
         free(plan->runs);
         free(plan->by_end);
         free(plan->items);

@@ -145,4 +145,6 @@ void cursor_done(struct cursor *c);
 /* pass.c */
 /* Whether nothing but amounts is asked for. */
 bool shape_plain(const struct sched_shape *h);
+/* One shape that may go anywhere: what does not fit for it fits for nobody who takes as much. */
+bool gang_plain(const struct sched_gang *g);
 bool shape_takes_as_much(const struct sched_shape *h, const struct sched_shape *as);

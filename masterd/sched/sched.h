@@ -273,6 +273,8 @@ struct sched_placement {
         struct sched_cpuset *cpus;
         struct sched_amount *amounts;
 };
+/* With arrays of its own. -ENOMEM. */
+int sched_placement_copy(const struct sched_placement *p, struct sched_placement *ret);
 void sched_placement_done(struct sched_placement *p); /* frees the arrays; what is held stays held */
 
 /* Why a gang did not fit. */
