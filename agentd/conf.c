@@ -7,6 +7,7 @@
 #include <syslog.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/labels.h"
 #include "lib/base/parse.h"
@@ -98,6 +99,9 @@ static const struct conf_key keys[] = {
         { "Agent", "CPUs", conf_parse_u32, offsetof(struct settings, cpus), false },
         { "Agent", "Labels", parse_labels, offsetof(struct settings, labels), false },
         { "Agent", "GPUMemory", conf_parse_size, offsetof(struct settings, gpu_memory), false },
+        { "Agent", "HealthSec", conf_parse_duration, offsetof(struct settings, health_usec), false },
+        { "Agent", "HookSec", conf_parse_duration, offsetof(struct settings, hook_usec), false },
+        { "Agent", "UnkillableSec", conf_parse_duration, offsetof(struct settings, unkillable_usec), false },
         { "Agent", "LogLevel", parse_level, offsetof(struct settings, log_level), false },
         { NULL },
 };
@@ -110,7 +114,11 @@ void settings_done(struct settings *s) {
 }
 
 int settings_load(const char *root, struct settings *ret) {
-        struct settings s = { .ports = { 23000, 27999 }, .log_level = -1 };
+        struct settings s = { .ports = { 23000, 27999 },
+                              .health_usec = 300 * USEC_PER_SEC,
+                              .hook_usec = 60 * USEC_PER_SEC,
+                              .unkillable_usec = 60 * USEC_PER_SEC,
+                              .log_level = -1 };
         int r = conf_load(root, "agentd.conf", keys, &s);
 
         if (r < 0) {

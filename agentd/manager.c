@@ -9,6 +9,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "agentd/device/inventory.h"
+#include "agentd/health.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
@@ -100,6 +101,7 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
         r = units_visit_exits(m->units, send_final, sd_bus_message_get_bus(message));
         if (r < 0 || (r = units_append(m->units, message)) < 0 ||
             (r = sd_bus_message_open_container(message, 'a', "{sv}")) < 0 ||
+            (r = units_append_epochs(m->units, message)) < 0 ||
             (r = units_append_work(m->units, message)) < 0 ||
             (r = inventory_append_extra(message, &m->inventory)) < 0)
                 return r;
@@ -112,6 +114,7 @@ static void on_up(void *userdata) {
         units_registered(m->units);
         data_link_up(m->data);
         (void)renewal_start(m);
+        health_link_up(m);
         agent_bus_changed(m, "Connected");
         (void)sd_notifyf(false, "STATUS=Registered with masterd at %s as %s", m->settings.master, m->node);
 }
@@ -188,6 +191,25 @@ static int on_bundle(uint32_t uid, const char *sha256, bundle_handler handler, v
         return data_want_bundle(((struct manager *)userdata)->data, uid, sha256, handler, handler_data);
 }
 
+static void on_hook(const char *name, uint32_t job, bool ok, const char *text, void *userdata) {
+        /* A prolog that failed is the answer to the start. */
+        if (strcmp(name, "epilog") == 0)
+                health_tell(userdata, name, job, ok, text);
+}
+
+static void on_unkillable(const struct executor_id *id, const char *text, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct manager *m = userdata;
+        int r = link_message(m->link, false, "Unkillable", &message);
+
+        if (r == -ENOTCONN)
+                return; /* until the next registration */
+        if (r < 0 || (r = executor_id_append(message, id)) < 0 ||
+            (r = link_append_text(message, text, LINK_TEXT_MAX)) < 0 ||
+            (r = link_append_extra_empty(message)) < 0 || (r = link_send(m->link, message)) < 0)
+                log_warning_errno(r, "Cannot tell masterd of an executor that does not die");
+}
+
 static int start_link(struct manager *m) {
         static const struct link_ops ops = {
                 .welcome = on_welcome,
@@ -221,6 +243,8 @@ static void on_units_ready(void *userdata) {
         m->ready = true;
         log_info("%zu executors found on this host", units_count(m->units));
         set_partition_timer(m); /* an expired deadline fires at once */
+        if (health_start(m) < 0)
+                log_oom();
         if (logs_start(m->logs) < 0 || data_listen(m->data) < 0 || start_link(m) < 0) {
                 (void)sd_event_exit(m->event, EXIT_FAILURE);
                 return;
@@ -297,6 +321,8 @@ int manager_new(sd_event *event, struct manager **ret) {
                 .starting = on_starting,
                 .ended = on_ended,
                 .forgotten = on_forgotten,
+                .hook = on_hook,
+                .unkillable = on_unkillable,
                 .bundle = on_bundle,
         };
         _cleanup_(manager_free_p) struct manager *m = calloc(1, sizeof(*m));
@@ -319,7 +345,7 @@ int manager_new(sd_event *event, struct manager **ret) {
         }
         if ((r = load_identity(m)) < 0 || (r = load_inventory(m)) < 0)
                 return r;
-        r = sd_id128_get_boot(&boot);
+        r = boot_id_read(&boot);
         if (r < 0)
                 return log_error_errno(r, "Cannot read the boot id");
         sd_id128_to_string(boot, m->boot_id);
@@ -336,7 +362,11 @@ int manager_new(sd_event *event, struct manager **ret) {
                 r = sd_bus_attach_event(m->bus, event, SD_EVENT_PRIORITY_NORMAL);
         if (r < 0)
                 return log_error_errno(r, "Cannot connect to the system bus");
-        options = (struct units_options){ .root = "", .node = m->node, .inventory = &m->inventory };
+        options = (struct units_options){ .root = "",
+                                          .node = m->node,
+                                          .inventory = &m->inventory,
+                                          .hook_usec = m->settings.hook_usec,
+                                          .unkillable_usec = m->settings.unkillable_usec };
         if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
             (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0)
                 return r;
@@ -358,6 +388,7 @@ void manager_free(struct manager *m) {
         units_free(m->units);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);
+        sd_event_source_disable_unref(m->health.timer);
         sd_bus_close_unref(m->bus);
         tls_credentials_free(m->credentials);
         inventory_done(&m->inventory);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job gets another configuration. Invariants: the new configuration, its version and the stops that follow are one
- * transaction; what was refused has changed nothing. */
+/* A job gets another configuration. Invariants: the new configuration, its version and the stops that follow
+ * are one transaction; what was refused has changed nothing. */
 #include "masterd/change.h"
 
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/job/reshape.h"
 #include "masterd/lifecycle.h"
@@ -117,10 +118,15 @@ const char *change_latest(const struct job *j) {
 /* ---- refusals ---- */
 
 static int refuse_state(const struct job *j, sd_bus_error *error) {
+        /* One configuration stands for all of them on disk. */
+        if (j->array || j->array_number > 0)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Job %u is %s: its configuration is for all elements and stays as it is",
+                                         j->number, j->array ? "an array" : "an element of an array");
         if (!job_state_ended(j->state) && j->state != JOB_STOPPING)
                 return 0;
-        return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is %s: it cannot be changed any more", j->number,
-                                 job_state_to_string(j->state));
+        return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is %s: it cannot be changed any more",
+                                 j->number, job_state_to_string(j->state));
 }
 
 static int refuse_version(const struct job *j, uint64_t version, sd_bus_error *error) {
@@ -131,21 +137,23 @@ static int refuse_version(const struct job *j, uint64_t version, sd_bus_error *e
         if (version == 0 || version == j->version)
                 return 0;
         if (version > j->version)
-                return sd_bus_error_setf(error, ERROR_CONFLICT, "Job %u is at version %" PRIu64 ", not yet %" PRIu64,
-                                         j->number, j->version, version);
+                return sd_bus_error_setf(error, ERROR_CONFLICT,
+                                         "Job %u is at version %" PRIu64 ", not yet %" PRIu64, j->number,
+                                         j->version, version);
         f = open_memstream(&text, &size);
         if (!f)
                 return -ENOMEM;
         for (uint32_t i = 0; i < j->n_changes; i++)
                 if (j->changes[i].version > version)
-                        fprintf(f, "; version %" PRIu64 " by uid %u: %s", j->changes[i].version, j->changes[i].uid,
-                                j->changes[i].text);
+                        fprintf(f, "; version %" PRIu64 " by uid %u: %s", j->changes[i].version,
+                                j->changes[i].uid, j->changes[i].text);
         if (fclose(f) != 0)
                 return -ENOMEM;
-        return sd_bus_error_setf(error, ERROR_CONFLICT,
-                                 "Job %u is at version %" PRIu64 ", it was changed since version %" PRIu64
-                                 "%s. Look at it again ('primusctl config %u') and repeat what you still want",
-                                 j->number, j->version, version, text, j->number);
+        return sd_bus_error_setf(
+                error, ERROR_CONFLICT,
+                "Job %u is at version %" PRIu64 ", it was changed since version %" PRIu64
+                "%s. Look at it again ('primusctl config %u') and repeat what you still want",
+                j->number, j->version, version, text, j->number);
 }
 
 /* ---- leaving ---- */
@@ -242,12 +250,13 @@ static void record_change(struct manager *m, struct job *j, const struct gone *g
 
         store_put_change(m->store, &record);
         record_job(m, j, NULL, false);
-        record_event(m, j, "changed", NULL, "version %" PRIu64 " by uid %u: %s", j->version, note->uid, note->text);
+        record_event(m, j, "changed", NULL, "version %" PRIu64 " by uid %u: %s", j->version, note->uid,
+                     note->text);
 }
 
 /* Takes spec and text over on success. */
-static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec *spec, char *text, const char *what,
-                 const struct edit_effects *effects, sd_bus_error *error) {
+static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec *spec, char *text,
+                 const char *what, const struct edit_effects *effects, sd_bus_error *error) {
         _cleanup_(limits_done) struct limits limits = {};
         bool limit_changes = j->spec->time_limit_usec != spec->time_limit_usec;
         _cleanup_free_ char *before = NULL;
@@ -280,9 +289,11 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         before = j->config;
         j->config = text;
         j->order_step = step;
-        if (effects->limits)
-                limits_apply(m, j, &limits);
         record_change(m, j, &gone, before);
+        if (effects->limits) {
+                limits_apply(m, j, &limits);
+                record_job(m, j, NULL, false); /* since when */
+        }
         free(gone.cuts);
         let_go(m, j);
         if (limit_changes) {
@@ -291,18 +302,21 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 lifecycle_arm_limit(m, j);
         }
         queueing_changed(m, j);
+        epochs_update(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);
         api_job_changed(m, j);
         return 0;
 }
 
-int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version, const struct spec_edit *edits,
-               size_t n, uint64_t *ret_version, sd_bus_error *error) {
+int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
+               const struct spec_edit *edits, size_t n, const struct limits_ask *ask, uint64_t *ret_version,
+               sd_bus_error *error) {
         _cleanup_(spec_free_p) struct job_spec *spec = NULL;
         _cleanup_free_ char *text = NULL, *what = NULL, *said = NULL;
         char why[SPEC_EDIT_TEXT_MAX] = "";
         struct edit_effects effects;
+        struct executor *e;
         int r = refuse_state(j, error);
 
         if (r >= 0)
@@ -315,6 +329,13 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
         r = spec_edit(j->spec, edits, n, &spec, &text, &what, &effects, why);
         if (r < 0)
                 return *why ? sd_bus_error_set(error, ERROR_BAD_CONFIG, why) : r;
+        DL_FOREACH2(j->leaving, e, leaving_next)
+        if (!spec_role(j->spec, e->left->name) && spec_role(spec, e->left->name))
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Executors of the role %s that was removed have not ended yet; try again in a "
+                        "moment",
+                        e->left->name);
         if (spec_role(spec, SCAN_ROLE))
                 return sd_bus_error_setf(error, ERROR_BAD_CONFIG, "role: the name %s is reserved", SCAN_ROLE);
         if (strcmp(spec->queue, j->spec->queue) != 0 || spec->waits.priority != j->spec->waits.priority ||
@@ -327,6 +348,11 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
                 r = spec_effective(spec, &text);
                 if (r < 0)
                         return r;
+        }
+        if (effects.limits && ask) {
+                r = limits_ask(m, j, spec, ask);
+                if (r != 0)
+                        return r < 0 ? r : CHANGE_LATER;
         }
         if (!effects.stays) {
                 if (asprintf(&said, "%s%s", what,

@@ -12,9 +12,14 @@
 #include "lib/base/parse.h"
 #include "lib/wire/messages.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
 #include "masterd/change.h"
+#include "masterd/depend.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
+#include "masterd/hooks.h"
+#include "masterd/hosts.h"
 #include "masterd/job/outcome.h"
 #include "masterd/job/verdict.h"
 #include "masterd/logs.h"
@@ -25,6 +30,9 @@
 #include "masterd/record.h"
 #include "masterd/requeue.h"
 #include "masterd/restarts.h"
+#include "masterd/usage.h"
+#include "masterd/rolling.h"
+#include "masterd/stuck.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
@@ -34,6 +42,8 @@ static void executor_changed(struct manager *m, struct executor *e) {
 void lifecycle_job_changed(struct manager *m, struct job *j) {
         record_job(m, j, NULL, false);
         api_job_changed(m, j);
+        arrays_job_changed(m, j);
+        depend_job_changed(m, j);
 }
 
 static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text);
@@ -78,6 +88,7 @@ static void finish_job(struct manager *m, struct job *j) {
                         e->history = (struct failover_history){};
                         e->stop_ordered = false;
                 }
+                j->rolling = (struct rolling){};
                 feeding_restart(m, j);
                 if (j->requeueing)
                         requeue_begin(m, j);
@@ -101,8 +112,11 @@ static void finish_job(struct manager *m, struct job *j) {
                              took, sizeof(took)),
                      j->reason ? ": " : "", j->reason ? j->reason : "");
         drop_nodes(m, j);
+        hooks_notify(m, "job-ended", NULL, j, j->reason ? j->reason : "");
         lifecycle_job_changed(m, j);
         history_job_ended(m, j);
+        arrays_job_ended(m, j);
+        depend_job_ended(m, j);
 }
 
 void lifecycle_cancel(struct executor *e) {
@@ -170,6 +184,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 lifecycle_stop_executor(m, j->executors[i], j->requeueing ? "the job waits again" : why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
+        arrays_stop(m, j, reason);
         /* Nobody will answer for those on a lost host, so they do not hold up the end. */
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
                 if (j->executors[i]->state == EXECUTOR_STOPPING && j->executors[i]->node->state == NODE_LOST)
@@ -235,7 +250,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 finish_job(m, j);
                 return;
         }
-        if (j->state != JOB_STARTING && !job_state_up(j->state))
+        if (j->array || (j->state != JOB_STARTING && !job_state_up(j->state)))
                 return;
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 counts[i] = (struct role_count){ j->spec->roles[i].name, j->spec->roles[i].num,
@@ -263,6 +278,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 record_event(m, j, "running", NULL, "%u executors run", job_running(j));
                 lifecycle_job_changed(m, j);
         }
+        rolling_go_on(m, j);
         if (j->spec->schedule_policy == SCHEDULE_POLICY_ORDER)
                 placement_enqueue(m, j); /* the next role's turn may have come */
 }
@@ -283,6 +299,7 @@ void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t i
         if (executor_transition(e, EXECUTOR_EVENT_STARTED) < 0)
                 return;
         executor_changed(m, e);
+        epochs_running(m, e);
         lifecycle_review(m, e->job);
 }
 
@@ -303,6 +320,7 @@ static void bounce(struct manager *m, struct executor *e, const char *why) {
         (void)text_set(&e->reason, "%s", why);
         e->ended_real = now_real();
         executor_changed(m, e);
+        usage_count(m, e);
         e->bounced = true;
         /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round.
          */
@@ -334,6 +352,15 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
                 bounce(m, e, result->message);
                 return;
         }
+        if (strcmp(result->error, LINK_ERROR_PROLOG) == 0 && e->state != EXECUTOR_STOPPING) {
+                char reason[OUTCOME_TEXT_MAX];
+                snprintf(reason, sizeof(reason), "job %u: %.*s", e->job->number,
+                         utf8_fit(result->message, OUTCOME_TEXT_MAX - 32), result->message);
+                /* First, so that it is not placed there again. */
+                (void)hosts_hold_noticed(m, e->node, HOLD_HOOK, reason);
+                bounce(m, e, result->message);
+                return;
+        }
         if (strcmp(result->error, LINK_ERROR_REFUSED) == 0 && e->state != EXECUTOR_STOPPING) {
                 char reason[OUTCOME_TEXT_MAX];
                 snprintf(reason, sizeof(reason), "%s refuses %s/%u: %s", e->node->name,
@@ -361,10 +388,13 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         release(m, e);
         if (executor_transition(e, event) < 0)
                 return;
-        e->ordered = false;
+        e->ordered = e->stuck = false;
+        if (e->node)
+                stuck_review(m, e->node);
         e->ended_real = e->ended_real ? e->ended_real : now_real();
         (void)text_set(&e->reason, "%s", text);
         executor_changed(m, e);
+        usage_count(m, e);
         record_event(m, j, kinds[event], e, "attempt %u on %s: %s", e->attempt, e->node ? e->node->name : "?",
                      text);
         if (event == EXECUTOR_EVENT_FAILED)
@@ -395,6 +425,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
 
         /* In any case the agent may forget it when this turn is on disk. */
         (void)orders_committed_later(m, node, &report->id);
+        if (stuck_ended(m, node, &report->id))
+                return;
         if (!j || !sd_id128_equal(j->uid, report->id.job_uid))
                 return;
         if (feeding_scan_exited(m, j, node, report))
@@ -430,6 +462,13 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         ended(m, e, event, text);
 }
 
+void lifecycle_given_up(struct manager *m, struct executor *e, const char *text) {
+        char why[OUTCOME_TEXT_MAX];
+
+        snprintf(why, sizeof(why), "does not die: %.*s", utf8_fit(text, OUTCOME_TEXT_MAX - 32), text);
+        ended(m, e, EXECUTOR_EVENT_KILLED, why);
+}
+
 void lifecycle_vanished(struct manager *m, struct executor *e) {
         if (!executor_state_holds(e->state))
                 return;
@@ -456,7 +495,8 @@ void lifecycle_arm_limit(struct manager *m, struct job *j) {
         uint64_t used = usec_sub(now_real(), j->slot_real);
 
         requeue_arm_signal(m, j);
-        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0)
+        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 ||
+            j->array) /* each of its elements has it */
                 return;
         (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,
                                          usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC, on_limit,

@@ -14,6 +14,8 @@
 #include "masterd/placement-describe.h"
 #include "masterd/placement-parts.h"
 #include "masterd/record.h"
+#include "masterd/sched/sched.h"
+#include "masterd/stuck.h"
 
 #define NODE_EXECUTORS_MAX 8192u
 #define BLOCKED_USEC (300 * USEC_PER_SEC)
@@ -207,6 +209,25 @@ int placement_restore(struct manager *m, struct executor *e) {
         return 0;
 }
 
+void placement_stuck(struct manager *m, struct node *node, struct stuck *s, bool hold) {
+        struct sched_hold h = { .slot = node->slot,
+                                .cpu_milli = (uint32_t)s->cpu_milli,
+                                .memory = s->memory,
+                                .gpus = s->gpus,
+                                .ports = s->ports,
+                                .n_ports = (uint32_t)s->n_ports };
+
+        if (!node->in_sched)
+                return;
+        if (!hold)
+                sched_release(m->placement->sched, &h);
+        else if (sched_reserve(m->placement->sched, &h) != 0) {
+                /* Somebody else's, or no memory: then it holds nothing, on a host that takes nothing new. */
+                s->cpu_milli = s->memory = s->gpus = 0;
+                s->n_ports = 0;
+        }
+}
+
 static void unblock_ports(struct placement *p, uint64_t now) {
         for (size_t i = 0; i < p->n_blocked;)
                 if (p->blocked[i].until <= now) {
@@ -315,7 +336,7 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;
-        e->placed_real = MAX(now_real(), e->job->attempt_real);
+        e->placed_real = MAX(MAX(now_real(), e->job->attempt_real), e->job->rolling.since_real);
         e->started_real = e->ended_real = e->started_boot = 0;
         e->status = 0;
         e->result[0] = 0;

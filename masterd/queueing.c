@@ -11,7 +11,9 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/base/worker.h"
-#include "masterd/api/api.h"
+#include "masterd/arrays.h"
+#include "masterd/depend.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
@@ -80,7 +82,8 @@ static int know(struct manager *m, struct job *j) {
 }
 
 void placement_enqueue(struct manager *m, struct job *j) {
-        if (job_state_ended(j->state) || j->state == JOB_STOPPING || know(m, j) < 0)
+        if (job_state_ended(j->state) || j->state == JOB_STOPPING || depend_holds_back(j) ||
+            arrays_take(m, j) || know(m, j) < 0)
                 return;
         if (requeue_holds(m, j)) {
                 policy_job_satisfied(m->placement->policy, j->number);
@@ -265,14 +268,14 @@ static void begin_job(struct manager *m, struct job *j) {
                         j->slot_real = now_real();
                 j->not_before_real = 0;
                 record_event(m, j, "placed", NULL, "%u executors placed", n);
-                record_job(m, j, NULL, false);
-                api_job_changed(m, j);
+                lifecycle_job_changed(m, j);
                 lifecycle_arm_limit(m, j);
                 policy_job_runs(m->placement->policy, j->number, queueing_at(j->slot_real));
         }
         for (uint32_t i = 0; i < j->n_executors; i++)
                 if (j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->ordered)
                         (void)orders_start_later(m, j->executors[i]);
+        epochs_update(m, j);
         feeding_start(m, j);
 }
 
@@ -368,6 +371,10 @@ char *queueing_why_text(struct manager *m, struct job *j, const struct policy_wh
                 break;
         }
         return buf;
+}
+
+struct policy *queueing_policy(struct manager *m) {
+        return m->placement->policy;
 }
 
 size_t queueing_order(struct manager *m, uint64_t *numbers, size_t n) {

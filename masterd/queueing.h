@@ -58,5 +58,6 @@ char *queueing_why_text(struct manager *m, struct job *j, const struct policy_wh
                         size_t size);
 #define QUEUEING_WHY_MAX 320
 
+struct policy *queueing_policy(struct manager *m);
 /* Numbers of the jobs that wait, in their order; at most n. Returns how many. */
 size_t queueing_order(struct manager *m, uint64_t *numbers, size_t n);

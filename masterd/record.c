@@ -57,6 +57,10 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                                        .leave_real = j->leave_real,
                                        .leave_for = j->leave_for,
                                        .leave_why = j->leave_why,
+                                       .after_met = j->after_met,
+                                       .array_since = j->array_since,
+                                       .had_env = j->had_env,
+                                       .had_secrets = j->had_secrets,
                                        .limits_real = j->limits_real,
                                        .epoch = j->epoch,
                                        .membership = j->membership,
@@ -83,6 +87,8 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                 .first_error = j->first_error,
                 .exit_status = job_state_exit_status(j->state),
                 .state_data = { &data, sizeof(data) },
+                .array = j->array_number,
+                .index = j->array_index,
                 .body = body ? &b : NULL,
         };
         _cleanup_free_ char *env = NULL;

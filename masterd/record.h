@@ -21,6 +21,9 @@ struct job_state_data {
         uint32_t leave_for;
         uint8_t leave_why;
         uint8_t reserved[3];
+        uint64_t after_met;
+        uint32_t array_since;
+        uint8_t had_env, had_secrets, reserved2[2];
         /* 2: changes while it runs */
         uint64_t limits_real;
         uint64_t epoch, membership; /* masterd/epochs.h */

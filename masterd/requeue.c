@@ -185,7 +185,7 @@ int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *r
  * -------------------------------------------------------------------------------------------------- */
 
 /* What asks again and again is tried less and less often. */
-static void back_off(struct job *j) {
+static uint64_t back_off(struct job *j) {
         uint64_t delay = MAX(j->spec->backoff.initial_usec, USEC_PER_SEC),
                  most = MAX(j->spec->backoff.max_usec, delay);
 
@@ -194,11 +194,14 @@ static void back_off(struct job *j) {
         for (uint32_t i = 0; i < j->asked && delay < most; i++)
                 delay = usec_add(delay, delay);
         j->asked++;
-        j->not_before_real = usec_add(now_real(), MIN(delay, most));
+        delay = MIN(delay, most);
+        j->not_before_real = usec_add(now_real(), delay);
+        return delay;
 }
 
 void requeue_begin(struct manager *m, struct job *j) {
-        char cause[REQUEUE_TEXT_MAX], delay[FORMAT_DURATION_MAX];
+        char cause[REQUEUE_TEXT_MAX], text[FORMAT_DURATION_MAX];
+        uint64_t delay = 0;
 
         requeue_drop_timers(j);
         j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
@@ -206,7 +209,7 @@ void requeue_begin(struct manager *m, struct job *j) {
         j->requeues++;
         j->not_before_real = 0;
         if (j->leave_why == REQUEUE_ASKED)
-                back_off(j);
+                delay = back_off(j);
         else
                 j->asked = 0;
         if (j->leave_why != REQUEUE_PREEMPTED) /* who was preempted does not lose its place as well */
@@ -217,12 +220,9 @@ void requeue_begin(struct manager *m, struct job *j) {
         j->leave_real = 0;
         j->slot_real = 0;
         (void)text_set(&j->reason, "%s", cause);
-        if (j->not_before_real > 0)
-                record_event(m, j, "requeued", NULL, "%s; waits again, for the %u. time, for %s at least",
-                             cause, j->requeues,
-                             format_duration(usec_sub(j->not_before_real, now_real()) / USEC_PER_MSEC *
-                                                     USEC_PER_MSEC,
-                                             delay, sizeof(delay)));
+        if (delay > 0)
+                record_event(m, j, "requeued", NULL, "%s; waits again, for the %u. time, for %s at least", cause,
+                             j->requeues, format_duration(delay, text, sizeof(text)));
         else
                 record_event(m, j, "requeued", NULL, "%s; waits again, for the %u. time", cause, j->requeues);
 }

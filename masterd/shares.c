@@ -38,7 +38,7 @@ static void record_share(void *arg, const struct policy_share *s) {
         struct manager *m = arg;
         const char *pool = pool_name(m, s->pool);
 
-        if (!pool || s->user == UINT32_MAX || s->usage <= 0)
+        if (!pool || s->usage <= 0)
                 return;
         store_put_share(m->store, &(struct share_record){ .pool = pool,
                                                           .user = s->user,

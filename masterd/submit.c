@@ -6,7 +6,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "masterd/arrays.h"
 #include "masterd/bundles.h"
+#include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/manager.h"
 #include "masterd/queueing.h"
@@ -34,6 +36,7 @@ void submission_done(struct submission *s) {
         free(s->cwd);
         free(s->savepoint);
         json_decref(s->overrides);
+        start_options_done(&s->start);
         *s = (struct submission){};
 }
 
@@ -52,7 +55,7 @@ static int refuse_load(struct manager *m, const struct submission *s, sd_bus_err
         if (s->owner == 0)
                 return 0;
         HASH_ITER (hh, m->jobs, j, next)
-                own += j->owner == s->owner && !job_state_ended(j->state);
+                own += j->owner == s->owner && !job_state_ended(j->state) && j->array_number == 0;
         if (own >= m->conf.jobs_per_user_max)
                 return sd_bus_error_setf(
                         error, ERROR_REFUSED,
@@ -109,7 +112,7 @@ static bool has_secret(const struct submission *s, const char *name) {
         return false;
 }
 
-static void put_secrets(struct manager *m, const struct job *j) {
+void submit_put_secrets(struct manager *m, const struct job *j) {
         for (size_t i = 0; i < j->n_secrets; i++)
                 store_put_secret(m->store, &(struct secret_record){
                                                    .job = j->number,
@@ -133,6 +136,8 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 r = parse(s, &spec, &warnings, error);
         if (r >= 0)
                 r = submit_options_apply(&spec, s->overrides, error);
+        if (r >= 0)
+                r = start_options_apply(&s->start, spec, error);
         if (r >= 0)
                 r = submit_pool_admit(&m->conf.pools, s->owner, spec, error);
         if (r >= 0)
@@ -170,6 +175,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         if (r < 0)
                 return r;
         j->manager = m;
+        j->usage_known = true;
         r = spec_effective(j->spec, &j->config);
         if (r >= 0 && s->name)
                 r = text_set(&j->name, "%s", s->name);
@@ -178,6 +184,10 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 j->cwd = TAKE_PTR(s->cwd);
         }
         if (r >= 0)
+                r = arrays_prepare(j);
+        if (r >= 0)
+                r = depend_prepare(j);
+        if (r >= 0 && !j->array)
                 r = feeding_new(j);
         if (r < 0) {
                 recover_job_free(j);
@@ -187,6 +197,8 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         j->secrets = TAKE_PTR(s->secrets);
         j->n_secrets = s->n_secrets;
         s->n_secrets = 0;
+        j->had_env = j->env && *j->env;
+        j->had_secrets = j->n_secrets > 0;
         memcpy(j->bundle, s->bundle, sizeof(j->bundle));
         *ret = j;
         *ret_warnings = TAKE_PTR(warnings);
@@ -200,9 +212,12 @@ void submit_admit(struct manager *m, struct job *j, const char *warnings) {
         m->n_active++;
 
         record_job(m, j, warnings, true);
-        put_secrets(m, j);
+        submit_put_secrets(m, j);
         record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executors in %zu roles", j->owner,
                      j->n_executors, j->spec->n_roles);
+        if (j->array)
+                record_event(m, j, "array", NULL, "an array of %u elements", j->array->range.n);
+        depend_watch(m, j);
         placement_enqueue(m, j);
 }
 

@@ -5,6 +5,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -135,6 +137,49 @@ int private_create(const char *root, const char *unit, uint32_t uid, const char 
         return r;
 }
 
+#define RENDEZVOUS_TEMPORARY ".rendezvous"
+
+int private_write_rendezvous(const char *root, const char *unit, uint32_t uid, uint64_t epoch, char *const *env) {
+        _cleanup_close_ int fd = open_private(root, unit);
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *f;
+        int r;
+
+        if (fd < 0)
+                return fd;
+        f = open_memstream(&text, &size);
+        if (!f)
+                return -ENOMEM;
+        fprintf(f, "PRIMUS_EPOCH=%" PRIu64 "\n", epoch);
+        for (char *const *e = env; e && *e; e++) {
+                if (strchr(*e, '\n')) {
+                        (void)fclose(f);
+                        return -EINVAL;
+                }
+                fprintf(f, "%s\n", *e);
+        }
+        if (fclose(f) != 0)
+                return -ENOMEM;
+        if (unlinkat(fd, RENDEZVOUS_TEMPORARY, 0) < 0 && errno != ENOENT)
+                return -errno;
+        r = write_at(fd, RENDEZVOUS_TEMPORARY, text, size, 0400, uid);
+        if (r < 0)
+                return r;
+        return renameat(fd, RENDEZVOUS_TEMPORARY, fd, "rendezvous") < 0 ? -errno : 0;
+}
+
+uint64_t private_rendezvous_epoch(const char *root, const char *unit) {
+        _cleanup_close_ int fd = open_private(root, unit);
+        _cleanup_close_ int file = fd < 0 ? -EBADF : openat(fd, "rendezvous", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        char text[64] = "";
+        uint64_t epoch;
+
+        if (file < 0 || read(file, text, sizeof(text) - 1) <= 0)
+                return 0;
+        return sscanf(text, "PRIMUS_EPOCH=%" SCNu64 "\n", &epoch) == 1 ? epoch : 0;
+}
+
 int private_mark_stop(const char *root, const char *unit, const char *reason) {
         _cleanup_close_ int fd = open_private(root, unit);
         int r;
@@ -157,6 +202,54 @@ int private_remove(const char *root, const char *unit) {
         if (asprintf(&path, "%s" PRIVATE_DIR "/%s", root, unit) < 0)
                 return -ENOMEM;
         return remove_tree(path);
+}
+
+/* ---- what a prolog leaves to an epilog
+ * ------------------------------------------------------------------------------- */
+
+#define HOOKED_DIR "/run/primus/hooked"
+
+static char *hooked_path(const char *root, uint32_t job, sd_id128_t job_uid) {
+        char name[WORK_NAME_MAX], *path;
+
+        return asprintf(&path, "%s" HOOKED_DIR "/%s", root, work_name(job, job_uid, name)) < 0 ? NULL : path;
+}
+
+bool hooked_marked(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = hooked_path(root, job, job_uid);
+
+        return path && access(path, F_OK) >= 0;
+}
+
+int hooked_mark(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = hooked_path(root, job, job_uid), *directory = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        int r;
+
+        if (!path || asprintf(&directory, "%s" HOOKED_DIR, root) < 0)
+                return -ENOMEM;
+        r = make_directories(directory, 0700);
+        if (r < 0)
+                return r;
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        return fd < 0 ? -errno : 0;
+}
+
+void hooked_clear(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = hooked_path(root, job, job_uid);
+
+        if (path)
+                (void)unlink(path);
+}
+
+/* ---- work directories
+ * ------------------------------------------------------------------------------------------------ */
+
+uint32_t work_owner(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = work_path(root, job, job_uid);
+        struct stat st;
+
+        return path && lstat(path, &st) >= 0 ? st.st_uid : 0;
 }
 
 char *work_path(const char *root, uint32_t job, sd_id128_t job_uid) {

@@ -3,7 +3,9 @@
  *   /run/primus/x/UNIT/            root 0711
  *       env                        root 0600, read by PID 1 for EnvironmentFile=
  *       stop                       root 0600, present once a stop was ordered
+ *       rendezvous                 the job's user 0400: PRIMUS_EPOCH=, then the rendezvous variables; replaced as a whole
  *       secrets/NAME               the job's user, 0500 and 0400
+ *   /run/primus/hooked/NUMBER-UID8 the prolog of the job has been here
  *   /var/lib/primus-agent/work/NUMBER-UID8/      the job's user 0700, with tmp/
  *   /run/systemd/units/log-extra-fields:UNIT     systemd's, for journald; it does not remove it (252)
  * root, for tests, is put before every path ("" in life). */
@@ -28,6 +30,10 @@ int environment_format(char *const *env, char **ret, size_t *ret_size, const cha
 int private_create(const char *root, const char *unit, uint32_t uid, const char *env, size_t env_size,
                    const struct secret *secrets, size_t n_secrets);
 int private_mark_stop(const char *root, const char *unit, const char *reason);
+/* Lines NAME=VALUE, the epoch first, in the place of what was there. env: NULL-ended; -EINVAL: a line break in it. */
+int private_write_rendezvous(const char *root, const char *unit, uint32_t uid, uint64_t epoch, char *const *env);
+/* The epoch in that file; 0: there is none. */
+uint64_t private_rendezvous_epoch(const char *root, const char *unit);
 bool private_stop_marked(const char *root, const char *unit);
 int private_remove(const char *root, const char *unit);
 
@@ -35,8 +41,15 @@ int private_remove(const char *root, const char *unit);
 void extra_fields_remove(const char *root, const char *unit);
 void extra_fields_sweep(const char *root);
 
+/* Whether the prolog of the job has been on this host since it booted: a mark in /run. */
+bool hooked_marked(const char *root, uint32_t job, sd_id128_t job_uid);
+int hooked_mark(const char *root, uint32_t job, sd_id128_t job_uid);
+void hooked_clear(const char *root, uint32_t job, sd_id128_t job_uid);
+
 /* The job's work directory, made where it is missing. -EPERM: it belongs to another user. */
 int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid);
+/* Whose it is; 0: nobody's, or root's. */
+uint32_t work_owner(const char *root, uint32_t job, sd_id128_t job_uid);
 /* Its path, allocated; NULL on ENOMEM. */
 char *work_path(const char *root, uint32_t job, sd_id128_t job_uid);
 /* Begins its age anew. */

@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "agentd/unit/exits.h"
+#include "agentd/unit/hooks.h"
 #include "agentd/unit/private.h"
 #include "agentd/unit/systemd.h"
 #include "agentd/unit/units.h"
@@ -46,6 +47,10 @@ struct job {
         uint64_t memory_max;   /* of all its executors here together; 0: none */
         uint64_t slice_memory; /* what the slice was told; JOB_MEMORY_KEEP: by an earlier agentd, not known */
         unsigned n_units;
+        uint32_t owner;            /* uid; of no meaning before it has had a unit here */
+        enum { HOOK_NONE, HOOK_PROLOG, HOOK_EPILOG } hook; /* that runs */
+        bool hooked;               /* the prolog has been, the epilog is to come */
+        struct preparing *waiting; /* starts that wait for the prolog */
         bool sliced;  /* the slice exists or was asked for */
         bool dropped; /* nothing of it will come back */
         struct units *units;
@@ -83,6 +88,7 @@ struct executor {
         bool stop_requested, stop_local;
         bool watched; /* we have seen its whole life: no foreign stop job has escaped us */
         uint64_t stop_grace;
+        uint64_t epoch; /* of the rendezvous that its file has; 0: it has none */
         char *start_job, *stop_job;
         char *command, *directory;
         struct waiter *waiters;
@@ -90,7 +96,8 @@ struct executor {
         bool has_exit;
         bool told; /* the end is part of a registration or was reported */
         struct exit_report exit;
-        sd_event_source *timer, *kill_timer;
+        sd_event_source *timer, *kill_timer, *stuck_timer;
+        char *stuck; /* what is in the way of its death, once that was told */
         struct job *job; /* counted there */
         uint64_t *cpus;  /* UNIT_CPU_WORDS; its own; NULL: it shares */
         UT_hash_handle hh;
@@ -100,6 +107,7 @@ struct units {
         sd_event *event;
         sd_bus *bus;
         struct systemd *systemd;
+        struct hooks *hooks;
         struct exits *exits;
         struct worker *worker;
         struct units_options options;
@@ -109,6 +117,7 @@ struct units {
         struct executor *executors; /* by unit name */
         struct job *jobs;           /* by uid */
         struct asked *asked;        /* of which systemd may still answer */
+        struct limiting *limiting;  /* limits being set */
         struct discovery *discoveries;
         unsigned discovering; /* property calls of the listing under way */
         uint32_t *slices;     /* job numbers, see job_note_slice() */
@@ -137,6 +146,12 @@ void executor_stop(struct executor *e);
 /* Kills it when that has passed. */
 void executor_limit_grace(struct executor *e, uint64_t grace_usec);
 
+/* units-stuck.c */
+/* It gets SIGKILL now. */
+void executor_watch_kill(struct executor *e);
+/* To a master that has come up. */
+void units_tell_stuck(struct units *u);
+
 /* units-end.c */
 /* Moves the report. */
 void executor_take_exit(struct executor *e, struct exit_report *x);
@@ -156,6 +171,21 @@ void executor_abandon_start(struct executor *e);
 /* As above, when nobody works on the start any more. */
 void executor_drop_start(struct executor *e);
 
+/* The job's prolog has ended: what waited for it goes on, or is refused. */
+void starts_go(struct job *j, bool ok, const char *why);
+void starts_drop(struct job *j);
+
+/* units-hooks.c */
+/* Its prolog has been, or there is none to run. */
+bool job_hooked(struct job *j);
+/* Unless one of its hooks runs already; starts_go() follows. */
+void job_run_prolog(struct job *j);
+/* True: it runs, and job_idle() follows. */
+bool job_run_epilog(struct job *j);
+
+/* units-change.c */
+void limitings_free(struct units *u);
+
 /* units-discover.c */
 int units_list(struct units *u);
 void discoveries_free(struct units *u);
@@ -167,6 +197,8 @@ int job_enter(struct units *u, struct executor *e, uint64_t memory_max);
 void job_leave(struct executor *e);
 /* Asks for the slice before the unit that follows in the same queue. */
 int job_make_slice(struct job *j);
+/* It has no unit here. May free it. */
+void job_idle(struct job *j);
 void job_free(struct job *j);
 /* At the first listing: remembers a unit's name where it is a job's slice; afterwards stops those without a
  * unit, which agentd would have stopped had it not been restarted. */

@@ -14,11 +14,18 @@ struct preparing {
         struct start_order order;
         uint64_t term;
         char *bundle, *work, *why;
+        struct job *waits;      /* for the prolog of the job, in its list */
+        sd_event_source *again; /* systemd is asked once more then */
+        unsigned tries;
+        struct preparing *next, *prev;
 };
 
 static void preparing_free(struct preparing *p) {
+        if (p->waits)
+                DL_DELETE(p->waits->waiting, p);
         if (p->executor)
                 p->executor->preparing = NULL;
+        sd_event_source_disable_unref(p->again);
         start_order_done(&p->order);
         free(p->bundle);
         free(p->work);
@@ -31,14 +38,94 @@ void executor_drop_start(struct executor *e) {
 }
 
 void executor_abandon_start(struct executor *e) {
-        if (e->preparing)
-                e->preparing->executor = NULL;
-        e->preparing = NULL;
+        struct preparing *p = TAKE_PTR(e->preparing);
+
+        if (!p)
+                return;
+        p->executor = NULL;
+        if (p->again) /* nobody else has it */
+                preparing_free(p);
+}
+
+static void refuse_as(struct executor *e, const char *error, const char *why) {
+        executor_answer(e, &(struct start_result){ .error = error, .message = why });
+        executor_event(e, EVENT_REFUSED);
 }
 
 static void refuse(struct executor *e, const char *why) {
-        executor_answer(e, &(struct start_result){ .error = LINK_ERROR_START, .message = why });
-        executor_event(e, EVENT_REFUSED);
+        refuse_as(e, LINK_ERROR_START, why);
+}
+
+/* ---- the prolog
+ * ----------------------------------------------------------------------------------------------------- */
+
+void starts_go(struct job *j, bool ok, const char *why) {
+        struct preparing *p;
+
+        while ((p = j->waiting)) {
+                struct executor *e = p->executor;
+                DL_DELETE(j->waiting, p);
+                p->waits = NULL;
+                if (e && ok) {
+                        executor_event(e, EVENT_PREPARED);
+                        continue;
+                }
+                preparing_free(p);
+                if (e)
+                        refuse_as(e, LINK_ERROR_PROLOG, why);
+        }
+}
+
+void starts_drop(struct job *j) {
+        while (j->waiting)
+                preparing_free(j->waiting);
+}
+
+/* All is there but what the site wants to do first. May end in the end of e. */
+static void prepared(struct executor *e) {
+        struct preparing *p = e->preparing;
+        struct job *j = e->job;
+
+        if (job_hooked(j)) {
+                executor_event(e, EVENT_PREPARED);
+                return;
+        }
+        p->waits = j;
+        DL_APPEND(j->waiting, p);
+        job_run_prolog(j);
+}
+
+/* The job's slice is on its way out, with the last unit that was here a moment ago: no unit gets into it
+ * before it is gone. */
+#define SLICE_GOES "org.freedesktop.systemd1.TransactionIsDestructive"
+#define SLICE_TRIES 100u
+#define SLICE_AGAIN_USEC (100 * USEC_PER_MSEC)
+
+static int build_start(struct preparing *p, sd_bus_message **ret);
+static int call_start(struct preparing *p, sd_bus_message *m);
+
+static int on_start_again(sd_event_source *s, uint64_t usec, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct preparing *p = userdata;
+        struct executor *e = p->executor;
+        int r;
+
+        p->again = sd_event_source_disable_unref(p->again);
+        e->job->sliced = false;
+        r = build_start(p, &m);
+        if (r >= 0)
+                r = call_start(p, m);
+        if (r < 0) {
+                preparing_free(p);
+                refuse(e, strerror(-r));
+        }
+        return 0;
+}
+
+static bool start_again(struct preparing *p) {
+        return p->tries++ < SLICE_TRIES &&
+               sd_event_add_time_relative(p->units->event, &p->again, CLOCK_BOOTTIME, SLICE_AGAIN_USEC, 0,
+                                          on_start_again, p) >= 0;
 }
 
 static void on_start_reply(sd_bus_message *reply, void *userdata) {
@@ -47,6 +134,8 @@ static void on_start_reply(sd_bus_message *reply, void *userdata) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         const char *job;
 
+        if (e && error && strcmp(error->name, SLICE_GOES) == 0 && start_again(p))
+                return;
         if (e && error)
                 refuse(e, error->message ?: error->name);
         else if (e) {
@@ -57,6 +146,15 @@ static void on_start_reply(sd_bus_message *reply, void *userdata) {
                         executor_event(e, EVENT_STOP); /* it came while the start waited */
         }
         preparing_free(p);
+}
+
+/* The last ones of the order's environment. */
+static char **rendezvous_of(const struct start_order *o) {
+        size_t n = 0;
+
+        while (o->env && o->env[n])
+                n++;
+        return o->env ? o->env + (n - MIN(n, (size_t)o->extra.n_rendezvous)) : NULL;
 }
 
 static int write_private(struct preparing *p, const struct unit_context *context) {
@@ -80,36 +178,54 @@ static int write_private(struct preparing *p, const struct unit_context *context
         strings_free(environment);
         if (r < 0)
                 return r;
-        return private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size,
-                              p->order.secrets, p->order.n_secrets);
+        r = private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size, p->order.secrets,
+                           p->order.n_secrets);
+        if (r >= 0 && p->order.extra.epoch > 0)
+                r = private_write_rendezvous(p->units->options.root, p->executor->unit, p->order.uid,
+                                             p->order.extra.epoch, rendezvous_of(&p->order));
+        if (r >= 0)
+                p->executor->epoch = p->order.extra.epoch;
+        return r;
 }
 
-static int submit_unit(struct preparing *p) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        _cleanup_free_ char *shared_cpus = p->order.extra.cpus ? NULL : cpus_shared(p->units);
-        struct units *u = p->units;
-        const struct unit_context context = {
-                .node = u->options.node,
+static struct unit_context context_of(const struct preparing *p, const char *shared_cpus) {
+        return (struct unit_context){
+                .node = p->units->options.node,
                 .term = p->term,
-                .inventory = u->options.inventory,
+                .inventory = p->units->options.inventory,
                 .directory = p->executor->directory,
                 .work = p->work,
                 .bundle = p->bundle,
                 .shared_cpus = shared_cpus,
         };
-        int r = cpus_own(p->executor, p->order.extra.cpus, false);
+}
 
-        if (r < 0)
-                return r;
+static int build_start(struct preparing *p, sd_bus_message **ret) {
+        _cleanup_free_ char *shared_cpus = p->order.extra.cpus ? NULL : cpus_shared(p->units);
+        const struct unit_context context = context_of(p, shared_cpus);
+        int r = systemd_message(p->units->systemd, "StartTransientUnit", ret);
 
-        if ((r = systemd_message(u->systemd, "StartTransientUnit", &m)) < 0 ||
-            (r = unit_build(m, &p->order, &context, &p->why)) < 0)
-                return r;
-        if ((r = write_private(p, &context)) < 0 || (r = job_make_slice(p->executor->job)) < 0)
+        return r < 0 ? r : unit_build(*ret, &p->order, &context, &p->why);
+}
+
+static int call_start(struct preparing *p, sd_bus_message *m) {
+        int r = job_make_slice(p->executor->job);
+
+        return r < 0 ? r : systemd_call_job(p->units->systemd, m, on_start_reply, p);
+}
+
+static int submit_unit(struct preparing *p) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        const struct unit_context context = context_of(p, NULL);
+        struct units *u = p->units;
+        int r;
+
+        r = cpus_own(p->executor, p->order.extra.cpus, false);
+        if (r < 0 || (r = build_start(p, &m)) < 0 || (r = write_private(p, &context)) < 0)
                 return r;
         if (u->ops.starting)
                 u->ops.starting(&p->order, u->userdata);
-        return systemd_call_job(u->systemd, m, on_start_reply, p);
+        return call_start(p, m);
 }
 
 void executor_submit(struct executor *e) {
@@ -136,7 +252,7 @@ static void on_bundle(void *userdata, int r, const char *text, const char *path)
         if (r >= 0) {
                 p->bundle = strdup(path);
                 if (p->bundle) {
-                        executor_event(e, EVENT_PREPARED);
+                        prepared(e);
                         return;
                 }
                 text = strerror(ENOMEM);
@@ -175,7 +291,7 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order,
             (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
                 return r;
         if (!*order->bundle)
-                executor_event(e, EVENT_PREPARED);
+                prepared(e);
         else if (!u->ops.bundle)
                 return asprintf(ret_why, "this agent was built without the transfer of files") < 0
                                ? -ENOMEM

@@ -44,6 +44,7 @@
 #define LINK_ERROR_PORT_TAKEN "org.primus.Error.PortTaken"   /* a granted port is in use on the host */
 #define LINK_ERROR_UNKNOWN "org.primus.Error.UnknownExecutor"
 #define LINK_ERROR_START "org.primus.Error.StartFailed" /* systemd refused the unit; the message says why */
+#define LINK_ERROR_PROLOG "org.primus.Error.Prolog" /* the site's prolog failed; the message says how */
 #define LINK_ERROR_NOT_FOUND "org.primus.Error.NotFound"
 #define LINK_ERROR_BUSY "org.primus.Error.Busy"
 
@@ -335,6 +336,8 @@ struct start_extra {
         char *ready_file;            /* file: a pattern as output is, or NULL */
         uint64_t ready_timeout_usec; /* 0: none */
         char *cpus;                  /* CPUs of its own, "0-3,8", or NULL */
+        uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
+        uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
 };
 /* The whole a{sv}. */
 int start_extra_append(sd_bus_message *m, const struct start_extra *x);

@@ -9,6 +9,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "masterd/job/array.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"
 
@@ -105,6 +106,13 @@ struct job *job_free(struct job *j) {
         }
         for (char **p = j->env; p && *p; p++)
                 free(*p);
+        for (char **p = j->array_env; p && *p; p++)
+                free(*p);
+        free(j->array_env);
+        free(j->after);
+        free(j->usage);
+        array_free(j->array);
+        sd_event_source_disable_unref(j->begin_timer);
         sd_event_source_disable_unref(j->limit_timer);
         sd_event_source_disable_unref(j->grace_timer);
         sd_event_source_disable_unref(j->leave_timer);
@@ -291,6 +299,8 @@ uint32_t job_running(const struct job *j) {
 uint32_t job_active(const struct job *j) {
         uint32_t n = j->n_leaving;
 
+        if (j->array)
+                return array_active(j->array);
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 for (enum executor_state s = EXECUTOR_PLACED; s <= EXECUTOR_STOPPING; s++)
                         n += j->roles[i].n_state[s];

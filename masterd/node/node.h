@@ -61,6 +61,7 @@ struct node {
         char **set_labels;   /* people's alone, the same */
         struct stuck *stuck; /* attempts that are over and hold their place, see masterd/stuck.h */
         uint32_t n_stuck;
+        bool left_told; /* that it is drained was said */
         struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, SUSPECT only */
         bool live;
         uint32_t drop_told; /* number of the job whose end this node was told of last */
@@ -78,6 +79,8 @@ struct nodes {
 bool node_usable(const struct node *node);
 /* Whether it drains and nothing is left of what ran there. */
 bool node_drained(const struct node *node);
+/* The same but for attempts that are over and do not die: a reboot is what may help against those. */
+bool node_left(const struct node *node);
 /* For people: CORDONED, DRAINING, DRAINED where a node that is READY is held, else its liveness. */
 const char *node_shown_state(const struct node *node);
 

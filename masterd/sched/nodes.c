@@ -52,11 +52,11 @@ int sched_node_add(struct sched *s, const struct sched_capacity *c, uint32_t *re
         s->nodes[slot] = (struct sched_node){ .exists = true, .usable = true, .capacity = *c };
         s->n = MAX(s->n, slot + 1);
         s->existing++;
+        s->grown++;
+        s->changed++;
         for (uint32_t i = 0; i < s->n_levels; i++)
                 s->level_of[i][slot] = 0;
         filters_update(s, slot);
-        s->grown++;
-        s->changed++;
         node_refresh(s, slot);
         *ret_slot = slot;
         return 0;
@@ -108,9 +108,9 @@ int sched_node_remove(struct sched *s, uint32_t slot) {
         label_set_unref(n->labels);
         *n = (struct sched_node){};
         s->existing--;
-        filters_update(s, slot);
         s->grown++;
         s->changed++;
+        filters_update(s, slot);
         node_refresh(s, slot);
         return 0;
 }

@@ -270,6 +270,10 @@ void store_put_event(struct store *s, const struct event_record *r) {
         put(s, OP_PUT_EVENT, r);
 }
 
+void store_put_usage(struct store *s, const struct usage_record *r) {
+        put(s, OP_PUT_USAGE, r);
+}
+
 void store_put_node(struct store *s, const struct node_record *r) {
         put(s, OP_PUT_NODE, r);
 }
