@@ -9,7 +9,10 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
+#include "lib/base/labels.h"
 #include "lib/base/parse.h"
+
+#define LABELS_MAX 64u
 
 static int parse_address(const char *value, void *target, const char **ret_why) {
         *ret_why = "expected a numeric address";
@@ -49,9 +52,40 @@ static int parse_level(const char *value, void *target, const char **ret_why) {
         return -EINVAL;
 }
 
+static void free_labels(char **labels) {
+        for (char **p = labels; p && *p; p++)
+                free(*p);
+        free(labels);
+}
+
 static int parse_node_name(const char *value, void *target, const char **ret_why) {
         *ret_why = "expected a host name in lower case";
         return node_name_valid(value) ? conf_parse_string(value, target, ret_why) : -EINVAL;
+}
+
+/* Replaces the list. */
+static int parse_labels(const char *value, void *target, const char **ret_why) {
+        char ***labels = target, **list = calloc(LABELS_MAX + 1, sizeof(*list));
+        _cleanup_free_ char *copy = strdup(value);
+        char *save = NULL;
+        size_t n = 0;
+        int r = list && copy ? 0 : -ENOMEM;
+
+        *ret_why = "expected up to 64 labels, such as: rack=r7 switch=s2 ssd";
+        for (char *word = r < 0 ? NULL : strtok_r(copy, " \t", &save); word && r >= 0;
+             word = strtok_r(NULL, " \t", &save)) {
+                if (n == LABELS_MAX || label_check(word, NULL) < 0)
+                        r = -EINVAL;
+                else if (!(list[n++] = strdup(word)))
+                        r = -ENOMEM;
+        }
+        if (r < 0) {
+                free_labels(list);
+                return r;
+        }
+        free_labels(*labels);
+        *labels = list;
+        return 0;
 }
 
 static const struct conf_key keys[] = {
@@ -63,6 +97,8 @@ static const struct conf_key keys[] = {
         { "Agent", "MemoryReserve", conf_parse_size, offsetof(struct settings, memory_reserve), false },
         { "Agent", "Memory", conf_parse_size, offsetof(struct settings, memory), false },
         { "Agent", "CPUs", conf_parse_u32, offsetof(struct settings, cpus), false },
+        { "Agent", "Labels", parse_labels, offsetof(struct settings, labels), false },
+        { "Agent", "GPUMemory", conf_parse_size, offsetof(struct settings, gpu_memory), false },
         { "Agent", "HealthSec", conf_parse_duration, offsetof(struct settings, health_usec), false },
         { "Agent", "HookSec", conf_parse_duration, offsetof(struct settings, hook_usec), false },
         { "Agent", "UnkillableSec", conf_parse_duration, offsetof(struct settings, unkillable_usec), false },
@@ -73,6 +109,7 @@ static const struct conf_key keys[] = {
 void settings_done(struct settings *s) {
         free(s->master);
         free(s->node_name);
+        free_labels(s->labels);
         *s = (struct settings){ 0 };
 }
 

@@ -20,6 +20,8 @@ struct settings {
         uint64_t memory_reserve;
         uint64_t memory; /* 0: the host's */
         uint32_t cpus;   /* 0: the host's */
+        char **labels;       /* NULL-ended KEY=VALUE, or NULL */
+        uint64_t gpu_memory; /* of each GPU whose driver does not say; 0: unknown */
         uint64_t health_usec;     /* how often the health hook runs */
         uint64_t hook_usec;       /* how long a hook may take */
         uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die */

@@ -102,7 +102,8 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
         if (r < 0 || (r = units_append(m->units, message)) < 0 ||
             (r = sd_bus_message_open_container(message, 'a', "{sv}")) < 0 ||
             (r = units_append_epochs(m->units, message)) < 0 ||
-            (r = units_append_work(m->units, message)) < 0)
+            (r = units_append_work(m->units, message)) < 0 ||
+            (r = inventory_append_extra(message, &m->inventory)) < 0)
                 return r;
         return sd_bus_message_close_container(message);
 }
@@ -287,6 +288,8 @@ static int load_inventory(struct manager *m) {
                 .cpus = m->settings.cpus,
                 .memory = m->settings.memory,
                 .memory_reserve = m->settings.memory_reserve ?: MEMORY_RESERVE,
+                .gpu_memory = m->settings.gpu_memory,
+                .labels = m->settings.labels,
         };
         int r = inventory_read_host("", &limits, &m->inventory);
 

@@ -69,6 +69,8 @@ static const struct conf_key keys[] = {
         { "Scheduler", "AheadSec", conf_parse_duration, POLICY(ahead_usec), false },
         { "Scheduler", "PatienceSec", conf_parse_duration, POLICY(patience_usec), false },
         { "Scheduler", "MinRunSec", conf_parse_duration, POLICY(min_run_usec), false },
+        { "Scheduler", "Topology", placement_parse_topology, offsetof(struct conf, placement), false },
+        { "Scheduler", "Licences", placement_parse_licences, offsetof(struct conf, placement), false },
         { "Pool", "Weight", conf_parse_u32, offsetof(struct pool, policy.weight), false },
         { "Pool", "Guarantee", pools_parse_guarantee, offsetof(struct pool, policy.guarantee), false },
         { "Pool", "Limit", pools_parse_limit, offsetof(struct pool, policy.limit), false },

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "lib/base/addr.h"
+#include "masterd/placement-conf.h"
 #include "masterd/pools.h"
 
 #define LISTEN_MAX 8u
@@ -25,6 +26,7 @@ struct conf {
         uint64_t maintenance_lead_usec; /* what has no time limit does not start so short before a window */
         char *state_directory;
         struct pools pools;
+        struct placement_conf placement;
 };
 
 /* Defaults, then the files; who may use a pool is not looked up yet (pools_resolve()). -EINVAL when a security key is bad. */

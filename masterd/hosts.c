@@ -357,7 +357,7 @@ static int load_label(void *userdata, const struct label_record *r) {
         struct node *node = nodes_get(&m->nodes, r->node);
         int k = node ? node_set_label(node, r->key, r->value) : 0;
 
-        return k > 0 ? node_merge_labels(node, NULL) : k;
+        return k > 0 ? node_merge_labels(node, node->inventory.labels) : k;
 }
 
 static int load_avoided(void *userdata, const struct avoid_record *r) {

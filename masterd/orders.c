@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/cpulist.h"
 #include "lib/base/log.h"
 #include "lib/wire/input.h"
 #include "masterd/feeding.h"
@@ -16,6 +17,7 @@
 #include "masterd/link.h"
 #include "masterd/manager.h"
 #include "masterd/record.h"
+#include "masterd/sched/sched.h"
 
 /* Staging files and slow hosts take their time; losing the link ends the wait at once. */
 #define START_TIMEOUT (3600 * USEC_PER_SEC)
@@ -194,10 +196,16 @@ static struct secret input_secret(const struct job *j) {
 }
 
 static int append_start_extra(sd_bus_message *message, const struct executor *e, char *const *rendezvous) {
+        _cleanup_free_ char *cpus = NULL;
         struct start_extra extra = { .epoch = e->job->epoch };
 
         while (rendezvous[extra.n_rendezvous])
                 extra.n_rendezvous++;
+        if (e->cpus) {
+                extra.cpus = cpus = cpulist_format(e->cpus->bits, ELEMENTSOF(e->cpus->bits));
+                if (!cpus)
+                        return -ENOMEM;
+        }
         return start_extra_append(message, &extra);
 }
 

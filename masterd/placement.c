@@ -11,6 +11,7 @@
 #include "masterd/api/api.h"
 #include "masterd/hosts.h"
 #include "masterd/manager.h"
+#include "masterd/placement-describe.h"
 #include "masterd/placement-parts.h"
 #include "masterd/record.h"
 #include "masterd/sched/sched.h"
@@ -27,6 +28,8 @@ int placement_new(struct manager *m) {
                 return -ENOMEM;
         m->placement = p;
         r = sched_new(&p->sched);
+        if (r >= 0)
+                r = placement_configure(p->sched, &m->conf.placement);
         return r < 0 ? r : queueing_new(m);
 }
 
@@ -76,6 +79,7 @@ int placement_node_changed(struct manager *m, struct node *node) {
                 .port_first = v->port_first,
                 .port_last = v->port_last,
                 .executors = NODE_EXECUTORS_MAX,
+                .shm = MIN(v->shm, SCHED_MEMORY_MAX),
         };
         int r = 0;
 
@@ -92,6 +96,8 @@ int placement_node_changed(struct manager *m, struct node *node) {
                          node->name);
                 r = 0;
         }
+        if (r >= 0)
+                r = placement_describe(m, node);
         if (r < 0)
                 return log_full(LOG_ERR, r, &(struct log_fields){ .node = node->name },
                                 "Cannot schedule onto %s", node->name);
@@ -138,7 +144,12 @@ struct sched_hold placement_hold_of(const struct executor *e) {
                                     .memory = spec->memory,
                                     .gpus = e->gpus,
                                     .ports = e->ports,
-                                    .n_ports = (uint32_t)e->n_ports };
+                                    .n_ports = (uint32_t)e->n_ports,
+                                    .shm = spec->placement.shm,
+                                    .cpus = e->cpus,
+                                    .amounts = e->amounts,
+                                    .n_amounts = e->n_amounts,
+                                    .owner = e->job->spec->whole_hosts ? e->job->number : 0 };
 }
 
 static void attach(struct executor *e) {
@@ -181,6 +192,9 @@ int placement_restore(struct manager *m, struct executor *e) {
 
         if (!e->node->in_sched)
                 return -ENOENT;
+        r = shape_amounts(m, executor_role(e), &e->amounts, &e->n_amounts);
+        if (r < 0)
+                return r;
         hold = placement_hold_of(e);
         r = sched_reserve(m->placement->sched, &hold);
         if (r > 0)
@@ -267,10 +281,33 @@ static bool keeps_ports(struct manager *m, const struct executor *e, const struc
         return true;
 }
 
+/* CPUs and consumables, in the place of what the attempt before had. */
+static int take_extras(struct executor *e, const struct sched_hold *hold) {
+        struct sched_cpuset *cpus = NULL;
+        struct sched_amount *amounts = NULL;
+
+        if (hold->cpus && (cpus = malloc(sizeof(*cpus))))
+                *cpus = *hold->cpus;
+        if (hold->n_amounts > 0 && (amounts = calloc(hold->n_amounts, sizeof(*amounts))))
+                memcpy(amounts, hold->amounts, hold->n_amounts * sizeof(*amounts));
+        if ((hold->cpus && !cpus) || (hold->n_amounts > 0 && !amounts)) {
+                free(cpus);
+                free(amounts);
+                return -ENOMEM;
+        }
+        free(e->cpus);
+        free(e->amounts);
+        e->cpus = cpus;
+        e->amounts = amounts;
+        e->n_amounts = hold->n_amounts;
+        return 0;
+}
+
 static int take_place(struct manager *m, struct executor *e, const struct sched_hold *hold,
                       struct node *node) {
         uint16_t *ports = NULL;
         bool kept;
+        int r;
 
         if (hold->n_ports > 0) {
                 ports = calloc(hold->n_ports, sizeof(*ports));
@@ -278,9 +315,12 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
                         return -ENOMEM;
                 memcpy(ports, hold->ports, hold->n_ports * sizeof(*ports));
         }
-        if (executor_transition(e, EXECUTOR_EVENT_PLACED) < 0) {
+        r = take_extras(e, hold);
+        if (r >= 0 && executor_transition(e, EXECUTOR_EVENT_PLACED) < 0)
+                r = -EPROTO;
+        if (r < 0) {
                 free(ports);
-                return -EPROTO;
+                return r;
         }
         kept = keeps_ports(m, e, hold, node);
         if (kept)

@@ -149,7 +149,7 @@ static int on_gang(void *userdata, uint64_t id, struct sched_gang *ret) {
         if (r < 0)
                 return log_full(LOG_ERR, r, &(struct log_fields){ .job = j->number }, "Cannot place job %u",
                                 j->number);
-        *ret = (struct sched_gang){ g->shapes, g->n };
+        *ret = g->gang;
         return g->n == 0;
 }
 

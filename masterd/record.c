@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/cpulist.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "masterd/sched/sched.h"
 
 void record_node(struct manager *m, const struct node *node) {
         char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX];
@@ -144,9 +146,12 @@ struct executor_record record_of_executor(const struct executor *e) {
 void record_executor(struct manager *m, const struct executor *e) {
         const struct inventory *inventory = e->node ? &e->node->inventory : NULL;
         struct executor_record record = record_of_executor(e);
+        _cleanup_free_ char *cpus =
+                e->cpus ? cpulist_format(e->cpus->bits, ELEMENTSOF(e->cpus->bits)) : NULL;
         char gpus[2048] = "";
         size_t l = 0;
 
+        record.cpus = cpus ?: "";
         record.term = m->term;
         for (size_t i = 0; inventory && i < inventory->n_gpus && i < 64; i++)
                 if (e->gpus & (UINT64_C(1) << i) && l + strlen(inventory->gpus[i].uuid) + 2 < sizeof(gpus))

@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/cpulist.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
 #include "masterd/arrays.h"
@@ -22,7 +23,9 @@
 #include "masterd/link.h"
 #include "masterd/liveness.h"
 #include "masterd/manager.h"
+#include "masterd/sched/sched.h"
 #include "masterd/orders.h"
+#include "masterd/placement-describe.h"
 #include "masterd/placement.h"
 #include "masterd/queueing.h"
 #include "masterd/record.h"
@@ -296,6 +299,14 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
                 memcpy(e->ports, r->ports, r->n_ports * sizeof(*e->ports));
                 e->n_ports = r->n_ports;
         }
+        free(TAKE_PTR(e->cpus));
+        if (r->cpus && *r->cpus) {
+                e->cpus = calloc(1, sizeof(*e->cpus));
+                if (!e->cpus)
+                        return -ENOMEM;
+                if (cpulist_parse(r->cpus, e->cpus->bits, ELEMENTSOF(e->cpus->bits)) < 0)
+                        return -EBADMSG;
+        }
         e->gpus = 0;
         for (size_t i = 0; e->node && i < e->node->inventory.n_gpus && i < 64; i++)
                 if (strstr(r->gpus, e->node->inventory.gpus[i].uuid))
@@ -439,6 +450,24 @@ static void remap_gpus(struct node *node, const struct inventory *old, const str
         }
 }
 
+/* NULL-ended; of NULL an empty list. NULL: no memory. */
+static char **copy_texts(char *const *texts) {
+        size_t n = 0;
+        char **copy;
+
+        while (texts && texts[n])
+                n++;
+        copy = calloc(n + 1, sizeof(*copy));
+        for (size_t i = 0; copy && i < n; i++)
+                if (!(copy[i] = strdup(texts[i]))) {
+                        while (i > 0)
+                                free(copy[--i]);
+                        free(copy);
+                        return NULL;
+                }
+        return copy;
+}
+
 static int take_inventory(struct node *node, const struct inventory *new) {
         struct inventory copy = *new;
         struct addr before = node->address;
@@ -454,8 +483,18 @@ static int take_inventory(struct node *node, const struct inventory *new) {
                 return -ENOMEM;
         }
         for (size_t i = 0; i < new->n_gpus; i++, copy.n_gpus++)
-                copy.gpus[i] = (struct gpu_info){ strdup(new->gpus[i].uuid), strdup(new->gpus[i].model),
-                                                  new->gpus[i].memory, strdup(new->gpus[i].nodes) };
+                copy.gpus[i] = (struct gpu_info){ .uuid = strdup(new->gpus[i].uuid),
+                                                  .model = strdup(new->gpus[i].model),
+                                                  .memory = new->gpus[i].memory,
+                                                  .nodes = strdup(new->gpus[i].nodes),
+                                                  .numa = new->gpus[i].numa };
+        copy.labels = copy_texts(new->labels);
+        copy.numa = copy_texts(new->numa);
+        if (!copy.labels || !copy.numa || placement_add_labels(node->name, &copy) < 0 ||
+            node_merge_labels(node, copy.labels) < 0) {
+                inventory_done(&copy);
+                return -ENOMEM;
+        }
         remap_gpus(node, &node->inventory, &copy);
         inventory_done(&node->inventory);
         node->inventory = copy;

@@ -111,6 +111,8 @@ static int read_extra(sd_bus_message *m, struct registration *g) {
                 const char *key;
                 r = sd_bus_message_read_basic(m, 's', &key);
                 if (r >= 0)
+                        r = inventory_read_extra(m, key, &g->inventory);
+                if (r == 0)
                         r = strcmp(key, "work") == 0 && !g->work       ? read_work(m, g)
                             : strcmp(key, "epochs") == 0 && !g->epochs ? read_epochs(m, g)
                                                                        : sd_bus_message_skip(m, "v");

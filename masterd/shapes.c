@@ -8,6 +8,7 @@
 
 #include "masterd/hosts.h"
 #include "masterd/manager.h"
+#include "masterd/placement-parts.h"
 
 bool executor_waits(const struct executor *e) {
         return e->state == EXECUTOR_PENDING && !e->restart_timer && !e->gone;
@@ -42,12 +43,21 @@ static uint64_t open_roles(struct job *j) {
         return mask;
 }
 
+void shape_data_done(struct shape_data *d) {
+        free(d->allowed);
+        free(d->present);
+        free(d->excluded);
+        for (size_t k = 0; k < d->n_constraints; k++)
+                constraint_free(d->constraints[k]);
+        free(d->constraints);
+        free(d->preferred);
+        free(d->amounts);
+        *d = (struct shape_data){};
+}
+
 void gang_data_done(struct gang_data *g) {
-        for (size_t i = 0; i < g->n; i++) {
-                free(g->data[i].allowed);
-                free(g->data[i].present);
-                free(g->data[i].excluded);
-        }
+        for (size_t i = 0; i < g->n; i++)
+                shape_data_done(g->data + i);
         g->n = 0;
 }
 
@@ -59,54 +69,205 @@ static uint32_t least(const struct role *r, uint32_t pending) {
         return first ? MIN(r->spec->min_num, pending) : 1;
 }
 
-static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gang_data *g) {
-        struct role *r = j->roles + role;
-        const struct role_spec *spec = r->spec;
-        struct sched_shape *s = g->shapes + g->n;
-        struct shape_data *d = g->data + g->n;
-        uint32_t pending = 0;
-        int k;
+/* ---- what the configuration asks for ---- */
 
-        for (uint32_t i = 0; i < spec->num; i++)
-                pending += executor_waits(r->executors[i]);
-        if (pending == 0)
+int shape_amounts(struct manager *m, const struct role_spec *spec, struct sched_amount **ret,
+                  uint32_t *ret_n) {
+        const struct placement_spec *p = &spec->placement;
+        _cleanup_free_ struct sched_amount *amounts = NULL;
+        char name[SCHED_CONSUMABLE_MAX + 1];
+        int r = 0;
+
+        if (p->n_consumables > 0 && !(amounts = calloc(p->n_consumables, sizeof(*amounts))))
+                return -ENOMEM;
+        for (size_t i = 0; i < p->n_consumables && r >= 0; i++) {
+                r = spec_consumable(p->consumables[i], name, sizeof(name), &amounts[i].n);
+                if (r >= 0 && sched_consumable_find(m->placement->sched, name, &amounts[i].index) < 0)
+                        r = sched_consumable_set(m->placement->sched, name, 0, &amounts[i].index);
+        }
+        if (r < 0)
+                return r;
+        free(*ret);
+        *ret = TAKE_PTR(amounts);
+        *ret_n = (uint32_t)p->n_consumables;
+        return 0;
+}
+
+static int add_constraint(struct shape_data *d, const char *text) {
+        int r = constraint_parse(text, &d->constraints[d->n_constraints], NULL);
+
+        d->n_constraints += r >= 0;
+        return r;
+}
+
+static int add_constraints(const struct placement_spec *p, struct sched_shape *s, struct shape_data *d) {
+        int r = 0;
+
+        if (p->n_constraints + p->n_prefer == 0)
                 return 0;
-        *s = (struct sched_shape){ .min = least(r, pending),
-                                   .max = pending,
-                                   .cpu_milli = spec->cpu_milli,
+        d->constraints = calloc(p->n_constraints + p->n_prefer, sizeof(*d->constraints));
+        d->preferred = calloc(p->n_prefer + 1, sizeof(*d->preferred));
+        if (!d->constraints || !d->preferred)
+                return -ENOMEM;
+        for (size_t i = 0; i < p->n_constraints && r >= 0; i++)
+                r = add_constraint(d, p->constraints[i]);
+        for (size_t i = 0; i < p->n_prefer && r >= 0; i++) {
+                r = add_constraint(d, p->prefer[i].constraint);
+                if (r >= 0)
+                        d->preferred[i] = (struct sched_preference){ d->constraints[d->n_constraints - 1],
+                                                                     p->prefer[i].weight };
+        }
+        s->required = (const struct constraint *const *)d->constraints;
+        s->n_required = p->n_constraints;
+        s->preferred = d->preferred;
+        s->n_preferred = p->n_prefer;
+        return r;
+}
+
+static int add_present(const struct role *r, struct sched_shape *s, struct shape_data *d) {
+        d->present = calloc(r->spec->num, sizeof(*d->present));
+        if (!d->present)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < r->spec->num; i++)
+                if (executor_state_holds(r->executors[i]->state) && r->executors[i]->node->in_sched)
+                        d->present[s->n_present++] = r->executors[i]->node->slot;
+        s->present = d->present;
+        return 0;
+}
+
+static int add_allowed(struct manager *m, const struct role_spec *spec, struct sched_shape *s,
+                       struct shape_data *d) {
+        if (spec->n_nodes == 0)
+                return 0;
+        d->allowed = calloc(spec->n_nodes, sizeof(*d->allowed));
+        if (!d->allowed)
+                return -ENOMEM;
+        for (size_t i = 0; i < spec->n_nodes; i++) {
+                const struct node *node = nodes_get(&m->nodes, spec->nodes[i]);
+                if (node && node->in_sched)
+                        d->allowed[s->n_allowed++] = node->slot;
+        }
+        s->restricted = true;
+        s->allowed = d->allowed;
+        return 0;
+}
+
+/* Whether it matters where executors of roles are that do not wait. */
+static bool looks_around(const struct job_spec *s) {
+        if (s->whole_hosts || s->topology.mode != TOPOLOGY_ANYWHERE)
+                return true;
+        for (size_t i = 0; i < s->n_roles; i++)
+                if (s->roles[i].placement.n_affinity + s->roles[i].placement.n_anti_affinity > 0)
+                        return true;
+        return false;
+}
+
+int shape_build(struct manager *m, struct job *j, const struct role_spec *spec, struct sched_shape *s,
+                struct shape_data *d) {
+        const struct placement_spec *p = &spec->placement;
+        uint32_t n_amounts = 0;
+        int r;
+
+        *s = (struct sched_shape){ .cpu_milli = spec->cpu_milli,
                                    .memory = spec->memory,
                                    .gpus = spec->gpus,
                                    .ports = spec->ports,
                                    .max_per_node = spec->max_per_node,
-                                   .per_node = spec->per_node };
+                                   .per_node = spec->per_node,
+                                   .shm = p->shm,
+                                   .gpu = { p->gpu_model, p->gpu_memory_mb, p->gpu_mig },
+                                   .exclusive_cpus = p->cpu_policy == CPU_EXCLUSIVE,
+                                   .numa = (uint8_t)p->numa,
+                                   .worst = p->fit == FIT_WORST };
+        r = add_constraints(p, s, d);
+        if (r >= 0)
+                r = shape_amounts(m, spec, &d->amounts, &n_amounts);
+        if (r >= 0)
+                r = add_allowed(m, spec, s, d);
+        if (r >= 0 && j) {
+                r = hosts_excluded(m, j, spec, &d->excluded, &s->n_excluded);
+                s->excluded = d->excluded;
+        }
+        s->amounts = d->amounts;
+        s->n_amounts = n_amounts;
+        return r;
+}
+
+/* pending 0: none waits, and the shape is there for the sake of others. */
+static int add_shape(struct manager *m, struct job *j, uint32_t role, uint32_t pending, struct gang_data *g) {
+        const struct role *r = j->roles + role;
+        struct sched_shape *s = g->shapes + g->n;
+        struct shape_data *d = g->data + g->n;
+        int k = 0;
+
         *d = (struct shape_data){ .role = role };
+        *s = (struct sched_shape){};
         g->n++;
-        k = hosts_excluded(m, j, spec, &d->excluded, &s->n_excluded);
-        if (k < 0)
-                return k;
-        s->excluded = d->excluded;
-        if (spec->n_nodes > 0) {
-                d->allowed = calloc(spec->n_nodes, sizeof(*d->allowed));
-                if (!d->allowed)
-                        return -ENOMEM;
-                for (size_t i = 0; i < spec->n_nodes; i++) {
-                        const struct node *node = nodes_get(&m->nodes, spec->nodes[i]);
-                        if (node && node->in_sched)
-                                d->allowed[s->n_allowed++] = node->slot;
-                }
-                s->restricted = true;
-                s->allowed = d->allowed;
+        if (pending > 0) {
+                k = shape_build(m, j, r->spec, s, d);
+                s->min = least(r, pending);
+                s->max = pending;
         }
-        if (spec->max_per_node > 0 || spec->per_node > 0) {
-                d->present = calloc(spec->num, sizeof(*d->present));
-                if (!d->present)
-                        return -ENOMEM;
-                for (uint32_t i = 0; i < spec->num; i++)
-                        if (executor_state_holds(r->executors[i]->state))
-                                d->present[s->n_present++] = r->executors[i]->node->slot;
-                s->present = d->present;
+        if (k >= 0 && (r->spec->max_per_node > 0 || r->spec->per_node > 0 || looks_around(j->spec)))
+                k = add_present(r, s, d);
+        return k;
+}
+
+/* Bits of the shapes of roles that are named, but of roles that are over. */
+static uint64_t shapes_named(const struct job *j, const struct gang_data *g, char *const *names) {
+        uint64_t bits = 0;
+
+        for (; *names; names++)
+                for (size_t i = 0; i < g->n; i++)
+                        if (strcmp(j->roles[g->data[i].role].spec->name, *names) == 0)
+                                bits |= UINT64_C(1) << i;
+        return bits;
+}
+
+static bool is_over(const struct role *r) {
+        for (uint32_t i = 0; i < r->spec->num; i++)
+                if (!r->executors[i]->gone)
+                        return false;
+        return true;
+}
+
+static uint32_t waiting(const struct role *r) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < r->spec->num; i++)
+                n += executor_waits(r->executors[i]);
+        return n;
+}
+
+/* The level of that name; without one the nearest; one that masterd.conf does not have (any more): none. */
+static uint32_t level_of(const struct manager *m, const char *name) {
+        uint32_t i = 0;
+
+        while (name && i < m->conf.placement.n_levels && strcmp(m->conf.placement.levels[i], name) != 0)
+                i++;
+        return i;
+}
+
+static int add_others(struct manager *m, struct job *j, struct gang_data *g) {
+        size_t n = g->n;
+        int r = 0;
+
+        for (uint32_t i = 0; i < j->spec->n_roles && r >= 0; i++) {
+                bool there = false;
+                for (size_t k = 0; k < n; k++)
+                        there |= g->data[k].role == i;
+                if (!there && !is_over(j->roles + i))
+                        r = add_shape(m, j, i, 0, g);
         }
-        return 0;
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                const struct placement_spec *p = &j->roles[g->data[i].role].spec->placement;
+                g->shapes[i].near = shapes_named(j, g, p->affinity);
+        }
+        for (size_t i = 0; i < g->n && r >= 0; i++) {
+                const struct placement_spec *p = &j->roles[g->data[i].role].spec->placement;
+                g->shapes[i].apart = shapes_named(j, g, p->anti_affinity);
+        }
+        return r;
 }
 
 int gang_build(struct manager *m, struct job *j, struct gang_data *g) {
@@ -114,9 +275,18 @@ int gang_build(struct manager *m, struct job *j, struct gang_data *g) {
         int r = 0;
 
         gang_data_done(g);
-        for (uint32_t i = 0; r >= 0 && i < j->spec->n_roles; i++)
-                if (open & (UINT64_C(1) << i))
-                        r = add_shape(m, j, i, g);
+        for (uint32_t i = 0; r >= 0 && i < j->spec->n_roles; i++) {
+                uint32_t pending = open & (UINT64_C(1) << i) ? waiting(j->roles + i) : 0;
+                if (pending > 0)
+                        r = add_shape(m, j, i, pending, g);
+        }
+        if (r >= 0 && g->n > 0 && looks_around(j->spec))
+                r = add_others(m, j, g);
+        g->gang = (struct sched_gang){ .shapes = g->shapes,
+                                       .n_shapes = g->n,
+                                       .topology = (uint8_t)j->spec->topology.mode,
+                                       .level = level_of(m, j->spec->topology.level),
+                                       .whole_hosts = j->spec->whole_hosts ? j->number : 0 };
         return r;
 }
 

@@ -193,6 +193,9 @@ static void on_resolved(void *data) {
         m->conf.keep_jobs = l->conf.keep_jobs;
         m->conf.bundle_max = l->conf.bundle_max;
         m->conf.bundles_per_user_max = l->conf.bundles_per_user_max;
+        m->conf.placement = l->conf.placement;
+        if (placement_configure(m->placement->sched, &m->conf.placement) < 0)
+                log_error("Topology= and Licences= of masterd.conf could not be set up: out of memory");
         if (queueing_set_pools(m) < 0)
                 log_error("A pool of masterd.conf could not be set up: out of memory, or more than %u pools "
                           "since the "

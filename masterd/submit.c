@@ -15,6 +15,7 @@
 #include "masterd/record.h"
 #include "masterd/recover.h"
 #include "masterd/submit-options.h"
+#include "masterd/submit-placement.h"
 #include "masterd/submit-pool.h"
 
 #define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
@@ -136,6 +137,8 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 r = submit_options_apply(&spec, s->overrides, error);
         if (r >= 0)
                 r = submit_pool_admit(&m->conf.pools, s->owner, spec, error);
+        if (r >= 0)
+                r = submit_placement_admit(m, spec, error);
         if (r < 0) {
                 spec_free(spec);
                 return r;

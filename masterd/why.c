@@ -33,10 +33,13 @@ struct asking {
 /* Places it on the copy and gives it back. Returns how many executors got a place, 0: none. */
 static size_t try_gang(struct asking *a, const struct sched_shape *shapes, size_t n,
                        struct sched_no_fit *ret_why) {
+        struct sched_gang gang = a->gang->gang;
         struct sched_placement found = {};
         size_t placed;
 
-        if (sched_place(a->copy, &(struct sched_gang){ shapes, n }, &found, ret_why) != 0)
+        gang.shapes = shapes;
+        gang.n_shapes = n;
+        if (sched_place(a->copy, &gang, &found, ret_why) != 0)
                 return 0;
         placed = found.n;
         for (size_t i = 0; i < found.n; i++)
@@ -112,6 +115,7 @@ static void look_at_host(struct asking *a, const struct node *node) {
         h.n_allowed = 1;
         h.min = MAX(h.per_node, 1u);
         h.max = MAX(h.max, h.min);
+        h.near = h.apart = 0; /* the others are not there */
         placed = try_gang(a, &h, 1, &why);
         lacks = resource_name(why.scarce);
         if (placed > 0)

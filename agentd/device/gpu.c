@@ -92,6 +92,7 @@ static int nvidia_gpu(const char *root, const char *directory, const char *pci, 
         g.model = find_line(text, "Model") ?: strdup("NVIDIA GPU");
         g.uuid = find_line(text, "GPU UUID");
         g.nodes = strdup(node);
+        snprintf(g.pci, sizeof(g.pci), "%.*s", (int)sizeof(g.pci) - 1, pci);
         if (!g.uuid || strncmp(g.uuid, "GPU-", 4) != 0 ||
             strchr(g.uuid, '?')) { /* not known before the first use */
                 free(g.uuid);

@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 
 #include "agentd/device/gpu.h"
+#include "agentd/device/locality.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
@@ -106,6 +107,15 @@ int inventory_read_host(const char *root, const struct inventory_limits *limits,
         r = gpus_find_nvidia(root, i.gpus, &i.n_gpus);
         if (r >= 0)
                 r = gpus_find_amd(root, i.gpus, &i.n_gpus);
+        if (r >= 0)
+                r = locality_read_numa(root, &i);
+        if (r >= 0)
+                r = locality_set_labels(root, limits->labels, &i);
+        i.shm = locality_read_shm(root);
+        for (size_t k = 0; k < i.n_gpus; k++) {
+                i.gpus[k].numa = i.gpus[k].pci[0] ? locality_numa_of_pci(root, i.gpus[k].pci, &i) : 0;
+                i.gpus[k].memory = i.gpus[k].memory ?: limits->gpu_memory;
+        }
         if (r < 0 || !i.hostname || !i.kernel || !i.os) {
                 inventory_done(&i);
                 return -ENOMEM;

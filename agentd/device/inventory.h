@@ -10,6 +10,8 @@ struct inventory_limits {
         uint32_t cpus;           /* 0: all that are online */
         uint64_t memory_reserve; /* bytes kept for the host itself */
         uint64_t memory;         /* bytes to offer in all; 0: all but the reserve */
+        uint64_t gpu_memory;     /* of each GPU that does not say; 0: unknown */
+        char *const *labels;     /* NULL-ended, or NULL */
 };
 
 /* root, for tests, is put before every path ("" in life). Ports, address and allow_root are the caller's.

@@ -8,6 +8,7 @@
 
 #include "agentd/unit/private.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/cpulist.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "lib/base/unitname.h"
@@ -204,7 +205,33 @@ static int append_commands(sd_bus_message *m, const struct start_order *o, const
         return append_start(m, o, c, ret_why);
 }
 
-static int append_limits(sd_bus_message *m, const struct start_order *o) {
+/* As systemd wants them: a bit for each, the first in the lowest of the first byte. */
+static int property_cpus(sd_bus_message *m, const uint64_t *bits) {
+        uint8_t bytes[UNIT_CPU_WORDS * sizeof(*bits)];
+        size_t n = 0;
+
+        for (size_t i = 0; i < sizeof(bytes); i++) {
+                bytes[i] = (uint8_t)(bits[i / 8] >> (i % 8 * 8));
+                if (bytes[i])
+                        n = i + 1;
+        }
+        TRY(property_open(m, "AllowedCPUs", "ay"));
+        TRY(sd_bus_message_append_array(m, 'y', bytes, n));
+        return property_close(m);
+}
+
+/* Its own, or those that nobody has for himself. */
+static int append_cpus(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
+        const char *list = o->extra.cpus ?: c->shared_cpus;
+        uint64_t bits[UNIT_CPU_WORDS];
+
+        if (!list)
+                return 0;
+        TRY(cpulist_parse(list, bits, UNIT_CPU_WORDS));
+        return property_cpus(m, bits);
+}
+
+static int append_limits(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
         TRY(property_bool(m, "CPUAccounting", true));
         TRY(property_bool(m, "MemoryAccounting", true));
         TRY(property_bool(m, "IOAccounting", true));
@@ -214,6 +241,7 @@ static int append_limits(sd_bus_message *m, const struct start_order *o) {
                 TRY(property_u64(m, "MemoryMax", o->memory_max));
                 TRY(property_u64(m, "MemorySwapMax", 0));
         }
+        TRY(append_cpus(m, o, c));
         if (o->tasks_max > 0)
                 TRY(property_u64(m, "TasksMax", o->tasks_max));
         if (o->runtime_max_usec > 0)
@@ -361,7 +389,7 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         TRY(property_bool(m, "IgnoreSIGPIPE", false)); /* as in a shell: "producer | head" ends */
         TRY(property_string(m, "WorkingDirectory", c->directory));
         TRY(append_environment(m, o, c, unit));
-        TRY(append_limits(m, o));
+        TRY(append_limits(m, o, c));
         TRY(append_devices(m, o, c, ret_why));
         TRY(append_output(m, o));
         TRY(append_commands(m, o, c, ret_why));
@@ -382,6 +410,13 @@ int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max) {
         }
         TRY(sd_bus_message_close_container(m));
         return sd_bus_message_append(m, "a(sa(sv))", 0);
+}
+
+int unit_cpus_build(sd_bus_message *m, const char *unit, const uint64_t *bits) {
+        TRY(sd_bus_message_append(m, "sb", unit, 1));
+        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        TRY(property_cpus(m, bits));
+        return sd_bus_message_close_container(m);
 }
 
 int slice_update_build(sd_bus_message *m, uint32_t job, uint64_t memory_max) {

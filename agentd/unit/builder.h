@@ -24,6 +24,10 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
 int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory,
                   char **ret);
 
+#define UNIT_CPU_WORDS 16u /* 1,024 CPUs */
+/* The body of SetUnitProperties: the CPUs of a unit that runs, for as long as it does. */
+int unit_cpus_build(sd_bus_message *m, const char *unit, const uint64_t *bits);
+
 /* The same for the job's slice on this host. */
 int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max);
 /* The body of SetUnitProperties for it: another memory limit (0: none), for as long as the slice lives. */

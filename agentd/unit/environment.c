@@ -31,7 +31,7 @@ static const char *const kind_names[_ORDER_KIND_MAX] = {
 static const char *const identity_names[] = {
         "PRIMUS_JOB",   "PRIMUS_JOB_UID", "PRIMUS_ROLE", "PRIMUS_INDEX",        "PRIMUS_ATTEMPT",
         "PRIMUS_NODE",  "PRIMUS_TERM",    "PRIMUS_KIND", "PRIMUS_ON_PARTITION", "PRIMUS_GRACE_USEC",
-        "PRIMUS_OWNER", "PRIMUS_SOCKET",  "PRIMUS_ACK",  "PRIMUS_PIPE_SIZE",
+        "PRIMUS_OWNER", "PRIMUS_SOCKET",  "PRIMUS_ACK",  "PRIMUS_PIPE_SIZE",    "PRIMUS_CPUS",
 };
 
 /* What systemd sets for the processes of a unit, and what primus-executor goes by. An environment file would
@@ -113,6 +113,8 @@ int unit_identity(const struct start_order *o, const struct unit_context *c, cha
         TRY(push(s, &n, "PRIMUS_GRACE_USEC=%llu", (unsigned long long)o->grace_usec));
         TRY(push(s, &n, "PRIMUS_OWNER=%u", o->uid));
         TRY(push(s, &n, "PRIMUS_SOCKET=" FEED_SOCKET));
+        if (o->extra.cpus)
+                TRY(push(s, &n, "PRIMUS_CPUS=%s", o->extra.cpus));
         if (o->kind == ORDER_FEED) {
                 TRY(push(s, &n, "PRIMUS_ACK=%s", ack_mode_to_string(o->ack)));
                 TRY(push(s, &n, "PRIMUS_PIPE_SIZE=%u", o->pipe_size));

@@ -25,6 +25,7 @@ struct unit_context {
         const char *directory; /* where the commands run: the order's cwd or the job's work directory */
         const char *work;      /* the job's work directory */
         const char *bundle;    /* path of the bundle to unpack, or NULL */
+        const char *shared_cpus; /* of an order without CPUs of its own: a list, or NULL for all */
 };
 
 /* The variables of the private environment file: the order's, without names that agentd and systemd own, and

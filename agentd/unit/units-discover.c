@@ -87,6 +87,8 @@ static int adopt(struct discovery *d) {
         }
         e->epoch = private_rendezvous_epoch(u->options.root, e->unit);
         executor_read_start(e);
+        if (cpus_own(e, environment_find(d->environment, "PRIMUS_CPUS"), true) < 0)
+                return log_oom();
         r = job_enter(u, e, JOB_MEMORY_KEEP);
         if (r < 0)
                 return log_oom();

@@ -99,6 +99,7 @@ struct executor {
         sd_event_source *timer, *kill_timer, *stuck_timer;
         char *stuck; /* what is in the way of its death, once that was told */
         struct job *job; /* counted there */
+        uint64_t *cpus;  /* UNIT_CPU_WORDS; its own; NULL: it shares */
         UT_hash_handle hh;
 };
 
@@ -112,6 +113,7 @@ struct units {
         struct units_options options;
         struct units_ops ops;
         void *userdata;
+        unsigned n_own_cpus;        /* executors with CPUs of their own */
         struct executor *executors; /* by unit name */
         struct job *jobs;           /* by uid */
         struct asked *asked;        /* of which systemd may still answer */
@@ -207,3 +209,12 @@ void jobs_stop_empty_slices(struct units *u);
 int jobs_start_sweeping(struct units *u);
 /* Removes a tree in the thread; takes path, which may be NULL. */
 void remove_later(struct units *u, char *path);
+
+/* units-cpus.c */
+/* The executor has these CPUs for itself; the others are kept off them, unless they have been told before (known).
+ * An empty list, or one that is none, is nothing. -ENOMEM. */
+int cpus_own(struct executor *e, const char *list, bool known);
+/* It is gone; the others may use them. */
+void cpus_leave(struct executor *e);
+/* What those without are to be kept on: allocated, or NULL for all (or no memory). */
+char *cpus_shared(const struct units *u);

@@ -188,7 +188,7 @@ static int write_private(struct preparing *p, const struct unit_context *context
         return r;
 }
 
-static struct unit_context context_of(const struct preparing *p) {
+static struct unit_context context_of(const struct preparing *p, const char *shared_cpus) {
         return (struct unit_context){
                 .node = p->units->options.node,
                 .term = p->term,
@@ -196,11 +196,13 @@ static struct unit_context context_of(const struct preparing *p) {
                 .directory = p->executor->directory,
                 .work = p->work,
                 .bundle = p->bundle,
+                .shared_cpus = shared_cpus,
         };
 }
 
 static int build_start(struct preparing *p, sd_bus_message **ret) {
-        const struct unit_context context = context_of(p);
+        _cleanup_free_ char *shared_cpus = p->order.extra.cpus ? NULL : cpus_shared(p->units);
+        const struct unit_context context = context_of(p, shared_cpus);
         int r = systemd_message(p->units->systemd, "StartTransientUnit", ret);
 
         return r < 0 ? r : unit_build(*ret, &p->order, &context, &p->why);
@@ -214,11 +216,12 @@ static int call_start(struct preparing *p, sd_bus_message *m) {
 
 static int submit_unit(struct preparing *p) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        const struct unit_context context = context_of(p);
+        const struct unit_context context = context_of(p, NULL);
         struct units *u = p->units;
         int r;
 
-        if ((r = build_start(p, &m)) < 0 || (r = write_private(p, &context)) < 0)
+        r = cpus_own(p->executor, p->order.extra.cpus, false);
+        if (r < 0 || (r = build_start(p, &m)) < 0 || (r = write_private(p, &context)) < 0)
                 return r;
         if (u->ops.starting)
                 u->ops.starting(&p->order, u->userdata);

@@ -74,6 +74,7 @@ static void executor_free(struct executor *e) {
         HASH_DEL(e->units->executors, e);
         if (!e->units->closing && e->submitted)
                 extra_fields_remove(e->units->options.root, e->unit);
+        cpus_leave(e);
         job_leave(e);
         sd_event_source_disable_unref(e->timer);
         sd_event_source_disable_unref(e->kill_timer);

@@ -18,6 +18,7 @@ static const struct extra_key {
         { "epoch", 't', offsetof(struct start_extra, epoch), 0 },
         { "rendezvous", 'u', offsetof(struct start_extra, n_rendezvous), 0 },
         { "readyTimeout", 't', offsetof(struct start_extra, ready_timeout_usec), 0 },
+        { "cpus", 's', offsetof(struct start_extra, cpus), 0 },
 };
 
 static int append_string(sd_bus_message *m, const char *key, const char *value) {
@@ -110,5 +111,6 @@ int start_extra_read(sd_bus_message *m, struct start_extra *ret) {
 
 void start_extra_done(struct start_extra *x) {
         free(x->ready_file);
+        free(x->cpus);
         *x = (struct start_extra){};
 }

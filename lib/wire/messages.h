@@ -137,6 +137,8 @@ struct gpu_info {
         char *model;
         uint64_t memory; /* bytes, 0: unknown */
         char *nodes;     /* device nodes it needs, space-separated: "/dev/nvidia0" */
+        uint32_t numa;   /* index into inventory.numa */
+        char pci[16];    /* "0000:3b:00.0"; the agent's alone */
 };
 
 struct inventory {
@@ -151,7 +153,18 @@ struct inventory {
         bool allow_root;                /* jobs of uid 0 accepted */
         bool controllers;               /* cgroup v2 cpu and memory controllers: limits are enforced */
         struct addr address;            /* what other hosts reach this one at; port 0 */
+
+        /* Of the registration's a{sv}; what older agents do not say is NULL or 0. */
+        char **labels; /* NULL-ended KEY=VALUE */
+        char **numa;   /* NULL-ended lists of CPUs, "0-15,32-47", of each NUMA node */
+        uint64_t shm;  /* bytes of /dev/shm */
 };
+#define LINK_LABELS_MAX 128u
+#define LINK_NUMA_MAX 64u
+/* Entries of an open a{sv}: labels, numa, gpuNuma, shm. */
+int inventory_append_extra(sd_bus_message *m, const struct inventory *i);
+/* The value of an entry, if it is one of these: 1; 0: it is not, and is still to be read. */
+int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i);
 int inventory_append(sd_bus_message *m, const struct inventory *i);
 int inventory_read(sd_bus_message *m, struct inventory *ret);
 void inventory_done(struct inventory *i);
@@ -322,6 +335,7 @@ struct start_extra {
         uint32_t ready_port;         /* tcp */
         char *ready_file;            /* file: a pattern as output is, or NULL */
         uint64_t ready_timeout_usec; /* 0: none */
+        char *cpus;                  /* CPUs of its own, "0-3,8", or NULL */
         uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
         uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
 };

@@ -201,7 +201,7 @@ static int set_labels(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
                 free(list[i].key);
         }
         if (r >= 0)
-                r = node_merge_labels(node, NULL);
+                r = node_merge_labels(node, node->inventory.labels);
         if (r >= 0)
                 r = placement_node_changed(m, node);
         if (r < 0)

@@ -50,6 +50,8 @@ void executor_free(struct executor *e) {
         if (!e)
                 return;
         free(e->ports);
+        free(e->cpus);
+        free(e->amounts);
         free(e->reason);
         sd_event_source_disable_unref(e->restart_timer);
         free(e);

@@ -47,6 +47,9 @@ struct executor {
         uint16_t *ports;
         size_t n_ports;
         uint64_t gpus; /* bit per GPU of the node */
+        struct sched_cpuset *cpus;    /* its own; NULL: it shares */
+        struct sched_amount *amounts; /* of licences */
+        uint32_t n_amounts;
         uint64_t epoch; /* of the job: the rendezvous that its trainer was told last; 0: not known */
         sd_id128_t invocation;
         uint64_t placed_real; /* by our clock and never before attempt_real of its job: tells whose attempt it

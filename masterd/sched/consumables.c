@@ -31,6 +31,7 @@ int sched_consumable_set(struct sched *s, const char *name, uint64_t total, uint
                 s->consumables[i] = (struct consumable){ .name = copy };
         }
         s->consumables[i].total = total;
+        s->grown++;
         if (ret_index)
                 *ret_index = i;
         return 0;

@@ -81,6 +81,7 @@ int sched_node_describe(struct sched *s, uint32_t slot, const struct sched_descr
         layout_unref(old_layout);
         filters_update(s, slot);
         node_refresh(s, slot);
+        s->grown++;
         return 0;
 }
 

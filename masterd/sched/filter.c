@@ -250,3 +250,12 @@ int filter_get(struct sched *s, const struct sched_shape *h, const struct filter
         *ret = f;
         return 0;
 }
+
+int sched_shape_nodes(struct sched *s, const struct sched_shape *h, uint32_t *ret) {
+        const struct filter *f;
+        int r = filter_get(s, h, &f);
+
+        if (r >= 0)
+                *ret = f ? s->allocated - MIN(f->counts[FILTER_OUT], s->allocated) : s->existing;
+        return r;
+}

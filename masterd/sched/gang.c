@@ -413,6 +413,39 @@ int sched_place(struct sched *s, const struct sched_gang *g, struct sched_placem
         return r;
 }
 
+int sched_placement_copy(const struct sched_placement *p, struct sched_placement *ret) {
+        _cleanup_(sched_placement_done) struct sched_placement c = {};
+        size_t ports = 0, cpus = 0, amounts = 0;
+
+        for (size_t i = 0; i < p->n; i++) {
+                ports += p->items[i].hold.n_ports;
+                cpus += p->items[i].hold.cpus != NULL;
+                amounts += p->items[i].hold.n_amounts;
+        }
+        c.items = calloc(p->n + 1, sizeof(*c.items));
+        c.ports = calloc(ports + 1, sizeof(*c.ports));
+        c.cpus = calloc(cpus + 1, sizeof(*c.cpus));
+        c.amounts = calloc(amounts + 1, sizeof(*c.amounts));
+        if (!c.items || !c.ports || !c.cpus || !c.amounts)
+                return -ENOMEM;
+        ports = cpus = amounts = 0;
+        for (; c.n < p->n; c.n++) {
+                struct sched_hold *h = &c.items[c.n].hold;
+                c.items[c.n] = p->items[c.n];
+                if (h->n_ports > 0)
+                        h->ports = memcpy(c.ports + ports, h->ports, h->n_ports * sizeof(*c.ports));
+                if (h->cpus)
+                        h->cpus = memcpy(c.cpus + cpus++, h->cpus, sizeof(*c.cpus));
+                if (h->n_amounts > 0)
+                        h->amounts = memcpy(c.amounts + amounts, h->amounts, h->n_amounts * sizeof(*c.amounts));
+                ports += h->n_ports;
+                amounts += h->n_amounts;
+        }
+        *ret = c;
+        c = (struct sched_placement){};
+        return 0;
+}
+
 void sched_placement_done(struct sched_placement *p) {
         free(p->items);
         free(p->ports);

@@ -312,7 +312,7 @@ static bool grantable(const struct sched_node *n, const struct sched_hold *h) {
                 return false;
         if (h->cpus && n->cpus && overlap(h->cpus, n->cpus))
                 return false;
-        if (n->owner != h->owner && n->held.executors > 0)
+        if (n->owner != 0 && h->owner != 0 && n->owner != h->owner)
                 return false;
         for (uint32_t i = 0; i < h->n_ports; i++) {
                 uint16_t p = h->ports[i];
@@ -355,7 +355,7 @@ int sched_reserve(struct sched *s, const struct sched_hold *h) {
         }
         count_in(&n->held, &need, 1);
         consumables_take(s, h->amounts, h->n_amounts, 1);
-        n->owner = h->owner;
+        n->owner = h->owner ?: n->owner;
         node_refresh(s, h->slot);
         return 0;
 }

@@ -123,6 +123,8 @@ void quota_shrink(const struct policy *p, const struct entry *e, struct sched_sh
         /* Those named last give way first: the most of each that goes, with min of those behind it. */
         for (size_t i = n; i-- > 0;) {
                 uint32_t low = shapes[i].min, high = shapes[i].max;
+                if (high == 0) /* it only says where executors are */
+                        continue;
                 while (low < high) {
                         uint32_t step = shapes[i].per_node ?: 1, middle = low + (high - low + 1) / 2;
                         middle += (step - (middle - shapes[i].min) % step) % step;

@@ -144,6 +144,7 @@ int sched_clone(const struct sched *s, struct sched **ret) {
         c->allocated = s->allocated;
         c->existing = s->existing;
         c->stamp = s->stamp;
+        c->grown = s->grown;
         c->filter_clock = s->filter_clock;
         c->next_layout = s->next_layout;
         c->n_levels = s->n_levels;

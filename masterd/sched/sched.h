@@ -247,11 +247,14 @@ enum sched_topology {
         SCHED_SPREAD,  /* over as many domains of level as there are, evenly */
 };
 
+/* How many nodes, usable or not, meet all of its constraints and have GPUs that will do. -ENOMEM. */
+int sched_shape_nodes(struct sched *s, const struct sched_shape *h, uint32_t *ret);
+
 struct sched_gang {
         const struct sched_shape *shapes;
         size_t n_shapes;
         uint8_t topology;     /* enum sched_topology */
-        uint32_t level;       /* index of a level of sched_topology_set(); beyond it: nothing fits */
+        uint32_t level;       /* index of a level of sched_topology_set(); beyond it REQUIRE fits nowhere, and the others are as ANYWHERE */
         uint64_t whole_hosts; /* only on hosts where nobody else is, and then nobody else gets on them. The
                                  gang's number, which its holds have as owner; 0: not so */
 };
@@ -270,6 +273,8 @@ struct sched_placement {
         struct sched_cpuset *cpus;
         struct sched_amount *amounts;
 };
+/* With arrays of its own. -ENOMEM. */
+int sched_placement_copy(const struct sched_placement *p, struct sched_placement *ret);
 void sched_placement_done(struct sched_placement *p); /* frees the arrays; what is held stays held */
 
 /* Why a gang did not fit. */

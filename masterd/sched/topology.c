@@ -123,6 +123,7 @@ int sched_topology_set(struct sched *s, const char *const *keys, size_t n) {
                 s->level_keys[i] = copies[i];
         }
         s->n_levels = (uint32_t)n;
+        s->grown++;
         for (uint32_t i = 0; i < s->n; i++) {
                 int r = topology_describe(s, i);
                 if (r < 0)

@@ -234,6 +234,8 @@ int check_job(struct reader *r, struct job_spec *s) {
         if (q >= 0)
                 q = check_order(r, s);
         if (q >= 0)
+                q = check_placement(r, s);
+        if (q >= 0)
                 q = check_queue(r, s);
         if (q >= 0)
                 q = check_data(r, s);

@@ -15,6 +15,9 @@ int check_data(struct reader *r, struct job_spec *s);
 /* What is about waiting and giving way (check-queue.c). */
 int check_queue(struct reader *r, const struct job_spec *s);
 
+/* What is about where executors may go (check-placement.c). */
+int check_placement(struct reader *r, const struct job_spec *s);
+
 /* A key of the job. */
 struct place place_of(const char *key);
 

@@ -185,6 +185,11 @@ static int read_map(struct reader *r, const struct key *k, json_t *v, void *targ
                         r->here.at_key = true;
                         q = report_error(r, "the name %s", why);
                         r->here.at_key = false;
+                } else if (k->scale > 0 && json_is_integer(item)) {
+                        if (asprintf(&texts[i++], "%s=%" JSON_INTEGER_FORMAT, name, json_integer_value(item)) < 0) {
+                                texts[--i] = NULL;
+                                q = -ENOMEM;
+                        }
                 } else if (!json_is_null(item)) {
                         q = value_check_text(r, k, item, 0, READ_TEXT_MAX);
                         if (q > 0 && asprintf(&texts[i++], "%s=%s", name, json_string_value(item)) < 0) {

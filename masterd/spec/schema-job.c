@@ -3,6 +3,7 @@
  * the same keys; tests/unit/spec/test-schema.c compares the two. */
 #include "masterd/spec/array.h"
 #include "masterd/spec/names.h"
+#include "masterd/spec/schema-placement.h"
 #include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
 #include "masterd/spec/valid.h"
@@ -94,6 +95,7 @@ static const struct key role_keys[] = {
           .written = role_has_placement },
         { "timeLimit", KEY_DURATION, AT(role_spec, time_limit_usec), RANGE(1, DURATION_MAX),
           .preset = UINT64_MAX },
+        ROLE_PLACEMENT_ROWS,
         WARNED("jvmMemoryMb", KEY_NUMBER, JVM " (memoryMb is all the command's)"),
         WARNED("javaOpts", KEY_TEXT, JVM),
         UNBUILT("useTfDataService", KEY_BOOL,
@@ -242,6 +244,7 @@ static const struct key job_keys[] = {
         { "failureWindow", KEY_DURATION, AT(job_spec, failure_window_usec), RANGE(1, DURATION_MAX),
           .preset = UINT64_MAX },
         { "backoff", KEY_MESSAGE, AT(job_spec, backoff), .message = &backoff_schema },
+        JOB_PLACEMENT_ROWS,
         { "after", KEY_TEXTS, LIST_AT(job_spec, array.after, array.n_after), RANGE(0, AFTER_MAX),
           .valid = valid_after },
         { "begin", KEY_TEXT, AT(job_spec, array.begin), RANGE(1, 64), .valid = valid_begin },

@@ -50,7 +50,7 @@ struct key {
         size_t count;     /* offset of the count of a list */
 
         uint64_t min, max; /* of the value as written; of the number of elements; of a text: max bytes */
-        uint64_t scale;    /* KEY_SCALED, KEY_MILLI */
+        uint64_t scale;    /* KEY_SCALED, KEY_MILLI; of a KEY_MAP not 0: values may be whole numbers */
         uint64_t preset;   /* the default, as it is stored in the target */
         const char *preset_text; /* KEY_TEXT */
         bool zero_is_preset;     /* 0 means "not given", as in protobuf */

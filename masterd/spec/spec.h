@@ -13,6 +13,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/wire/input.h"
 #include "masterd/spec/diagnostics.h"
+#include "masterd/spec/spec-placement.h"
 
 #define SPEC_TEXT_MAX (4u << 20) /* bytes of configuration */
 #define SPEC_DEPTH_MAX 32u       /* nested objects and arrays */
@@ -160,6 +161,7 @@ struct role_spec {
         uint32_t category; /* enum role_category */
         uint64_t time_limit_usec; /* of one executor; UINT64_MAX: none */
         struct failover_spec failover;
+        struct placement_spec placement;
 };
 
 /* An end of a time range. */
@@ -257,6 +259,8 @@ struct job_spec {
         uint64_t stop_grace_usec;     /* SIGTERM ... SIGKILL, also gracefulShutdownTimeoutMin; default 10 s */
         uint64_t failure_window_usec; /* older failures are forgotten; UINT64_MAX (default): never */
         struct backoff_spec backoff;
+        struct topology_spec topology;
+        bool whole_hosts; /* on no host with anybody else */
         struct array_spec array;
 
         /* Data: sources are numbered files first, then topics. Neither: the job has none. */

@@ -14,6 +14,10 @@ bool valid_signal(const char *s, const char **ret_why); /* "USR1@60s" */
 bool valid_file(const char *s, const char **ret_why);      /* files[] */
 bool valid_directory(const char *s, const char **ret_why); /* cwd */
 bool valid_output(const char *s, const char **ret_why);    /* pattern with %j %r %i %a %n %% */
+/* Of placement: */
+bool valid_constraint(const char *s, const char **ret_why);
+bool valid_label_key(const char *s, const char **ret_why);
+bool valid_label_value(const char *s, const char **ret_why);
 /* When a job starts, and as how many (valid-array.c): */
 bool valid_after(const char *s, const char **ret_why);
 bool valid_array(const char *s, const char **ret_why);

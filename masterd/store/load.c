@@ -120,7 +120,7 @@ int store_load_executors(struct store *s, store_load_executor_t callback, void *
                 "SELECT job, role, idx, attempt, state, node, rank, ports, gpus, invocation, term, epoch, "
                 "placed,"
                 " started, ended, result, code, status, stop_requested, memory_peak, cpu, io_read, io_write,"
-                " reason FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
+                " reason, cpus FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
                 &(struct load){ row_executor, { .executor = callback }, userdata });
 }
 

@@ -105,6 +105,8 @@ const char *const store_steps[] = {
         "CREATE TABLE change(job INTEGER NOT NULL, version INTEGER NOT NULL, user INTEGER NOT NULL,"
         " at INTEGER NOT NULL, text TEXT NOT NULL, cuts TEXT NOT NULL, before BLOB NOT NULL,"
         " PRIMARY KEY(job, version)) STRICT, WITHOUT ROWID;"
+        /* CPUs of an executor's own. */
+        "ALTER TABLE executor ADD COLUMN cpus TEXT NOT NULL DEFAULT '';"
         /* The life of hosts. */
         "CREATE TABLE node_hold(node TEXT NOT NULL, cause INTEGER NOT NULL, drain INTEGER NOT NULL,"
         " reason TEXT NOT NULL, uid INTEGER NOT NULL, since INTEGER NOT NULL, deadline INTEGER NOT NULL,"

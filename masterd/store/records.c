@@ -56,6 +56,7 @@ const struct field executor_fields[] = {
         F(U64, executor_record, io_read),
         F(U64, executor_record, io_write),
         F(TEXT, executor_record, reason),
+        F(TEXT, executor_record, cpus),
         {},
 };
 
@@ -296,10 +297,10 @@ const struct op_definition op_definitions[_OP_MAX] = {
                                 "ports, gpus,"
                                 " invocation, term, epoch, placed, started, ended, result, code, status, "
                                 "stop_requested,"
-                                " memory_peak, cpu, io_read, io_write, reason)"
+                                " memory_peak, cpu, io_read, io_write, reason, cpus)"
                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
                                 "?16, ?17, ?18,"
-                                " ?19, ?20, ?21, ?22, ?23, ?24)" } },
+                                " ?19, ?20, ?21, ?22, ?23, ?24, ?25)" } },
         [OP_PUT_EVENT] = { sizeof(struct event_record),
                            event_fields,
                            { "INSERT OR REPLACE INTO event(job, seq, time, kind, role, idx, text)"

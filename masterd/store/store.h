@@ -76,6 +76,7 @@ struct executor_record {
         uint16_t ports[STORE_PORTS_MAX];
         uint32_t n_ports;
         const char *gpus; /* uuids, space-separated */
+        const char *cpus; /* its own, "0-3,8" */
         sd_id128_t invocation;
         uint64_t term, epoch; /* under which it was ordered */
         uint64_t placed_real, started_real, ended_real;

@@ -189,7 +189,7 @@ static void dump_holds(FILE *f, const struct manager *m, const struct node *node
                                 h->since_real, h->deadline_real, h->grace_usec, hold_then_to_string(h->then),
                                 h->boot);
         }
-        for (char **p = node->labels; p && *p; p++)
+        for (char **p = node->set_labels; p && *p; p++)
                 fprintf(f, " %s\n", *p);
         DL_FOREACH (node->stuck, s)
                 fprintf(f,

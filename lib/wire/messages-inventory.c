@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the a{sv} of a registration says of the host beyond its inventory. */
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/cpulist.h"
+#include "lib/base/labels.h"
+#include "lib/wire/messages-parts.h"
+
+#define CPU_WORDS 16u
+
+static int append_texts(sd_bus_message *m, const char *key, char *const *texts) {
+        int r;
+
+        if (!texts || !*texts)
+                return 0;
+        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+            (r = sd_bus_message_append(m, "s", key)) < 0 ||
+            (r = sd_bus_message_open_container(m, 'v', "as")) < 0 ||
+            (r = sd_bus_message_append_strv(m, (char **)texts)) < 0 ||
+            (r = sd_bus_message_close_container(m)) < 0)
+                return r;
+        return sd_bus_message_close_container(m);
+}
+
+static int append_gpu_numa(sd_bus_message *m, const struct inventory *i) {
+        int r;
+
+        if (i->n_gpus == 0)
+                return 0;
+        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+            (r = sd_bus_message_append(m, "s", "gpuNuma")) < 0 ||
+            (r = sd_bus_message_open_container(m, 'v', "au")) < 0 ||
+            (r = sd_bus_message_open_container(m, 'a', "u")) < 0)
+                return r;
+        for (size_t k = 0; k < i->n_gpus; k++)
+                if ((r = sd_bus_message_append(m, "u", i->gpus[k].numa)) < 0)
+                        return r;
+        if ((r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0)
+                return r;
+        return sd_bus_message_close_container(m);
+}
+
+int inventory_append_extra(sd_bus_message *m, const struct inventory *i) {
+        int r = append_texts(m, "labels", i->labels);
+
+        if (r >= 0)
+                r = append_texts(m, "numa", i->numa);
+        if (r >= 0)
+                r = append_gpu_numa(m, i);
+        if (r >= 0 && i->shm > 0)
+                r = sd_bus_message_append(m, "{sv}", "shm", "t", i->shm);
+        return r;
+}
+
+static bool labels_valid(char *const *labels) {
+        size_t n = 0;
+
+        for (; labels[n]; n++)
+                if (n == LINK_LABELS_MAX || label_check(labels[n], NULL) < 0)
+                        return false;
+        return true;
+}
+
+static bool numa_valid(char *const *numa) {
+        uint64_t bits[CPU_WORDS];
+        size_t n = 0;
+
+        for (; numa[n]; n++)
+                if (n == LINK_NUMA_MAX || cpulist_parse(numa[n], bits, CPU_WORDS) < 0)
+                        return false;
+        return true;
+}
+
+static int read_texts(sd_bus_message *m, bool (*valid)(char *const *), char ***to) {
+        char **texts = NULL;
+        int r = sd_bus_message_enter_container(m, 'v', "as");
+
+        if (r >= 0)
+                r = sd_bus_message_read_strv(m, &texts);
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        if (r >= 0 && texts && (!valid(texts) || *to))
+                r = -EBADMSG;
+        if (r < 0) {
+                link_texts_free(texts);
+                return link_bad(r);
+        }
+        *to = texts;
+        return 1;
+}
+
+static int read_gpu_numa(sd_bus_message *m, struct inventory *i) {
+        const void *numbers;
+        size_t size;
+        int r = sd_bus_message_enter_container(m, 'v', "au");
+
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 'u', &numbers, &size);
+        if (r < 0)
+                return link_bad(r);
+        for (size_t k = 0; k < size / sizeof(uint32_t) && k < i->n_gpus; k++)
+                memcpy(&i->gpus[k].numa, (const char *)numbers + k * sizeof(uint32_t), sizeof(uint32_t));
+        r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : 1;
+}
+
+int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i) {
+        int r;
+
+        if (strcmp(key, "labels") == 0)
+                return read_texts(m, labels_valid, &i->labels);
+        if (strcmp(key, "numa") == 0)
+                return read_texts(m, numa_valid, &i->numa);
+        if (strcmp(key, "gpuNuma") == 0)
+                return read_gpu_numa(m, i);
+        if (strcmp(key, "shm") != 0)
+                return 0;
+        r = sd_bus_message_read(m, "v", "t", &i->shm);
+        return r < 0 ? link_bad(r) : 1;
+}
