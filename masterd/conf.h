@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "lib/base/addr.h"
+#include "masterd/node/blame.h"
 
 #define LISTEN_MAX 8u
 
@@ -22,6 +23,7 @@ struct conf {
         uint64_t bundle_max;           /* bytes of one upload */
         uint64_t bundles_per_user_max; /* bytes a user may have stored */
         uint64_t maintenance_lead_usec; /* what has no time limit does not start so short before a window */
+        struct blame_policy blame;      /* when a host is kept out */
         char *state_directory;
 };
 

@@ -14,6 +14,8 @@
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
+#include "masterd/blaming.h"
+#include "masterd/job/judge.h"
 #include "masterd/job/outcome.h"
 #include "masterd/job/verdict.h"
 #include "masterd/logs.h"
@@ -22,6 +24,7 @@
 #include "masterd/placement.h"
 #include "masterd/record.h"
 #include "masterd/restarts.h"
+#include "masterd/scopes.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
@@ -71,10 +74,13 @@ static void finish_job(struct manager *m, struct job *j) {
                         if (e->state != EXECUTOR_PENDING)
                                 (void)executor_again(e);
                         e->gone = false;
-                        r->n_succeeded = r->n_failed = 0;
+                        r->n_succeeded = r->n_failed = r->n_ignored = 0;
+                        e->ready = false;
+                        e->fate = FATE_NONE;
                         e->history = (struct failover_history){};
                         e->stop_ordered = false;
                 }
+                scopes_reset(m, j);
                 feeding_restart(m, j);
                 record_event(m, j, "attempt", NULL, "attempt %u of %u begins", j->attempt,
                              j->spec->max_app_attempts);
@@ -104,7 +110,7 @@ void lifecycle_cancel(struct executor *e) {
         executor_set_gone(e);
 }
 
-static void stop_executor(struct manager *m, struct executor *e, const char *why) {
+void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why) {
         if (e->state == EXECUTOR_PENDING) {
                 lifecycle_cancel(e);
                 if (e->attempt > 0)
@@ -125,7 +131,7 @@ void lifecycle_move(struct manager *m, struct executor *e, const char *why, cons
         if (!executor_state_holds(e->state) || e->stop_ordered)
                 return;
         record_event(m, e->job, "executor-moves", e, "leaves %s: %s", e->node->name, text);
-        stop_executor(m, e, why);
+        lifecycle_stop_executor(m, e, why);
 }
 
 void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason) {
@@ -155,7 +161,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         (void)text_set(&j->reason, "%s", reason);
         placement_dequeue(m, j);
         for (uint32_t i = 0; i < j->n_executors; i++)
-                stop_executor(m, j->executors[i], why[verdict]);
+                lifecycle_stop_executor(m, j->executors[i], why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
         /* Nobody will answer for those on a lost host, so they do not hold up the end. */
@@ -173,6 +179,10 @@ void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason
                 record_event(m, j, "attempt-failed", NULL, "attempt %u of %u failed: %s", j->attempt,
                              j->spec->max_app_attempts, reason);
         lifecycle_stop_job(m, j, again ? JOB_EVENT_REQUEUE : JOB_EVENT_FAILED, reason);
+}
+
+void lifecycle_requeue(struct manager *m, struct job *j, const char *reason) {
+        lifecycle_stop_job(m, j, JOB_EVENT_REQUEUE, reason);
 }
 
 static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -219,9 +229,12 @@ void lifecycle_review(struct manager *m, struct job *j) {
         if (j->state != JOB_STARTING && !job_state_up(j->state))
                 return;
         for (size_t i = 0; i < j->spec->n_roles; i++)
-                counts[i] = (struct role_count){ j->spec->roles[i].name, j->spec->roles[i].num,
-                                                 j->spec->roles[i].success_percent, j->roles[i].n_succeeded,
-                                                 j->roles[i].n_failed };
+                counts[i] = (struct role_count){ .name = j->spec->roles[i].name,
+                                                 .wanted = j->spec->roles[i].num - j->roles[i].n_ignored,
+                                                 .success_percent = j->spec->roles[i].success_percent,
+                                                 .fail_percent = j->spec->roles[i].failure.fail_percent,
+                                                 .succeeded = j->roles[i].n_succeeded,
+                                                 .failed = j->roles[i].n_failed };
         switch (verdict_of(counts, j->spec->n_roles, &role, text)) {
         case VERDICT_SUCCEEDED:
                 lifecycle_stop_job(m, j, JOB_EVENT_SUCCEEDED, text);
@@ -337,6 +350,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
                 [EXECUTOR_EVENT_KILLED] = "executor-stopped",
                 [EXECUTOR_EVENT_LOST] = "executor-lost",
         };
+        enum executor_state before = e->state;
         struct job *j = e->job;
 
         release(m, e);
@@ -350,6 +364,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
                      text);
         if (event == EXECUTOR_EVENT_FAILED)
                 logs_note_failure(m, e);
+        blaming_ended(m, e, event, before);
         if (j->state == JOB_STOPPING)
                 executor_set_gone(e);
         else if (event == EXECUTOR_EVENT_KILLED && e->stop_ordered)
@@ -377,7 +392,7 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         if (!e || e->attempt != report->id.attempt || !executor_state_holds(e->state) || e->node != node)
                 return;
         event = outcome_of(
-                report, executor_role(e)->memory,
+                report, executor_memory(e),
                 executor_role(e)->time_limit_usec == UINT64_MAX ? 0 : executor_role(e)->time_limit_usec,
                 text);
         if (e->stop_ordered && event == EXECUTOR_EVENT_SUCCEEDED && j->state == JOB_STOPPING &&
@@ -385,6 +400,7 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
                 event = EXECUTOR_EVENT_KILLED;
         if (event == EXECUTOR_EVENT_LOST && e->stop_ordered)
                 event = EXECUTOR_EVENT_KILLED;
+        judge_exit(e, report, &event, text);
         snprintf(e->result, sizeof(e->result), "%s", report->result);
         e->status = report->status;
         e->memory_peak = report->memory_peak;

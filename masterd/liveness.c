@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/blaming.h"
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
@@ -50,6 +51,8 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         DL_FOREACH_SAFE2(node->executors, e, next, node_next)
         lifecycle_node_lost(m, e, declared);
         feeding_node_gone(m, node, false);
+        if (!declared)
+                blaming_strike(m, node, STRIKE_LINK, NULL, "the host was LOST");
 }
 
 static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {

@@ -242,7 +242,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 .secrets = secrets,
                 .n_secrets = n_secrets,
                 .cpu_usec_per_sec = (uint64_t)spec->cpu_milli * 1000,
-                .memory_max = spec->memory,
+                .memory_max = executor_memory(e),
                 .job_memory_max = job_memory_on_node(e),
                 .gpus = gpus,
                 .visible_gpus = visible,

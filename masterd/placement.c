@@ -9,12 +9,14 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/blaming.h"
 #include "masterd/feeding.h"
 #include "masterd/hosts.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/record.h"
+#include "masterd/scopes.h"
 #include "masterd/sched/queue.h"
 #include "masterd/sched/sched.h"
 
@@ -99,7 +101,7 @@ int placement_node_changed(struct manager *m, struct node *node) {
                 .gpus = (uint32_t)MIN(v->n_gpus, (size_t)SCHED_GPUS_MAX),
                 .port_first = v->port_first,
                 .port_last = v->port_last,
-                .executors = NODE_EXECUTORS_MAX,
+                .executors = MIN(NODE_EXECUTORS_MAX, blaming_room(node)),
         };
         int r = 0;
 
@@ -159,7 +161,7 @@ static struct sched_hold hold_of(const struct executor *e) {
 
         return (struct sched_hold){ .slot = e->node->slot,
                                     .cpu_milli = spec->cpu_milli,
-                                    .memory = spec->memory,
+                                    .memory = executor_memory(e),
                                     .gpus = e->gpus,
                                     .ports = e->ports,
                                     .n_ports = (uint32_t)e->n_ports };
@@ -181,6 +183,7 @@ void placement_release(struct manager *m, struct executor *e) {
         e->node_prev = e->node_next = NULL;
         e->node->n_executors--;
         hosts_left(m, e->node);
+        blaming_place_changed(m, e->node);
         manager_schedule(m);
 }
 
@@ -237,14 +240,20 @@ void placement_port_taken(struct manager *m, struct executor *e) {
 /* ---- which executors wait
  * ------------------------------------------------------------------------------------------------ */
 
-static bool waits(const struct executor *e) {
-        return e->state == EXECUTOR_PENDING && !e->restart_timer && !e->gone;
+static bool waits(struct executor *e) {
+        return e->state == EXECUTOR_PENDING && !e->restart_timer && !e->gone && scopes_may_place(e);
+}
+
+static bool waits_with(struct executor *e, uint64_t memory) {
+        return executor_memory(e) == memory && waits(e);
 }
 
 /* Enough of the role is up for the next role of an ordered start. */
 static bool role_up(const struct job *j, const struct role *r, bool gang) {
-        uint32_t up = r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed;
+        uint32_t up = r->n_succeeded + r->n_failed + r->n_ignored;
 
+        for (uint32_t i = 0; i < r->spec->num; i++)
+                up += executor_is_ready(r->executors[i]);
         return up >= (gang ? r->spec->num : r->spec->min_num);
 }
 
@@ -274,6 +283,7 @@ static uint64_t open_roles(struct job *j) {
 
 struct shape_data {
         uint32_t role;
+        uint64_t memory; /* of each */
         uint32_t *allowed, *present, *excluded;
 };
 
@@ -301,12 +311,13 @@ static uint32_t least(const struct job *j, const struct role *r, uint32_t pendin
                 for (size_t i = 0; i < j->spec->n_order; i++)
                         if (strcmp(j->spec->order[i].role, r->spec->name) == 0)
                                 gang = j->spec->order[i].schedule_type == SCHEDULE_GANG;
-        if (gang)
+        if (gang || scopes_whole(j, (uint32_t)(r - j->roles)))
                 return pending;
         return first ? MIN(r->spec->min_num, pending) : 1;
 }
 
-static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gang_data *g) {
+/* Those of the role that wait and need that much memory. */
+static int add_shape(struct manager *m, struct job *j, uint32_t role, uint64_t memory, struct gang_data *g) {
         struct role *r = j->roles + role;
         const struct role_spec *spec = r->spec;
         struct sched_shape *s = g->shapes + g->n;
@@ -315,18 +326,18 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
         int k;
 
         for (uint32_t i = 0; i < spec->num; i++)
-                pending += waits(r->executors[i]);
+                pending += waits_with(r->executors[i], memory);
         if (pending == 0)
                 return 0;
         *s = (struct sched_shape){ .min = least(j, r, pending),
                                    .max = pending,
                                    .cpu_milli = spec->cpu_milli,
-                                   .memory = spec->memory,
+                                   .memory = memory,
                                    .gpus = spec->gpus,
                                    .ports = spec->ports,
                                    .max_per_node = spec->max_per_node,
                                    .per_node = spec->per_node };
-        *d = (struct shape_data){ .role = role };
+        *d = (struct shape_data){ .role = role, .memory = memory };
         g->n++;
         k = hosts_excluded(m, j, spec, &d->excluded, &s->n_excluded);
         if (k < 0)
@@ -354,6 +365,24 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
                 s->present = d->present;
         }
         return 0;
+}
+
+/* A shape for each need that its executors have: one, unless some have come to need more memory. What there is
+ * no room for waits for the next pass. */
+static int add_role(struct manager *m, struct job *j, uint32_t role, struct gang_data *g) {
+        const struct role *r = j->roles + role;
+        size_t first = g->n;
+        int q = add_shape(m, j, role, r->spec->memory, g);
+
+        for (uint32_t i = 0; q >= 0 && r->spec->failure.elastic.max > 0 && i < r->spec->num; i++) {
+                struct executor *e = r->executors[i];
+                bool known = executor_memory(e) == r->spec->memory || !waits(e);
+                for (size_t k = first; !known && k < g->n; k++)
+                        known = g->data[k].memory == executor_memory(e);
+                if (!known && g->n < SCHED_SHAPES_MAX - (j->spec->n_roles - role - 1))
+                        q = add_shape(m, j, role, executor_memory(e), g);
+        }
+        return q;
 }
 
 static uint32_t uses_of(const struct job *j) {
@@ -438,7 +467,9 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;
-        e->placed_real = MAX(now_real(), e->job->attempt_real);
+        e->placed_real = MAX(MAX(now_real(), e->job->attempt_real), scopes_since(e));
+        e->fate = FATE_NONE;
+        e->ready = false;
         e->started_real = e->ended_real = e->started_boot = 0;
         e->status = 0;
         e->result[0] = 0;
@@ -446,6 +477,7 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         e->tail_offset = 0;
         (void)text_set(&e->reason, NULL);
         attach(e);
+        blaming_place_changed(m, node);
         record_executor(m, e);
         api_executor_changed(m, e);
         return 0;
@@ -463,7 +495,8 @@ static int take_places(struct manager *m, struct job *j, const struct gang_data 
                 uint32_t *k = next + item->shape;
                 if (!node || node->slot != item->hold.slot)
                         node = node_by_slot(m, item->hold.slot);
-                while (*k < role->spec->num && !waits(role->executors[*k]))
+                while (*k < role->spec->num &&
+                       !waits_with(role->executors[*k], g->data[item->shape].memory))
                         (*k)++;
                 r = node && *k < role->spec->num ? take_place(m, role->executors[*k], &item->hold, node)
                                                  : -EPROTO;
@@ -511,7 +544,7 @@ static int try_job(void *userdata, uint64_t id, uint32_t *ret_lacking) {
         open = open_roles(j);
         for (uint32_t i = 0; r >= 0 && i < j->spec->n_roles; i++)
                 if (open & (UINT64_C(1) << i))
-                        r = add_shape(m, j, i, &g);
+                        r = add_role(m, j, i, &g);
         if (r >= 0 && g.n > 0)
                 r = sched_place(m->placement->sched, &(struct sched_gang){ g.shapes, g.n }, &found, &why);
         if (r == SCHED_E_NO_FIT) {

@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/blaming.h"
 #include "masterd/feeding.h"
 #include "masterd/hosts.h"
 #include "masterd/job/peers.h"
@@ -20,6 +21,7 @@
 #include "masterd/placement.h"
 #include "masterd/record.h"
 #include "masterd/restarts.h"
+#include "masterd/scopes.h"
 #include "masterd/savepoints.h"
 #include "masterd/suspension.h"
 
@@ -181,6 +183,9 @@ static int load_job(void *userdata, const struct job_record *r) {
 
 /* The executor has another attempt behind the one that was loaded last: what that one left behind. */
 static void remember_attempt(struct job *j, struct executor *e) {
+        blaming_remember(e);
+        if (executor_scope(e)) /* what is counted there is stored with it */
+                return;
         if (e->placed_real < j->attempt_real) /* of an earlier attempt of the job */
                 return;
         if (e->state == EXECUTOR_KILLED && e->stop_ordered) /* it was moved */
@@ -188,7 +193,7 @@ static void remember_attempt(struct job *j, struct executor *e) {
         if (e->started_real > 0 && usec_sub(e->ended_real, e->started_real) > j->spec->backoff.max_usec)
                 e->history.consecutive = 0;
         e->history.consecutive++;
-        if (e->state == EXECUTOR_FAILED)
+        if (e->state == EXECUTOR_FAILED && fate_counts(e->fate))
                 failover_remember(&e->history, usec_sub(now_boot(), usec_sub(now_real(), e->ended_real)));
 }
 
@@ -216,6 +221,8 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
         e->ended_real = r->ended_real;
         e->status = r->status;
         e->stop_ordered = r->stop_requested;
+        e->fate = r->fate < _FATE_MAX ? (enum fate)r->fate : FATE_NONE;
+        e->memory = r->memory;
         e->memory_peak = r->memory_peak;
         e->cpu_usec = r->cpu_usec;
         snprintf(e->result, sizeof(e->result), "%s", r->result);
@@ -280,6 +287,9 @@ static void resume_places(struct manager *m, struct job *j) {
 
 /* What follows from the loaded states. */
 static void resume_job(struct manager *m, struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                blaming_remember(j->executors[i]);
+        scopes_resume(m, j);
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors[i];
                 if (executor_state_ended(e->state)) {
@@ -307,11 +317,15 @@ int recover_load(struct manager *m) {
         if (r >= 0)
                 r = hosts_load_nodes(m);
         if (r >= 0)
+                r = blaming_load(m);
+        if (r >= 0)
                 r = savepoints_load(m);
         if (r >= 0)
                 r = store_load_jobs(m->store, true, load_job, m);
         if (r >= 0)
                 r = hosts_load_jobs(m);
+        if (r >= 0)
+                r = store_load_scopes(m->store, scopes_load, m);
         if (r >= 0)
                 r = store_load_executors(m->store, load_executor, m);
         if (r >= 0)

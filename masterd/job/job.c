@@ -49,6 +49,7 @@ static void executor_free(struct executor *e) {
         free(e->ports);
         free(e->reason);
         sd_event_source_disable_unref(e->restart_timer);
+        sd_event_source_disable_unref(e->start_timer);
         free(e);
 }
 
@@ -65,6 +66,7 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         j->uid = uid;
         j->owner = owner;
         j->attempt = 1;
+        j->scope.job = j;
         j->n_executors = spec_executors(spec);
         j->name = strdup(spec->name);
         j->cwd = strdup(spec->cwd ? spec->cwd : "");
@@ -75,6 +77,7 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         for (uint32_t i = 0; i < spec->n_roles; i++) {
                 struct role *r = j->roles + i;
                 r->spec = spec->roles + i;
+                r->scope.job = j;
                 r->executors = j->executors + rank;
                 r->n_state[EXECUTOR_PENDING] = r->spec->num;
                 for (uint32_t k = 0; k < r->spec->num; k++, rank++) {
@@ -98,6 +101,10 @@ struct job *job_free(struct job *j) {
                 explicit_bzero(j->secrets[i].data, j->secrets[i].size);
                 free(j->secrets[i].data);
         }
+        for (size_t i = 0; j->roles && i < j->spec->n_roles; i++)
+                sd_event_source_disable_unref(j->roles[i].scope.timer);
+        sd_event_source_disable_unref(j->scope.timer);
+        exclusions_done(&j->exclusions);
         for (char **p = j->env; p && *p; p++)
                 free(*p);
         sd_event_source_disable_unref(j->limit_timer);
@@ -234,10 +241,37 @@ void executor_set_gone(struct executor *e) {
         if (e->gone)
                 return;
         e->gone = true;
-        if (e->state == EXECUTOR_SUCCEEDED)
+        if (e->fate == FATE_IGNORE)
+                r->n_ignored++;
+        else if (e->state == EXECUTOR_SUCCEEDED)
                 r->n_succeeded++;
         else if (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST)
                 r->n_failed++;
+}
+
+void executor_return(struct executor *e) {
+        struct role *r = e->job->roles + e->role;
+
+        if (!e->gone)
+                return;
+        e->gone = false;
+        if (e->fate == FATE_IGNORE)
+                r->n_ignored--;
+        else if (e->state == EXECUTOR_SUCCEEDED)
+                r->n_succeeded--;
+        else if (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST)
+                r->n_failed--;
+}
+
+struct scope *executor_scope(struct executor *e) {
+        switch (spec_restart_scope(e->job->spec, executor_role(e))) {
+        case RESTART_SCOPE_ROLE:
+                return &e->job->roles[e->role].scope;
+        case RESTART_SCOPE_JOB:
+                return &e->job->scope;
+        default:
+                return NULL;
+        }
 }
 
 uint32_t job_running(const struct job *j) {
@@ -260,7 +294,7 @@ uint32_t job_active(const struct job *j) {
 bool job_all_up(const struct job *j) {
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role *r = j->roles + i;
-                uint32_t up = r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed;
+                uint32_t up = r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed + r->n_ignored;
                 uint32_t wanted =
                         j->spec->schedule_policy == SCHEDULE_POLICY_GANG ? r->spec->num : r->spec->min_num;
                 if (up < wanted)

@@ -91,7 +91,8 @@ static int complete_job(struct job_spec *s) {
                 if ((r = complete_command(role)) < 0 || (r = complete_nodes(s, role)) < 0)
                         return r;
         }
-        return complete_data(s);
+        r = complete_failure(s);
+        return r < 0 ? r : complete_data(s);
 }
 
 /* ---- rules ---- */
@@ -225,6 +226,8 @@ int check_job(struct reader *r, struct job_spec *s) {
                 q = check_totals(r, s);
         if (q >= 0)
                 q = check_order(r, s);
+        if (q >= 0)
+                q = check_failure(r, s);
         if (q >= 0)
                 q = check_data(r, s);
         if (q >= 0 && s->backoff.max_usec < s->backoff.initial_usec)

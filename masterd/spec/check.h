@@ -13,6 +13,10 @@ int check_job(struct reader *r, struct job_spec *s);
 int complete_data(struct job_spec *s);
 int check_data(struct reader *r, struct job_spec *s);
 
+/* About failures (check-failure.c). */
+int complete_failure(struct job_spec *s);
+int check_failure(struct reader *r, const struct job_spec *s);
+
 /* A key of the job. */
 struct place place_of(const char *key);
 

@@ -10,6 +10,7 @@
 /* The type of a key's value and of its target. Where it says "number", protobuf's "3" in quotes is taken as
  * well. */
 enum key_type {
+        KEY_INDEX,    /* uint32_t, 0: none, else index + 1; a whole number, true (0) or false (none) */
         KEY_BOOL,     /* bool; true, false, "true", "false" */
         KEY_U32,      /* uint32_t; whole number */
         KEY_MILLI,    /* uint32_t, thousandths (or parts of scale); a number with as many decimals at most */
@@ -85,6 +86,10 @@ extern const struct schema job_schema;
 /* Of it, what is about data; the struct is struct job_spec too. */
 extern const struct schema input_manager_schema, input_extension_schema;
 bool job_has_data(const void *target);
+
+/* Parts that are about failures. */
+extern const char *const restart_scope_words[3];
+extern const struct schema exit_rule_schema, ready_schema, elastic_schema, blacklist_schema;
 
 /* Parts that other rooms of the schema refer to: what only upstream's platforms (YARN, Kubernetes, Hadoop,
  * the JVM) use. */

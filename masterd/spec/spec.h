@@ -13,6 +13,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/wire/input.h"
 #include "masterd/spec/diagnostics.h"
+#include "masterd/spec/spec-failure.h"
 
 #define SPEC_TEXT_MAX (4u << 20) /* bytes of configuration */
 #define SPEC_DEPTH_MAX 32u       /* nested objects and arrays */
@@ -126,6 +127,7 @@ struct failover_spec {
         uint32_t restart_type;       /* enum restart_type */
         uint32_t max_failure_times;  /* >= 1; default 1 */
         uint32_t max_failure_policy; /* enum failure_policy */
+        uint32_t max_role_failures;  /* of all executors of the role together; 0: the job's, or no limit */
 };
 
 /* Delay before the n-th restart in a row: n = 1 at once, then initial, doubling to max. Reset when the
@@ -160,6 +162,7 @@ struct role_spec {
         uint32_t category; /* enum role_category */
         uint64_t time_limit_usec; /* of one executor; UINT64_MAX: none */
         struct failover_spec failover;
+        struct role_failure_spec failure;
 };
 
 /* An end of a time range. */
@@ -229,6 +232,7 @@ struct job_spec {
         uint64_t stop_grace_usec;     /* SIGTERM ... SIGKILL, also gracefulShutdownTimeoutMin; default 10 s */
         uint64_t failure_window_usec; /* older failures are forgotten; UINT64_MAX (default): never */
         struct backoff_spec backoff;
+        struct job_failure_spec failure;
 
         /* Data: sources are numbered files first, then topics. Neither: the job has none. */
         struct input_spec *inputs;
@@ -291,6 +295,17 @@ void spec_source(const struct job_spec *s, size_t i, struct spec_source *ret);
 
 /* The role of that name, or NULL. */
 const struct role_spec *spec_role(const struct job_spec *s, const char *name);
+
+/* Who is started again with an executor of the role. */
+static inline enum restart_scope spec_restart_scope(const struct job_spec *s, const struct role_spec *role) {
+        uint32_t own = role->failure.restart_scope;
+
+        return (enum restart_scope)(own < _RESTART_SCOPE_MAX ? own : s->failure.restart_scope);
+}
+/* How many failures of the role's executors together are too many; 0: no such limit. */
+static inline uint32_t spec_role_budget(const struct job_spec *s, const struct role_spec *role) {
+        return role->failover.max_role_failures ?: s->failure.max_role_failures;
+}
 
 /* Executors of all roles together. */
 uint32_t spec_executors(const struct job_spec *s);

@@ -27,6 +27,8 @@ struct load {
                 store_load_data_task_t data_task;
                 store_load_data_state_t data_state;
                 store_load_savepoint_t savepoint;
+                store_load_scope_t scope;
+                store_load_blame_t blame;
         } callback;
         void *userdata;
 };
@@ -92,6 +94,8 @@ DEFINE_ROW(data_block)
 DEFINE_ROW(data_task)
 DEFINE_ROW(data_state)
 DEFINE_ROW(savepoint)
+DEFINE_ROW(scope)
+DEFINE_ROW(blame)
 
 #define JOB_COLUMNS                                                                                          \
         "SELECT number, uid, owner, name, state, attempt, submitted, started, ended, reason, first_error,"   \
@@ -111,13 +115,23 @@ int store_load_executors(struct store *s, store_load_executor_t callback, void *
                 "SELECT job, role, idx, attempt, state, node, rank, ports, gpus, invocation, term, epoch, "
                 "placed,"
                 " started, ended, result, code, status, stop_requested, memory_peak, cpu, io_read, io_write,"
-                " reason FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
+                " reason, fate, memory FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
                 &(struct load){ row_executor, { .executor = callback }, userdata });
 }
 
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata) {
         return load(s, "SELECT job, name, data FROM secret" OF_ACTIVE " ORDER BY job, name",
                     &(struct load){ row_secret, { .secret = callback }, userdata });
+}
+
+int store_load_scopes(struct store *s, store_load_scope_t callback, void *userdata) {
+        return load(s, "SELECT job, role, state FROM scope" OF_ACTIVE " ORDER BY job, role",
+                    &(struct load){ row_scope, { .scope = callback }, userdata });
+}
+
+int store_load_blames(struct store *s, store_load_blame_t callback, void *userdata) {
+        return load(s, "SELECT node, state FROM blame ORDER BY node",
+                    &(struct load){ row_blame, { .blame = callback }, userdata });
 }
 
 /* The job first, so that the rows come in order without being sorted: there may be millions. */

@@ -82,6 +82,8 @@ struct executor_record {
         bool stop_requested;
         uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
         const char *reason;                                /* one line for people: why it ended */
+        uint8_t fate;    /* what its end counts as, where its exit does not say it; the executor machine's enum */
+        uint64_t memory; /* bytes it had, where that was not what its role says; else 0 */
 };
 
 struct event_record {
@@ -148,6 +150,19 @@ struct stuck_record {
 struct avoid_record {
         uint32_t job;
         const char *node;
+};
+
+/* Of executors that are started again together, or whose failures are counted together. */
+struct scope_record {
+        uint32_t job;
+        const char *role; /* "": the job's */
+        struct store_bytes state;
+};
+
+/* What a host is blamed for. */
+struct blame_record {
+        const char *node;
+        struct store_bytes state;
 };
 
 struct token_record {
@@ -282,6 +297,8 @@ typedef int (*store_load_data_source_t)(void *userdata, const struct data_source
 typedef int (*store_load_data_block_t)(void *userdata, const struct data_block_record *r);
 typedef int (*store_load_data_task_t)(void *userdata, const struct data_task_record *r);
 typedef int (*store_load_data_state_t)(void *userdata, const struct data_state_record *r);
+typedef int (*store_load_scope_t)(void *userdata, const struct scope_record *r);
+typedef int (*store_load_blame_t)(void *userdata, const struct blame_record *r);
 typedef int (*store_load_savepoint_t)(void *userdata, const struct savepoint_record *r);
 
 int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback,
@@ -289,6 +306,8 @@ int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback
 /* The next two: of active jobs only; all attempts of an executor. */
 int store_load_executors(struct store *s, store_load_executor_t callback, void *userdata);
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata);
+int store_load_scopes(struct store *s, store_load_scope_t callback, void *userdata); /* of active jobs */
+int store_load_blames(struct store *s, store_load_blame_t callback, void *userdata);
 /* Data of active jobs. Files come one at a time from the disk, so there may be any number; tasks that were
  * split off come behind the others of their job. */
 int store_load_data_files(struct store *s, store_load_data_file_t callback, void *userdata);
@@ -338,6 +357,8 @@ void store_put_label(struct store *s, const struct label_record *r);     /* key:
 void store_put_window(struct store *s, const struct window_record *r);   /* key: node, from */
 void store_put_stuck(struct store *s, const struct stuck_record *r); /* key: node, job, role, index, attempt */
 void store_put_avoid(struct store *s, const struct avoid_record *r);     /* key: all of it */
+void store_put_scope(struct store *s, const struct scope_record *r);     /* key: job, role */
+void store_put_blame(struct store *s, const struct blame_record *r);     /* key: node */
 void store_put_token(struct store *s, const struct token_record *r);     /* key: id */
 void store_put_revoked(struct store *s, const struct revoked_record *r); /* key: serial */
 void store_put_secret(struct store *s, const struct secret_record *r);   /* key: job, name */
