@@ -62,6 +62,8 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
         r = sd_bus_message_read(call, "tt", &term, &epoch);
         if (r > 0)
                 r = start_order_read(call, &order);
+        if (r > 0)
+                r = start_extra_read(call, &order.extra);
         if (r <= 0)
                 return malformed(r, error);
         r = fenced(m, term, epoch, error);

@@ -413,6 +413,15 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         ended(m, e, event, text);
 }
 
+void lifecycle_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
+                     const char *why) {
+        struct job *j = manager_job(m, id->job);
+        struct executor *e = j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
+
+        if (e && e->attempt == id->attempt && e->node == node)
+                restarts_ready(m, e, ready, why);
+}
+
 void lifecycle_vanished(struct manager *m, struct executor *e) {
         if (!executor_state_holds(e->state))
                 return;

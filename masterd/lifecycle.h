@@ -12,6 +12,7 @@
 struct manager;
 struct node;
 struct exit_report;
+struct executor_id;
 
 struct start_result {
         const char *error; /* D-Bus error name, or NULL: it runs */
@@ -27,6 +28,9 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
 void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
                              uint64_t started_real);
 void lifecycle_exited(struct manager *m, struct node *node, const struct exit_report *report);
+/* What its agent says of its readiness. */
+void lifecycle_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
+                     const char *why);
 /* Neither a unit nor a record of it is on its node (or the node booted anew): LOST, or KILLED when it was
  * being stopped. */
 void lifecycle_vanished(struct manager *m, struct executor *e);

@@ -190,6 +190,21 @@ static struct secret input_secret(const struct job *j) {
         return (struct secret){ (char *)INPUT_FILE, j->data->input_text, strlen(j->data->input_text) };
 }
 
+static int append_start_extra(sd_bus_message *message, const struct executor *e) {
+        const struct ready_spec *ready = &executor_role(e)->failure.ready;
+        struct start_extra extra = {};
+
+        if (ready->kind != READY_STARTED) {
+                snprintf(extra.ready, sizeof(extra.ready), "%s", ready_kind_to_string((enum ready_kind)ready->kind));
+                extra.ready_timeout_usec = ready->timeout_usec;
+        }
+        if (ready->kind == READY_TCP && ready->port <= e->n_ports)
+                extra.ready_port = e->ports[ready->port - 1];
+        if (ready->kind == READY_FILE)
+                extra.ready_file = ready->file;
+        return start_extra_append(message, &extra);
+}
+
 static int send_start(struct manager *m, struct executor *e) {
         _cleanup_(strv_free_p) char **rendezvous_env = NULL;
         _cleanup_free_ char **env = NULL, **gpus = NULL, **visible = NULL;
@@ -262,7 +277,7 @@ static int send_start(struct manager *m, struct executor *e) {
         if (r >= 0)
                 r = start_order_append(message, &order);
         if (r >= 0)
-                r = link_append_extra_empty(message);
+                r = append_start_extra(message, e);
         o = r >= 0 ? order_new(m, e->node, &order.id) : NULL;
         if (r >= 0 && !o)
                 r = -ENOMEM;
@@ -306,11 +321,35 @@ static void run_start(struct manager *m, void *data) {
                 (void)executor_transition(e, EXECUTOR_EVENT_ORDERED);
 }
 
-int orders_start_later(struct manager *m, struct executor *e) {
+static int start_later(struct manager *m, struct executor *e) {
         struct executor_id id = executor_id_of(e);
         struct order *o = order_new(m, e->node, &id);
 
         return o ? manager_effect(m, run_start, o) : -ENOMEM;
+}
+
+static int on_start_due(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct executor *e = userdata;
+
+        e->start_timer = sd_event_source_disable_unref(e->start_timer);
+        if (e->state == EXECUTOR_PLACED)
+                (void)start_later(e->job->manager, e);
+        return 0;
+}
+
+int orders_start_later(struct manager *m, struct executor *e) {
+        struct role *role = e->job->roles + e->role;
+        uint64_t due, delay = role->spec->failure.delay_usec;
+
+        e->start_timer = sd_event_source_disable_unref(e->start_timer);
+        if (delay == 0 || e->state != EXECUTOR_PLACED)
+                return start_later(m, e);
+        due = MAX(now_boot(), role->next_start_boot);
+        role->next_start_boot = usec_add(due, delay);
+        if (due <= now_boot() ||
+            sd_event_add_time(m->event, &e->start_timer, CLOCK_BOOTTIME, due, 1, on_start_due, e) < 0)
+                return start_later(m, e);
+        return 0;
 }
 
 /* ---- Stop

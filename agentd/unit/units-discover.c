@@ -86,6 +86,9 @@ static int adopt(struct discovery *d) {
                 executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
         }
         executor_read_start(e);
+        r = ready_recall(e);
+        if (r < 0)
+                log_executor(e, LOG_WARNING, "What %s is waited for to become ready cannot be read", e->unit);
         r = job_enter(u, e, JOB_MEMORY_KEEP);
         if (r < 0)
                 return log_oom();

@@ -62,6 +62,7 @@ struct asked {
         struct asked *next, *prev;
 };
 
+struct ready_check; /* see units-ready.c */
 struct preparing; /* a start on its way, see units-start.c */
 
 struct executor {
@@ -92,6 +93,7 @@ struct executor {
         struct exit_report exit;
         sd_event_source *timer, *kill_timer;
         struct job *job; /* counted there */
+        struct ready_check *check; /* NULL: nothing is asked for */
         UT_hash_handle hh;
 };
 
@@ -114,6 +116,7 @@ struct units {
         bool listing, list_again;
         bool ready, closing;
         sd_event_source *sweep; /* of old work directories */
+        sd_event_source *look;  /* at those that are to become ready */
 };
 
 /* units.c */
@@ -153,6 +156,16 @@ void executor_submit(struct executor *e);
 void executor_abandon_start(struct executor *e);
 /* As above, when nobody works on the start any more. */
 void executor_drop_start(struct executor *e);
+
+/* units-ready.c */
+/* What the order says of readiness, to be found again by ready_recall(). After the private directory. */
+int ready_prepare(struct executor *e, const struct start_order *order);
+int ready_recall(struct executor *e);
+/* It runs: looks until it is ready, or its time is over. */
+void ready_watch(struct executor *e);
+/* masterd is told again what was found. */
+void ready_tell_all(struct units *u);
+void ready_check_free(struct ready_check *c);
 
 /* units-discover.c */
 int units_list(struct units *u);

@@ -100,7 +100,8 @@ static int submit_unit(struct preparing *p) {
         if ((r = systemd_message(u->systemd, "StartTransientUnit", &m)) < 0 ||
             (r = unit_build(m, &p->order, &context, &p->why)) < 0)
                 return r;
-        if ((r = write_private(p, &context)) < 0 || (r = job_make_slice(p->executor->job)) < 0)
+        if ((r = write_private(p, &context)) < 0 || (r = ready_prepare(p->executor, &p->order)) < 0 ||
+            (r = job_make_slice(p->executor->job)) < 0)
                 return r;
         if (u->ops.starting)
                 u->ops.starting(&p->order, u->userdata);

@@ -202,6 +202,8 @@ void exit_report_done(struct exit_report *e);
  * Exited(exit, a{sv})                      answered by ExitCommitted(id, a{sv}) once it is on masterd's disk
  * FeedOpen(id, u credits, a{sv})           the executor is ready for that many tasks
  * FeedReport(id, ay progress, u credits, (tttt) counters, a{sv} {"sync" t})
+ * Ready(id, b ready, s why, a{sv})         it is ready; or why not, though the time for that is over. Said again with
+ * every registration, until the executor ends
  * ScanBatch(id, ay entries, b last, s error, a{sv} {"waitingFor" s, "passed" t})   error "" = fine
  * Tail(id, t offset, ay bytes, a{sv})      log bytes [offset, offset + n) of the executor since its start */
 
@@ -293,6 +295,18 @@ struct secret {
         size_t size;
 };
 
+/* What an order says in its a{sv}, which older agents ignore: keys that are not there are zero. */
+struct start_extra {
+        char ready[8];               /* "tcp", "notify", "file"; "": its process runs */
+        uint32_t ready_port;         /* tcp */
+        char *ready_file;            /* file: a pattern as output is, or NULL */
+        uint64_t ready_timeout_usec; /* 0: none */
+};
+/* The whole a{sv}. */
+int start_extra_append(sd_bus_message *m, const struct start_extra *x);
+int start_extra_read(sd_bus_message *m, struct start_extra *ret);
+void start_extra_done(struct start_extra *x);
+
 /* Everything agentd needs to make one unit. */
 struct start_order {
         struct executor_id id;
@@ -321,6 +335,7 @@ struct start_order {
         char *output;       /* path pattern for stdout and stderr with %j %r %i %a %n, relative to the working
                                directory or not; "": the journal */
         bool new_privileges; /* NoNewPrivileges=no */
+        struct start_extra extra; /* travels beside the order */
 };
 int start_order_append(sd_bus_message *m, const struct start_order *o);
 int start_order_read(sd_bus_message *m, struct start_order *ret);

@@ -545,7 +545,7 @@ static void end_back_off(struct manager *m, struct job *j) {
         struct scope *scopes[] = { &j->scope, &j->roles[0].scope };
 
         for (size_t i = 0; i < ELEMENTSOF(scopes); i++)
-                if (scopes[i]->timer) {
+                if (scopes[i]->timer && j->state != JOB_STOPPING) {
                         scopes[i]->timer = sd_event_source_disable_unref(scopes[i]->timer);
                         scopes[i]->due_real = 0;
                         scopes_resume(m, j);
