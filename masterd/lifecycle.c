@@ -12,6 +12,7 @@
 #include "lib/base/parse.h"
 #include "lib/wire/messages.h"
 #include "masterd/api/api.h"
+#include "masterd/change.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/blaming.h"
@@ -142,6 +143,8 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 [JOB_EVENT_REQUEUE] = "this attempt of the job has failed",
         };
 
+        struct executor *e, *next;
+
         if (job_state_ended(j->state))
                 return;
         if (j->state == JOB_STOPPING) {
@@ -168,6 +171,9 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
                 if (j->executors[i]->state == EXECUTOR_STOPPING && j->executors[i]->node->state == NODE_LOST)
                         ended(m, j->executors[i], EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
+        DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next)
+        if (j->state == JOB_STOPPING && e->node->state == NODE_LOST)
+                ended(m, e, EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
         if (j->state == JOB_STOPPING && job_active(j) == 0)
                 finish_job(m, j);
 }
@@ -365,6 +371,12 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         if (event == EXECUTOR_EVENT_FAILED)
                 logs_note_failure(m, e);
         blaming_ended(m, e, event, before);
+        if (e->leaving) {
+                change_gone(m, e);
+                lifecycle_review(m, j);
+                manager_schedule(m);
+                return;
+        }
         if (j->state == JOB_STOPPING)
                 executor_set_gone(e);
         else if (event == EXECUTOR_EVENT_KILLED && e->stop_ordered)
@@ -388,8 +400,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
                 return;
         if (feeding_scan_exited(m, j, node, report))
                 return;
-        e = job_executor(j, report->id.role, report->id.index);
-        if (!e || e->attempt != report->id.attempt || !executor_state_holds(e->state) || e->node != node)
+        e = job_attempt(j, report->id.role, report->id.index, report->id.attempt);
+        if (!e || !executor_state_holds(e->state) || e->node != node)
                 return;
         event = outcome_of(
                 report, executor_memory(e),

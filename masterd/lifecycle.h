@@ -52,6 +52,8 @@ void lifecycle_move(struct manager *m, struct executor *e, const char *why, cons
 /* An attempt of the job failed: another one while maxAppAttempts allows, else the job fails. */
 void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason);
 
+/* Stops an executor that is leaving its job (masterd/change.h): it is forgotten when it has ended. */
+void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why);
 /* An executor that waits for its place will not get one: its job is being stopped. */
 void lifecycle_cancel(struct executor *e);
 /* Timers of a job that was loaded. */

@@ -68,6 +68,8 @@ struct manager {
         sd_event_source *turn; /* runs at the end of a turn that asked for it */
         sd_event_source *prune_timer;
         struct effect *effects, **effects_end; /* of the open batch */
+        struct effect *due, **due_end;         /* of what is on disk, not run yet */
+        sd_event_source *run_due;
         bool schedule_wanted, batch_open;
         bool serving;
 };

@@ -15,9 +15,11 @@
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
+#include "masterd/record.h"
 
 /* Staging files and slow hosts take their time; losing the link ends the wait at once. */
 #define START_TIMEOUT (3600 * USEC_PER_SEC)
+#define LIMITS_TIMEOUT (60 * USEC_PER_SEC)
 #define STOP_TIMEOUT (600 * USEC_PER_SEC)
 /* So many starts may wait for a node's answer. An order carries the whole rendezvous: a thousand of them for
  * a thousand executors are more than a connection takes, and than its agent should hold. More than agentd
@@ -59,8 +61,8 @@ static struct executor *order_executor(struct manager *m, const struct order *o)
 
         if (!j || !sd_id128_equal(j->uid, o->id.job_uid))
                 return NULL;
-        e = job_executor(j, o->id.role, o->id.index);
-        return e && e->attempt == o->id.attempt ? e : NULL;
+        e = job_attempt(j, o->id.role, o->id.index, o->id.attempt);
+        return e;
 }
 
 static int new_order(struct manager *m, struct node *node, const char *method, sd_bus_message **ret) {
@@ -425,6 +427,57 @@ int orders_stop_stale_later(struct manager *m, const struct node *node, const st
         struct order *o = order_new(m, node, id);
 
         return o ? manager_effect(m, run_stop_stale, o) : -ENOMEM;
+}
+
+/* ---- SetLimits ---- */
+
+static int on_limits(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        struct order *o = userdata;
+        struct executor *e = order_executor(o->manager, o);
+
+        /* Without a link the next registration has it said again. */
+        if (failure && e && strncmp(failure->name, "org.primus.Error.", 17) == 0)
+                record_event(o->manager, e->job, "limits-refused", e, "%s keeps the limits that it had: %s", o->node,
+                             failure->message);
+        free(o);
+        return 0;
+}
+
+int orders_limits_send(struct manager *m, struct executor *e, const struct unit_limits *limits,
+                       sd_bus_message_handler_t handler, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct executor_id id = executor_id_of(e);
+        int r = new_order(m, e->node, "SetLimits", &message);
+
+        if (r >= 0)
+                r = executor_id_append(message, &id);
+        if (r >= 0)
+                r = unit_limits_append(message, limits);
+        return r < 0 ? r
+                     : sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, handler, userdata,
+                                         LIMITS_TIMEOUT);
+}
+
+static void run_limits(struct manager *m, void *data) {
+        struct order *o = data;
+        struct executor *e = order_executor(m, o);
+        const struct role_spec *role = e ? executor_role(e) : NULL;
+
+        if (!e || (e->state != EXECUTOR_RUNNING && e->state != EXECUTOR_STARTING) ||
+            orders_limits_send(m, e,
+                               &(struct unit_limits){ .cpu_usec_per_sec = (uint64_t)role->cpu_milli * 1000,
+                                                      .memory_max = role->memory,
+                                                      .job_memory_max = job_memory_on_node(e) },
+                               on_limits, o) < 0)
+                free(o);
+}
+
+int orders_limits_later(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct order *o = order_new(m, e->node, &id);
+
+        return o ? manager_effect(m, run_limits, o) : -ENOMEM;
 }
 
 /* ---- one-way

@@ -187,6 +187,18 @@ void placement_release(struct manager *m, struct executor *e) {
         manager_schedule(m);
 }
 
+void placement_suspend_hold(struct manager *m, struct executor *e) {
+        struct sched_hold hold = hold_of(e);
+
+        sched_release(m->placement->sched, &hold);
+}
+
+void placement_resume_hold(struct manager *m, struct executor *e) {
+        struct sched_hold hold = hold_of(e);
+
+        (void)sched_reserve(m->placement->sched, &hold);
+}
+
 int placement_restore(struct manager *m, struct executor *e) {
         struct sched_hold hold;
         int r;
@@ -463,7 +475,7 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         }
         e->gpus = hold->gpus;
         executor_move(e, node);
-        executor_number(e, e->attempt + 1);
+        executor_number(e, executor_next_attempt(e));
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;

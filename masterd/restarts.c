@@ -69,7 +69,7 @@ static struct failover_policy policy_of(const struct executor *e) {
 
 /* What is left of the role's budget is counted on its own: whoever of the role fails. */
 static bool over_budget(struct executor *e, const struct failover_policy *policy) {
-        struct failover_history *budget = &e->job->roles[e->role].scope.budget;
+        struct failover_history *budget = &e->job->roles[e->role].scope->budget;
         uint32_t max = spec_role_budget(e->job->spec, executor_role(e));
         uint64_t now = now_boot();
 

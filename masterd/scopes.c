@@ -66,7 +66,7 @@ static void record(struct manager *m, const struct job *j, const char *role, con
 void scopes_changed(struct manager *m, struct executor *e) {
         struct scope *s = executor_scope(e);
 
-        record(m, e->job, executor_role(e)->name, &e->job->roles[e->role].scope);
+        record(m, e->job, executor_role(e)->name, e->job->roles[e->role].scope);
         if (s == &e->job->scope)
                 record(m, e->job, "", s);
 }
@@ -171,7 +171,22 @@ static void reset(struct manager *m, struct job *j, const char *role, struct sco
 void scopes_reset(struct manager *m, struct job *j) {
         reset(m, j, "", &j->scope);
         for (size_t i = 0; i < j->spec->n_roles; i++)
-                reset(m, j, j->spec->roles[i].name, &j->roles[i].scope);
+                reset(m, j, j->spec->roles[i].name, j->roles[i].scope);
+}
+
+static void recount(struct manager *m, struct job *j, struct scope *s) {
+        s->n_leaving = 0;
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                struct executor *e = j->executors[i];
+                s->n_leaving += executor_scope(e) == s && executor_state_holds(e->state) && e->fate == FATE_SCOPE;
+        }
+        proceed(m, s);
+}
+
+void scopes_recount(struct manager *m, struct job *j) {
+        recount(m, j, &j->scope);
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                recount(m, j, j->roles[i].scope);
 }
 
 /* ---- after a restart of masterd
@@ -188,7 +203,7 @@ int scopes_load(void *manager, const struct scope_record *r) {
                 s = &j->scope;
         for (size_t i = 0; !s && i < j->spec->n_roles; i++)
                 if (strcmp(j->spec->roles[i].name, r->role) == 0)
-                        s = &j->roles[i].scope;
+                        s = j->roles[i].scope;
         if (!s)
                 return 0;
         memcpy(&state, r->state.data ? r->state.data : "", MIN(r->state.size, sizeof(state)));
@@ -219,5 +234,5 @@ void scopes_resume(struct manager *m, struct job *j) {
                 return;
         proceed(m, &j->scope);
         for (size_t i = 0; i < j->spec->n_roles; i++)
-                proceed(m, &j->roles[i].scope);
+                proceed(m, j->roles[i].scope);
 }

@@ -37,13 +37,16 @@ static inline uint64_t scopes_since(struct executor *e) {
 static inline bool scopes_whole(const struct job *j, uint32_t role) {
         switch (spec_restart_scope(j->spec, j->spec->roles + role)) {
         case RESTART_SCOPE_ROLE:
-                return j->roles[role].scope.real > 0;
+                return j->roles[role].scope->real > 0;
         case RESTART_SCOPE_JOB:
                 return j->scope.real > 0;
         default:
                 return false;
         }
 }
+
+/* Some of its executors have left the job, or others have come. */
+void scopes_recount(struct manager *m, struct job *j);
 
 /* When the store is read: before the executors, and behind them. */
 int scopes_load(void *manager, const struct scope_record *r);

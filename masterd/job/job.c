@@ -5,10 +5,12 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/job/peers.h"
+#include "masterd/job/reshape.h"
 
 int text_set(char **field, const char *format, ...) {
         char *text = NULL;
@@ -30,7 +32,7 @@ int text_set(char **field, const char *format, ...) {
         return 0;
 }
 
-static struct executor *executor_new(struct job *j, uint32_t role, uint32_t index, uint32_t rank) {
+struct executor *executor_new(struct job *j, uint32_t role, uint32_t index, uint32_t rank) {
         struct executor *e = calloc(1, sizeof(*e));
 
         if (!e)
@@ -43,7 +45,7 @@ static struct executor *executor_new(struct job *j, uint32_t role, uint32_t inde
         return e;
 }
 
-static void executor_free(struct executor *e) {
+void executor_free(struct executor *e) {
         if (!e)
                 return;
         free(e->ports);
@@ -51,6 +53,21 @@ static void executor_free(struct executor *e) {
         sd_event_source_disable_unref(e->restart_timer);
         sd_event_source_disable_unref(e->start_timer);
         free(e);
+}
+
+struct scope *scope_new(struct job *j) {
+        struct scope *s = calloc(1, sizeof(*s));
+
+        if (s)
+                s->job = j;
+        return s;
+}
+
+void scope_free(struct scope *s) {
+        if (!s)
+                return;
+        sd_event_source_disable_unref(s->timer);
+        free(s);
 }
 
 int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *spec, struct job **ret) {
@@ -77,7 +94,9 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         for (uint32_t i = 0; i < spec->n_roles; i++) {
                 struct role *r = j->roles + i;
                 r->spec = spec->roles + i;
-                r->scope.job = j;
+                r->scope = scope_new(j);
+                if (!r->scope)
+                        return -ENOMEM;
                 r->executors = j->executors + rank;
                 r->n_state[EXECUTOR_PENDING] = r->spec->num;
                 for (uint32_t k = 0; k < r->spec->num; k++, rank++) {
@@ -96,19 +115,21 @@ struct job *job_free(struct job *j) {
         job_peers_drop(j);
         for (uint32_t i = 0; j->executors && i < j->n_executors; i++)
                 executor_free(j->executors[i]);
+        job_leaving_done(j);
         for (size_t i = 0; i < j->n_secrets; i++) {
                 free(j->secrets[i].name);
                 explicit_bzero(j->secrets[i].data, j->secrets[i].size);
                 free(j->secrets[i].data);
         }
         for (size_t i = 0; j->roles && i < j->spec->n_roles; i++)
-                sd_event_source_disable_unref(j->roles[i].scope.timer);
+                scope_free(j->roles[i].scope);
         sd_event_source_disable_unref(j->scope.timer);
         exclusions_done(&j->exclusions);
         for (char **p = j->env; p && *p; p++)
                 free(*p);
         sd_event_source_disable_unref(j->limit_timer);
         sd_event_source_disable_unref(j->grace_timer);
+        sd_event_source_disable_unref(j->epoch_timer);
         free(j->secrets);
         free(j->env);
         free(j->left);
@@ -136,6 +157,25 @@ struct executor *job_executor(struct job *j, const char *role, uint32_t index) {
         return NULL;
 }
 
+struct executor *job_attempt(struct job *j, const char *role, uint32_t index, uint32_t attempt) {
+        struct executor *e = job_executor(j, role, index);
+
+        if (e && e->attempt == attempt)
+                return e;
+        DL_FOREACH2(j->leaving, e, leaving_next)
+        if (e->index == index && e->attempt == attempt && strcmp(e->left->name, role) == 0)
+                return e;
+        return NULL;
+}
+
+struct executor *job_behind(const struct job *j, const struct executor *e) {
+        uint32_t rank = e ? e->rank + 1 : 0;
+
+        if (e && e->leaving)
+                return e->leaving_next;
+        return rank < j->n_executors ? j->executors[rank] : j->leaving;
+}
+
 int job_transition(struct job *j, enum job_event event) {
         enum job_state next = job_next(j->state, event);
 
@@ -153,6 +193,10 @@ int job_transition(struct job *j, enum job_event event) {
 void executor_restore_state(struct executor *e, enum executor_state state) {
         struct role *r = e->job->roles + e->role;
 
+        if (e->leaving) {
+                e->state = state;
+                return;
+        }
         /* Into or out of a place. */
         if ((e->state == EXECUTOR_PENDING) != (state == EXECUTOR_PENDING))
                 job_peers_drop(e->job);
@@ -177,8 +221,12 @@ int executor_again(struct executor *e) {
         return executor_transition(e, EXECUTOR_EVENT_AGAIN);
 }
 
+uint32_t executor_next_attempt(const struct executor *e) {
+        return (e->attempt > 0 ? e->attempt : e->job->attempt_base) + 1;
+}
+
 void executor_number(struct executor *e, uint32_t attempt) {
-        if (e->attempt > 0 && !e->bounced) {
+        if (e->attempt > 0 && !e->bounced && !e->leaving) {
                 e->restarts++;
                 e->job->roles[e->role].restarts++;
         }
@@ -227,9 +275,11 @@ int job_avoid(struct job *j, const char *node) {
 }
 
 void job_forget_node(struct job *j, const struct node *node) {
-        for (uint32_t i = 0; i < j->n_executors; i++)
-                if (j->executors[i]->node == node)
-                        j->executors[i]->node = NULL;
+        struct executor *e;
+
+        JOB_FOREACH(j, e)
+        if (e->node == node)
+                e->node = NULL;
         for (size_t i = 0; i < j->n_left; i++)
                 if (j->left[i] == node)
                         j->left[i--] = j->left[--j->n_left];
@@ -241,6 +291,8 @@ void executor_set_gone(struct executor *e) {
         if (e->gone)
                 return;
         e->gone = true;
+        if (e->leaving)
+                return;
         if (e->fate == FATE_IGNORE)
                 r->n_ignored++;
         else if (e->state == EXECUTOR_SUCCEEDED)
@@ -264,9 +316,11 @@ void executor_return(struct executor *e) {
 }
 
 struct scope *executor_scope(struct executor *e) {
+        if (e->leaving) /* it goes in any case */
+                return NULL;
         switch (spec_restart_scope(e->job->spec, executor_role(e))) {
         case RESTART_SCOPE_ROLE:
-                return &e->job->roles[e->role].scope;
+                return e->job->roles[e->role].scope;
         case RESTART_SCOPE_JOB:
                 return &e->job->scope;
         default:
@@ -283,7 +337,7 @@ uint32_t job_running(const struct job *j) {
 }
 
 uint32_t job_active(const struct job *j) {
-        uint32_t n = 0;
+        uint32_t n = j->n_leaving;
 
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 for (enum executor_state s = EXECUTOR_PLACED; s <= EXECUTOR_STOPPING; s++)

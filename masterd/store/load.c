@@ -29,6 +29,7 @@ struct load {
                 store_load_savepoint_t savepoint;
                 store_load_scope_t scope;
                 store_load_blame_t blame;
+                store_load_change_t change;
         } callback;
         void *userdata;
 };
@@ -96,6 +97,7 @@ DEFINE_ROW(data_state)
 DEFINE_ROW(savepoint)
 DEFINE_ROW(scope)
 DEFINE_ROW(blame)
+DEFINE_ROW(change)
 
 #define JOB_COLUMNS                                                                                          \
         "SELECT number, uid, owner, name, state, attempt, submitted, started, ended, reason, first_error,"   \
@@ -117,6 +119,13 @@ int store_load_executors(struct store *s, store_load_executor_t callback, void *
                 " started, ended, result, code, status, stop_requested, memory_peak, cpu, io_read, io_write,"
                 " reason, fate, memory FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
                 &(struct load){ row_executor, { .executor = callback }, userdata });
+}
+
+int store_load_changes(struct store *s, store_load_change_t callback, void *userdata) {
+        return load(s,
+                    "SELECT job, version, user, at, text, cuts, before, x'' FROM change" OF_ACTIVE
+                    " ORDER BY job, version",
+                    &(struct load){ row_change, { .change = callback }, userdata });
 }
 
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata) {

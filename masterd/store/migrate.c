@@ -14,7 +14,7 @@
 
 #define APPLICATION_ID 0x5072696d /* "Prim" */
 
-static const char *const steps_of_primus[] = {
+const char *const store_steps[] = {
         "CREATE TABLE meta(key TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;"
         "CREATE TABLE counter(name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
         "CREATE TABLE job(number INTEGER NOT NULL PRIMARY KEY, uid BLOB NOT NULL, owner INTEGER NOT NULL,"
@@ -90,6 +90,10 @@ static const char *const steps_of_primus[] = {
         " bundle TEXT NOT NULL, manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
 
         /* 3 */
+        /* Jobs that are changed while they run. */
+        "CREATE TABLE change(job INTEGER NOT NULL, version INTEGER NOT NULL, user INTEGER NOT NULL,"
+        " at INTEGER NOT NULL, text TEXT NOT NULL, cuts TEXT NOT NULL, before BLOB NOT NULL,"
+        " PRIMARY KEY(job, version)) STRICT, WITHOUT ROWID;"
         /* The life of hosts. */
         "CREATE TABLE node_hold(node TEXT NOT NULL, cause INTEGER NOT NULL, drain INTEGER NOT NULL,"
         " reason TEXT NOT NULL, uid INTEGER NOT NULL, since INTEGER NOT NULL, deadline INTEGER NOT NULL,"
@@ -209,5 +213,5 @@ int store_migrate_steps(sqlite3 *db, const char *path, const char *const *steps)
 }
 
 int store_migrate(sqlite3 *db, const char *path) {
-        return store_migrate_steps(db, path, steps_of_primus);
+        return store_migrate_steps(db, path, store_steps);
 }

@@ -214,6 +214,12 @@ const struct field savepoint_fields[] = {
         {},
 };
 
+const struct field change_fields[] = {
+        F(U32, change_record, job),      F(U64, change_record, version),  F(U32, change_record, uid),
+        F(U64, change_record, at_real),  F(TEXT, change_record, text),    F(TEXT, change_record, cuts),
+        F(BYTES, change_record, before), F(BYTES, change_record, config), {},
+};
+
 static const struct field data_key_fields[] = { F(U32, data_key_row, job), F(U64, data_key_row, id), {} };
 static const struct field copy_fields[] = { F(U64, copy_row, from), F(U64, copy_row, to), {} };
 const struct field scope_fields[] = {
@@ -370,6 +376,11 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_BLAME] = { sizeof(struct blame_record),
                            blame_fields,
                            { "INSERT OR REPLACE INTO blame(node, state) VALUES (?1, ?2)" } },
+        [OP_PUT_CHANGE] = { sizeof(struct change_record),
+                            change_fields,
+                            { "INSERT OR REPLACE INTO change(job, version, user, at, text, cuts, before)"
+                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                              "UPDATE job_body SET config = ?8 WHERE number = ?1" } },
         [OP_DELETE_DATA_BLOCK] = { sizeof(struct data_key_row),
                                    data_key_fields,
                                    { "DELETE FROM block WHERE job = ?1 AND block = ?2" } },
@@ -405,8 +416,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               "DELETE FROM event WHERE job = ?1", "DELETE FROM source WHERE job = ?1",
                               "DELETE FROM task WHERE job = ?1", "DELETE FROM secret WHERE job = ?1",
                               "DELETE FROM file WHERE job = ?1", "DELETE FROM block WHERE job = ?1",
-                              "DELETE FROM data WHERE job = ?1", "DELETE FROM job_avoid WHERE job = ?1",
-                              "DELETE FROM scope WHERE job = ?1",
+                              "DELETE FROM data WHERE job = ?1", "DELETE FROM change WHERE job = ?1",
+                              "DELETE FROM job_avoid WHERE job = ?1", "DELETE FROM scope WHERE job = ?1",
                               "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
@@ -428,6 +439,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                          "DELETE FROM task WHERE job IN " PRUNED, "DELETE FROM secret WHERE job IN " PRUNED,
                          "DELETE FROM file WHERE job IN " PRUNED, "DELETE FROM block WHERE job IN " PRUNED,
                          "DELETE FROM data WHERE job IN " PRUNED, "DELETE FROM scope WHERE job IN " PRUNED,
+                         "DELETE FROM change WHERE job IN " PRUNED,
                          "DELETE FROM job_avoid WHERE job IN " PRUNED,
                          "DELETE FROM job WHERE number IN " PRUNED } },
 };

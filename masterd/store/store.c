@@ -350,6 +350,10 @@ void store_put_data_state(struct store *s, const struct data_state_record *r) {
         put(s, OP_PUT_DATA_STATE, r);
 }
 
+void store_put_change(struct store *s, const struct change_record *r) {
+        put(s, OP_PUT_CHANGE, r);
+}
+
 void store_put_savepoint(struct store *s, const struct savepoint_record *r) {
         put(s, OP_PUT_SAVEPOINT, r);
 }

@@ -249,6 +249,18 @@ struct savepoint_record {
         struct store_bytes manifest, config; /* both JSON; empty where not asked for */
 };
 
+/* A job was given another configuration. */
+struct change_record {
+        uint32_t job;
+        uint64_t version; /* counts up from 1 */
+        uint32_t uid;     /* who asked for it */
+        uint64_t at_real;
+        const char *text;           /* what was changed, one line */
+        const char *cuts;           /* who has left, in the form of masterd/change.h */
+        struct store_bytes before;  /* the configuration that it was of, where a role has gone; else empty */
+        struct store_bytes config;  /* put only: the one from then on */
+};
+
 struct secret_record {
         uint32_t job;
         const char *name;
@@ -299,6 +311,7 @@ typedef int (*store_load_data_task_t)(void *userdata, const struct data_task_rec
 typedef int (*store_load_data_state_t)(void *userdata, const struct data_state_record *r);
 typedef int (*store_load_scope_t)(void *userdata, const struct scope_record *r);
 typedef int (*store_load_blame_t)(void *userdata, const struct blame_record *r);
+typedef int (*store_load_change_t)(void *userdata, const struct change_record *r);
 typedef int (*store_load_savepoint_t)(void *userdata, const struct savepoint_record *r);
 
 int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback,
@@ -318,6 +331,8 @@ int store_load_data_sources(struct store *s, store_load_data_source_t callback, 
 int store_load_data_blocks(struct store *s, store_load_data_block_t callback, void *userdata);
 int store_load_data_tasks(struct store *s, store_load_data_task_t callback, void *userdata);
 int store_load_data_states(struct store *s, store_load_data_state_t callback, void *userdata);
+/* Of active jobs, in the order of their versions. */
+int store_load_changes(struct store *s, store_load_change_t callback, void *userdata);
 /* All of them, oldest first, without manifest and configuration. */
 int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void *userdata);
 int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata);
@@ -368,6 +383,8 @@ void store_put_data_block(struct store *s, const struct data_block_record *r);  
 void store_put_data_task(struct store *s, const struct data_task_record *r);     /* key: job, task */
 void store_put_data_state(struct store *s, const struct data_state_record *r);   /* key: job */
 void store_put_savepoint(struct store *s, const struct savepoint_record *r);     /* key: name */
+/* The job's configuration becomes this one as well. Key: job, version. */
+void store_put_change(struct store *s, const struct change_record *r);
 void store_set_meta(struct store *s, const char *key, const void *data, size_t size);
 
 void store_delete_job(struct store *s, uint32_t number); /* and all that belongs to it */

@@ -70,6 +70,7 @@ enum op_kind {
         OP_PUT_SAVEPOINT,
         OP_PUT_SCOPE,
         OP_PUT_BLAME,
+        OP_PUT_CHANGE,
         OP_DELETE_DATA_BLOCK,
         OP_DELETE_DATA_TASK,
         OP_TRIM_DATA,
@@ -84,7 +85,7 @@ enum op_kind {
         _OP_MAX,
 };
 
-#define OP_STATEMENTS_MAX 16
+#define OP_STATEMENTS_MAX 32
 
 struct op_definition {
         size_t size; /* of the record */
@@ -100,7 +101,7 @@ extern const struct field job_fields[], kept_task_fields[], body_fields[], execu
         node_fields[], hold_fields[], label_fields[], window_fields[], stuck_fields[], avoid_fields[],
         token_fields[], revoked_fields[], secret_fields[], data_file_fields[],
         data_source_fields[], data_block_fields[], data_task_fields[], data_state_fields[],
-        savepoint_fields[], scope_fields[], blame_fields[];
+        savepoint_fields[], scope_fields[], blame_fields[], change_fields[];
 
 /* Records that exist inside the store alone. */
 struct body_row {

@@ -132,7 +132,7 @@ static void dump_job(FILE *f, const struct job *j) {
                         continue;
                 fprintf(f, " role %s succeeded %u failed %u ignored %u restarts %u\n", r->spec->name,
                         r->n_succeeded, r->n_failed, r->n_ignored, r->restarts);
-                dump_scope(f, &r->scope);
+                dump_scope(f, r->scope);
         }
         if (j->state != JOB_STOPPING) {
                 dump_scope(f, &j->scope);
@@ -542,7 +542,7 @@ static void held(struct manager *m, struct node *node) {
 }
 
 static void end_back_off(struct manager *m, struct job *j) {
-        struct scope *scopes[] = { &j->scope, &j->roles[0].scope };
+        struct scope *scopes[] = { &j->scope, j->roles[0].scope };
 
         for (size_t i = 0; i < ELEMENTSOF(scopes); i++)
                 if (scopes[i]->timer && j->state != JOB_STOPPING) {
