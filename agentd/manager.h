@@ -30,6 +30,11 @@ struct manager {
         struct fence fence;
         struct data *data;
         struct logs *logs;
+        struct {
+                sd_event_source *timer;
+                bool running, known, ok;
+                char text[HOOK_TEXT_MAX]; /* why not */
+        } health;
         sd_event_source *partition; /* runs also while the link is down */
         sd_event_source *renewal;
         char *renewal_key; /* PEM, of the request under way */

@@ -140,6 +140,7 @@ static void quarantine(struct manager *m, struct node *node, struct executor *e,
                 return;
         }
         blame_quarantine(&m->conf.blame, b, now_real());
+        record(m, node);
         format_duration(usec_sub(b->until, b->since), length, sizeof(length));
         snprintf(reason, sizeof(reason), "for %s: %s; the last: %s", length, blame_text(b, text), why);
         (void)hosts_hold(m, node, HOLD_QUARANTINE,

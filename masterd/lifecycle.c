@@ -17,6 +17,8 @@
 #include "masterd/history.h"
 #include "masterd/blaming.h"
 #include "masterd/job/judge.h"
+#include "masterd/hooks.h"
+#include "masterd/hosts.h"
 #include "masterd/job/outcome.h"
 #include "masterd/job/verdict.h"
 #include "masterd/logs.h"
@@ -26,6 +28,7 @@
 #include "masterd/record.h"
 #include "masterd/restarts.h"
 #include "masterd/scopes.h"
+#include "masterd/rolling.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
@@ -82,6 +85,7 @@ static void finish_job(struct manager *m, struct job *j) {
                         e->stop_ordered = false;
                 }
                 scopes_reset(m, j);
+                j->rolling = (struct rolling){};
                 feeding_restart(m, j);
                 record_event(m, j, "attempt", NULL, "attempt %u of %u begins", j->attempt,
                              j->spec->max_app_attempts);
@@ -101,6 +105,7 @@ static void finish_job(struct manager *m, struct job *j) {
                              took, sizeof(took)),
                      j->reason ? ": " : "", j->reason ? j->reason : "");
         drop_nodes(m, j);
+        hooks_notify(m, "job-ended", NULL, j, j->reason ? j->reason : "");
         lifecycle_job_changed(m, j);
         history_job_ended(m, j);
 }
@@ -263,6 +268,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 record_event(m, j, "running", NULL, "%u executors run", job_running(j));
                 lifecycle_job_changed(m, j);
         }
+        rolling_go_on(m, j);
         if (j->spec->schedule_policy == SCHEDULE_POLICY_ORDER)
                 placement_enqueue(m, j); /* the next role's turn may have come */
 }
@@ -331,6 +337,15 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
         }
         if (strcmp(result->error, LINK_ERROR_PORT_TAKEN) == 0 && e->state != EXECUTOR_STOPPING) {
                 placement_port_taken(m, e);
+                bounce(m, e, result->message);
+                return;
+        }
+        if (strcmp(result->error, LINK_ERROR_PROLOG) == 0 && e->state != EXECUTOR_STOPPING) {
+                char reason[OUTCOME_TEXT_MAX];
+                snprintf(reason, sizeof(reason), "job %u: %.*s", e->job->number,
+                         utf8_fit(result->message, OUTCOME_TEXT_MAX - 32), result->message);
+                /* First, so that it is not placed there again. */
+                (void)hosts_hold_noticed(m, e->node, HOLD_HOOK, reason);
                 bounce(m, e, result->message);
                 return;
         }

@@ -13,6 +13,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/bundles.h"
+#include "masterd/hooks.h"
 #include "masterd/hosts.h"
 #include "masterd/identity.h"
 #include "masterd/link.h"
@@ -313,6 +314,9 @@ int manager_start(struct manager *m) {
         r = bundles_new(m, &m->bundles);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up %s/bundles", m->conf.state_directory);
+        r = hooks_new(m, &m->hooks);
+        if (r < 0)
+                return log_error_errno(r, "Cannot set up %s/hooks", m->conf.state_directory);
         r = recover_load(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot load the cluster's state from %s", path);
@@ -332,6 +336,8 @@ void manager_free(struct manager *m) {
         if (!m)
                 return;
         store_close(m->store);
+        hooks_free(m->hooks);
+        m->hooks = NULL;
         api_disconnect(m);
         link_close_all(m);
         HASH_ITER (hh, m->jobs, j, next) {

@@ -26,6 +26,7 @@ struct revoked;
 struct logs;
 struct bundles;
 struct savepoint;
+struct hooks;
 
 struct manager {
         struct conf conf;
@@ -62,6 +63,7 @@ struct manager {
         struct placement *placement;
         struct logs *logs;
         struct bundles *bundles;
+        struct hooks *hooks;
         struct savepoint *savepoints; /* by name, oldest first */
         uint32_t n_restoring;         /* jobs being made of them */
 

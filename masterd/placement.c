@@ -479,7 +479,7 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;
-        e->placed_real = MAX(MAX(now_real(), e->job->attempt_real), scopes_since(e));
+        e->placed_real = MAX(MAX(MAX(now_real(), e->job->attempt_real), scopes_since(e)), e->job->rolling.since_real);
         e->fate = FATE_NONE;
         e->ready = false;
         e->started_real = e->ended_real = e->started_boot = 0;

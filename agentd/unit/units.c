@@ -170,8 +170,10 @@ static void on_job_removed(const char *unit, const char *job, const char *result
         struct units *u = userdata;
         struct executor *e = executor_find_unit(u, unit);
 
-        if (!e)
+        if (!e) {
+                (void)hooks_job_removed(u->hooks, unit, result);
                 return;
+        }
         if (e->start_job && strcmp(job, e->start_job) == 0) {
                 /* "failed" also ran: its exit record says how it ended. Other results (canceled, dependency):
                  * no process. */
@@ -343,6 +345,11 @@ int units_visit(struct units *u, units_visitor f, void *userdata) {
         return 0;
 }
 
+int units_run_hook(struct units *u, const char *name, char *const *env, hook_handler handler,
+                   void *userdata) {
+        return hooks_run(u->hooks, name, "host", env, 0, handler, userdata);
+}
+
 size_t units_count(const struct units *u) {
         return HASH_COUNT(u->executors);
 }
@@ -373,6 +380,8 @@ int units_new(sd_bus *bus, struct worker *worker, const struct units_options *op
                                        r == -EMFILE ? " (is fs.inotify.max_user_instances enough?)" : "");
         u->listing = false;
         r = systemd_new(bus, &handlers, u, &u->systemd);
+        if (r >= 0)
+                r = hooks_new(u->event, u->systemd, options->hook_usec, &u->hooks);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(u);
@@ -388,6 +397,7 @@ void units_free(struct units *u) {
         u->ops = (struct units_ops){ 0 };
         u->closing = true;
         systemd_free(u->systemd);
+        hooks_free(u->hooks);
         while (u->asked)
                 asked_free(u->asked);
         discoveries_free(u);

@@ -75,8 +75,10 @@ static bool judge_start(const struct executor *e, const struct exit_report *x,
         const struct ready_spec *ready = &executor_role(e)->failure.ready;
         char limit[FORMAT_DURATION_MAX];
 
-        if (ready->kind == READY_NOTIFY && e->state != EXECUTOR_RUNNING) {
-                if (strcmp(x->result, "timeout") == 0)
+        if (ready->kind == READY_NOTIFY) {
+                /* Its time limit begins when it is ready. */
+                if (strcmp(x->result, "timeout") == 0 &&
+                    usec_sub(x->ended_real, x->started_real) < executor_role(e)->time_limit_usec)
                         snprintf(text, OUTCOME_TEXT_MAX, "not ready within %s: no READY=1 (ready: notify)",
                                  format_duration(ready->timeout_usec, limit, sizeof(limit)));
                 else if (strcmp(x->result, "protocol") == 0)

@@ -89,6 +89,8 @@ static json_t *write_value(const struct key *k, void *target, size_t n) {
                 return json_integer(*(uint32_t *)target);
         case KEY_INDEX:
                 return json_integer((json_int_t) * (uint32_t *)target - 1);
+        case KEY_I32:
+                return json_integer(*(int32_t *)target);
         case KEY_MILLI: {
                 uint32_t parts = *(uint32_t *)target, unit = (uint32_t)(k->scale ?: 1000);
                 return parts % unit == 0 ? json_integer(parts / unit) : json_real((double)parts / unit);

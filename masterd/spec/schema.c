@@ -32,6 +32,7 @@ int schema_preset(const struct schema *s, void *message) {
                         break;
                 case KEY_U32:
                 case KEY_INDEX:
+                case KEY_I32:
                 case KEY_MILLI:
                 case KEY_ENUM:
                         *(uint32_t *)target = (uint32_t)k->preset;

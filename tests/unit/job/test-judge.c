@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "lib/base/clock.h"
+
 #define MIB (UINT64_C(1) << 20)
 
 static struct job *job_of(const char *job_keys, const char *role_keys) {
@@ -34,9 +36,14 @@ enum end {
         END_PROTOCOL
 };
 
+static uint64_t ran;
+
 /* The event that comes out; the fate is the executor's. */
 static enum executor_event judged(struct executor *e, enum end end, int status, char *text) {
-        struct exit_report x = { .status = status, .stop_requested = e->stop_ordered };
+        struct exit_report x = { .status = status,
+                                 .stop_requested = e->stop_ordered,
+                                 .started_real = 1000,
+                                 .ended_real = 1000 + ran };
         static const char *const results[] = { "exit-code", "signal", "oom-kill", "timeout", "protocol" };
         enum executor_event event;
 
@@ -127,16 +134,17 @@ static void test_memory(void **state) {
 }
 
 static void test_ready(void **state) {
-        struct job *j = job_of("", ", \"ready\": {\"notify\": true, \"timeout\": \"30s\"}");
+        struct job *j = job_of("", ", \"timeLimit\": 60, \"ready\": {\"notify\": true, \"timeout\": \"30s\"}");
         struct executor *e = j->executors[0];
         char text[OUTCOME_TEXT_MAX];
 
-        e->state = EXECUTOR_STARTING;
+        e->state = EXECUTOR_RUNNING;
+        ran = 30 * USEC_PER_SEC;
         assert_int_equal(judged(e, END_TIMEOUT, SIGTERM, text), EXECUTOR_EVENT_FAILED);
         assert_string_equal(text, "not ready within 30s: no READY=1 (ready: notify)");
         assert_int_equal(judged(e, END_PROTOCOL, 0, text), EXECUTOR_EVENT_FAILED);
         assert_string_equal(text, "exited before it said READY=1 (ready: notify)");
-        e->state = EXECUTOR_RUNNING; /* its time limit */
+        ran = 65 * USEC_PER_SEC; /* its time limit */
         assert_int_equal(judged(e, END_TIMEOUT, SIGTERM, text), EXECUTOR_EVENT_FAILED);
         assert_null(strstr(text, "ready"));
 

@@ -17,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "masterd/change.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/hosts.h"
@@ -46,6 +47,7 @@ static uint32_t dice(uint32_t n) {
 }
 
 static void serve(struct manager *m) {
+        m->conf.blame.threshold_milli = 2000; /* so that hosts are out now and then */
         m->ready_boot = now_boot();
         m->serving = true;
         assert_true(liveness_start(m) >= 0);
@@ -103,6 +105,8 @@ static void dump_scope(FILE *f, const struct scope *s) {
 }
 
 static void dump_exclusions(FILE *f, const struct job *j) {
+        if (j->n_changes > 0) /* what those did that have left is not read back */
+                return;
         for (unsigned i = 1; i <= NODES; i++)
                 for (size_t k = 0; k < j->exclusions.n; k++) {
                         const struct exclusion *x = j->exclusions.hosts + k;
@@ -110,6 +114,34 @@ static void dump_exclusions(FILE *f, const struct job *j) {
                                 fprintf(f, " failed on %s %u%s\n", x->node, x->n_ranks,
                                         x->until_real > 0 ? " excluded" : "");
                 }
+}
+
+static int by_name(const void *a, const void *b) {
+        const struct executor *x = *(struct executor *const *)a, *y = *(struct executor *const *)b;
+        int c = strcmp(x->left->name, y->left->name);
+
+        c = c ?: (x->index > y->index) - (x->index < y->index);
+        return c ?: (x->attempt > y->attempt) - (x->attempt < y->attempt);
+}
+
+/* Who has left the job and holds a place still. */
+static void dump_leaving(FILE *f, const struct job *j) {
+        struct executor *list[256], *e;
+        uint32_t n = 0;
+
+        DL_FOREACH2(j->leaving, e, leaving_next)
+        list[n++] = e;
+        assert_int_equal(n, j->n_leaving);
+        qsort(list, n, sizeof(list[0]), by_name);
+        for (uint32_t i = 0; i < n; i++)
+                fprintf(f, "  leaving %s/%u attempt %u %s on %s memory %" PRIu64 "\n", list[i]->left->name,
+                        list[i]->index, list[i]->attempt, executor_state_to_string(list[i]->state),
+                        list[i]->node->name, list[i]->left->memory);
+}
+
+static void dump_changes(FILE *f, const struct job *j) {
+        fprintf(f, " version %" PRIu64 " attempts beyond %u limits %d: %s\n", j->version, j->attempt_base,
+                j->limits_real > 0, change_latest(j));
 }
 
 static void dump_job(FILE *f, const struct job *j) {
@@ -138,8 +170,11 @@ static void dump_job(FILE *f, const struct job *j) {
                 dump_scope(f, &j->scope);
                 dump_exclusions(f, j);
         }
+        dump_changes(f, j);
+        dump_leaving(f, j);
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
+                assert_int_equal(e->rank, i);
                 if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued &&
                     scopes_may_place((struct executor *)e))
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
@@ -315,14 +350,14 @@ static void register_node(struct manager *m, unsigned i, uint64_t boot, unsigned
 }
 
 static struct executor *some_executor(struct manager *m, bool (*wanted)(const struct executor *e)) {
-        struct executor *found = NULL;
+        struct executor *found = NULL, *e;
         struct job *j, *next;
         uint32_t n = 0;
 
         HASH_ITER (hh, m->jobs, j, next)
-                for (uint32_t i = 0; i < j->n_executors; i++)
-                        if (wanted(j->executors[i]) && dice(++n) == 0)
-                                found = j->executors[i];
+                JOB_FOREACH(j, e)
+        if (wanted(e) && dice(++n) == 0)
+                found = e;
         return found;
 }
 
@@ -491,6 +526,33 @@ static struct job *submit(struct manager *m, const char *config) {
         return j;
 }
 
+/* Some of these are refused, for one reason or another: that must change nothing either. */
+static void change(struct manager *m, struct job *j) {
+        static const char *const numbers[] = { "1", "2", "3", "4", "5" };
+        static const struct spec_edit others[] = {
+                { EDIT_SET, "w.memoryMb", "8" },
+                { EDIT_SET, "w.memoryMb", "32" },
+                { EDIT_SET, "w.vcores", "0.25" },
+                { EDIT_SET, "w.vcores", "2" },
+                { EDIT_SET, "timeLimit", "null" },
+                { EDIT_SET, "timeLimit", "2h" },
+                { EDIT_SET, "w.command", "y" },
+                { EDIT_ADD_ROLE, NULL,
+                  "{\"roleName\":\"x\",\"num\":2,\"vcores\":0.1,\"memoryMb\":4,\"command\":\"x\"}" },
+                { EDIT_REMOVE_ROLE, "x", NULL },
+                { EDIT_REMOVE_ROLE, "ps", NULL },
+        };
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        struct spec_edit edit = { EDIT_SCALE, "w", numbers[dice(ELEMENTSOF(numbers))] };
+        uint64_t version;
+
+        if (dice(2))
+                edit = others[dice(ELEMENTSOF(others))];
+        if (change_job(m, j, 1000, 0, &edit, 1, NULL, &version, &error) < 0)
+                assert_non_null(error.message);
+        sd_bus_error_free(&error);
+}
+
 /* A person, about a host. */
 static void held(struct manager *m, struct node *node) {
         static const char *const values[] = { "a", "b", NULL };
@@ -562,7 +624,11 @@ static const char *step(struct manager *m) {
         static const int statuses[] = { 0, 0, 0, 0, 1, 1, 3, 4, 5, 6, 7, 75, 137, 137 };
         unsigned i = dice(NODES);
 
-        switch (dice(24)) {
+        switch (dice(27)) {
+        case 24 ... 26:
+                if ((j = some_job(m, false)))
+                        change(m, j);
+                return "change";
         case 20 ... 22:
                 held(m, node_at(m, i));
                 return "hold";
