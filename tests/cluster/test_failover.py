@@ -219,7 +219,7 @@ def test_blame_quarantine_probe_release(blaming):
     assert blaming.status(resident)["state"] == "RUNNING"
     # Probation: of many that want the host, one gets it; its failure sends the host back.
     blaming.wait_for(lambda: node_row(blaming, "n3")["state"] == "READY", timeout=20, what="the end of the quarantine")
-    bad = blaming.submit(ledger.config("say probe; sleep 0.3; exit 9", name="bad", job={"nodes": ["n3"], **rule}, num=3)
+    bad = blaming.submit(ledger.config("say probe; sleep 0.3; exit 9", name="bad", job={"nodes": ["n3"], **rule}, num=3, minNum=1)
                          | {"scheduler": {"schedulePolicy": {"dynamicPolicy": {}}}})
     blaming.wait_for(lambda: node_row(blaming, "n3")["state"] == "QUARANTINED", what="the second quarantine")
     blaming.primusctl("kill", str(bad))
