@@ -101,6 +101,7 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
         r = units_visit_exits(m->units, send_final, sd_bus_message_get_bus(message));
         if (r < 0 || (r = units_append(m->units, message)) < 0 ||
             (r = sd_bus_message_open_container(message, 'a', "{sv}")) < 0 ||
+            (r = units_append_epochs(m->units, message)) < 0 ||
             (r = units_append_work(m->units, message)) < 0)
                 return r;
         return sd_bus_message_close_container(message);

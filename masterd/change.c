@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/job/reshape.h"
 #include "masterd/lifecycle.h"
@@ -282,9 +283,9 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         before = j->config;
         j->config = text;
         j->order_step = step;
+        record_change(m, j, &gone, before);
         if (effects->limits)
                 limits_apply(m, j, &limits);
-        record_change(m, j, &gone, before);
         free(gone.cuts);
         let_go(m, j);
         scopes_recount(m, j);
@@ -292,6 +293,7 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
                 lifecycle_arm_limit(m, j);
         }
+        epochs_update(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);
         api_job_changed(m, j);
@@ -299,7 +301,8 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
 }
 
 int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
-               const struct spec_edit *edits, size_t n, const struct limits_ask *ask, uint64_t *ret_version, sd_bus_error *error) {
+               const struct spec_edit *edits, size_t n, const struct limits_ask *ask, uint64_t *ret_version,
+               sd_bus_error *error) {
         _cleanup_(spec_free_p) struct job_spec *spec = NULL;
         _cleanup_free_ char *text = NULL, *what = NULL, *said = NULL;
         char why[SPEC_EDIT_TEXT_MAX] = "";

@@ -13,6 +13,7 @@
 #include "lib/wire/messages.h"
 #include "masterd/api/api.h"
 #include "masterd/change.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/blaming.h"
@@ -289,6 +290,7 @@ void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t i
         if (executor_transition(e, EXECUTOR_EVENT_STARTED) < 0)
                 return;
         executor_changed(m, e);
+        epochs_running(m, e);
         lifecycle_review(m, e->job);
 }
 

@@ -192,10 +192,12 @@ static struct secret input_secret(const struct job *j) {
         return (struct secret){ (char *)INPUT_FILE, j->data->input_text, strlen(j->data->input_text) };
 }
 
-static int append_start_extra(sd_bus_message *message, const struct executor *e) {
+static int append_start_extra(sd_bus_message *message, const struct executor *e, char *const *rendezvous) {
         const struct ready_spec *ready = &executor_role(e)->failure.ready;
-        struct start_extra extra = {};
+        struct start_extra extra = { .epoch = e->job->epoch };
 
+        while (rendezvous[extra.n_rendezvous])
+                extra.n_rendezvous++;
         if (ready->kind != READY_STARTED) {
                 snprintf(extra.ready, sizeof(extra.ready), "%s", ready_kind_to_string((enum ready_kind)ready->kind));
                 extra.ready_timeout_usec = ready->timeout_usec;
@@ -279,7 +281,7 @@ static int send_start(struct manager *m, struct executor *e) {
         if (r >= 0)
                 r = start_order_append(message, &order);
         if (r >= 0)
-                r = append_start_extra(message, e);
+                r = append_start_extra(message, e, rendezvous_env);
         o = r >= 0 ? order_new(m, e->node, &order.id) : NULL;
         if (r >= 0 && !o)
                 r = -ENOMEM;
@@ -292,6 +294,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 return r;
         }
         e->ordered = true;
+        e->epoch = e->job->epoch;
         e->node->link->starts++;
         return 0;
 }
@@ -589,6 +592,53 @@ int orders_power_later(struct manager *m, const struct node *node) {
         struct order *o = order_new(m, node, &(struct executor_id){});
 
         return o ? manager_effect(m, run_power, o) : -ENOMEM;
+}
+
+static int send_rendezvous(struct manager *m, struct executor *e) {
+        _cleanup_(strv_free_p) char **env = NULL;
+        struct executor_id id = executor_id_of(e);
+        struct rendezvous_order order = { .epoch = e->job->epoch,
+                                          .signal = (uint32_t)e->job->spec->rendezvous.signal_number };
+        sd_bus_message *message = NULL;
+        int r = job_peers_environment(e, &env);
+
+        if (r >= 0)
+                r = new_order(m, e->node, "SetRendezvous", &message);
+        if (r >= 0)
+                r = sd_bus_message_set_expect_reply(message, false);
+        if (r >= 0)
+                r = executor_id_append(message, &id);
+        order.env = env;
+        if (r >= 0)
+                r = rendezvous_order_append(message, &order);
+        if (r >= 0)
+                r = sd_bus_send(NULL, message, NULL);
+        sd_bus_message_unref(message);
+        if (r >= 0)
+                e->epoch = order.epoch;
+        return r;
+}
+
+static void run_rendezvous(struct manager *m, void *data) {
+        struct order *o = data;
+        struct executor *e = order_executor(m, o);
+        int r;
+
+        if (e && !e->leaving && e->state == EXECUTOR_RUNNING && e->epoch != e->job->epoch) {
+                r = send_rendezvous(m, e);
+                if (r < 0 && r != -ENOTCONN) /* else the next registration has it said */
+                        log_full(LOG_WARNING, r, &(struct log_fields){ .job = e->job->number },
+                                 "Cannot tell job %u %s/%u who its peers are", e->job->number,
+                                 executor_role(e)->name, e->index);
+        }
+        free(o);
+}
+
+int orders_rendezvous_later(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct order *o = order_new(m, e->node, &id);
+
+        return o ? manager_effect(m, run_rendezvous, o) : -ENOMEM;
 }
 
 /* ---- scan

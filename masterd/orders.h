@@ -31,6 +31,8 @@ int orders_limits_send(struct manager *m, struct executor *e, const struct unit_
                        sd_bus_message_handler_t handler, void *userdata);
 /* Gives the unit the limits that its role has now. */
 int orders_limits_later(struct manager *m, struct executor *e);
+/* Tells a trainer that runs who its peers are in this epoch. */
+int orders_rendezvous_later(struct manager *m, struct executor *e);
 /* Stops a unit that is none of ours any more (a stale attempt). */
 int orders_stop_stale_later(struct manager *m, const struct node *node, const struct executor_id *id);
 /* The drained host reboots or goes off, as its hold says by then. */

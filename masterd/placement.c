@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
 #include "masterd/blaming.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/hosts.h"
 #include "masterd/lifecycle.h"
@@ -577,6 +578,7 @@ static int try_job(void *userdata, uint64_t id, uint32_t *ret_lacking) {
                 for (uint32_t i = 0; i < j->n_executors; i++)
                         if (j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->ordered)
                                 (void)orders_start_later(m, j->executors[i]);
+                epochs_update(m, j);
                 feeding_start(m, j);
         }
         sched_placement_done(&found);

@@ -11,6 +11,7 @@
 #include "masterd/api/api.h"
 #include "masterd/blaming.h"
 #include "masterd/change.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/hosts.h"
 #include "masterd/job/peers.h"
@@ -425,7 +426,7 @@ static int take_inventory(struct node *node, const struct inventory *new) {
         return 0;
 }
 
-static void unit_reported(struct manager *m, struct node *node, const struct unit_report *u) {
+static void unit_reported(struct manager *m, struct node *node, const struct unit_report *u, uint64_t epoch) {
         struct job *j = manager_job(m, u->id.job);
         struct executor *e;
 
@@ -445,6 +446,7 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
                 return;
         }
         e->confirmed = true;
+        e->epoch = epoch;
         if (e->state == EXECUTOR_STOPPING)
                 (void)orders_stop_later(m, e);
         else if (u->state == UNIT_STARTING)
@@ -484,7 +486,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         for (size_t i = 0; i < g->n_exits; i++)
                 lifecycle_exited(m, node, g->exits + i);
         for (size_t i = 0; i < g->n_units; i++)
-                unit_reported(m, node, g->units + i);
+                unit_reported(m, node, g->units + i, g->epochs ? g->epochs[i] : 0);
         DL_FOREACH_SAFE2(node->executors, e, next, node_next) {
                 if (e->confirmed)
                         continue;
@@ -509,6 +511,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         feeding_node_gone(m, node, true);
         hosts_registered(m, node);
         limits_registered(m, node);
+        epochs_registered(m, node);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
         DL_FOREACH2(node->executors, e, node_next)

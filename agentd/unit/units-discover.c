@@ -85,6 +85,7 @@ static int adopt(struct discovery *d) {
                 e->stop_grace = identity.grace_usec;
                 executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
         }
+        e->epoch = private_rendezvous_epoch(u->options.root, e->unit);
         executor_read_start(e);
         r = ready_recall(e);
         if (r < 0)

@@ -89,6 +89,7 @@ struct executor {
         bool stop_requested, stop_local;
         bool watched; /* we have seen its whole life: no foreign stop job has escaped us */
         uint64_t stop_grace;
+        uint64_t epoch; /* of the rendezvous that its file has; 0: it has none */
         char *start_job, *stop_job;
         char *command, *directory;
         struct waiter *waiters;
@@ -115,6 +116,7 @@ struct units {
         struct executor *executors; /* by unit name */
         struct job *jobs;           /* by uid */
         struct asked *asked;        /* of which systemd may still answer */
+        struct limiting *limiting;  /* limits being set */
         struct discovery *discoveries;
         unsigned discovering; /* property calls of the listing under way */
         uint32_t *slices;     /* job numbers, see job_note_slice() */
@@ -183,6 +185,9 @@ bool job_hooked(struct job *j);
 void job_run_prolog(struct job *j);
 /* True: it runs, and job_idle() follows. */
 bool job_run_epilog(struct job *j);
+
+/* units-change.c */
+void limitings_free(struct units *u);
 
 /* units-discover.c */
 int units_list(struct units *u);

@@ -106,6 +106,15 @@ static void on_start_reply(sd_bus_message *reply, void *userdata) {
         preparing_free(p);
 }
 
+/* The last ones of the order's environment. */
+static char **rendezvous_of(const struct start_order *o) {
+        size_t n = 0;
+
+        while (o->env && o->env[n])
+                n++;
+        return o->env ? o->env + (n - MIN(n, (size_t)o->extra.n_rendezvous)) : NULL;
+}
+
 static int write_private(struct preparing *p, const struct unit_context *context) {
         _cleanup_free_ char *text = NULL;
         const char *bad = NULL;
@@ -127,8 +136,14 @@ static int write_private(struct preparing *p, const struct unit_context *context
         strings_free(environment);
         if (r < 0)
                 return r;
-        return private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size,
-                              p->order.secrets, p->order.n_secrets);
+        r = private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size, p->order.secrets,
+                           p->order.n_secrets);
+        if (r >= 0 && p->order.extra.epoch > 0)
+                r = private_write_rendezvous(p->units->options.root, p->executor->unit, p->order.uid,
+                                             p->order.extra.epoch, rendezvous_of(&p->order));
+        if (r >= 0)
+                p->executor->epoch = p->order.extra.epoch;
+        return r;
 }
 
 static int submit_unit(struct preparing *p) {

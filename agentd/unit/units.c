@@ -401,6 +401,7 @@ void units_free(struct units *u) {
         while (u->asked)
                 asked_free(u->asked);
         discoveries_free(u);
+        limitings_free(u);
         HASH_ITER (hh, u->executors, e, next) {
                 e->job = NULL; /* the jobs go below, without touching systemd */
                 if (e->preparing)

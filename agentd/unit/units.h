@@ -77,6 +77,18 @@ int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_use
  * executor with it). -ENOENT: no unit of it runs here. */
 int units_signal(struct units *u, const struct executor_id *id, int signal);
 
+/* Gives a unit other limits, or (check) only says whether it could have them. handler is called once, later: error NULL,
+ * or a D-Bus error name and a sentence. -ENOENT: no unit of it runs here. */
+typedef void (*limits_handler)(const char *error, const char *text, void *userdata);
+int units_set_limits(struct units *u, const struct executor_id *id, const struct unit_limits *limits,
+                     limits_handler handler, void *userdata);
+
+/* Tells an executor who its peers are: its file is replaced, and its program gets the signal. An epoch that it knows
+ * already changes nothing. -ENOENT as above. */
+int units_set_rendezvous(struct units *u, const struct executor_id *id, const struct rendezvous_order *order);
+/* The entry "epochs" of the registration's a{sv}: for the units, in their order, what their files have. */
+int units_append_epochs(struct units *u, sd_bus_message *m);
+
 /* Kills, without grace, everything that is to be stopped when the link is lost (onPartition: stop). Returns
  * how many. */
 unsigned units_stop_partitioned(struct units *u);

@@ -15,6 +15,8 @@ static const struct extra_key {
         { "ready", 'S', offsetof(struct start_extra, ready), sizeof(((struct start_extra *)NULL)->ready) },
         { "readyPort", 'u', offsetof(struct start_extra, ready_port), 0 },
         { "readyFile", 's', offsetof(struct start_extra, ready_file), 0 },
+        { "epoch", 't', offsetof(struct start_extra, epoch), 0 },
+        { "rendezvous", 'u', offsetof(struct start_extra, n_rendezvous), 0 },
         { "readyTimeout", 't', offsetof(struct start_extra, ready_timeout_usec), 0 },
 };
 

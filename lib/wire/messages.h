@@ -324,6 +324,8 @@ struct start_extra {
         uint32_t ready_port;         /* tcp */
         char *ready_file;            /* file: a pattern as output is, or NULL */
         uint64_t ready_timeout_usec; /* 0: none */
+        uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
+        uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
 };
 /* The whole a{sv}. */
 int start_extra_append(sd_bus_message *m, const struct start_extra *x);

@@ -91,6 +91,8 @@ bool job_has_data(const void *target);
 /* Parts that are about failures. */
 extern const char *const restart_scope_words[3];
 extern const struct schema exit_rule_schema, ready_schema, elastic_schema, blacklist_schema;
+/* What a job says about changes while it runs; its struct is struct rendezvous_spec. */
+extern const struct schema rendezvous_schema;
 
 /* Parts that other rooms of the schema refer to: what only upstream's platforms (YARN, Kubernetes, Hadoop,
  * the JVM) use. */

@@ -219,6 +219,12 @@ struct order_spec {
         uint32_t schedule_type; /* enum schedule_type */
 };
 
+/* What trainers are told of changes of the job's membership. */
+struct rendezvous_spec {
+        char *signal;          /* "USR1", or NULL */
+        int32_t signal_number; /* of it; 0: none */
+};
+
 struct job_spec {
         char *name;   /* default "job" */
         char *queue;  /* the pool, "default" without a word; whether there is one of that name masterd knows */
@@ -234,6 +240,7 @@ struct job_spec {
         struct role_spec *roles;
         size_t n_roles; /* 1..SPEC_ROLES_MAX */
 
+        struct rendezvous_spec rendezvous;
         char *cwd;    /* absolute directory on every host, or NULL: the job's work directory */
         char *output; /* file pattern for stdout and stderr (%j %r %i %a %n %%); NULL: the journal */
         char **nodes; /* NULL-ended; empty: any; never NULL */
