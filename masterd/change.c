@@ -17,6 +17,8 @@
 #include "masterd/limits.h"
 #include "masterd/manager.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
+#include "masterd/submit-pool.h"
 #include "masterd/record.h"
 #include "masterd/scopes.h"
 
@@ -117,6 +119,11 @@ const char *change_latest(const struct job *j) {
 /* ---- refusals ---- */
 
 static int refuse_state(const struct job *j, sd_bus_error *error) {
+        /* One configuration stands for all of them on disk. */
+        if (j->array || j->array_number > 0)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Job %u is %s: its configuration is for all elements and stays as it is",
+                                         j->number, j->array ? "an array" : "an element of an array");
         if (!job_state_ended(j->state) && j->state != JOB_STOPPING)
                 return 0;
         return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is %s: it cannot be changed any more",
@@ -291,8 +298,10 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         scopes_recount(m, j);
         if (limit_changes) {
                 j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+                j->signal_timer = sd_event_source_disable_unref(j->signal_timer);
                 lifecycle_arm_limit(m, j);
         }
+        queueing_changed(m, j);
         epochs_update(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);
@@ -329,6 +338,17 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
                         e->left->name);
         if (spec_role(spec, SCAN_ROLE))
                 return sd_bus_error_setf(error, ERROR_BAD_CONFIG, "role: the name %s is reserved", SCAN_ROLE);
+        if (strcmp(spec->queue, j->spec->queue) != 0 || spec->waits.priority != j->spec->waits.priority ||
+            spec->time_limit_usec != j->spec->time_limit_usec) {
+                r = submit_pool_admit(&m->conf.pools, uid, spec, error);
+                if (r < 0)
+                        return r;
+                free(text); /* the pool may have filled something in */
+                text = NULL;
+                r = spec_effective(spec, &text);
+                if (r < 0)
+                        return r;
+        }
         if (effects.limits && ask) {
                 r = limits_ask(m, j, spec, ask);
                 if (r != 0)

@@ -44,8 +44,6 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
 /* Stops an executor (why: for its agent); it counts as nothing but what e->fate says. One that waits for a place
  * will not get one. No effect on one that is being stopped. */
 void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why);
-/* Another attempt of the job, which is nobody's failure. */
-void lifecycle_requeue(struct manager *m, struct job *j, const char *reason);
 /* Stops an executor that is to go on elsewhere: its end counts as nothing, and the next attempt is placed at
  * once. No effect on one that is being stopped. why: static text, for the agent; text: for the event. */
 void lifecycle_move(struct manager *m, struct executor *e, const char *why, const char *text);

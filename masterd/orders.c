@@ -159,9 +159,10 @@ static int environment_of(char **const layers[], size_t n_layers, char ***ret) {
         return 0;
 }
 
-/* Submitter's variables, then the job's, the role's, and the rendezvous. */
+/* Submitter's variables, then the job's, the role's, which element it is, and the rendezvous. */
 static int executor_environment(const struct executor *e, char **rendezvous, char ***ret) {
-        char **const layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, rendezvous };
+        char **const layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, e->job->array_env,
+                                  rendezvous };
 
         return environment_of(layers, ELEMENTSOF(layers), ret);
 }
@@ -415,6 +416,37 @@ int orders_stop_later(struct manager *m, struct executor *e) {
         struct order *o = order_new(m, e->node, &id);
 
         return o ? manager_effect(m, run_stop, o) : -ENOMEM;
+}
+
+static void run_signal(struct manager *m, void *data) {
+        struct order *o = data;
+        struct executor *e = order_executor(m, o);
+        int32_t number = e ? e->job->spec->waits.signal_number : 0;
+        sd_bus_message *message = NULL;
+        int r;
+
+        if (number > 0 && executor_state_holds(e->state) && e->state != EXECUTOR_STOPPING) {
+                r = new_order(m, e->node, "Signal", &message);
+                if (r >= 0)
+                        r = sd_bus_message_set_expect_reply(message, false);
+                if (r >= 0)
+                        r = executor_id_append(message, &o->id);
+                if (r >= 0)
+                        r = sd_bus_message_append(message, "i", number);
+                if (r >= 0)
+                        r = link_append_extra_empty(message);
+                if (r >= 0)
+                        (void)sd_bus_send(NULL, message, NULL);
+                sd_bus_message_unref(message);
+        }
+        free(o);
+}
+
+int orders_signal_later(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct order *o = order_new(m, e->node, &id);
+
+        return o ? manager_effect(m, run_signal, o) : -ENOMEM;
 }
 
 static void run_stop_stale(struct manager *m, void *data) {

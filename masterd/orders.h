@@ -23,6 +23,8 @@ struct executor_id executor_id_of(const struct executor *e);
  * is over. Where the node is not connected nothing is sent; its registration brings it up again. */
 int orders_start_later(struct manager *m, struct executor *e);
 int orders_stop_later(struct manager *m, struct executor *e);
+/* The signal of the job's configuration. */
+int orders_signal_later(struct manager *m, struct executor *e);
 int orders_committed_later(struct manager *m, const struct node *node, const struct executor_id *id);
 /* job_uid may be its first four bytes: the files of a job are named by those. */
 int orders_drop_job_later(struct manager *m, const struct node *node, sd_id128_t job_uid, uint32_t job);

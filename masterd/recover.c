@@ -10,7 +10,9 @@
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
 #include "masterd/blaming.h"
+#include "masterd/arrays.h"
 #include "masterd/change.h"
+#include "masterd/depend.h"
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/hosts.h"
@@ -23,11 +25,14 @@
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/requeue.h"
 #include "masterd/restarts.h"
 #include "masterd/scopes.h"
 #include "masterd/savepoints.h"
 #include "masterd/suspension.h"
+#include "masterd/usage.h"
 
 /* ---- from the store
  * ------------------------------------------------------------------------------------------------- */
@@ -136,16 +141,22 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         if (k < 0)
                 return log_full(LOG_ERR, k, &(struct log_fields){ .job = r->number },
                                 "The stored configuration of job %u cannot be read", r->number);
+        if (r->array > 0)
+                arrays_strip(spec);
         k = job_new(r->number, r->uid, r->owner, spec, &j);
         if (k < 0)
                 return k;
+        j->array_number = r->array;
+        j->array_index = r->index;
         j->manager = m;
         k = text_set(&j->name, "%s", r->name);
         if (k < 0)
                 return k;
         free(j->cwd);
         j->cwd = store_bytes_text(&r->body->cwd);
-        j->config = store_bytes_text(&r->body->config);
+        j->config = r->array > 0 ? NULL : store_bytes_text(&r->body->config);
+        if (r->array > 0 && spec_effective(j->spec, &j->config) < 0) /* the body is its array's */
+                j->config = NULL;
         if (!j->cwd || !j->config)
                 return -ENOMEM;
         k = load_env(j, &r->body->env);
@@ -167,6 +178,15 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         j->saving = data.saving;
         j->order_step = data.order_step;
         j->attempt_real = data.attempt_real;
+        j->requeueing = data.requeueing;
+        j->requeues = data.requeues;
+        j->asked = data.asked;
+        j->slot_real = data.version >= 2 ? data.slot_real : j->started_real;
+        j->waits_real = data.waits_real ?: j->submitted_real;
+        j->not_before_real = data.not_before_real;
+        j->leave_real = data.leave_real;
+        j->leave_for = data.leave_for;
+        j->leave_why = data.leave_why;
         j->limits_real = data.limits_real;
         j->epoch = data.epoch;
         j->membership = data.membership;
@@ -174,7 +194,15 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
                                        .batch = data.rolling_batch,
                                        .index = data.rolling_index };
         snprintf(j->rolling.role, sizeof(j->rolling.role), "%.32s", data.rolling_role);
-        k = feeding_new(j);
+        j->after_met = data.after_met;
+        j->array_since = data.array_since;
+        j->had_env = data.had_env;
+        j->had_secrets = data.had_secrets;
+        k = arrays_prepare(j);
+        if (k >= 0)
+                k = depend_prepare(j);
+        if (k >= 0 && !j->array)
+                k = feeding_new(j);
         if (k < 0)
                 return k;
         *ret = TAKE_PTR(j);
@@ -188,8 +216,23 @@ static int load_job(void *userdata, const struct job_record *r) {
 
         if (k < 0)
                 return k;
+        j->usage_known = true;
         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
-        m->n_active++;
+        m->n_active += j->array_number == 0;
+        return 0;
+}
+
+static int load_usage(void *userdata, const struct usage_record *r) {
+        struct job *j = manager_job(userdata, r->job);
+
+        return j ? usage_loaded(j, r) : 0;
+}
+
+static int load_element(void *userdata, const struct element_record *r) {
+        struct job *j = manager_job(userdata, r->array);
+
+        if (j)
+                arrays_loaded(j, r);
         return 0;
 }
 
@@ -340,7 +383,9 @@ static void resume_job(struct manager *m, struct job *j) {
         job_retired_trim(j);
         lifecycle_arm_limit(m, j);
         suspension_restored(m, j);
+        depend_watch(m, j);
         placement_enqueue(m, j);
+        requeue_restored(m, j);
         lifecycle_review(m, j);
 }
 
@@ -367,9 +412,18 @@ int recover_load(struct manager *m) {
         if (r >= 0)
                 r = store_load_secrets(m->store, load_secret, m);
         if (r >= 0)
+                r = store_load_elements(m->store, load_element, m);
+        if (r >= 0)
+                r = store_load_usage(m->store, load_usage, m);
+        if (r >= 0)
                 r = feeding_load(m);
+        if (r >= 0)
+                r = queueing_load(m);
         if (r < 0)
                 return r;
+        HASH_ITER (hh, m->jobs, j, next)
+                if (j->array_number > 0 && (r = arrays_adopt(m, j)) < 0)
+                        return r;
         HASH_ITER (hh, m->jobs, j, next)
                 resume_places(m, j);
         HASH_ITER (hh, m->jobs, j, next)
@@ -509,6 +563,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                  was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
                  g->n_exits, rebooted ? ", new boot" : "");
         feeding_node_gone(m, node, true);
+        requeue_registered(m, node);
         hosts_registered(m, node);
         limits_registered(m, node);
         epochs_registered(m, node);

@@ -13,7 +13,7 @@
 #include "masterd/lifecycle.h"
 #include "masterd/logs.h"
 #include "masterd/manager.h"
-#include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
 #include "masterd/scopes.h"
 
@@ -119,8 +119,8 @@ static bool settled_by_fate(struct manager *m, struct executor *e, const char *r
                 act(m, e, FAILOVER_FAIL_APP, 0, reason);
                 return true;
         case FATE_REQUEUE:
+                /* Where it can be, the job is being stopped for that already. */
                 executor_set_gone(e);
-                lifecycle_requeue(m, e->job, reason);
                 return true;
         case FATE_GROWN:
                 e->memory = judge_more_memory(&executor_role(e)->failure.elastic, executor_memory(e));

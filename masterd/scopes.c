@@ -11,7 +11,7 @@
 #include "lib/base/parse.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
-#include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
 
 #define STATE_VERSION 1u

@@ -23,12 +23,12 @@ void scopes_reset(struct manager *m, struct job *j);
 
 /* Whether the executor may be placed now; and not before when it counts as placed, so that it is told from
  * those of before. */
-static inline bool scopes_may_place(struct executor *e) {
+static inline bool scopes_may_place(const struct executor *e) {
         const struct scope *s = executor_scope(e);
 
         return !s || !s->held_back;
 }
-static inline uint64_t scopes_since(struct executor *e) {
+static inline uint64_t scopes_since(const struct executor *e) {
         const struct scope *s = executor_scope(e);
 
         return s ? s->real : 0;

@@ -27,6 +27,10 @@ int api_retry_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
 int api_skip_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_suspend(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_resume(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* array-calls.c */
+int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_requeue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_rerun(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* node-calls.c */
 int api_replace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* savepoint-calls.c */

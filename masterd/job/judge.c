@@ -49,7 +49,7 @@ static void judge_by_rule(struct executor *e, enum exit_action action, enum exec
                 [EXIT_ACTION_SUCCESS] = "; counts as success (exitCodes: success)",
                 [EXIT_ACTION_IGNORE] = "; counts as nothing (exitCodes: ignore)",
                 [EXIT_ACTION_BLAME] = "; counts against the host (exitCodes: blame)",
-                [EXIT_ACTION_REQUEUE] = "; asks to be queued again",
+                [EXIT_ACTION_REQUEUE] = ": asks to be requeued",
         };
 
         e->fate = fate_of_action(action);

@@ -53,6 +53,7 @@ int sched_node_add(struct sched *s, const struct sched_capacity *c, uint32_t *re
         s->n = MAX(s->n, slot + 1);
         s->existing++;
         s->grown++;
+        s->changed++;
         for (uint32_t i = 0; i < s->n_levels; i++)
                 s->level_of[i][slot] = 0;
         filters_update(s, slot);
@@ -78,6 +79,7 @@ int sched_node_update(struct sched *s, uint32_t slot, const struct sched_capacit
         }
         n->capacity = *c;
         s->grown++;
+        s->changed++;
         node_refresh(s, slot);
         return 0;
 }
@@ -88,6 +90,7 @@ void sched_node_set_usable(struct sched *s, uint32_t slot, bool usable) {
         if (!n)
                 return;
         s->grown += n->usable != usable;
+        s->changed += n->usable != usable;
         n->usable = usable;
         node_refresh(s, slot);
 }
@@ -106,6 +109,7 @@ int sched_node_remove(struct sched *s, uint32_t slot) {
         *n = (struct sched_node){};
         s->existing--;
         s->grown++;
+        s->changed++;
         filters_update(s, slot);
         node_refresh(s, slot);
         return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schema of a job: upstream's keys under upstream's names, and ours. docs/man/primus-job.5.scd describes
  * the same keys; tests/unit/spec/test-schema.c compares the two. */
+#include "masterd/spec/array.h"
 #include "masterd/spec/names.h"
 #include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
@@ -256,6 +257,10 @@ static const struct key job_keys[] = {
         { "maxGlobalRoleFailureTimes", KEY_U32, AT(job_spec, failure.max_role_failures),
           RANGE(0, SPEC_FAILURES_MAX) },
         { "blacklistConfig", KEY_MESSAGE, AT(job_spec, failure.blacklist), .message = &blacklist_schema },
+        { "after", KEY_TEXTS, LIST_AT(job_spec, array.after, array.n_after), RANGE(0, AFTER_MAX),
+          .valid = valid_after },
+        { "begin", KEY_TEXT, AT(job_spec, array.begin), RANGE(1, 64), .valid = valid_begin },
+        { "array", KEY_TEXT, AT(job_spec, array.array), RANGE(1, ARRAY_TEXT_MAX), .valid = valid_array },
         CHECKED("progressManagerConf", KEY_MESSAGE, .message = &progress_manager_schema),
         SLIP("progressManagerType", KEY_ENUM,
              "has no effect: upstream's key is progressManagerConf.type; write that, or nothing (progress "

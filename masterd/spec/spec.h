@@ -219,6 +219,14 @@ struct order_spec {
         uint32_t schedule_type; /* enum schedule_type */
 };
 
+/* When the job starts, and as how many (masterd/spec/array.h reads the texts). */
+struct array_spec {
+        char **after; /* NULL-ended; never NULL */
+        size_t n_after;
+        char *array; /* or NULL */
+        char *begin; /* RFC 3339, or NULL */
+};
+
 /* What trainers are told of changes of the job's membership. */
 struct rendezvous_spec {
         char *signal;          /* "USR1", or NULL */
@@ -253,6 +261,7 @@ struct job_spec {
         uint64_t failure_window_usec; /* older failures are forgotten; UINT64_MAX (default): never */
         struct backoff_spec backoff;
         struct job_failure_spec failure;
+        struct array_spec array;
 
         /* Data: sources are numbered files first, then topics. Neither: the job has none. */
         struct input_spec *inputs;

@@ -17,6 +17,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "masterd/arrays.h"
+#include "masterd/depend.h"
 #include "masterd/change.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
@@ -28,6 +30,7 @@
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/recover.h"
 #include "masterd/scopes.h"
 #include "masterd/submit.h"
@@ -80,7 +83,7 @@ static void dump_executor(FILE *f, const struct executor *e) {
         fprintf(f, " restarts %u", e->restarts); /* a back-off that was over begins again */
         if (e->memory > 0)
                 fprintf(f, " memory %" PRIu64, e->memory);
-        if (!e->gone && !executor_scope((struct executor *)e)) /* else nobody asks any more */
+        if (!e->gone && !executor_scope(e)) /* else nobody asks any more */
                 fprintf(f, " failures %u consecutive %u", failures, e->history.consecutive);
         if (executor_state_holds(e->state)) {
                 fprintf(f, " on %s gpus %" PRIx64 " ports", e->node->name, e->gpus);
@@ -147,6 +150,20 @@ static void dump_changes(FILE *f, const struct job *j) {
 static void dump_job(FILE *f, const struct job *j) {
         unsigned avoids = 0;
 
+        char summary[ARRAY_SUMMARY_MAX];
+
+        if (j->array) {
+                fprintf(f, "array %u %s: %s:", j->number, job_state_to_string(j->state),
+                        array_text(j->array, summary, sizeof(summary)));
+                for (uint32_t i = 0; i < j->array->range.n; i++)
+                        fprintf(f, " %u=%u", j->array->jobs[i], j->array->states[i]);
+                fprintf(f, "%s\n", depend_holds_back(j) ? " held" : "");
+                return;
+        }
+        if (j->array_number > 0)
+                fprintf(f, "%u[%u] %s: ", j->array_number, j->array_index, j->array_env[1]);
+        if (j->n_after > 0)
+                fprintf(f, "after %" PRIx64 "%s: ", j->after_met, depend_holds_back(j) ? " held" : "");
         fprintf(f, "job %u %s%s%s attempt %u active %u limit %d: %s\n", j->number,
                 job_state_to_string(j->state), j->state == JOB_STOPPING ? " as " : "",
                 j->state == JOB_STOPPING ? job_event_to_string(j->verdict) : "", j->attempt, job_active(j),
@@ -175,8 +192,8 @@ static void dump_job(FILE *f, const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
                 assert_int_equal(e->rank, i);
-                if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued &&
-                    scopes_may_place((struct executor *)e))
+                if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued && !depend_holds_back(j) &&
+                    scopes_may_place(e))
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
         }
@@ -257,7 +274,7 @@ static char *dump(struct manager *m) {
                 if (job_state_ended(j->state))
                         ended++;
                 else {
-                        active++;
+                        active += j->array_number == 0;
                         dump_job(f, j);
                 }
         HASH_ITER (hh, m->nodes.by_name, node, node_next)
@@ -513,8 +530,10 @@ static const char *const configs[] = {
         "]}",
 };
 
-static struct job *submit(struct manager *m, const char *config) {
-        struct submission s = { .owner = 1000, .config = config, .config_size = strlen(config) };
+static struct job *submit_with(struct manager *m, const char *config, const struct start_options *start) {
+        struct submission s = {
+                .owner = 1000, .config = config, .config_size = strlen(config), .start = *start
+        };
         sd_bus_error error = SD_BUS_ERROR_NULL;
         char *warnings = NULL;
         struct job *j = NULL;
@@ -524,6 +543,37 @@ static struct job *submit(struct manager *m, const char *config) {
                 fail_msg("%s", error.message ? error.message : strerror(-r));
         free(warnings);
         return j;
+}
+
+static struct job *submit(struct manager *m, const char *config) {
+        return submit_with(m, config, &(struct start_options){});
+}
+
+/* Behind one or two others, which may have ended. */
+static void submit_after(struct manager *m) {
+        static const char *const conditions[] = { "", ":ok", ":fail", ":any" };
+        char texts[2][32], *after[3] = {};
+        struct job *j, *next;
+        size_t n = 0;
+
+        HASH_ITER (hh, m->jobs, j, next)
+                if (n < 2 && dice(8) == 0) {
+                        snprintf(texts[n], sizeof(texts[n]), "%u%s", j->number,
+                                 conditions[dice(ELEMENTSOF(conditions))]);
+                        after[n] = texts[n];
+                        n++;
+                }
+        (void)submit_with(m, configs[dice(2)], &(struct start_options){ .after = after });
+}
+
+static void rerun(struct manager *m) {
+        struct job *j, *next;
+
+        HASH_ITER (hh, m->jobs, j, next)
+                if (j->array && (j->state == JOB_FAILED || j->state == JOB_KILLED)) {
+                        assert_int_equal(arrays_again(m, j, 1000), 0);
+                        return;
+                }
 }
 
 /* Some of these are refused, for one reason or another: that must change nothing either. */
@@ -624,8 +674,8 @@ static const char *step(struct manager *m) {
         static const int statuses[] = { 0, 0, 0, 0, 1, 1, 3, 4, 5, 6, 7, 75, 137, 137 };
         unsigned i = dice(NODES);
 
-        switch (dice(27)) {
-        case 24 ... 26:
+        switch (dice(31)) {
+        case 28 ... 30:
                 if ((j = some_job(m, false)))
                         change(m, j);
                 return "change";
@@ -639,6 +689,20 @@ static const char *step(struct manager *m) {
                         for (int k = 0; k < _HOLD_MAX; k++)
                                 (void)hosts_release(m, node_at(m, i), (enum hold_cause)k, "all is well");
                 return "release";
+        case 24:
+                if (m->n_active < 12)
+                        (void)submit_with(
+                                m, configs[1],
+                                &(struct start_options){ .array = (char *)(dice(2) ? "0-8%3" : "1,5-40:5") });
+                return "submit an array";
+        case 25 ... 26:
+                if (m->n_active < 12)
+                        submit_after(m);
+                return "submit with after";
+        case 27:
+                if (dice(3) == 0)
+                        rerun(m);
+                return "rerun";
         case 19:
                 if ((j = some_job(m, true)) && suspension_begin(m, j, 0, text) < 0)
                         (void)suspension_end(m, j, 0, text);
