@@ -291,8 +291,10 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         j->config = text;
         j->order_step = step;
         record_change(m, j, &gone, before);
-        if (effects->limits)
+        if (effects->limits) {
                 limits_apply(m, j, &limits);
+                record_job(m, j, NULL, false); /* since when */
+        }
         free(gone.cuts);
         let_go(m, j);
         scopes_recount(m, j);

@@ -35,6 +35,7 @@
 #include "masterd/scopes.h"
 #include "masterd/usage.h"
 #include "masterd/rolling.h"
+#include "masterd/stuck.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
@@ -397,7 +398,9 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         release(m, e);
         if (executor_transition(e, event) < 0)
                 return;
-        e->ordered = false;
+        e->ordered = e->stuck = false;
+        if (e->node)
+                stuck_review(m, e->node);
         e->ended_real = e->ended_real ? e->ended_real : now_real();
         (void)text_set(&e->reason, "%s", text);
         executor_changed(m, e);
@@ -433,6 +436,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
 
         /* In any case the agent may forget it when this turn is on disk. */
         (void)orders_committed_later(m, node, &report->id);
+        if (stuck_ended(m, node, &report->id))
+                return;
         if (!j || !sd_id128_equal(j->uid, report->id.job_uid))
                 return;
         if (feeding_scan_exited(m, j, node, report))
@@ -472,6 +477,13 @@ void lifecycle_ready(struct manager *m, struct node *node, const struct executor
 
         if (e && e->attempt == id->attempt && e->node == node)
                 restarts_ready(m, e, ready, why);
+}
+
+void lifecycle_given_up(struct manager *m, struct executor *e, const char *text) {
+        char why[OUTCOME_TEXT_MAX];
+
+        snprintf(why, sizeof(why), "does not die: %.*s", utf8_fit(text, OUTCOME_TEXT_MAX - 32), text);
+        ended(m, e, EXECUTOR_EVENT_KILLED, why);
 }
 
 void lifecycle_vanished(struct manager *m, struct executor *e) {

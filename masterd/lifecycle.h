@@ -31,6 +31,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
 /* What its agent says of its readiness. */
 void lifecycle_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
                      const char *why);
+/* It is being stopped and does not die; its job goes on without it, and what it holds goes to somebody else. */
+void lifecycle_given_up(struct manager *m, struct executor *e, const char *text);
 /* Neither a unit nor a record of it is on its node (or the node booted anew): LOST, or KILLED when it was
  * being stopped. */
 void lifecycle_vanished(struct manager *m, struct executor *e);

@@ -405,9 +405,9 @@ static void run_stop(struct manager *m, void *data) {
 
         if (e && e->state == EXECUTOR_STOPPING)
                 (void)send_stop(m, e->node, &o->id, hosts_grace(e),
-                                e->stop_why                        ? e->stop_why
+                                e->stop_why                     ? e->stop_why
                                 : e->job->state == JOB_STOPPING ? "the job ends"
-                                                                   : "it goes on elsewhere");
+                                                                : "it goes on elsewhere");
         free(o);
 }
 
@@ -473,8 +473,8 @@ static int on_limits(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 
         /* Without a link the next registration has it said again. */
         if (failure && e && strncmp(failure->name, "org.primus.Error.", 17) == 0)
-                record_event(o->manager, e->job, "limits-refused", e, "%s keeps the limits that it had: %s", o->node,
-                             failure->message);
+                record_event(o->manager, e->job, "limits-refused", e, "%s keeps the limits that it had: %s",
+                             o->node, failure->message);
         free(o);
         return 0;
 }
@@ -601,7 +601,7 @@ static void run_power(struct manager *m, void *data) {
         sd_bus_message *message = NULL;
         int r;
 
-        if (!node || !h->set || h->then == HOLD_THEN_NOTHING || !node_drained(node)) {
+        if (!node || !h->set || h->then == HOLD_THEN_NOTHING || !node_left(node)) {
                 free(o);
                 return;
         }

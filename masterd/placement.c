@@ -15,6 +15,8 @@
 #include "masterd/placement-parts.h"
 #include "masterd/record.h"
 #include "masterd/scopes.h"
+#include "masterd/sched/sched.h"
+#include "masterd/stuck.h"
 
 #define NODE_EXECUTORS_MAX 8192u
 #define BLOCKED_USEC (300 * USEC_PER_SEC)
@@ -194,6 +196,25 @@ int placement_restore(struct manager *m, struct executor *e) {
         attach(e);
         queueing_held(m, e, 1);
         return 0;
+}
+
+void placement_stuck(struct manager *m, struct node *node, struct stuck *s, bool hold) {
+        struct sched_hold h = { .slot = node->slot,
+                                .cpu_milli = (uint32_t)s->cpu_milli,
+                                .memory = s->memory,
+                                .gpus = s->gpus,
+                                .ports = s->ports,
+                                .n_ports = (uint32_t)s->n_ports };
+
+        if (!node->in_sched)
+                return;
+        if (!hold)
+                sched_release(m->placement->sched, &h);
+        else if (sched_reserve(m->placement->sched, &h) != 0) {
+                /* Somebody else's, or no memory: then it holds nothing, on a host that takes nothing new. */
+                s->cpu_milli = s->memory = s->gpus = 0;
+                s->n_ports = 0;
+        }
 }
 
 static void unblock_ports(struct placement *p, uint64_t now) {

@@ -28,3 +28,7 @@ void placement_port_taken(struct manager *m, struct executor *e);
 /* What a node has left. */
 void placement_free_of(const struct manager *m, const struct node *node, uint64_t *ret_cpu_milli,
                        uint64_t *ret_memory, uint32_t *ret_gpus);
+
+/* What an attempt that does not die has is held for it (hold), or given back. */
+struct stuck;
+void placement_stuck(struct manager *m, struct node *node, struct stuck *s, bool hold);

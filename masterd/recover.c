@@ -31,6 +31,7 @@
 #include "masterd/restarts.h"
 #include "masterd/scopes.h"
 #include "masterd/savepoints.h"
+#include "masterd/stuck.h"
 #include "masterd/suspension.h"
 #include "masterd/usage.h"
 
@@ -421,6 +422,9 @@ int recover_load(struct manager *m) {
                 r = queueing_load(m);
         if (r < 0)
                 return r;
+        r = stuck_load(m);
+        if (r < 0)
+                return r;
         HASH_ITER (hh, m->jobs, j, next)
                 if (j->array_number > 0 && (r = arrays_adopt(m, j)) < 0)
                         return r;
@@ -484,6 +488,8 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
         struct job *j = manager_job(m, u->id.job);
         struct executor *e;
 
+        if (stuck_reported(node, &u->id))
+                return;
         if (j && !sd_id128_equal(j->uid, u->id.job_uid))
                 j = NULL;
         if (j && strcmp(u->id.role, SCAN_ROLE) == 0) {
@@ -564,6 +570,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                  g->n_exits, rebooted ? ", new boot" : "");
         feeding_node_gone(m, node, true);
         requeue_registered(m, node);
+        stuck_registered(m, node);
         hosts_registered(m, node);
         limits_registered(m, node);
         epochs_registered(m, node);

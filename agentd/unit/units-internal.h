@@ -97,7 +97,8 @@ struct executor {
         bool has_exit;
         bool told; /* the end is part of a registration or was reported */
         struct exit_report exit;
-        sd_event_source *timer, *kill_timer;
+        sd_event_source *timer, *kill_timer, *stuck_timer;
+        char *stuck; /* what is in the way of its death, once that was told */
         struct job *job; /* counted there */
         struct ready_check *check; /* NULL: nothing is asked for */
         UT_hash_handle hh;
@@ -145,6 +146,12 @@ void executor_answer_running(struct executor *e);
 void executor_stop(struct executor *e);
 /* Kills it when that has passed. */
 void executor_limit_grace(struct executor *e, uint64_t grace_usec);
+
+/* units-stuck.c */
+/* It gets SIGKILL now. */
+void executor_watch_kill(struct executor *e);
+/* To a master that has come up. */
+void units_tell_stuck(struct units *u);
 
 /* units-end.c */
 /* Moves the report. */

@@ -77,6 +77,8 @@ static void executor_free(struct executor *e) {
         job_leave(e);
         sd_event_source_disable_unref(e->timer);
         sd_event_source_disable_unref(e->kill_timer);
+        sd_event_source_disable_unref(e->stuck_timer);
+        free(e->stuck);
         exit_report_done(&e->exit);
         ready_check_free(e->check);
         free(e->start_job);

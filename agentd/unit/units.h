@@ -32,6 +32,8 @@ struct units_ops {
         void (*ended)(const struct executor_id *id, void *userdata);
         /* It is ready; or why not, though the time for that is over. May be NULL. */
         void (*readiness)(const struct executor_id *id, bool ready, const char *why, void *userdata);
+        /* SIGKILL did not end it; text: what is in the way. Told again to every master. */
+        void (*unkillable)(const struct executor_id *id, const char *text, void *userdata);
         /* masterd has the end on disk. What else is kept of the executor can go; its exit record goes after
          * it. */
         void (*forgotten)(const struct executor_id *id, void *userdata);
@@ -47,7 +49,8 @@ struct units_options {
         const char *root; /* "" in life, see private.h */
         const char *node;
         const struct inventory *inventory;
-        uint64_t hook_usec; /* how long a hook may take */
+        uint64_t hook_usec;       /* how long a hook may take */
+        uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die; 0: never */
 };
 
 /* bus: the system bus, attached. Strings and the inventory stay the caller's. */

@@ -189,6 +189,7 @@ int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         struct manager *m = userdata;
         struct job *j = api_job_or_error(m, call, error);
         sd_bus_message *reply = NULL;
+        struct executor *e;
         int all, r;
 
         if (!j)
@@ -204,8 +205,9 @@ int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 return r;
         }
         r = reply_list_new(call, EXECUTOR_ROW, &reply);
-        for (uint32_t i = 0; r >= 0 && !j->array && i < j->n_executors; i++) {
-                struct executor *e = j->executors[i];
+        JOB_FOREACH(j, e) { /* also those that are leaving, until they have ended */
+                if (r < 0 || j->array)
+                        break;
                 struct executor_record record = record_of_executor(e);
                 r = append_executor(reply, &record, e->restarts, e);
         }

@@ -20,6 +20,7 @@
 #include "masterd/manager.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
+#include "masterd/stuck.h"
 
 /* ---- lists
  * ----------------------------------------------------------------------------------------------------------
@@ -372,6 +373,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         DL_FOREACH_SAFE2(node->executors, e, next, node_next)
         lifecycle_node_lost(m, e, true);
         feeding_node_gone(m, node, false);
+        stuck_forget(m, node);
         placement_node_removed(m, node);
         maintenance_forget(m, node);
         store_delete_node(m->store, node->name);

@@ -57,6 +57,7 @@ struct executor {
         bool ordered;                                    /* the Start call is under way on the current link */
         bool confirmed; /* the node's agent has reported this attempt since this master came up */
         bool stop_ordered;
+        bool stuck;            /* it does not die, and is waited for (masterd/stuck.h) */
         bool bounced;         /* the host could not start the latest attempt, for no fault of the executor */
         const char *stop_why; /* static text */
 

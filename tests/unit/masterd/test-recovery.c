@@ -18,8 +18,8 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "masterd/arrays.h"
-#include "masterd/depend.h"
 #include "masterd/change.h"
+#include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/hosts.h"
@@ -33,6 +33,7 @@
 #include "masterd/queueing.h"
 #include "masterd/recover.h"
 #include "masterd/scopes.h"
+#include "masterd/stuck.h"
 #include "masterd/submit.h"
 #include "masterd/suspension.h"
 #include "tests/unit/masterd/kit.h"
@@ -212,6 +213,7 @@ static void dump_job(FILE *f, const struct job *j) {
 
 static void dump_holds(FILE *f, const struct manager *m, const struct node *node) {
         const struct window *w;
+        const struct stuck *s;
 
         for (int i = 0; i < _HOLD_MAX; i++) {
                 const struct node_hold *h = node->holds + i;
@@ -225,6 +227,12 @@ static void dump_holds(FILE *f, const struct manager *m, const struct node *node
         }
         for (char **p = node->labels; p && *p; p++)
                 fprintf(f, " %s\n", *p);
+        DL_FOREACH (node->stuck, s)
+                fprintf(f,
+                        " stuck job %u %s/%u attempt %u cpu %" PRIu64 " memory %" PRIu64 " gpus %" PRIx64
+                        " ports %zu: %s\n",
+                        s->id.job, s->id.role, s->id.index, s->id.attempt, s->cpu_milli, s->memory, s->gpus,
+                        s->n_ports, s->reason);
         DL_FOREACH (m->windows, w)
                 if (w->node == node)
                         fprintf(f, " window %" PRIu64 " to %" PRIu64 " '%s'\n", w->from_real, w->to_real,
@@ -603,6 +611,23 @@ static void change(struct manager *m, struct job *j) {
         sd_bus_error_free(&error);
 }
 
+static bool stopping(const struct executor *e) {
+        return e->state == EXECUTOR_STOPPING && e->node->state != NODE_LOST;
+}
+
+/* An executor that does not die, or does at last. */
+static void hangs(struct manager *m, struct node *node) {
+        struct executor *e;
+
+        if (node->stuck && dice(2)) {
+                struct exit_report x = { .id = node->stuck->id, .result = "signal", .code = "killed" };
+                lifecycle_exited(m, node, &x);
+        } else if ((e = some_executor(m, stopping))) {
+                struct executor_id id = executor_id_of(e);
+                stuck_told(m, e->node, &id, "pid 7 (x) in D state");
+        }
+}
+
 /* A person, about a host. */
 static void held(struct manager *m, struct node *node) {
         static const char *const values[] = { "a", "b", NULL };
@@ -680,6 +705,10 @@ static const char *step(struct manager *m) {
                         change(m, j);
                 return "change";
         case 20 ... 22:
+                if (dice(3) == 0) {
+                        hangs(m, node_at(m, i));
+                        return "hangs";
+                }
                 held(m, node_at(m, i));
                 return "hold";
         case 23:
