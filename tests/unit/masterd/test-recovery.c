@@ -211,6 +211,14 @@ static void dump_job(FILE *f, const struct job *j) {
         }
 }
 
+static int stuck_order(struct stuck *a, struct stuck *b) {
+        int c = (a->id.job > b->id.job) - (a->id.job < b->id.job);
+
+        c = c ?: strcmp(a->id.role, b->id.role);
+        c = c ?: (a->id.index > b->id.index) - (a->id.index < b->id.index);
+        return c ?: (a->id.attempt > b->id.attempt) - (a->id.attempt < b->id.attempt);
+}
+
 static void dump_holds(FILE *f, const struct manager *m, const struct node *node) {
         const struct window *w;
         const struct stuck *s;
@@ -227,6 +235,7 @@ static void dump_holds(FILE *f, const struct manager *m, const struct node *node
         }
         for (char **p = node->labels; p && *p; p++)
                 fprintf(f, " %s\n", *p);
+        DL_SORT(((struct node *)node)->stuck, stuck_order); /* of no meaning, and another one on disk */
         DL_FOREACH (node->stuck, s)
                 fprintf(f,
                         " stuck job %u %s/%u attempt %u cpu %" PRIu64 " memory %" PRIu64 " gpus %" PRIx64
