@@ -156,6 +156,20 @@ static void on_acked(uint64_t sent_boot, void *userdata) {
  * ----------------------------------------------------------------------------------------------------------
  */
 
+static void on_readiness(const struct executor_id *id, bool ready, const char *why, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct manager *m = userdata;
+        int r;
+
+        if ((r = link_message(m->link, false, "Ready", &message)) == -ENOTCONN)
+                return; /* with the next registration */
+        if (r < 0 || (r = executor_id_append(message, id)) < 0 ||
+            (r = sd_bus_message_append(message, "bsa{sv}", (int)ready, why, 0)) < 0 ||
+            (r = link_send(m->link, message)) < 0)
+                log_warning_errno(r, "Cannot report that an executor is ready; it is reported again with the next "
+                                     "registration");
+}
+
 static int on_exited(const struct exit_report *report, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         struct manager *m = userdata;
@@ -318,6 +332,7 @@ int manager_new(sd_event *event, struct manager **ret) {
         static const struct units_ops ops = {
                 .ready = on_units_ready,
                 .exited = on_exited,
+                .readiness = on_readiness,
                 .starting = on_starting,
                 .ended = on_ended,
                 .forgotten = on_forgotten,

@@ -19,6 +19,7 @@
 #include "masterd/placement.h"
 #include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/scopes.h"
 #include "masterd/submit-pool.h"
 
 #define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
@@ -297,6 +298,7 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         }
         free(gone.cuts);
         let_go(m, j);
+        scopes_recount(m, j);
         if (limit_changes) {
                 j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
                 j->signal_timer = sd_event_source_disable_unref(j->signal_timer);

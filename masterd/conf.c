@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 
 #define PORT_DEFAULT 7747
 #define POLICY(member) offsetof(struct conf, pools.policy.member)
@@ -45,6 +46,17 @@ static int parse_listen(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
+/* A score from 1 on; 0: hosts are not kept out. */
+static int parse_score(const char *value, void *target, const char **ret_why) {
+        uint32_t score;
+
+        *ret_why = "expected a whole number from 0 (never) to 1000";
+        if (parse_u32(value, 0, 1000, &score) < 0)
+                return -EINVAL;
+        *(uint32_t *)target = score * 1000;
+        return 0;
+}
+
 static const struct conf_key keys[] = {
         { "Master", "Listen", parse_listen, 0, true },
         { "Master", "HeartbeatSec", conf_parse_duration, offsetof(struct conf, heartbeat_usec), false },
@@ -61,6 +73,9 @@ static const struct conf_key keys[] = {
           false },
         { "Master", "MaintenanceLeadSec", conf_parse_duration, offsetof(struct conf, maintenance_lead_usec),
           false },
+        { "Master", "QuarantineScore", parse_score, offsetof(struct conf, blame.threshold_milli), false },
+        { "Master", "QuarantineSec", conf_parse_duration, offsetof(struct conf, blame.quarantine_usec), false },
+        { "Master", "BlameHalfLifeSec", conf_parse_duration, offsetof(struct conf, blame.half_life_usec), false },
         { "Master", "StateDirectory", conf_parse_string, offsetof(struct conf, state_directory), false },
         { "Scheduler", "HalfLifeSec", conf_parse_duration, POLICY(half_life_usec), false },
         { "Scheduler", "AgingSec", conf_parse_duration, POLICY(aging_usec), false },
@@ -110,6 +125,9 @@ int conf_read(struct conf *c) {
                 .bundle_max = UINT64_C(4) << 30,
                 .bundles_per_user_max = UINT64_C(16) << 30,
                 .maintenance_lead_usec = 3600 * USEC_PER_SEC,
+                .blame = { .threshold_milli = 5000,
+                           .half_life_usec = 3600 * USEC_PER_SEC,
+                           .quarantine_usec = 1800 * USEC_PER_SEC },
                 .state_directory = strdup("/var/lib/primus"),
         };
         if (!c->state_directory)

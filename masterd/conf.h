@@ -8,6 +8,7 @@
 
 #include "lib/base/addr.h"
 #include "masterd/placement-conf.h"
+#include "masterd/node/blame.h"
 #include "masterd/pools.h"
 
 #define LISTEN_MAX 8u
@@ -24,6 +25,7 @@ struct conf {
         uint64_t bundle_max;           /* bytes of one upload */
         uint64_t bundles_per_user_max; /* bytes a user may have stored */
         uint64_t maintenance_lead_usec; /* what has no time limit does not start so short before a window */
+        struct blame_policy blame;      /* when a host is kept out */
         char *state_directory;
         struct pools pools;
         struct placement_conf placement;

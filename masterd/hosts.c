@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/blaming.h"
 #include "masterd/feeding.h"
 #include "masterd/hooks.h"
 #include "masterd/lifecycle.h"
@@ -267,8 +268,8 @@ int hosts_excluded(struct manager *m, const struct job *j, const struct role_spe
         struct window *w;
         size_t n = 0;
 
-        if (j->n_avoid + m->n_windows > 0) {
-                slots = calloc(j->n_avoid + m->n_windows, sizeof(*slots));
+        if (j->n_avoid + m->n_windows + j->exclusions.n > 0) {
+                slots = calloc(j->n_avoid + m->n_windows + j->exclusions.n, sizeof(*slots));
                 if (!slots)
                         return -ENOMEM;
         }
@@ -280,6 +281,8 @@ int hosts_excluded(struct manager *m, const struct job *j, const struct role_spe
         DL_FOREACH (m->windows, w)
                 if (w->node->in_sched && window_blocks(w, limit, m->conf.maintenance_lead_usec, now))
                         slots[n++] = w->node->slot;
+        if (j->exclusions.n > 0)
+                blaming_excluded(m, j, spec, slots, &n);
         *ret = slots;
         *ret_n = n;
         return 0;

@@ -18,6 +18,8 @@
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
+#include "masterd/blaming.h"
+#include "masterd/job/judge.h"
 #include "masterd/hooks.h"
 #include "masterd/hosts.h"
 #include "masterd/job/outcome.h"
@@ -30,6 +32,7 @@
 #include "masterd/record.h"
 #include "masterd/requeue.h"
 #include "masterd/restarts.h"
+#include "masterd/scopes.h"
 #include "masterd/rolling.h"
 #include "masterd/stuck.h"
 #include "masterd/usage.h"
@@ -84,10 +87,13 @@ static void finish_job(struct manager *m, struct job *j) {
                         if (e->state != EXECUTOR_PENDING)
                                 (void)executor_again(e);
                         e->gone = false;
-                        r->n_succeeded = r->n_failed = 0;
+                        r->n_succeeded = r->n_failed = r->n_ignored = 0;
+                        e->ready = false;
+                        e->fate = FATE_NONE;
                         e->history = (struct failover_history){};
                         e->stop_ordered = false;
                 }
+                scopes_reset(m, j);
                 j->rolling = (struct rolling){};
                 feeding_restart(m, j);
                 if (j->requeueing)
@@ -253,9 +259,12 @@ void lifecycle_review(struct manager *m, struct job *j) {
         if (j->array || (j->state != JOB_STARTING && !job_state_up(j->state)))
                 return;
         for (size_t i = 0; i < j->spec->n_roles; i++)
-                counts[i] = (struct role_count){ j->spec->roles[i].name, j->spec->roles[i].num,
-                                                 j->spec->roles[i].success_percent, j->roles[i].n_succeeded,
-                                                 j->roles[i].n_failed };
+                counts[i] = (struct role_count){ .name = j->spec->roles[i].name,
+                                                 .wanted = j->spec->roles[i].num - j->roles[i].n_ignored,
+                                                 .success_percent = j->spec->roles[i].success_percent,
+                                                 .fail_percent = j->spec->roles[i].failure.fail_percent,
+                                                 .succeeded = j->roles[i].n_succeeded,
+                                                 .failed = j->roles[i].n_failed };
         switch (verdict_of(counts, j->spec->n_roles, &role, text)) {
         case VERDICT_SUCCEEDED:
                 lifecycle_stop_job(m, j, JOB_EVENT_SUCCEEDED, text);
@@ -383,6 +392,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
                 [EXECUTOR_EVENT_KILLED] = "executor-stopped",
                 [EXECUTOR_EVENT_LOST] = "executor-lost",
         };
+        enum executor_state before = e->state;
         struct job *j = e->job;
 
         release(m, e);
@@ -399,6 +409,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
                      text);
         if (event == EXECUTOR_EVENT_FAILED)
                 logs_note_failure(m, e);
+        blaming_ended(m, e, event, before);
         if (e->leaving) {
                 change_gone(m, e);
                 lifecycle_review(m, j);
@@ -435,7 +446,7 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         if (!e || !executor_state_holds(e->state) || e->node != node)
                 return;
         event = outcome_of(
-                report, executor_role(e)->memory,
+                report, executor_memory(e),
                 executor_role(e)->time_limit_usec == UINT64_MAX ? 0 : executor_role(e)->time_limit_usec,
                 text);
         if (e->stop_ordered && event == EXECUTOR_EVENT_SUCCEEDED && j->state == JOB_STOPPING &&
@@ -443,11 +454,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
                 event = EXECUTOR_EVENT_KILLED;
         if (event == EXECUTOR_EVENT_LOST && e->stop_ordered)
                 event = EXECUTOR_EVENT_KILLED;
-        asks = event == EXECUTOR_EVENT_FAILED && requeue_asks(e, report);
-        if (asks) {
-                event = EXECUTOR_EVENT_KILLED;
-                snprintf(text, sizeof(text), "exit status %d: asks to be requeued", REQUEUE_EXIT_STATUS);
-        }
+        judge_exit(e, report, &event, text);
+        asks = requeue_asks(e);
         snprintf(e->result, sizeof(e->result), "%s", report->result);
         e->status = report->status;
         e->memory_peak = report->memory_peak;
@@ -460,6 +468,15 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         if (asks)
                 requeue_asked(m, e);
         ended(m, e, event, text);
+}
+
+void lifecycle_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
+                     const char *why) {
+        struct job *j = manager_job(m, id->job);
+        struct executor *e = j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
+
+        if (e && e->attempt == id->attempt && e->node == node)
+                restarts_ready(m, e, ready, why);
 }
 
 void lifecycle_given_up(struct manager *m, struct executor *e, const char *text) {
@@ -495,7 +512,7 @@ void lifecycle_arm_limit(struct manager *m, struct job *j) {
         uint64_t used = usec_sub(now_real(), j->slot_real);
 
         requeue_arm_signal(m, j);
-        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 ||
+        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 || j->requeueing ||
             j->array) /* each of its elements has it */
                 return;
         (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,

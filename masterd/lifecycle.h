@@ -12,6 +12,7 @@
 struct manager;
 struct node;
 struct exit_report;
+struct executor_id;
 
 struct start_result {
         const char *error; /* D-Bus error name, or NULL: it runs */
@@ -27,6 +28,9 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
 void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
                              uint64_t started_real);
 void lifecycle_exited(struct manager *m, struct node *node, const struct exit_report *report);
+/* What its agent says of its readiness. */
+void lifecycle_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
+                     const char *why);
 /* It is being stopped and does not die; its job goes on without it, and what it holds goes to somebody else. */
 void lifecycle_given_up(struct manager *m, struct executor *e, const char *text);
 /* Neither a unit nor a record of it is on its node (or the node booted anew): LOST, or KILLED when it was
@@ -39,6 +43,9 @@ void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared);
  * No effect when it has ended or a stop is under way, except that a kill or a failure overrides a requeue. */
 void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason)
         __attribute__((nonnull));
+/* Stops an executor (why: for its agent); it counts as nothing but what e->fate says. One that waits for a place
+ * will not get one. No effect on one that is being stopped. */
+void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why);
 /* Stops an executor that is to go on elsewhere: its end counts as nothing, and the next attempt is placed at
  * once. No effect on one that is being stopped. why: static text, for the agent; text: for the event. */
 void lifecycle_move(struct manager *m, struct executor *e, const char *why, const char *text);

@@ -276,6 +276,21 @@ static int on_feed_open(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         return 1;
 }
 
+static int on_ready_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        char clean[LINK_TEXT_MAX + 1];
+        struct executor_id id;
+        const char *why;
+        int ready, r = executor_id_read(m, &id);
+
+        if (r > 0)
+                r = sd_bus_message_read(m, "bs", &ready, &why);
+        if (r > 0 && node_of(l))
+                lifecycle_ready(l->manager, l->node, &id, ready,
+                                utf8_clean(why, strlen(why), clean, sizeof(clean)));
+        return 1;
+}
+
 static int on_feed_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct feed_report report;
@@ -400,6 +415,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("FeedOpen", "(ayusuu)ua{sv}", "", on_feed_open,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("FeedReport", "(ayusuu)ayu(tttt)a{sv}", "", on_feed_report,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Ready", "(ayusuu)bsa{sv}", "", on_ready_report,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("ScanBatch", "(ayusuu)aybsa{sv}", "", on_scan_batch,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),

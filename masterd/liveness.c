@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/blaming.h"
 #include "masterd/feeding.h"
 #include "masterd/hooks.h"
 #include "masterd/lifecycle.h"
@@ -54,6 +55,8 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         feeding_node_gone(m, node, false);
         if (declared)
                 stuck_forget(m, node);
+        if (!declared)
+                blaming_strike(m, node, STRIKE_LINK, NULL, "the host was LOST");
         if (!declared)
                 hooks_fence(m, node);
         hooks_notify(m, declared ? "host-dead" : "host-lost", node, NULL,

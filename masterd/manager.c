@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The turn of masterd's loop: scheduling, commit, effects. Invariant: no effect runs before what it stands on
  * is on disk. */
+#include "masterd/blaming.h"
 #include "masterd/manager.h"
 
 #include <dirent.h>
@@ -276,6 +277,8 @@ static void serve(struct manager *m, void *data) {
                 r = liveness_start(m);
         if (r >= 0)
                 r = hosts_start(m);
+        if (r >= 0)
+                r = blaming_start(m);
         if (r < 0) {
                 (void)sd_event_exit(m->event, r);
                 return;
@@ -356,6 +359,7 @@ void manager_free(struct manager *m) {
         bundles_free(m->bundles);
         placement_free(m->placement);
         hosts_stop(m);
+        blaming_stop(m);
         nodes_clear(&m->nodes);
         identity_done(m);
         effects_free(m->effects);

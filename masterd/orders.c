@@ -197,6 +197,7 @@ static struct secret input_secret(const struct job *j) {
 
 static int append_start_extra(sd_bus_message *message, const struct executor *e, char *const *rendezvous) {
         _cleanup_free_ char *cpus = NULL;
+        const struct ready_spec *ready = &executor_role(e)->failure.ready;
         struct start_extra extra = { .epoch = e->job->epoch };
 
         while (rendezvous[extra.n_rendezvous])
@@ -206,6 +207,14 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
                 if (!cpus)
                         return -ENOMEM;
         }
+        if (ready->kind != READY_STARTED) {
+                snprintf(extra.ready, sizeof(extra.ready), "%s", ready_kind_to_string((enum ready_kind)ready->kind));
+                extra.ready_timeout_usec = ready->timeout_usec;
+        }
+        if (ready->kind == READY_TCP && ready->port <= e->n_ports)
+                extra.ready_port = e->ports[ready->port - 1];
+        if (ready->kind == READY_FILE)
+                extra.ready_file = ready->file;
         return start_extra_append(message, &extra);
 }
 
@@ -261,7 +270,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 .secrets = secrets,
                 .n_secrets = n_secrets,
                 .cpu_usec_per_sec = (uint64_t)spec->cpu_milli * 1000,
-                .memory_max = spec->memory,
+                .memory_max = executor_memory(e),
                 .job_memory_max = job_memory_on_node(e),
                 .gpus = gpus,
                 .visible_gpus = visible,
@@ -326,11 +335,35 @@ static void run_start(struct manager *m, void *data) {
                 (void)executor_transition(e, EXECUTOR_EVENT_ORDERED);
 }
 
-int orders_start_later(struct manager *m, struct executor *e) {
+static int start_later(struct manager *m, struct executor *e) {
         struct executor_id id = executor_id_of(e);
         struct order *o = order_new(m, e->node, &id);
 
         return o ? manager_effect(m, run_start, o) : -ENOMEM;
+}
+
+static int on_start_due(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct executor *e = userdata;
+
+        e->start_timer = sd_event_source_disable_unref(e->start_timer);
+        if (e->state == EXECUTOR_PLACED)
+                (void)start_later(e->job->manager, e);
+        return 0;
+}
+
+int orders_start_later(struct manager *m, struct executor *e) {
+        struct role *role = e->job->roles + e->role;
+        uint64_t due, delay = role->spec->failure.delay_usec;
+
+        e->start_timer = sd_event_source_disable_unref(e->start_timer);
+        if (delay == 0 || e->state != EXECUTOR_PLACED)
+                return start_later(m, e);
+        due = MAX(now_boot(), role->next_start_boot);
+        role->next_start_boot = usec_add(due, delay);
+        if (due <= now_boot() ||
+            sd_event_add_time(m->event, &e->start_timer, CLOCK_BOOTTIME, due, 1, on_start_due, e) < 0)
+                return start_later(m, e);
+        return 0;
 }
 
 /* ---- Stop

@@ -9,11 +9,13 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/blaming.h"
 #include "masterd/hosts.h"
 #include "masterd/manager.h"
 #include "masterd/placement-describe.h"
 #include "masterd/placement-parts.h"
 #include "masterd/record.h"
+#include "masterd/scopes.h"
 #include "masterd/sched/sched.h"
 #include "masterd/stuck.h"
 
@@ -78,7 +80,7 @@ int placement_node_changed(struct manager *m, struct node *node) {
                 .gpus = (uint32_t)MIN(v->n_gpus, (size_t)SCHED_GPUS_MAX),
                 .port_first = v->port_first,
                 .port_last = v->port_last,
-                .executors = NODE_EXECUTORS_MAX,
+                .executors = MIN(NODE_EXECUTORS_MAX, blaming_room(node)),
                 .shm = MIN(v->shm, SCHED_MEMORY_MAX),
         };
         int r = 0;
@@ -141,7 +143,7 @@ struct sched_hold placement_hold_of(const struct executor *e) {
 
         return (struct sched_hold){ .slot = e->node->slot,
                                     .cpu_milli = spec->cpu_milli,
-                                    .memory = spec->memory,
+                                    .memory = executor_memory(e),
                                     .gpus = e->gpus,
                                     .ports = e->ports,
                                     .n_ports = (uint32_t)e->n_ports,
@@ -169,6 +171,7 @@ void placement_release(struct manager *m, struct executor *e) {
         e->node_prev = e->node_next = NULL;
         e->node->n_executors--;
         hosts_left(m, e->node);
+        blaming_place_changed(m, e->node);
         manager_schedule(m);
 }
 
@@ -336,7 +339,9 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;
-        e->placed_real = MAX(MAX(now_real(), e->job->attempt_real), e->job->rolling.since_real);
+        e->placed_real = MAX(MAX(MAX(now_real(), e->job->attempt_real), scopes_since(e)), e->job->rolling.since_real);
+        e->fate = FATE_NONE;
+        e->ready = false;
         e->started_real = e->ended_real = e->started_boot = 0;
         e->status = 0;
         e->result[0] = 0;
@@ -344,6 +349,7 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         e->tail_offset = 0;
         (void)text_set(&e->reason, NULL);
         attach(e);
+        blaming_place_changed(m, node);
         queueing_held(m, e, 1);
         record_executor(m, e);
         api_executor_changed(m, e);
@@ -362,7 +368,7 @@ int placement_take(struct manager *m, struct job *j, const struct gang_data *g,
                 uint32_t *k = next + item->shape;
                 if (!node || node->slot != item->hold.slot)
                         node = placement_node(m, item->hold.slot);
-                while (*k < role->spec->num && !executor_waits(role->executors[*k]))
+                while (*k < role->spec->num && !gang_takes(g, item->shape, role->executors[*k]))
                         (*k)++;
                 r = node && *k < role->spec->num ? take_place(m, role->executors[*k], &item->hold, node)
                                                  : -EPROTO;

@@ -136,6 +136,8 @@ struct executor_record record_of_executor(const struct executor *e) {
                 .io_read = UINT64_MAX,
                 .io_write = UINT64_MAX,
                 .reason = e->reason,
+                .fate = (uint8_t)e->fate,
+                .memory = e->memory,
         };
 
         if (record.n_ports > 0)

@@ -10,6 +10,7 @@
 #include "lib/base/cpulist.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/blaming.h"
 #include "masterd/arrays.h"
 #include "masterd/change.h"
 #include "masterd/depend.h"
@@ -31,6 +32,7 @@
 #include "masterd/record.h"
 #include "masterd/requeue.h"
 #include "masterd/restarts.h"
+#include "masterd/scopes.h"
 #include "masterd/savepoints.h"
 #include "masterd/stuck.h"
 #include "masterd/suspension.h"
@@ -240,6 +242,9 @@ static int load_element(void *userdata, const struct element_record *r) {
 
 /* The executor has another attempt behind the one that was loaded last: what that one left behind. */
 static void remember_attempt(struct job *j, struct executor *e) {
+        blaming_remember(e);
+        if (executor_scope(e)) /* what is counted there is stored with it */
+                return;
         if (e->placed_real < j->attempt_real) /* of an earlier attempt of the job */
                 return;
         if (e->state == EXECUTOR_KILLED && e->stop_ordered) /* it was moved */
@@ -247,7 +252,7 @@ static void remember_attempt(struct job *j, struct executor *e) {
         if (e->started_real > 0 && usec_sub(e->ended_real, e->started_real) > j->spec->backoff.max_usec)
                 e->history.consecutive = 0;
         e->history.consecutive++;
-        if (e->state == EXECUTOR_FAILED)
+        if (e->state == EXECUTOR_FAILED && fate_counts(e->fate))
                 failover_remember(&e->history, usec_sub(now_boot(), usec_sub(now_real(), e->ended_real)));
 }
 
@@ -284,6 +289,8 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
         e->ended_real = r->ended_real;
         e->status = r->status;
         e->stop_ordered = r->stop_requested;
+        e->fate = r->fate < _FATE_MAX ? (enum fate)r->fate : FATE_NONE;
+        e->memory = r->memory;
         e->memory_peak = r->memory_peak;
         e->cpu_usec = r->cpu_usec;
         snprintf(e->result, sizeof(e->result), "%s", r->result);
@@ -365,6 +372,9 @@ static void resume_places(struct manager *m, struct job *j) {
 static void resume_job(struct manager *m, struct job *j) {
         struct executor *e, *next;
 
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                blaming_remember(j->executors[i]);
+        scopes_resume(m, j);
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 e = j->executors[i];
                 if (executor_state_ended(e->state)) {
@@ -398,11 +408,15 @@ int recover_load(struct manager *m) {
         if (r >= 0)
                 r = hosts_load_nodes(m);
         if (r >= 0)
+                r = blaming_load(m);
+        if (r >= 0)
                 r = savepoints_load(m);
         if (r >= 0)
                 r = store_load_jobs(m->store, true, load_job, m);
         if (r >= 0)
                 r = hosts_load_jobs(m);
+        if (r >= 0)
+                r = store_load_scopes(m->store, scopes_load, m);
         if (r >= 0)
                 r = store_load_changes(m->store, load_change, m);
         if (r >= 0)

@@ -143,16 +143,15 @@ void requeue_time(struct manager *m, struct job *j) {
               j->leave_for, false);
 }
 
-bool requeue_asks(const struct executor *e, const struct exit_report *report) {
-        return report->status == REQUEUE_EXIT_STATUS && strcmp(report->code, "exited") == 0 &&
-               !report->stop_requested && !report->stop_local && up(e->job);
+bool requeue_asks(const struct executor *e) {
+        return e->fate == FATE_REQUEUE && up(e->job);
 }
 
 void requeue_asked(struct manager *m, struct executor *e) {
         struct job *j = e->job;
 
         record_event(m, j, kinds[REQUEUE_ASKED], e, "exit status %d asks for the job to be requeued",
-                     REQUEUE_EXIT_STATUS);
+                     e->status);
         j->leave_timer = sd_event_source_disable_unref(j->leave_timer);
         /* Told that it has to go, it may ask for it itself. */
         leave(m, j, j->leave_why == REQUEUE_NONE ? REQUEUE_ASKED : (enum requeue_cause)j->leave_why,

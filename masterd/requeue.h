@@ -23,7 +23,6 @@ enum requeue_cause {
         _REQUEUE_CAUSE_MAX,
 };
 
-#define REQUEUE_EXIT_STATUS 75 /* EX_TEMPFAIL */
 #define REQUEUE_TEXT_MAX 256
 
 /* At most so long from the decision until nothing of the job runs any more. */
@@ -33,8 +32,8 @@ uint64_t requeue_time_needed(const struct job *j);
 void requeue_preempt(struct manager *m, struct job *j, uint32_t by);
 /* Its time limit is over. */
 void requeue_time(struct manager *m, struct job *j);
-/* Whether this end says that the job is to be requeued; then requeue_asked() before the end is handled. */
-bool requeue_asks(const struct executor *e, const struct exit_report *report);
+/* Whether this end (judge_exit()) says that the job is to be requeued; then requeue_asked() before the end is handled. */
+bool requeue_asks(const struct executor *e);
 void requeue_asked(struct manager *m, struct executor *e);
 /* A person wants it. 0; or, with a sentence in text: -ESRCH it is over, -EALREADY it waits, -EAGAIN it is
  * being stopped. */

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows the end of an executor. Invariant: an ended executor either gets another attempt or is marked
- * as gone, once. */
+/* What follows the end of an executor. Invariants: an ended executor either gets another attempt or is marked
+ * as gone, once; a failure is counted once, with the end that it is. */
 #include "masterd/restarts.h"
 
 #include <stdio.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "masterd/blaming.h"
+#include "masterd/job/judge.h"
 #include "masterd/job/outcome.h"
 #include "masterd/lifecycle.h"
 #include "masterd/logs.h"
 #include "masterd/manager.h"
 #include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/scopes.h"
 
 static int on_restart(sd_event_source *s, uint64_t usec, void *userdata) {
         struct executor *e = userdata;
@@ -25,6 +28,10 @@ static int on_restart(sd_event_source *s, uint64_t usec, void *userdata) {
 static void restart(struct manager *m, struct executor *e, uint64_t delay_usec) {
         char delay[FORMAT_DURATION_MAX];
 
+        if (executor_scope(e)) {
+                scopes_restart(m, e, delay_usec);
+                return;
+        }
         if (executor_again(e) < 0)
                 return;
         if (delay_usec == 0) {
@@ -38,9 +45,19 @@ static void restart(struct manager *m, struct executor *e, uint64_t delay_usec) 
                 placement_enqueue(m, e->job); /* rather early than never */
 }
 
-void restarts_decide(struct manager *m, struct executor *e, enum executor_event event) {
+/* Failed for good; written down, since its scope may start again later. */
+static void leave(struct manager *m, struct executor *e) {
+        if (e->state == EXECUTOR_FAILED) {
+                e->fate = FATE_LEFT;
+                record_executor(m, e);
+        }
+        executor_set_gone(e);
+}
+
+static struct failover_policy policy_of(const struct executor *e) {
         const struct role_spec *spec = executor_role(e);
-        struct failover_policy policy = {
+
+        return (struct failover_policy){
                 .restart = (enum restart_type)spec->failover.restart_type,
                 .max_failures = spec->failover.max_failure_times,
                 .exhausted = (enum failure_policy)spec->failover.max_failure_policy,
@@ -48,20 +65,32 @@ void restarts_decide(struct manager *m, struct executor *e, enum executor_event 
                 .backoff_initial_usec = e->job->spec->backoff.initial_usec,
                 .backoff_max_usec = e->job->spec->backoff.max_usec,
         };
-        char reason[OUTCOME_TEXT_MAX + 64];
-        uint64_t delay = 0;
-        enum failover_action action =
-                failover_decide(&policy, &e->history, event, e->started_boot, now_boot(), &delay);
+}
 
-        snprintf(reason, sizeof(reason), "%s/%u on %s: %s", spec->name, e->index,
-                 e->node ? e->node->name : "?", e->reason ? e->reason : "");
+/* What is left of the role's budget is counted on its own: whoever of the role fails. */
+static bool over_budget(struct executor *e, const struct failover_policy *policy) {
+        struct failover_history *budget = &e->job->roles[e->role].scope->budget;
+        uint32_t max = spec_role_budget(e->job->spec, executor_role(e));
+        uint64_t now = now_boot();
+
+        if (max == 0)
+                return false;
+        (void)failover_count(policy, budget, now);
+        failover_remember(budget, now);
+        return failover_count(policy, budget, now) >= max;
+}
+
+static void act(struct manager *m, struct executor *e, enum failover_action action, uint64_t delay,
+                const char *reason) {
         switch (action) {
         case FAILOVER_RESTART:
                 restart(m, e, delay);
                 break;
         case FAILOVER_DONE:
-        case FAILOVER_LEAVE:
                 executor_set_gone(e);
+                break;
+        case FAILOVER_LEAVE:
+                leave(m, e);
                 break;
         case FAILOVER_FAIL_APP:
                 executor_set_gone(e);
@@ -76,8 +105,74 @@ void restarts_decide(struct manager *m, struct executor *e, enum executor_event 
         }
 }
 
+/* After an end whose fate says what follows. False: its failover policy does. */
+static bool settled_by_fate(struct manager *m, struct executor *e, const char *reason) {
+        switch (e->fate) {
+        case FATE_SCOPE:
+                scopes_left(m, e);
+                return true;
+        case FATE_IGNORE:
+        case FATE_LEFT:
+                executor_set_gone(e);
+                return true;
+        case FATE_FAIL:
+                act(m, e, FAILOVER_FAIL_APP, 0, reason);
+                return true;
+        case FATE_REQUEUE:
+                /* Where it can be, the job is being stopped for that already. */
+                executor_set_gone(e);
+                return true;
+        case FATE_GROWN:
+                e->memory = judge_more_memory(&executor_role(e)->failure.elastic, executor_memory(e));
+                record_executor(m, e);
+                return false;
+        default:
+                return false;
+        }
+}
+
+static void decide(struct manager *m, struct executor *e, enum executor_event event, bool count) {
+        struct failover_policy policy = policy_of(e);
+        struct scope *scope = executor_scope(e);
+        struct failover_history *history = scope ? &scope->history : &e->history;
+        char reason[OUTCOME_TEXT_MAX + 64], why[sizeof(reason) + 96];
+        bool failed = event == EXECUTOR_EVENT_FAILED && fate_counts(e->fate), spent;
+        enum failover_action action;
+        uint64_t delay = 0;
+
+        snprintf(reason, sizeof(reason), "%s/%u on %s: %s", executor_role(e)->name, e->index,
+                 e->node ? e->node->name : "?", e->reason ? e->reason : "");
+        if (settled_by_fate(m, e, reason))
+                return;
+        action = failover_decide(&policy, history,
+                                 failed || event != EXECUTOR_EVENT_FAILED ? event : EXECUTOR_EVENT_KILLED,
+                                 e->started_boot, now_boot(), &delay);
+        spent = failed && count && over_budget(e, &policy);
+        if (count && (scope || (failed && spec_role_budget(e->job->spec, executor_role(e)) > 0)))
+                scopes_changed(m, e);
+        if (spent && action == FAILOVER_RESTART) {
+                snprintf(why, sizeof(why),
+                         "%u failures of role %s in all (maxGlobalRoleFailureTimes); the last: %s",
+                         spec_role_budget(e->job->spec, executor_role(e)), executor_role(e)->name, reason);
+                act(m, e,
+                    policy.exhausted == FAILURE_FAIL_APP       ? FAILOVER_FAIL_APP
+                    : policy.exhausted == FAILURE_FAIL_ATTEMPT ? FAILOVER_FAIL_ATTEMPT
+                                                               : FAILOVER_LEAVE,
+                    0, why);
+                return;
+        }
+        act(m, e, action, delay, reason);
+}
+
+void restarts_decide(struct manager *m, struct executor *e, enum executor_event event) {
+        decide(m, e, event, true);
+}
+
 void restarts_moved(struct manager *m, struct executor *e) {
-        restart(m, e, 0);
+        if (e->fate == FATE_SCOPE)
+                scopes_left(m, e);
+        else
+                restart(m, e, 0);
 }
 
 void restarts_redecide(struct manager *m, struct executor *e) {
@@ -92,6 +187,25 @@ void restarts_redecide(struct manager *m, struct executor *e) {
                 executor_set_gone(e);
         else if (e->state == EXECUTOR_KILLED && e->stop_ordered)
                 restarts_moved(m, e);
-        else
-                restarts_decide(m, e, events[e->state]);
+        else if (e->fate == FATE_GROWN) { /* what it has now is on disk with its end */
+                e->fate = FATE_RESTART;
+                decide(m, e, EXECUTOR_EVENT_KILLED, false);
+        } else
+                decide(m, e, events[e->state], false);
+}
+
+/* ---- readiness
+ * --------------------------------------------------------------------------------------------------- */
+
+void restarts_ready(struct manager *m, struct executor *e, bool ready, const char *why) {
+        if (e->state == EXECUTOR_STOPPING || !executor_state_holds(e->state) || e->ready)
+                return;
+        if (ready) {
+                e->ready = true;
+                lifecycle_review(m, e->job);
+                return;
+        }
+        e->fate = FATE_NOT_READY;
+        (void)text_set(&e->reason, "%s", why);
+        lifecycle_stop_executor(m, e, why);
 }

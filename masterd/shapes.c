@@ -9,14 +9,27 @@
 #include "masterd/hosts.h"
 #include "masterd/manager.h"
 #include "masterd/placement-parts.h"
+#include "masterd/scopes.h"
 
 bool executor_waits(const struct executor *e) {
-        return e->state == EXECUTOR_PENDING && !e->restart_timer && !e->gone;
+        return e->state == EXECUTOR_PENDING && !e->restart_timer && !e->gone && scopes_may_place(e);
+}
+
+static bool waits_with(const struct executor *e, uint64_t memory) {
+        return executor_memory(e) == memory && executor_waits(e);
+}
+
+bool gang_takes(const struct gang_data *g, uint32_t shape, const struct executor *e) {
+        return waits_with(e, g->data[shape].memory);
 }
 
 /* Enough of the role is up for the next role of an ordered start. */
 static bool role_up(const struct role *r) {
-        return r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed >= r->spec->min_num;
+        uint32_t up = r->n_succeeded + r->n_failed + r->n_ignored;
+
+        for (uint32_t i = 0; i < r->spec->num; i++)
+                up += executor_is_ready(r->executors[i]);
+        return up >= r->spec->min_num;
 }
 
 /* Bits of the roles whose executors may be placed now. */
@@ -63,9 +76,11 @@ void gang_data_done(struct gang_data *g) {
 
 /* The first start of a role: minNum of it or none, with the other roles that are open. Afterwards executors
  * come (back) one by one. */
-static uint32_t least(const struct role *r, uint32_t pending) {
+static uint32_t least(const struct job *j, const struct role *r, uint32_t pending) {
         bool first = r->n_state[EXECUTOR_PENDING] == r->spec->num;
 
+        if (scopes_whole(j, (uint32_t)(r - j->roles)))
+                return pending;
         return first ? MIN(r->spec->min_num, pending) : 1;
 }
 
@@ -194,18 +209,20 @@ int shape_build(struct manager *m, struct job *j, const struct role_spec *spec, 
 }
 
 /* pending 0: none waits, and the shape is there for the sake of others. */
-static int add_shape(struct manager *m, struct job *j, uint32_t role, uint32_t pending, struct gang_data *g) {
+static int add_shape(struct manager *m, struct job *j, uint32_t role, uint64_t memory, uint32_t pending,
+                     struct gang_data *g) {
         const struct role *r = j->roles + role;
         struct sched_shape *s = g->shapes + g->n;
         struct shape_data *d = g->data + g->n;
         int k = 0;
 
-        *d = (struct shape_data){ .role = role };
+        *d = (struct shape_data){ .role = role, .memory = memory };
         *s = (struct sched_shape){};
         g->n++;
         if (pending > 0) {
                 k = shape_build(m, j, r->spec, s, d);
-                s->min = least(r, pending);
+                s->memory = memory;
+                s->min = least(j, r, pending);
                 s->max = pending;
         }
         if (k >= 0 && (r->spec->max_per_node > 0 || r->spec->per_node > 0 || looks_around(j->spec)))
@@ -231,12 +248,37 @@ static bool is_over(const struct role *r) {
         return true;
 }
 
-static uint32_t waiting(const struct role *r) {
+/* Those of the role that wait and need that much memory. */
+static uint32_t waiting(const struct role *r, uint64_t memory) {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < r->spec->num; i++)
-                n += executor_waits(r->executors[i]);
+                n += waits_with(r->executors[i], memory);
         return n;
+}
+
+static int add_waiting(struct manager *m, struct job *j, uint32_t role, uint64_t memory, struct gang_data *g) {
+        uint32_t pending = waiting(j->roles + role, memory);
+
+        return pending > 0 ? add_shape(m, j, role, memory, pending, g) : 0;
+}
+
+/* A shape for each need that its executors have: one, unless some have come to need more memory. What there is
+ * no room for waits for the next pass. */
+static int add_role(struct manager *m, struct job *j, uint32_t role, struct gang_data *g) {
+        const struct role *r = j->roles + role;
+        size_t first = g->n, kept = j->spec->n_roles - (looks_around(j->spec) ? 0 : role) - 1;
+        int q = add_waiting(m, j, role, r->spec->memory, g);
+
+        for (uint32_t i = 0; q >= 0 && r->spec->failure.elastic.max > 0 && i < r->spec->num; i++) {
+                const struct executor *e = r->executors[i];
+                bool known = executor_memory(e) == r->spec->memory || !executor_waits(e);
+                for (size_t k = first; !known && k < g->n; k++)
+                        known = g->data[k].memory == executor_memory(e);
+                if (!known && g->n < SCHED_SHAPES_MAX - kept)
+                        q = add_waiting(m, j, role, executor_memory(e), g);
+        }
+        return q;
 }
 
 /* The level of that name; without one the nearest; one that masterd.conf does not have (any more): none. */
@@ -257,7 +299,7 @@ static int add_others(struct manager *m, struct job *j, struct gang_data *g) {
                 for (size_t k = 0; k < n; k++)
                         there |= g->data[k].role == i;
                 if (!there && !is_over(j->roles + i))
-                        r = add_shape(m, j, i, 0, g);
+                        r = add_shape(m, j, i, j->spec->roles[i].memory, 0, g);
         }
         for (size_t i = 0; i < n && r >= 0; i++) {
                 const struct placement_spec *p = &j->roles[g->data[i].role].spec->placement;
@@ -275,11 +317,9 @@ int gang_build(struct manager *m, struct job *j, struct gang_data *g) {
         int r = 0;
 
         gang_data_done(g);
-        for (uint32_t i = 0; r >= 0 && i < j->spec->n_roles; i++) {
-                uint32_t pending = open & (UINT64_C(1) << i) ? waiting(j->roles + i) : 0;
-                if (pending > 0)
-                        r = add_shape(m, j, i, pending, g);
-        }
+        for (uint32_t i = 0; r >= 0 && i < j->spec->n_roles; i++)
+                if (open & (UINT64_C(1) << i))
+                        r = add_role(m, j, i, g);
         if (r >= 0 && g->n > 0 && looks_around(j->spec))
                 r = add_others(m, j, g);
         g->gang = (struct sched_gang){ .shapes = g->shapes,

@@ -13,6 +13,7 @@ struct manager;
 
 struct shape_data {
         uint32_t role;
+        uint64_t memory; /* of each */
         uint32_t *allowed, *present, *excluded;
         struct constraint **constraints; /* required and preferred ones */
         size_t n_constraints;
@@ -45,6 +46,8 @@ const char *gang_role(struct job *j, uint32_t shape);
 /* What an executor of the role takes of licences: allocated, NULL for none. Those that masterd.conf does not have
  * (any more) have a total of 0. -ENOMEM. */
 int shape_amounts(struct manager *m, const struct role_spec *spec, struct sched_amount **ret, uint32_t *ret_n);
+/* Whether the executor is one of those that the shape is for. */
+bool gang_takes(const struct gang_data *g, uint32_t shape, const struct executor *e);
 
 /* It has no place and may have one (its turn in an ordered start is another question). */
 bool executor_waits(const struct executor *e);

@@ -72,7 +72,7 @@ static struct usage_record record_of(const struct job *j, const struct day *d) {
 static struct holding holding_of(const struct executor *e) {
         const struct role_spec *spec = executor_role(e);
 
-        return (struct holding){ spec->cpu_milli, spec->memory, spec->gpus };
+        return (struct holding){ spec->cpu_milli, executor_memory(e), spec->gpus };
 }
 
 void usage_count(struct manager *m, const struct executor *e) {

@@ -363,6 +363,19 @@ static int check(const struct start_order *o, const struct unit_context *c, char
         return r < 0 ? -ENOMEM : r > 0 ? -EINVAL : 0;
 }
 
+/* With READY=1 to come, the start lasts until then: systemd waits for it, and remembers it over our restarts. */
+static int append_type(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
+        bool notify = strcmp(o->extra.ready, "notify") == 0;
+
+        TRY(property_string(m, "Type", notify ? "notify" : "exec"));
+        if (notify) {
+                TRY(property_string(m, "NotifyAccess", "all"));
+                return property_u64(m, "TimeoutStartUSec",
+                                    o->extra.ready_timeout_usec > 0 ? o->extra.ready_timeout_usec : UINT64_MAX);
+        }
+        return c->bundle ? property_u64(m, "TimeoutStartUSec", STAGE_USEC) : 0;
+}
+
 int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit_context *c, char **ret_why) {
         char unit[UNIT_NAME_MAX], slice[UNIT_NAME_MAX], text[160];
 
@@ -374,15 +387,13 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
                  o->id.attempt);
         TRY(property_string(m, "Description", text));
         TRY(property_string(m, "Slice", job_slice_name(o->id.job, slice)));
-        TRY(property_string(m, "Type", "exec"));
+        TRY(append_type(m, o, c));
         TRY(property_string(m, "CollectMode", "inactive-or-failed"));
         TRY(property_string(m, "KillMode", "control-group"));
         TRY(property_bool(m, "SendSIGKILL", true));
         TRY(property_string(m, "OOMPolicy", "kill"));
         /* The limit is also primus-exit's; a shorter grace is kept by a timer of agentd's own. */
         TRY(property_u64(m, "TimeoutStopUSec", MAX(o->grace_usec, UNIT_STOP_USEC_MIN)));
-        if (c->bundle)
-                TRY(property_u64(m, "TimeoutStartUSec", STAGE_USEC));
         snprintf(text, sizeof(text), "%u", o->uid);
         TRY(property_string(m, "User", text));
         TRY(property_bool(m, "NoNewPrivileges", !o->new_privileges));

@@ -180,20 +180,38 @@ uint64_t private_rendezvous_epoch(const char *root, const char *unit) {
         return sscanf(text, "PRIMUS_EPOCH=%" SCNu64 "\n", &epoch) == 1 ? epoch : 0;
 }
 
-int private_mark_stop(const char *root, const char *unit, const char *reason) {
+int private_put(const char *root, const char *unit, const char *name, const void *data, size_t size) {
         _cleanup_close_ int fd = open_private(root, unit);
         int r;
 
         if (fd < 0)
                 return fd;
-        r = write_at(fd, "stop", reason, strlen(reason), 0600, UINT32_MAX);
+        r = write_at(fd, name, data, size, 0600, UINT32_MAX);
         return r == -EEXIST ? 0 : r;
 }
 
-bool private_stop_marked(const char *root, const char *unit) {
+int private_get(const char *root, const char *unit, const char *name, size_t max, char **ret) {
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s" PRIVATE_DIR "/%s/%s", root, unit, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return read_file(path, max, ret, NULL);
+}
+
+bool private_has(const char *root, const char *unit, const char *name) {
         _cleanup_close_ int fd = open_private(root, unit);
 
-        return fd >= 0 && faccessat(fd, "stop", F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
+        return fd >= 0 && faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
+}
+
+int private_mark_stop(const char *root, const char *unit, const char *reason) {
+        return private_put(root, unit, "stop", reason, strlen(reason));
+}
+
+bool private_stop_marked(const char *root, const char *unit) {
+        return private_has(root, unit, "stop");
 }
 
 int private_remove(const char *root, const char *unit) {

@@ -35,6 +35,10 @@ int private_write_rendezvous(const char *root, const char *unit, uint32_t uid, u
 /* The epoch in that file; 0: there is none. */
 uint64_t private_rendezvous_epoch(const char *root, const char *unit);
 bool private_stop_marked(const char *root, const char *unit);
+/* A file of root's there: put is fine where it is already; get: -ENOENT, or allocated with a NUL behind it. */
+int private_put(const char *root, const char *unit, const char *name, const void *data, size_t size);
+int private_get(const char *root, const char *unit, const char *name, size_t max, char **ret);
+bool private_has(const char *root, const char *unit, const char *name);
 int private_remove(const char *root, const char *unit);
 
 /* Removes what systemd leaves of a unit that is gone. sweep: of all executors' units that do not run. */

@@ -75,6 +75,7 @@ void units_registered(struct units *u) {
         HASH_ITER (hh, u->executors, e, next)
                 if (e->state == EXECUTOR_ENDED && !e->told)
                         tell(e);
+        ready_tell_all(u);
         units_tell_stuck(u);
 }
 

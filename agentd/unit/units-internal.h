@@ -67,6 +67,7 @@ struct asked {
         struct asked *next, *prev;
 };
 
+struct ready_check; /* see units-ready.c */
 struct preparing; /* a start on its way, see units-start.c */
 
 struct executor {
@@ -100,6 +101,7 @@ struct executor {
         char *stuck; /* what is in the way of its death, once that was told */
         struct job *job; /* counted there */
         uint64_t *cpus;  /* UNIT_CPU_WORDS; its own; NULL: it shares */
+        struct ready_check *check; /* NULL: nothing is asked for */
         UT_hash_handle hh;
 };
 
@@ -125,6 +127,7 @@ struct units {
         bool listing, list_again;
         bool ready, closing;
         sd_event_source *sweep; /* of old work directories */
+        sd_event_source *look;  /* at those that are to become ready */
 };
 
 /* units.c */
@@ -171,6 +174,15 @@ void executor_abandon_start(struct executor *e);
 /* As above, when nobody works on the start any more. */
 void executor_drop_start(struct executor *e);
 
+/* units-ready.c */
+/* What the order says of readiness, to be found again by ready_recall(). After the private directory. */
+int ready_prepare(struct executor *e, const struct start_order *order);
+int ready_recall(struct executor *e);
+/* It runs: looks until it is ready, or its time is over. */
+void ready_watch(struct executor *e);
+/* masterd is told again what was found. */
+void ready_tell_all(struct units *u);
+void ready_check_free(struct ready_check *c);
 /* The job's prolog has ended: what waited for it goes on, or is refused. */
 void starts_go(struct job *j, bool ok, const char *why);
 void starts_drop(struct job *j);

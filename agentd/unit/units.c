@@ -81,6 +81,7 @@ static void executor_free(struct executor *e) {
         sd_event_source_disable_unref(e->stuck_timer);
         free(e->stuck);
         exit_report_done(&e->exit);
+        ready_check_free(e->check);
         free(e->start_job);
         free(e->stop_job);
         free(e->command);
@@ -135,6 +136,7 @@ void executor_event(struct executor *e, enum executor_event event) {
                 e->started = true;
                 executor_read_start(e);
                 executor_answer_running(e);
+                ready_watch(e);
                 break;
         case ACTION_STOP:
                 executor_stop(e);
@@ -412,6 +414,7 @@ void units_free(struct units *u) {
         HASH_ITER (hh, u->jobs, j, next_job)
                 job_free(j);
         sd_event_source_disable_unref(u->sweep);
+        sd_event_source_disable_unref(u->look);
         free(u->slices);
         exits_free(u->exits);
         sd_bus_unref(u->bus);

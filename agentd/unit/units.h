@@ -30,6 +30,8 @@ struct units_ops {
         /* A unit is about to be started, has ended. */
         void (*starting)(const struct start_order *order, void *userdata);
         void (*ended)(const struct executor_id *id, void *userdata);
+        /* It is ready; or why not, though the time for that is over. May be NULL. */
+        void (*readiness)(const struct executor_id *id, bool ready, const char *why, void *userdata);
         /* SIGKILL did not end it; text: what is in the way. Told again to every master. */
         void (*unkillable)(const struct executor_id *id, const char *text, void *userdata);
         /* masterd has the end on disk. What else is kept of the executor can go; its exit record goes after

@@ -216,6 +216,8 @@ void exit_report_done(struct exit_report *e);
  * Exited(exit, a{sv})                      answered by ExitCommitted(id, a{sv}) once it is on masterd's disk
  * FeedOpen(id, u credits, a{sv})           the executor is ready for that many tasks
  * FeedReport(id, ay progress, u credits, (tttt) counters, a{sv} {"sync" t})
+ * Ready(id, b ready, s why, a{sv})         it is ready; or why not, though the time for that is over. Said again with
+ * every registration, until the executor ends
  * ScanBatch(id, ay entries, b last, s error, a{sv} {"waitingFor" s, "passed" t})   error "" = fine
  * Tail(id, t offset, ay bytes, a{sv})      log bytes [offset, offset + n) of the executor since its start */
 

@@ -54,7 +54,23 @@ void executor_free(struct executor *e) {
         free(e->amounts);
         free(e->reason);
         sd_event_source_disable_unref(e->restart_timer);
+        sd_event_source_disable_unref(e->start_timer);
         free(e);
+}
+
+struct scope *scope_new(struct job *j) {
+        struct scope *s = calloc(1, sizeof(*s));
+
+        if (s)
+                s->job = j;
+        return s;
+}
+
+void scope_free(struct scope *s) {
+        if (!s)
+                return;
+        sd_event_source_disable_unref(s->timer);
+        free(s);
 }
 
 int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *spec, struct job **ret) {
@@ -70,6 +86,7 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         j->uid = uid;
         j->owner = owner;
         j->attempt = 1;
+        j->scope.job = j;
         j->n_executors = spec_executors(spec);
         j->name = strdup(spec->name);
         j->cwd = strdup(spec->cwd ? spec->cwd : "");
@@ -80,6 +97,9 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         for (uint32_t i = 0; i < spec->n_roles; i++) {
                 struct role *r = j->roles + i;
                 r->spec = spec->roles + i;
+                r->scope = scope_new(j);
+                if (!r->scope)
+                        return -ENOMEM;
                 r->executors = j->executors + rank;
                 r->n_state[EXECUTOR_PENDING] = r->spec->num;
                 for (uint32_t k = 0; k < r->spec->num; k++, rank++) {
@@ -104,6 +124,10 @@ struct job *job_free(struct job *j) {
                 explicit_bzero(j->secrets[i].data, j->secrets[i].size);
                 free(j->secrets[i].data);
         }
+        for (size_t i = 0; j->roles && i < j->spec->n_roles; i++)
+                scope_free(j->roles[i].scope);
+        sd_event_source_disable_unref(j->scope.timer);
+        exclusions_done(&j->exclusions);
         for (char **p = j->env; p && *p; p++)
                 free(*p);
         for (char **p = j->array_env; p && *p; p++)
@@ -282,10 +306,39 @@ void executor_set_gone(struct executor *e) {
         e->gone = true;
         if (e->leaving)
                 return;
-        if (e->state == EXECUTOR_SUCCEEDED)
+        if (e->fate == FATE_IGNORE)
+                r->n_ignored++;
+        else if (e->state == EXECUTOR_SUCCEEDED)
                 r->n_succeeded++;
         else if (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST)
                 r->n_failed++;
+}
+
+void executor_return(struct executor *e) {
+        struct role *r = e->job->roles + e->role;
+
+        if (!e->gone)
+                return;
+        e->gone = false;
+        if (e->fate == FATE_IGNORE)
+                r->n_ignored--;
+        else if (e->state == EXECUTOR_SUCCEEDED)
+                r->n_succeeded--;
+        else if (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST)
+                r->n_failed--;
+}
+
+struct scope *executor_scope(const struct executor *e) {
+        if (e->leaving) /* it goes in any case */
+                return NULL;
+        switch (spec_restart_scope(e->job->spec, executor_role(e))) {
+        case RESTART_SCOPE_ROLE:
+                return e->job->roles[e->role].scope;
+        case RESTART_SCOPE_JOB:
+                return &e->job->scope;
+        default:
+                return NULL;
+        }
 }
 
 uint32_t job_running(const struct job *j) {
@@ -310,7 +363,7 @@ uint32_t job_active(const struct job *j) {
 bool job_all_up(const struct job *j) {
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role *r = j->roles + i;
-                uint32_t up = r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed;
+                uint32_t up = r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed + r->n_ignored;
                 if (up < r->spec->min_num)
                         return false;
         }

@@ -11,7 +11,9 @@
 #include <uthash.h>
 
 #include "lib/base/cleanup.h"
+#include "masterd/job/exclusions.h"
 #include "masterd/job/failover.h"
+#include "masterd/job/fate.h"
 #include "masterd/job/states.h"
 #include "masterd/spec/spec.h"
 
@@ -70,6 +72,10 @@ struct executor {
         struct failover_history history;
         uint32_t restarts;
         sd_event_source *restart_timer; /* back-off before the next attempt */
+        sd_event_source *start_timer;   /* before its start is ordered (executorDelayStartSeconds) */
+        enum fate fate;                 /* what the end of this attempt counts as */
+        uint64_t memory;                /* bytes it has, where that is not what its role says; else 0 */
+        bool ready;                     /* its agent has said so (roles with ready) */
 
         /* data (masterd/feeding.h) */
         bool leases_unknown; /* it was placed by an earlier master and has not said yet which tasks it holds
@@ -90,12 +96,28 @@ struct executor {
         uint64_t tail_offset;            /* log bytes that reached the kept tail */
 };
 
+/* Executors that are started again together (restartScope), and failures that are counted together. */
+struct scope {
+        struct job *job;
+        uint64_t real;      /* when it was started again last: who was placed before has to leave; 0: never */
+        uint64_t due_real;  /* back-off: nobody is placed before */
+        uint32_t n_leaving; /* hold a place from before */
+        uint32_t restarts;
+        bool held_back;                  /* some have not left, or the back-off is not over: nobody is placed */
+        struct failover_history history; /* of all of it */
+        struct failover_history budget;  /* of a role: of all its executors (maxGlobalRoleFailureTimes) */
+        sd_event_source *timer;
+};
+
 struct role {
         const struct role_spec *spec;
         struct executor **executors; /* spec->num of them, by index: a part of the job's */
         uint32_t n_state[_EXECUTOR_STATE_MAX];
         uint32_t n_succeeded, n_failed; /* not coming back; what verdict_of() counts */
+        uint32_t n_ignored;             /* not coming back either, and not counted (exitCodes: ignore) */
         uint32_t restarts;
+        struct scope *scope; /* its own, also where it has none to start again with */
+        uint64_t next_start_boot; /* executorDelayStartSeconds: when the next one may be started */
 };
 
 /* A rolling restart (masterd/rolling.h). */
@@ -162,6 +184,8 @@ struct job {
         bool saving;             /* SUSPENDED only until the savepoint that ends it is on disk */
         struct job_data *data;   /* NULL without input */
         struct job_peers *peers; /* masterd/job/peers.h */
+        struct scope scope;      /* of all roles with restartScope job */
+        struct exclusions exclusions;
 
         /* In the queue (masterd/queueing.h), and given way (masterd/requeue.h). */
         bool queued;              /* known to the policy */
@@ -220,6 +244,20 @@ static inline const struct role_spec *executor_role(const struct executor *e) {
         return e->left ? e->left : e->job->spec->roles + e->role;
 }
 
+struct scope *scope_new(struct job *j); /* NULL: no memory */
+void scope_free(struct scope *s);
+/* Its scope, or NULL where it is started again alone, or leaves. */
+struct scope *executor_scope(const struct executor *e);
+/* Bytes it may hold; 0: no limit. */
+static inline uint64_t executor_memory(const struct executor *e) {
+        return e->memory ?: executor_role(e)->memory;
+}
+/* It is what orderPolicy waits for. */
+static inline bool executor_is_ready(const struct executor *e) {
+        uint32_t kind = executor_role(e)->failure.ready.kind;
+
+        return e->state == EXECUTOR_RUNNING && (kind == READY_STARTED || kind == READY_NOTIFY || e->ready);
+}
 /* Behind e, by rank, and then those that are leaving; NULL: the first, the end. */
 struct executor *job_behind(const struct job *j, const struct executor *e);
 #define JOB_FOREACH(j, e) for ((e) = job_behind((j), NULL); (e); (e) = job_behind((j), (e)))
@@ -252,6 +290,8 @@ void executor_number(struct executor *e, uint32_t attempt);
 /* Marks an ended executor as not coming back, counting it as success or failure of its role (KILLED:
  * neither). */
 void executor_set_gone(struct executor *e);
+/* Takes that back: it starts again although it had ended well. */
+void executor_return(struct executor *e);
 /* Sets a state that was loaded from the store. */
 void executor_restore_state(struct executor *e, enum executor_state state);
 

@@ -129,9 +129,9 @@ uint64_t job_memory_on_node(const struct executor *e) {
         DL_FOREACH2(e->node->executors, other, node_next) {
                 if (other->job != e->job)
                         continue;
-                if (executor_role(other)->memory == 0)
+                if (executor_memory(other) == 0)
                         return 0;
-                sum += executor_role(other)->memory;
+                sum += executor_memory(other);
         }
         return sum;
 }

@@ -63,7 +63,7 @@ static struct role *role_of(const struct job *j, const char *name) {
 struct shape {
         struct role *roles;
         struct executor **executors; /* by rank; new ones are made, the others are NULL for now */
-        uint32_t n_executors;
+        uint32_t n_executors, n_roles;
         struct retired *retired;
 };
 
@@ -71,13 +71,15 @@ static void shape_done(struct shape *s) {
         for (uint32_t i = 0; s->executors && i < s->n_executors; i++)
                 executor_free(s->executors[i]);
         free(s->executors);
+        for (uint32_t i = 0; s->roles && i < s->n_roles; i++)
+                scope_free(s->roles[i].scope);
         free(s->roles);
         free(s->retired);
         *s = (struct shape){};
 }
 
 static int shape_make(struct job *j, const struct job_spec *spec, struct shape *ret) {
-        _cleanup_(shape_done) struct shape s = { .n_executors = spec_executors(spec) };
+        _cleanup_(shape_done) struct shape s = { .n_executors = spec_executors(spec), .n_roles = (uint32_t)spec->n_roles };
         uint32_t rank = 0;
 
         s.roles = calloc(spec->n_roles, sizeof(*s.roles));
@@ -88,6 +90,8 @@ static int shape_make(struct job *j, const struct job_spec *spec, struct shape *
         for (uint32_t i = 0; i < spec->n_roles; i++) {
                 const struct role *before = role_of(j, spec->roles[i].name);
                 uint32_t had = before ? before->spec->num : 0;
+                if (!before && !(s.roles[i].scope = scope_new(j)))
+                        return -ENOMEM;
                 for (uint32_t k = 0; k < spec->roles[i].num; k++, rank++)
                         if (k >= had && !(s.executors[rank] = executor_new(j, i, k, rank)))
                                 return -ENOMEM;
@@ -101,7 +105,9 @@ static int shape_make(struct job *j, const struct job_spec *spec, struct shape *
 static void leave(struct job *j, struct role *r, struct executor *e) {
         r->n_state[e->state]--;
         r->restarts -= e->restarts;
-        if (e->gone && e->state == EXECUTOR_SUCCEEDED)
+        if (e->gone && e->fate == FATE_IGNORE)
+                r->n_ignored--;
+        else if (e->gone && e->state == EXECUTOR_SUCCEEDED)
                 r->n_succeeded--;
         else if (e->gone && (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST))
                 r->n_failed--;
@@ -128,8 +134,10 @@ int job_reshape(struct job *j, struct job_spec *spec) {
         for (uint32_t i = 0; i < spec->n_roles; i++) {
                 struct role *now = s.roles + i, *before = role_of(j, spec->roles[i].name);
                 uint32_t had = before ? before->spec->num : 0;
-                if (before)
+                if (before) {
                         *now = *before;
+                        before->scope = NULL;
+                }
                 for (uint32_t k = 0; k < spec->roles[i].num; k++) {
                         struct executor *e = k < had ? before->executors[k] : s.executors[rank + k];
                         now->n_state[EXECUTOR_PENDING] += k >= had;
@@ -142,6 +150,8 @@ int job_reshape(struct job *j, struct job_spec *spec) {
                 rank += spec->roles[i].num;
         }
         free(j->executors);
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                scope_free(j->roles[i].scope); /* of roles that are gone */
         free(j->roles);
         s.retired->spec = j->spec;
         DL_PREPEND(j->retired, s.retired);

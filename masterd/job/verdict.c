@@ -15,6 +15,14 @@ enum verdict verdict_of(const struct role_count *roles, size_t n, size_t *ret_ro
                 bool ended = r->succeeded + r->failed >= r->wanted;
 
                 all_ended = all_ended && ended;
+                if (r->fail_percent > 0 && r->failed > 0 &&
+                    (uint64_t)r->failed * 100 >= (uint64_t)r->wanted * r->fail_percent) {
+                        snprintf(ret_text, VERDICT_TEXT_MAX,
+                                 "%u of %u executors of role %s failed (failPercent: %u)", r->failed,
+                                 r->wanted, r->name, r->fail_percent);
+                        *ret_role = i;
+                        return VERDICT_FAILED;
+                }
                 if (r->success_percent == 0)
                         continue;
                 required = true;

@@ -11,6 +11,7 @@ struct role_count {
         uint32_t success_percent; /* 0: the role is optional */
         uint32_t succeeded;       /* ended well and not coming back */
         uint32_t failed;          /* ended otherwise and not coming back */
+        uint32_t fail_percent;    /* of wanted: so many failed are too many; 0: never */
 };
 
 enum verdict {
@@ -21,8 +22,9 @@ enum verdict {
 
 #define VERDICT_TEXT_MAX 256
 
-/* Succeeded: every required role has ceil(wanted × percent / 100) successes; where all roles are optional,
- * every executor has ended. Failed: all executors of a required role have ended and it is short. The text
- * says why; when failed, *ret_role is the role that is short. */
+/* Failed at once: a role has fail_percent failures. Succeeded: every required role has ceil(wanted × percent
+ * / 100) successes; where all roles are optional, every executor has ended. Failed: all executors of a
+ * required role have ended and it is short. The text says why; when failed, *ret_role is the role that is
+ * short. */
 enum verdict verdict_of(const struct role_count *roles, size_t n, size_t *ret_role,
                         char ret_text[static VERDICT_TEXT_MAX]);

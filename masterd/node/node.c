@@ -61,6 +61,8 @@ bool node_drained(const struct node *node) {
 const char *node_shown_state(const struct node *node) {
         if (node->state != NODE_READY || !holds_any(node->holds))
                 return node_state_to_string(node->state);
+        if (node->holds[HOLD_QUARANTINE].set && !holds_drain(node->holds) && !node->holds[HOLD_ADMIN].set)
+                return "QUARANTINED";
         return !holds_drain(node->holds) ? "CORDONED" : node_drained(node) ? "DRAINED" : "DRAINING";
 }
 
@@ -181,6 +183,7 @@ int node_merge_labels(struct node *node, char *const *agent) {
  * --------------------------------------------------------------------------------------------------- */
 
 static void node_free(struct node *node) {
+        free(node->blame);
         free(node->name);
         free(node->version);
         inventory_done(&node->inventory);

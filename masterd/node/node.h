@@ -12,6 +12,7 @@
 
 #include "lib/base/addr.h"
 #include "lib/wire/messages.h"
+#include "masterd/node/blame.h"
 #include "masterd/node/hold.h"
 
 enum node_state {
@@ -57,6 +58,7 @@ struct node {
         struct executor *executors; /* that hold resources here */
         uint32_t n_executors;
         struct node_hold holds[_HOLD_MAX];
+        struct blame *blame; /* NULL: nothing was ever held against it */
         char **labels; /* NULL-ended KEY=VALUE, by key: what the agent says, with people's over it; or NULL */
         char **set_labels;   /* people's alone, the same */
         struct stuck *stuck; /* attempts that are over and hold their place, see masterd/stuck.h */

@@ -99,7 +99,8 @@ static int complete_job(struct job_spec *s) {
                 if ((r = spec_signal_parse(s->rendezvous.signal, &s->rendezvous.signal_number, &unused)) < 0)
                         return r;
         }
-        return complete_data(s);
+        r = complete_failure(s);
+        return r < 0 ? r : complete_data(s);
 }
 
 /* ---- rules ---- */
@@ -235,6 +236,8 @@ int check_job(struct reader *r, struct job_spec *s) {
                 q = check_order(r, s);
         if (q >= 0)
                 q = check_placement(r, s);
+        if (q >= 0)
+                q = check_failure(r, s);
         if (q >= 0)
                 q = check_queue(r, s);
         if (q >= 0)

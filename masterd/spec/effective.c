@@ -87,6 +87,8 @@ static json_t *write_value(const struct key *k, void *target, size_t n) {
                 return json_boolean(*(bool *)target);
         case KEY_U32:
                 return json_integer(*(uint32_t *)target);
+        case KEY_INDEX:
+                return json_integer((json_int_t) * (uint32_t *)target - 1);
         case KEY_I32:
                 return json_integer(*(int32_t *)target);
         case KEY_MILLI: {

@@ -17,7 +17,8 @@ static const struct key common_failover_keys[] = {
         { "maxFailureTimes", KEY_U32, AT(failover_spec, max_failure_times), RANGE(1, SPEC_FAILURES_MAX),
           .preset = 1, .zero_is_preset = true },
         { "maxFailurePolicy", KEY_ENUM, AT(failover_spec, max_failure_policy), WORDS(failure_policy_names) },
-        WARNED("maxGlobalRoleFailureTimes", KEY_NUMBER, DEAD),
+        { "maxGlobalRoleFailureTimes", KEY_U32, AT(failover_spec, max_role_failures),
+          RANGE(0, SPEC_FAILURES_MAX) },
 };
 static const struct schema common_failover_schema = SCHEMA(common_failover_keys);
 
@@ -27,7 +28,8 @@ static const struct key common_policy_keys[] = {
         { "maxFailureTimes", KEY_U32, AT(failover_spec, max_failure_times), RANGE(1, SPEC_FAILURES_MAX),
           .preset = 1, .zero_is_preset = true },
         { "maxFailurePolicy", KEY_ENUM, AT(failover_spec, max_failure_policy), WORDS(failure_policy_names) },
-        WARNED("maxGlobalRoleFailureTimes", KEY_NUMBER, DEAD),
+        { "maxGlobalRoleFailureTimes", KEY_U32, AT(failover_spec, max_role_failures),
+          RANGE(0, SPEC_FAILURES_MAX) },
         { "commonFailover", KEY_MESSAGE, STATUS_SLIP,
           "taken as if its keys stood in commonFailoverPolicy, which is where they belong", .offset = 0,
           .message = &common_failover_schema },
@@ -48,16 +50,25 @@ static const struct key failover_keys[] = {
 static const struct schema failover_schema = SCHEMA(failover_keys);
 
 /* ---- role ---- */
+static bool role_is_elastic(const void *target) {
+        const struct role_spec *r = target;
+        return r->failure.elastic.max > 0;
+}
+
+static bool role_has_scope(const void *target) {
+        const struct role_spec *r = target;
+        return r->failure.restart_scope < _RESTART_SCOPE_MAX;
+}
+
 static const struct key schedule_strategy_keys[] = {
         { "maxReplicasPerNode", KEY_U32, AT(role_spec, max_per_node), RANGE(0, SPEC_EXECUTORS_MAX),
           .group = 1 },
         { "replicasPerNode", KEY_U32, AT(role_spec, per_node), RANGE(0, SPEC_EXECUTORS_MAX), .group = 1 },
         { "roleCategory", KEY_ENUM, AT(role_spec, category), WORDS(role_category_names) },
-        UNBUILT("executorDelayStartSeconds", KEY_NUMBER,
-                "a delayed start of executors is not built yet; remove it"),
-        UNBUILT("elasticResource", KEY_MESSAGE,
-                "more memory after an out-of-memory end is not built yet; remove it and raise memoryMb",
-                .message = &empty_schema),
+        { "executorDelayStartSeconds", KEY_DURATION, AT(role_spec, failure.delay_usec),
+          RANGE(0, UINT64_C(86400) * 1000000) },
+        { "elasticResource", KEY_MESSAGE, AT(role_spec, failure.elastic), .message = &elastic_schema,
+          .written = role_is_elastic },
 };
 static const struct schema schedule_strategy_schema = SCHEMA(schedule_strategy_keys);
 
@@ -68,7 +79,8 @@ static bool role_uses_argv(const void *target) {
 
 static bool role_has_placement(const void *target) {
         const struct role_spec *r = target;
-        return r->max_per_node > 0 || r->per_node > 0 || r->category != ROLE_CATEGORY_UNKNOWN;
+        return r->max_per_node > 0 || r->per_node > 0 || r->category != ROLE_CATEGORY_UNKNOWN ||
+               r->failure.delay_usec > 0 || role_is_elastic(r);
 }
 
 static const struct key role_keys[] = {
@@ -91,6 +103,13 @@ static const struct key role_keys[] = {
         { "inputPolicy", KEY_ENUM, AT(role_spec, input_policy), WORDS(input_policy_names) },
         { "successPercent", KEY_U32, AT(role_spec, success_percent), RANGE(0, 100), .preset = 100 },
         { "failover", KEY_MESSAGE, AT(role_spec, failover), .message = &failover_schema },
+        { "restartScope", KEY_ENUM, AT(role_spec, failure.restart_scope), WORDS(restart_scope_words),
+          .preset = _RESTART_SCOPE_MAX, .written = role_has_scope },
+        { "exitCodes", KEY_LIST, LIST_AT(role_spec, failure.exit_rules, failure.n_exit_rules),
+          RANGE(0, SPEC_EXIT_RULES_MAX), .message = &exit_rule_schema,
+          .item_size = sizeof(struct exit_rule_spec) },
+        { "failPercent", KEY_U32, AT(role_spec, failure.fail_percent), RANGE(0, 100) },
+        { "ready", KEY_MESSAGE, AT(role_spec, failure.ready), .message = &ready_schema },
         { "scheduleStrategy", KEY_MESSAGE, .offset = 0, .message = &schedule_strategy_schema,
           .written = role_has_placement },
         { "timeLimit", KEY_DURATION, AT(role_spec, time_limit_usec), RANGE(1, DURATION_MAX),
@@ -175,17 +194,6 @@ static const struct key scheduler_keys[] = {
 static const struct schema scheduler_schema = SCHEMA(scheduler_keys);
 
 /* ---- job ---- */
-static const struct key blacklist_keys[] = {
-        UNBUILT("enabled", KEY_BOOL,
-                "keeping a job off hosts where it failed is not built yet; set it to false"),
-        CHECKED("maxFailedTaskPerContainer", KEY_NUMBER),
-        CHECKED("maxFailedContainerPerNode", KEY_NUMBER),
-        CHECKED("blacklistTimeoutMillis", KEY_NUMBER),
-        CHECKED("maxBlacklistContainer", KEY_NUMBER),
-        CHECKED("maxBlacklistNode", KEY_NUMBER),
-};
-static const struct schema blacklist_schema = SCHEMA(blacklist_keys);
-
 static const struct key progress_manager_keys[] = {
         CHECKED("type", KEY_ENUM, WORDS(progress_manager_names)),
         CHECKED("rewindAllowed", KEY_BOOL),
@@ -245,11 +253,17 @@ static const struct key job_keys[] = {
           .preset = UINT64_MAX },
         { "backoff", KEY_MESSAGE, AT(job_spec, backoff), .message = &backoff_schema },
         JOB_PLACEMENT_ROWS,
+        { "restartScope", KEY_ENUM, AT(job_spec, failure.restart_scope), WORDS(restart_scope_words) },
+        { "exitCodes", KEY_LIST, LIST_AT(job_spec, failure.exit_rules, failure.n_exit_rules),
+          RANGE(0, SPEC_EXIT_RULES_MAX), .message = &exit_rule_schema,
+          .item_size = sizeof(struct exit_rule_spec) },
+        { "maxGlobalRoleFailureTimes", KEY_U32, AT(job_spec, failure.max_role_failures),
+          RANGE(0, SPEC_FAILURES_MAX) },
+        { "blacklistConfig", KEY_MESSAGE, AT(job_spec, failure.blacklist), .message = &blacklist_schema },
         { "after", KEY_TEXTS, LIST_AT(job_spec, array.after, array.n_after), RANGE(0, AFTER_MAX),
           .valid = valid_after },
         { "begin", KEY_TEXT, AT(job_spec, array.begin), RANGE(1, 64), .valid = valid_begin },
         { "array", KEY_TEXT, AT(job_spec, array.array), RANGE(1, ARRAY_TEXT_MAX), .valid = valid_array },
-        CHECKED("blacklistConfig", KEY_MESSAGE, .message = &blacklist_schema),
         CHECKED("progressManagerConf", KEY_MESSAGE, .message = &progress_manager_schema),
         SLIP("progressManagerType", KEY_ENUM,
              "has no effect: upstream's key is progressManagerConf.type; write that, or nothing (progress "

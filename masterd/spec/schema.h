@@ -10,6 +10,7 @@
 /* The type of a key's value and of its target. Where it says "number", protobuf's "3" in quotes is taken as
  * well. */
 enum key_type {
+        KEY_INDEX,    /* uint32_t, 0: none, else index + 1; a whole number, true (0) or false (none) */
         KEY_BOOL,     /* bool; true, false, "true", "false" */
         KEY_U32,      /* uint32_t; whole number */
         KEY_I32,      /* int32_t; whole number; min and max are int64_t as uint64_t */
@@ -87,6 +88,9 @@ extern const struct schema job_schema;
 extern const struct schema input_manager_schema, input_extension_schema;
 bool job_has_data(const void *target);
 
+/* Parts that are about failures. */
+extern const char *const restart_scope_words[3];
+extern const struct schema exit_rule_schema, ready_schema, elastic_schema, blacklist_schema;
 /* What a job says about changes while it runs; its struct is struct rendezvous_spec. */
 extern const struct schema rendezvous_schema;
 

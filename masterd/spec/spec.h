@@ -14,6 +14,7 @@
 #include "lib/wire/input.h"
 #include "masterd/spec/diagnostics.h"
 #include "masterd/spec/spec-placement.h"
+#include "masterd/spec/spec-failure.h"
 
 #define SPEC_TEXT_MAX (4u << 20) /* bytes of configuration */
 #define SPEC_DEPTH_MAX 32u       /* nested objects and arrays */
@@ -127,6 +128,7 @@ struct failover_spec {
         uint32_t restart_type;       /* enum restart_type */
         uint32_t max_failure_times;  /* >= 1; default 1 */
         uint32_t max_failure_policy; /* enum failure_policy */
+        uint32_t max_role_failures;  /* of all executors of the role together; 0: the job's, or no limit */
 };
 
 /* Delay before the n-th restart in a row: n = 1 at once, then initial, doubling to max. Reset when the
@@ -162,6 +164,7 @@ struct role_spec {
         uint64_t time_limit_usec; /* of one executor; UINT64_MAX: none */
         struct failover_spec failover;
         struct placement_spec placement;
+        struct role_failure_spec failure;
 };
 
 /* An end of a time range. */
@@ -261,6 +264,7 @@ struct job_spec {
         struct backoff_spec backoff;
         struct topology_spec topology;
         bool whole_hosts; /* on no host with anybody else */
+        struct job_failure_spec failure;
         struct array_spec array;
 
         /* Data: sources are numbered files first, then topics. Neither: the job has none. */
@@ -328,6 +332,17 @@ int spec_signal_parse(const char *text, int32_t *ret_number, uint64_t *ret_befor
 
 /* The role of that name, or NULL. */
 const struct role_spec *spec_role(const struct job_spec *s, const char *name);
+
+/* Who is started again with an executor of the role. */
+static inline enum restart_scope spec_restart_scope(const struct job_spec *s, const struct role_spec *role) {
+        uint32_t own = role->failure.restart_scope;
+
+        return (enum restart_scope)(own < _RESTART_SCOPE_MAX ? own : s->failure.restart_scope);
+}
+/* How many failures of the role's executors together are too many; 0: no such limit. */
+static inline uint32_t spec_role_budget(const struct job_spec *s, const struct role_spec *role) {
+        return role->failover.max_role_failures ?: s->failure.max_role_failures;
+}
 
 /* Executors of all roles together. */
 uint32_t spec_executors(const struct job_spec *s);

@@ -197,6 +197,19 @@ static int read_time(struct reader *r, const struct key *k, json_t *v, void *tar
         return 0;
 }
 
+static int read_index(struct reader *r, const struct key *k, json_t *v, void *target) {
+        int64_t n = 0;
+
+        if (json_is_false(v))
+                n = -1;
+        else if (!json_is_true(v) && !whole_number_of(v, &n))
+                return report_error(r, "must be a whole number, or true for the first, not %s", SHOW(v));
+        else if (n < 0 || (uint64_t)n > k->max)
+                return report_error(r, "must be %" PRIu64 " to %" PRIu64 ", not %" PRId64, k->min, k->max, n);
+        *(uint32_t *)target = (uint32_t)(n + 1);
+        return 0;
+}
+
 static int read_number(struct reader *r, const struct key *k, json_t *v, void *target) {
         double d;
 
@@ -307,6 +320,7 @@ static int read_text(struct reader *r, const struct key *k, json_t *v, void *tar
 
 int value_read(struct reader *r, const struct key *k, json_t *v, void *target) {
         static int (*const readers[])(struct reader * r, const struct key *k, json_t *v, void *target) = {
+                [KEY_INDEX] = read_index,
                 [KEY_BOOL] = read_bool,     [KEY_U32] = read_whole,         [KEY_MILLI] = read_milli,
                 [KEY_SCALED] = read_whole,  [KEY_DURATION] = read_duration, [KEY_SIZE] = read_size,
                 [KEY_NUMBER] = read_number, [KEY_ENUM] = read_enum,         [KEY_TEXT] = read_text,

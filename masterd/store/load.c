@@ -30,6 +30,8 @@ struct load {
                 store_load_data_task_t data_task;
                 store_load_data_state_t data_state;
                 store_load_savepoint_t savepoint;
+                store_load_scope_t scope;
+                store_load_blame_t blame;
                 store_load_change_t change;
         } callback;
         void *userdata;
@@ -99,6 +101,8 @@ DEFINE_ROW(data_block)
 DEFINE_ROW(data_task)
 DEFINE_ROW(data_state)
 DEFINE_ROW(savepoint)
+DEFINE_ROW(scope)
+DEFINE_ROW(blame)
 DEFINE_ROW(change)
 
 #define JOB_COLUMNS                                                                                          \
@@ -120,7 +124,7 @@ int store_load_executors(struct store *s, store_load_executor_t callback, void *
                 "SELECT job, role, idx, attempt, state, node, rank, ports, gpus, invocation, term, epoch, "
                 "placed,"
                 " started, ended, result, code, status, stop_requested, memory_peak, cpu, io_read, io_write,"
-                " reason, cpus FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
+                " reason, cpus, fate, memory FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
                 &(struct load){ row_executor, { .executor = callback }, userdata });
 }
 
@@ -148,6 +152,16 @@ int store_load_changes(struct store *s, store_load_change_t callback, void *user
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata) {
         return load(s, "SELECT job, name, data FROM secret" OF_ACTIVE " ORDER BY job, name",
                     &(struct load){ row_secret, { .secret = callback }, userdata });
+}
+
+int store_load_scopes(struct store *s, store_load_scope_t callback, void *userdata) {
+        return load(s, "SELECT job, role, state FROM scope" OF_ACTIVE " ORDER BY job, role",
+                    &(struct load){ row_scope, { .scope = callback }, userdata });
+}
+
+int store_load_blames(struct store *s, store_load_blame_t callback, void *userdata) {
+        return load(s, "SELECT node, state FROM blame ORDER BY node",
+                    &(struct load){ row_blame, { .blame = callback }, userdata });
 }
 
 /* The job first, so that the rows come in order without being sorted: there may be millions. */

@@ -122,6 +122,12 @@ const char *const store_steps[] = {
         " PRIMARY KEY(node, job, role, idx, attempt)) STRICT, WITHOUT ROWID;"
         "CREATE TABLE job_avoid(job INTEGER NOT NULL, node TEXT NOT NULL, PRIMARY KEY(job, node))"
         " STRICT, WITHOUT ROWID;"
+        /* Failures that are counted together, hosts that are blamed. */
+        "ALTER TABLE executor ADD COLUMN fate INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE executor ADD COLUMN memory INTEGER NOT NULL DEFAULT 0;"
+        "CREATE TABLE scope(job INTEGER NOT NULL, role TEXT NOT NULL, state BLOB NOT NULL,"
+        " PRIMARY KEY(job, role)) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE blame(node TEXT NOT NULL PRIMARY KEY, state BLOB NOT NULL) STRICT, WITHOUT ROWID;"
         /* Shares of users. */
         "CREATE TABLE share(pool TEXT NOT NULL, user INTEGER NOT NULL, usage INTEGER NOT NULL,"
         " at INTEGER NOT NULL, PRIMARY KEY(pool, user)) STRICT, WITHOUT ROWID;",

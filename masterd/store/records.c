@@ -57,6 +57,8 @@ const struct field executor_fields[] = {
         F(U64, executor_record, io_write),
         F(TEXT, executor_record, reason),
         F(TEXT, executor_record, cpus),
+        F(U8, executor_record, fate),
+        F(U64, executor_record, memory),
         {},
 };
 
@@ -245,6 +247,19 @@ const struct field change_fields[] = {
 
 static const struct field data_key_fields[] = { F(U32, data_key_row, job), F(U64, data_key_row, id), {} };
 static const struct field copy_fields[] = { F(U64, copy_row, from), F(U64, copy_row, to), {} };
+const struct field scope_fields[] = {
+        F(U32, scope_record, job),
+        F(TEXT, scope_record, role),
+        F(BYTES, scope_record, state),
+        {},
+};
+
+const struct field blame_fields[] = {
+        F(TEXT, blame_record, node),
+        F(BYTES, blame_record, state),
+        {},
+};
+
 static const struct field savepoint_key_fields[] = {
         F(U64, savepoint_key_row, key),
         F(TEXT, savepoint_key_row, name),
@@ -297,10 +312,10 @@ const struct op_definition op_definitions[_OP_MAX] = {
                                 "ports, gpus,"
                                 " invocation, term, epoch, placed, started, ended, result, code, status, "
                                 "stop_requested,"
-                                " memory_peak, cpu, io_read, io_write, reason, cpus)"
+                                " memory_peak, cpu, io_read, io_write, reason, cpus, fate, memory)"
                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
                                 "?16, ?17, ?18,"
-                                " ?19, ?20, ?21, ?22, ?23, ?24, ?25)" } },
+                                " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)" } },
         [OP_PUT_EVENT] = { sizeof(struct event_record),
                            event_fields,
                            { "INSERT OR REPLACE INTO event(job, seq, time, kind, role, idx, text)"
@@ -389,6 +404,12 @@ const struct op_definition op_definitions[_OP_MAX] = {
                                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                                  "INSERT INTO counter(name, value) VALUES ('last_savepoint', ?5)"
                                  " ON CONFLICT(name) DO UPDATE SET value = max(value, ?5)" } },
+        [OP_PUT_SCOPE] = { sizeof(struct scope_record),
+                           scope_fields,
+                           { "INSERT OR REPLACE INTO scope(job, role, state) VALUES (?1, ?2, ?3)" } },
+        [OP_PUT_BLAME] = { sizeof(struct blame_record),
+                           blame_fields,
+                           { "INSERT OR REPLACE INTO blame(node, state) VALUES (?1, ?2)" } },
         [OP_PUT_SHARE] = { sizeof(struct share_record),
                            share_fields,
                            { "INSERT OR REPLACE INTO share(pool, user, usage, at) VALUES (?1, ?2, ?3, ?4)" } },
@@ -433,7 +454,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               "DELETE FROM task WHERE job = ?1", "DELETE FROM secret WHERE job = ?1",
                               "DELETE FROM file WHERE job = ?1", "DELETE FROM block WHERE job = ?1",
                               "DELETE FROM data WHERE job = ?1", "DELETE FROM change WHERE job = ?1",
-                              "DELETE FROM job_avoid WHERE job = ?1",
+                              "DELETE FROM job_avoid WHERE job = ?1", "DELETE FROM scope WHERE job = ?1",
                               "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
@@ -444,7 +465,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                              { "DELETE FROM node WHERE name = ?1", "DELETE FROM node_hold WHERE node = ?1",
                                "DELETE FROM node_label WHERE node = ?1",
                                "DELETE FROM node_window WHERE node = ?1",
-                               "DELETE FROM stuck WHERE node = ?1" } },
+                               "DELETE FROM stuck WHERE node = ?1", "DELETE FROM blame WHERE node = ?1" } },
         [OP_DELETE_TOKEN] = { sizeof(struct key_row), key_id_fields, { "DELETE FROM token WHERE id = ?1" } },
         [OP_PRUNE] = { sizeof(struct prune_row),
                        prune_fields,
@@ -465,7 +486,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                          "DELETE FROM event WHERE job IN " PRUNED, "DELETE FROM source WHERE job IN " PRUNED,
                          "DELETE FROM task WHERE job IN " PRUNED, "DELETE FROM secret WHERE job IN " PRUNED,
                          "DELETE FROM file WHERE job IN " PRUNED, "DELETE FROM block WHERE job IN " PRUNED,
-                         "DELETE FROM data WHERE job IN " PRUNED,
+                         "DELETE FROM data WHERE job IN " PRUNED, "DELETE FROM scope WHERE job IN " PRUNED,
                          "DELETE FROM change WHERE job IN " PRUNED,
                          "DELETE FROM job_avoid WHERE job IN " PRUNED,
                          "DELETE FROM job WHERE number IN " PRUNED } },

@@ -330,6 +330,14 @@ void store_put_secret(struct store *s, const struct secret_record *r) {
         put(s, OP_PUT_SECRET, r);
 }
 
+void store_put_scope(struct store *s, const struct scope_record *r) {
+        put(s, OP_PUT_SCOPE, r);
+}
+
+void store_put_blame(struct store *s, const struct blame_record *r) {
+        put(s, OP_PUT_BLAME, r);
+}
+
 void store_put_data_file(struct store *s, const struct data_file_record *r) {
         put(s, OP_PUT_DATA_FILE, r);
 }

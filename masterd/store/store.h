@@ -85,6 +85,8 @@ struct executor_record {
         bool stop_requested;
         uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
         const char *reason;                                /* one line for people: why it ended */
+        uint8_t fate;    /* what its end counts as, where its exit does not say it; the executor machine's enum */
+        uint64_t memory; /* bytes it had, where that was not what its role says; else 0 */
 };
 
 struct event_record {
@@ -172,6 +174,19 @@ struct stuck_record {
 struct avoid_record {
         uint32_t job;
         const char *node;
+};
+
+/* Of executors that are started again together, or whose failures are counted together. */
+struct scope_record {
+        uint32_t job;
+        const char *role; /* "": the job's */
+        struct store_bytes state;
+};
+
+/* What a host is blamed for. */
+struct blame_record {
+        const char *node;
+        struct store_bytes state;
 };
 
 struct token_record {
@@ -329,6 +344,8 @@ typedef int (*store_load_data_source_t)(void *userdata, const struct data_source
 typedef int (*store_load_data_block_t)(void *userdata, const struct data_block_record *r);
 typedef int (*store_load_data_task_t)(void *userdata, const struct data_task_record *r);
 typedef int (*store_load_data_state_t)(void *userdata, const struct data_state_record *r);
+typedef int (*store_load_scope_t)(void *userdata, const struct scope_record *r);
+typedef int (*store_load_blame_t)(void *userdata, const struct blame_record *r);
 typedef int (*store_load_change_t)(void *userdata, const struct change_record *r);
 typedef int (*store_load_savepoint_t)(void *userdata, const struct savepoint_record *r);
 
@@ -337,6 +354,8 @@ int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback
 /* The next two: of active jobs only; all attempts of an executor. */
 int store_load_executors(struct store *s, store_load_executor_t callback, void *userdata);
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata);
+int store_load_scopes(struct store *s, store_load_scope_t callback, void *userdata); /* of active jobs */
+int store_load_blames(struct store *s, store_load_blame_t callback, void *userdata);
 /* Elements of active arrays, also those that have ended: by array, index, and number. */
 int store_load_elements(struct store *s, store_load_element_t callback, void *userdata);
 /* Usage of active jobs. */
@@ -394,6 +413,8 @@ void store_put_label(struct store *s, const struct label_record *r);     /* key:
 void store_put_window(struct store *s, const struct window_record *r);   /* key: node, from */
 void store_put_stuck(struct store *s, const struct stuck_record *r); /* key: node, job, role, index, attempt */
 void store_put_avoid(struct store *s, const struct avoid_record *r);     /* key: all of it */
+void store_put_scope(struct store *s, const struct scope_record *r);     /* key: job, role */
+void store_put_blame(struct store *s, const struct blame_record *r);     /* key: node */
 void store_put_token(struct store *s, const struct token_record *r);     /* key: id */
 void store_put_share(struct store *s, const struct share_record *r);     /* key: pool, user */
 void store_put_revoked(struct store *s, const struct revoked_record *r); /* key: serial */

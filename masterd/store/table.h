@@ -69,6 +69,8 @@ enum op_kind {
         OP_PUT_DATA_TASK,
         OP_PUT_DATA_STATE,
         OP_PUT_SAVEPOINT,
+        OP_PUT_SCOPE,
+        OP_PUT_BLAME,
         OP_PUT_SHARE,
         OP_PUT_CHANGE,
         OP_DELETE_DATA_BLOCK,
@@ -101,7 +103,7 @@ extern const struct field job_fields[], kept_task_fields[], body_fields[], execu
         element_fields[], usage_fields[], node_fields[], hold_fields[], label_fields[], window_fields[], stuck_fields[], avoid_fields[],
         token_fields[], revoked_fields[], secret_fields[], data_file_fields[],
         data_source_fields[], data_block_fields[], data_task_fields[], data_state_fields[],
-        savepoint_fields[], share_fields[], change_fields[];
+        savepoint_fields[], scope_fields[], blame_fields[], share_fields[], change_fields[];
 
 /* Records that exist inside the store alone. */
 struct body_row {

@@ -53,6 +53,27 @@ static void test_one_role(void **state) {
         }
 }
 
+/* Failed as soon as so many have, also before the others have ended; and also where the role is optional. */
+static void test_fail_percent(void **state) {
+        static const struct {
+                uint32_t wanted, percent, fail_percent, succeeded, failed;
+                enum verdict verdict;
+        } table[] = {
+                { 4, 50, 50, 0, 1, VERDICT_GO_ON },      { 4, 50, 50, 0, 2, VERDICT_FAILED },
+                { 4, 50, 50, 1, 2, VERDICT_FAILED },     { 4, 50, 51, 0, 2, VERDICT_GO_ON },
+                { 4, 0, 25, 0, 1, VERDICT_FAILED },      { 4, 50, 1, 0, 0, VERDICT_GO_ON },
+                { 4, 50, 1, 2, 0, VERDICT_SUCCEEDED },   { 4, 50, 100, 0, 3, VERDICT_GO_ON },
+                { 0, 100, 50, 0, 0, VERDICT_SUCCEEDED }, /* all of it was left out */
+        };
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                struct role_count r = { "worker",           table[i].wanted, table[i].percent,
+                                        table[i].succeeded, table[i].failed, table[i].fail_percent };
+                size_t role = SIZE_MAX;
+                char text[VERDICT_TEXT_MAX];
+                assert_int_equal(verdict_of(&r, 1, &role, text), table[i].verdict);
+        }
+}
+
 static void test_roles_together(void **state) {
         static const struct {
                 struct role_count roles[3];
@@ -91,6 +112,7 @@ static void test_roles_together(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_one_role),
+                cmocka_unit_test(test_fail_percent),
                 cmocka_unit_test(test_roles_together),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@
 #include "masterd/placement.h"
 #include "masterd/queueing.h"
 #include "masterd/recover.h"
+#include "masterd/scopes.h"
 #include "masterd/stuck.h"
 #include "masterd/submit.h"
 #include "masterd/suspension.h"
@@ -51,6 +52,7 @@ static uint32_t dice(uint32_t n) {
 }
 
 static void serve(struct manager *m) {
+        m->conf.blame.threshold_milli = 2000; /* so that hosts are out now and then */
         m->ready_boot = now_boot();
         m->serving = true;
         assert_true(liveness_start(m) >= 0);
@@ -81,7 +83,9 @@ static void dump_executor(FILE *f, const struct executor *e) {
                 shown_state(e->state), e->gone ? " gone" : "",
                 executor_state_holds(e->state) && e->stop_ordered ? " stop" : "");
         fprintf(f, " restarts %u", e->restarts); /* a back-off that was over begins again */
-        if (!e->gone)                            /* else nobody asks any more */
+        if (e->memory > 0)
+                fprintf(f, " memory %" PRIu64, e->memory);
+        if (!e->gone && !executor_scope(e)) /* else nobody asks any more */
                 fprintf(f, " failures %u consecutive %u", failures, e->history.consecutive);
         if (executor_state_holds(e->state)) {
                 fprintf(f, " on %s gpus %" PRIx64 " ports", e->node->name, e->gpus);
@@ -91,6 +95,30 @@ static void dump_executor(FILE *f, const struct executor *e) {
         if (executor_state_ended(e->state) && e->attempt > 0)
                 fprintf(f, " status %d: %s", e->status, e->reason ? e->reason : "");
         fputc('\n', f);
+}
+
+static void dump_scope(FILE *f, const struct scope *s) {
+        uint32_t budget = 0, failures = 0;
+
+        for (uint32_t i = 0; i < s->budget.n_failures; i++)
+                budget += s->budget.n_at[i];
+        for (uint32_t i = 0; i < s->history.n_failures; i++)
+                failures += s->history.n_at[i];
+        fprintf(f, " scope restarts %u failures %u consecutive %u budget %u leaving %u\n", s->restarts,
+                failures, s->history.consecutive, budget, s->n_leaving);
+        assert_true(!s->held_back || s->n_leaving > 0 || s->timer);
+}
+
+static void dump_exclusions(FILE *f, const struct job *j) {
+        if (j->n_changes > 0) /* what those did that have left is not read back */
+                return;
+        for (unsigned i = 1; i <= NODES; i++)
+                for (size_t k = 0; k < j->exclusions.n; k++) {
+                        const struct exclusion *x = j->exclusions.hosts + k;
+                        if (x->node[0] == 'n' && x->node[1] == (char)('0' + i))
+                                fprintf(f, " failed on %s %u%s\n", x->node, x->n_ranks,
+                                        x->until_real > 0 ? " excluded" : "");
+                }
 }
 
 static int by_name(const void *a, const void *b) {
@@ -122,6 +150,8 @@ static void dump_changes(FILE *f, const struct job *j) {
 }
 
 static void dump_job(FILE *f, const struct job *j) {
+        unsigned avoids = 0;
+
         char summary[ARRAY_SUMMARY_MAX];
 
         if (j->array) {
@@ -141,7 +171,8 @@ static void dump_job(FILE *f, const struct job *j) {
                 j->state == JOB_STOPPING ? job_event_to_string(j->verdict) : "", j->attempt, job_active(j),
                 j->limit_timer != NULL, j->reason ? j->reason : "");
         for (size_t i = 0; i < j->n_avoid; i++)
-                fprintf(f, " avoids %s\n", j->avoid[i]);
+                avoids |= 1u << (j->avoid[i][1] - '0');
+        fprintf(f, " avoids %x\n", avoids);
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role *r = j->roles + i;
                 uint32_t counted[_EXECUTOR_STATE_MAX] = {};
@@ -150,15 +181,21 @@ static void dump_job(FILE *f, const struct job *j) {
                 assert_memory_equal(counted, r->n_state, sizeof(counted));
                 if (j->state == JOB_STOPPING) /* decided; nobody counts any more */
                         continue;
-                fprintf(f, " role %s succeeded %u failed %u restarts %u\n", r->spec->name, r->n_succeeded,
-                        r->n_failed, r->restarts);
+                fprintf(f, " role %s succeeded %u failed %u ignored %u restarts %u\n", r->spec->name,
+                        r->n_succeeded, r->n_failed, r->n_ignored, r->restarts);
+                dump_scope(f, r->scope);
+        }
+        if (j->state != JOB_STOPPING) {
+                dump_scope(f, &j->scope);
+                dump_exclusions(f, j);
         }
         dump_changes(f, j);
         dump_leaving(f, j);
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
                 assert_int_equal(e->rank, i);
-                if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued && !depend_holds_back(j))
+                if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued && !depend_holds_back(j) &&
+                    scopes_may_place(e))
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
         }
@@ -173,6 +210,14 @@ static void dump_job(FILE *f, const struct job *j) {
                         /* once it is decided how the job ends, nobody asks */
                         j->state != JOB_STOPPING && j->data->finished);
         }
+}
+
+static int stuck_order(struct stuck *a, struct stuck *b) {
+        int c = (a->id.job > b->id.job) - (a->id.job < b->id.job);
+
+        c = c ?: strcmp(a->id.role, b->id.role);
+        c = c ?: (a->id.index > b->id.index) - (a->id.index < b->id.index);
+        return c ?: (a->id.attempt > b->id.attempt) - (a->id.attempt < b->id.attempt);
 }
 
 static void dump_holds(FILE *f, const struct manager *m, const struct node *node) {
@@ -191,6 +236,7 @@ static void dump_holds(FILE *f, const struct manager *m, const struct node *node
         }
         for (char **p = node->set_labels; p && *p; p++)
                 fprintf(f, " %s\n", *p);
+        DL_SORT(((struct node *)node)->stuck, stuck_order); /* of no meaning, and another one on disk */
         DL_FOREACH (node->stuck, s)
                 fprintf(f,
                         " stuck job %u %s/%u attempt %u cpu %" PRIu64 " memory %" PRIu64 " gpus %" PRIx64
@@ -216,6 +262,9 @@ static void dump_node(FILE *f, const struct manager *m, const struct node *node)
         assert_int_equal(n, node->n_executors);
         placement_free_of(m, node, &cpu, &memory, &gpus);
         dump_holds(f, m, node);
+        if (node->blame)
+                fprintf(f, "node %s blamed %u times %u strikes %u\n", node->name, node->blame->state,
+                        node->blame->times, node->blame->n_strikes);
         fprintf(f, "node %s %s epoch %" PRIu64 " executors %u free %" PRIu64 " %" PRIu64 " %u\n", node->name,
                 node_state_to_string(node->state == NODE_READY ? NODE_SUSPECT : node->state), node->epoch, n,
                 cpu, memory, gpus);
@@ -398,6 +447,8 @@ static void exited(struct manager *m, struct executor *e, int status, int64_t sk
 
         if (status == 0)
                 memcpy(x.result, "success", 8);
+        if (status == 137)
+                memcpy(x.result, "oom-kill", 9);
         lifecycle_exited(m, e->node, &x);
 }
 
@@ -475,6 +526,20 @@ static const char *const configs[] = {
         "\"i\",\"spec\":{\"pathPattern\":\"/"
         "d\",\"namePattern\":\".*\","
         "\"textInput\":{}}}]}}}",
+        "{\"name\":\"together\",\"restartScope\":\"job\",\"maxAppAttempts\":2,\"backoff\":{\"initial\":\"1h\",\"max\":\"2h\"},"
+        "\"role\":[{\"roleName\":\"ps\",\"num\":1,"
+        "\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"restartScope\":\"executor\"},{\"roleName\":\"a\",\"num\":2,\"vcores\":0.5,"
+        "\"memoryMb\":16,\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":4,"
+        "\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}},{\"roleName\":\"b\",\"num\":2,\"vcores\":0.5,\"memoryMb\":16,"
+        "\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":2,\"maxFailurePolicy\":\"NONE\"}}}]}",
+        "{\"name\":\"rules\",\"maxGlobalRoleFailureTimes\":5,\"blacklistConfig\":{\"enabled\":true,"
+        "\"maxFailedContainerPerNode\":1},\"exitCodes\":[{\"codes\":\"3\",\"action\":\"restart\"},{\"codes\":\"4\","
+        "\"action\":\"ignore\"},{\"codes\":\"5\",\"action\":\"blame\"},{\"codes\":\"6\",\"action\":\"success\"},"
+        "{\"codes\":\"7\",\"action\":\"fail\"}],\"role\":[{\"roleName\":\"w\",\"num\":3,\"vcores\":0.5,\"memoryMb\":16,"
+        "\"command\":\"x\",\"restartScope\":\"role\",\"scheduleStrategy\":{\"elasticResource\":{\"extendMemSize\":8}},"
+        "\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":9}}},{\"roleName\":\"v\",\"num\":2,\"vcores\":0.5,"
+        "\"memoryMb\":16,\"command\":\"x\",\"scheduleStrategy\":{\"elasticResource\":{\"extendMemSize\":8}},"
+        "\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":9}}}]}",
         "{\"name\":\"order\",\"scheduler\":{\"schedulePolicy\":{\"orderPolicy\":{\"rolePolicy\":[{"
         "\"roleName\":\"ps\"},"
         "{\"roleName\":\"w\"}]}}},\"role\":[{\"roleName\":\"ps\",\"num\":1,\"vcores\":1,\"memoryMb\":16,"
@@ -625,12 +690,25 @@ static void held(struct manager *m, struct node *node) {
         }
 }
 
+static void end_back_off(struct manager *m, struct job *j) {
+        struct scope *scopes[] = { &j->scope, j->roles[0].scope };
+
+        for (size_t i = 0; i < ELEMENTSOF(scopes); i++)
+                if (scopes[i]->timer && j->state != JOB_STOPPING) {
+                        scopes[i]->timer = sd_event_source_disable_unref(scopes[i]->timer);
+                        scopes[i]->due_real = 0;
+                        scopes_resume(m, j);
+                        kit_until_durable(m);
+                }
+}
+
 /* ---- at random ---------------------------------------------------------------------------------- */
 
 static const char *step(struct manager *m) {
         char text[SUSPENSION_TEXT_MAX];
         struct executor *e;
         struct job *j;
+        static const int statuses[] = { 0, 0, 0, 0, 1, 1, 3, 4, 5, 6, 7, 75, 137, 137 };
         unsigned i = dice(NODES);
 
         switch (dice(31)) {
@@ -683,7 +761,7 @@ static const char *step(struct manager *m) {
                 return "not started";
         case 5 ... 7:
                 if ((e = some_executor(m, holds)))
-                        exited(m, e, dice(2) ? 0 : 3, ((int64_t)dice(3) - 1) * 3600 * (int64_t)USEC_PER_SEC);
+                        exited(m, e, statuses[dice(ELEMENTSOF(statuses))], ((int64_t)dice(3) - 1) * 3600 * (int64_t)USEC_PER_SEC);
                 return "exit";
         case 8:
                 if ((e = some_executor(m, backs_off))) {
@@ -691,6 +769,8 @@ static const char *step(struct manager *m) {
                         placement_enqueue(m, e->job);
                         kit_until_durable(m);
                 }
+                if ((j = some_job(m, false)))
+                        end_back_off(m, j);
                 return "back-off is over";
         case 9:
                 if (dice(3) == 0 && (j = some_job(m, false)))

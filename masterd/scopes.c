@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Invariant: who was placed before scope.real is being stopped, or has ended and waits to be placed again; so
+ * after a restart of masterd the times alone tell who is who. What is counted is on disk with the ends that
+ * it counts. */
+#include "masterd/scopes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "masterd/lifecycle.h"
+#include "masterd/manager.h"
+#include "masterd/queueing.h"
+#include "masterd/record.h"
+
+#define STATE_VERSION 1u
+
+/* As stored: times by CLOCK_REALTIME. */
+struct history_state {
+        uint64_t failures[FAILOVER_REMEMBERED];
+        uint32_t n_at[FAILOVER_REMEMBERED];
+        uint32_t n_failures, consecutive;
+};
+struct scope_state {
+        uint32_t version, restarts;
+        uint64_t real, due_real;
+        struct history_state history, budget;
+};
+
+static struct history_state history_save(const struct failover_history *h) {
+        struct history_state s = { .n_failures = h->n_failures, .consecutive = h->consecutive };
+
+        for (uint32_t i = 0; i < h->n_failures; i++) {
+                s.failures[i] = usec_sub(now_real(), usec_sub(now_boot(), h->failures[i]));
+                s.n_at[i] = h->n_at[i];
+        }
+        return s;
+}
+
+static struct failover_history history_load(const struct history_state *s) {
+        struct failover_history h = { .n_failures = MIN(s->n_failures, (uint32_t)FAILOVER_REMEMBERED),
+                                      .consecutive = s->consecutive };
+
+        for (uint32_t i = 0; i < h.n_failures; i++) {
+                h.failures[i] = usec_sub(now_boot(), usec_sub(now_real(), s->failures[i]));
+                h.n_at[i] = s->n_at[i];
+        }
+        return h;
+}
+
+static void record(struct manager *m, const struct job *j, const char *role, const struct scope *s) {
+        struct scope_state state = { .version = STATE_VERSION,
+                                     .restarts = s->restarts,
+                                     .real = s->real,
+                                     .due_real = s->due_real,
+                                     .history = history_save(&s->history),
+                                     .budget = history_save(&s->budget) };
+
+        store_put_scope(
+                m->store,
+                &(struct scope_record){ .job = j->number, .role = role, .state = { &state, sizeof(state) } });
+        manager_touch(m);
+}
+
+void scopes_changed(struct manager *m, struct executor *e) {
+        struct scope *s = executor_scope(e);
+
+        record(m, e->job, executor_role(e)->name, e->job->roles[e->role].scope);
+        if (s == &e->job->scope)
+                record(m, e->job, "", s);
+}
+
+/* ---- starting again
+ * ---------------------------------------------------------------------------------------------- */
+
+static void proceed(struct manager *m, struct scope *s);
+
+static int on_due(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct scope *s = userdata;
+
+        s->timer = sd_event_source_disable_unref(s->timer);
+        proceed(s->job->manager, s);
+        return 0;
+}
+
+/* Those that had to leave have left: waits for what is left of the back-off, then lets them be placed. */
+static void proceed(struct manager *m, struct scope *s) {
+        uint64_t wait = usec_sub(s->due_real, now_real());
+
+        if (!s->held_back || s->n_leaving > 0 || s->timer)
+                return;
+        if (wait > 0 &&
+            sd_event_add_time_relative(m->event, &s->timer, CLOCK_BOOTTIME, wait, 1, on_due, s) >= 0)
+                return;
+        s->held_back = false; /* without memory for a timer rather early than never */
+        placement_enqueue(m, s->job);
+}
+
+/* Sends one that has ended back to be placed; those that have failed for good, or are not counted any more,
+ * stay as they are. */
+static void send_back(struct executor *e) {
+        if (!executor_state_ended(e->state) || e->fate == FATE_LEFT || e->fate == FATE_IGNORE)
+                return;
+        executor_return(e);
+        (void)executor_again(e);
+}
+
+void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec) {
+        struct scope *s = executor_scope(e);
+        struct job *j = e->job;
+        char delay[FORMAT_DURATION_MAX];
+        uint32_t n = 0;
+
+        s->real = MAX(now_real(), s->real + 1);
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                if (executor_scope(j->executors[i]) == s)
+                        s->real = MAX(s->real, j->executors[i]->placed_real + 1);
+        s->due_real = usec_add(now_real(), delay_usec);
+        s->restarts++;
+        s->n_leaving = 0;
+        s->held_back = true;
+        s->timer = sd_event_source_disable_unref(s->timer);
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                struct executor *x = j->executors[i];
+                if (executor_scope(x) != s)
+                        continue;
+                n++;
+                if (!executor_state_holds(x->state)) {
+                        send_back(x);
+                        continue;
+                }
+                x->fate = FATE_SCOPE;
+                s->n_leaving++;
+                if (x->stop_ordered)
+                        record_executor(m, x); /* whyever it is being stopped, it goes with the others */
+                else
+                        lifecycle_stop_executor(m, x,
+                                                "another executor has failed, and all start again together");
+        }
+        if (s == &j->scope)
+                j->order_step = 0;
+        scopes_changed(m, e);
+        record_event(m, j, "scope-restarts", e, "%u executors of %s %s start again together%s%s", n,
+                     s == &j->scope ? "the job" : "role",
+                     s == &j->scope ? "(restartScope: job)" : executor_role(e)->name,
+                     delay_usec > 0 ? ", at the earliest in " : "",
+                     delay_usec > 0 ? format_duration(delay_usec, delay, sizeof(delay)) : "");
+        lifecycle_job_changed(m, j);
+        proceed(m, s);
+}
+
+void scopes_left(struct manager *m, struct executor *e) {
+        struct scope *s = executor_scope(e);
+
+        send_back(e);
+        if (s->n_leaving > 0)
+                s->n_leaving--;
+        proceed(m, s);
+}
+
+static void reset(struct manager *m, struct job *j, const char *role, struct scope *s) {
+        bool stored = s->real > 0 || s->history.n_failures > 0 || s->budget.n_failures > 0;
+
+        sd_event_source_disable_unref(s->timer);
+        *s = (struct scope){ .job = j };
+        if (stored)
+                record(m, j, role, s);
+}
+
+void scopes_reset(struct manager *m, struct job *j) {
+        reset(m, j, "", &j->scope);
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                reset(m, j, j->spec->roles[i].name, j->roles[i].scope);
+}
+
+static void recount(struct manager *m, struct job *j, struct scope *s) {
+        s->n_leaving = 0;
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                struct executor *e = j->executors[i];
+                s->n_leaving += executor_scope(e) == s && executor_state_holds(e->state) && e->fate == FATE_SCOPE;
+        }
+        proceed(m, s);
+}
+
+void scopes_recount(struct manager *m, struct job *j) {
+        recount(m, j, &j->scope);
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                recount(m, j, j->roles[i].scope);
+}
+
+/* ---- after a restart of masterd
+ * ------------------------------------------------------------------------------------ */
+
+int scopes_load(void *manager, const struct scope_record *r) {
+        struct job *j = manager_job(manager, r->job);
+        struct scope_state state = {};
+        struct scope *s = NULL;
+
+        if (!j)
+                return 0;
+        if (!*r->role)
+                s = &j->scope;
+        for (size_t i = 0; !s && i < j->spec->n_roles; i++)
+                if (strcmp(j->spec->roles[i].name, r->role) == 0)
+                        s = j->roles[i].scope;
+        if (!s)
+                return 0;
+        memcpy(&state, r->state.data ? r->state.data : "", MIN(r->state.size, sizeof(state)));
+        if (state.version != STATE_VERSION)
+                return -EUCLEAN;
+        s->restarts = state.restarts;
+        s->real = state.real;
+        s->due_real = state.due_real;
+        s->history = history_load(&state.history);
+        s->budget = history_load(&state.budget);
+        return 0;
+}
+
+/* The executors are as they were loaded: those from before the scope's time go back, or are still leaving. */
+void scopes_resume(struct manager *m, struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                struct executor *e = j->executors[i];
+                struct scope *s = executor_scope(e);
+                if (!s || s->real == 0 || e->attempt == 0 || e->placed_real >= s->real)
+                        continue;
+                s->held_back = true;
+                if (executor_state_holds(e->state))
+                        s->n_leaving++;
+                else
+                        send_back(e);
+        }
+        if (j->state == JOB_STOPPING || job_state_ended(j->state))
+                return;
+        proceed(m, &j->scope);
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                proceed(m, j->roles[i].scope);
+}

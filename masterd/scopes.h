@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executors that live and die together (restartScope), and failures that are counted together. A scope that
+ * starts again first loses those that are left of it, then waits for its back-off, then is placed as a whole.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "masterd/job/job.h"
+
+struct manager;
+struct scope_record;
+
+/* One of the scope has ended (its record says so) and has to start again, after delay: stops the others and
+ * sends all of them back to be placed. */
+void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec);
+/* One that was stopped for that has ended. */
+void scopes_left(struct manager *m, struct executor *e);
+/* Failures of the scope, or of the role's budget, have changed. */
+void scopes_changed(struct manager *m, struct executor *e);
+/* Another attempt of the job: nothing is left of what was. */
+void scopes_reset(struct manager *m, struct job *j);
+
+/* Whether the executor may be placed now; and not before when it counts as placed, so that it is told from
+ * those of before. */
+static inline bool scopes_may_place(const struct executor *e) {
+        const struct scope *s = executor_scope(e);
+
+        return !s || !s->held_back;
+}
+static inline uint64_t scopes_since(const struct executor *e) {
+        const struct scope *s = executor_scope(e);
+
+        return s ? s->real : 0;
+}
+/* All of the role's executors that wait are placed at once, or none. */
+static inline bool scopes_whole(const struct job *j, uint32_t role) {
+        switch (spec_restart_scope(j->spec, j->spec->roles + role)) {
+        case RESTART_SCOPE_ROLE:
+                return j->roles[role].scope->real > 0;
+        case RESTART_SCOPE_JOB:
+                return j->scope.real > 0;
+        default:
+                return false;
+        }
+}
+
+/* Some of its executors have left the job, or others have come. */
+void scopes_recount(struct manager *m, struct job *j);
+
+/* When the store is read: before the executors, and behind them. */
+int scopes_load(void *manager, const struct scope_record *r);
+void scopes_resume(struct manager *m, struct job *j);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "masterd/job/judge.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/base/clock.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static struct job *job_of(const char *job_keys, const char *role_keys) {
+        _cleanup_(diagnostics_done) struct diagnostics d = {};
+        struct job_spec *spec;
+        struct job *j = NULL;
+        char text[1024];
+
+        snprintf(text, sizeof(text),
+                 "{%s \"role\": [{\"roleName\": \"w\", \"memoryMb\": 100, \"command\": \"x\"%s}]}", job_keys,
+                 role_keys);
+        if (spec_parse(text, strlen(text), &spec, &d) < 0)
+                fail_msg("%s: %s", text, d.items[0].message);
+        assert_int_equal(job_new(1, (sd_id128_t){ .qwords = { 1 } }, 1000, spec, &j), 0);
+        return j;
+}
+
+enum end {
+        END_STATUS,
+        END_SIGNAL,
+        END_OOM,
+        END_TIMEOUT,
+        END_PROTOCOL
+};
+
+static uint64_t ran;
+
+/* The event that comes out; the fate is the executor's. */
+static enum executor_event judged(struct executor *e, enum end end, int status, char *text) {
+        struct exit_report x = { .status = status,
+                                 .stop_requested = e->stop_ordered,
+                                 .started_real = 1000,
+                                 .ended_real = 1000 + ran };
+        static const char *const results[] = { "exit-code", "signal", "oom-kill", "timeout", "protocol" };
+        enum executor_event event;
+
+        snprintf(x.result, sizeof(x.result), "%s",
+                 end == END_STATUS && status == 0 ? "success" : results[end]);
+        snprintf(x.code, sizeof(x.code), "%s",
+                 end == END_STATUS || end == END_PROTOCOL ? "exited" : "killed");
+        event = outcome_of(&x, executor_memory(e), 0, text);
+        judge_exit(e, &x, &event, text);
+        return event;
+}
+
+static void test_rules(void **state) {
+        static const char *const job_rules =
+                "\"exitCodes\": [{\"codes\": \"10-13\", \"action\": \"fail\"}, {\"codes\": \"oom\", "
+                "\"action\": \"ignore\"}],";
+        static const char *const role_rules =
+                ", \"exitCodes\": [{\"codes\": \"10\", \"action\": \"success\"}, {\"codes\": \"11,SIGBUS\", "
+                "\"action\": \"blame\"}, {\"codes\": \"20\", \"action\": \"restart\"}, {\"codes\": \"21\", "
+                "\"action\": \"requeue\"}]";
+        static const struct {
+                enum end end;
+                int status;
+                bool stopped;
+                enum executor_event event;
+                enum fate fate;
+        } table[] = {
+                { END_STATUS, 0, false, EXECUTOR_EVENT_SUCCEEDED, FATE_NONE },
+                { END_STATUS, 1, false, EXECUTOR_EVENT_FAILED, FATE_NONE },
+                { END_STATUS, 10, false, EXECUTOR_EVENT_SUCCEEDED,
+                  FATE_SUCCESS }, /* the role's before the job's */
+                { END_STATUS, 12, false, EXECUTOR_EVENT_FAILED, FATE_FAIL },
+                { END_STATUS, 11, false, EXECUTOR_EVENT_FAILED, FATE_BLAME },
+                { END_SIGNAL, SIGBUS, false, EXECUTOR_EVENT_FAILED, FATE_BLAME },
+                { END_STATUS, 128 + SIGBUS, false, EXECUTOR_EVENT_FAILED, FATE_BLAME },
+                { END_STATUS, 20, false, EXECUTOR_EVENT_FAILED, FATE_RESTART },
+                { END_STATUS, 21, false, EXECUTOR_EVENT_KILLED, FATE_REQUEUE },
+                { END_STATUS, 75, false, EXECUTOR_EVENT_KILLED, FATE_REQUEUE }, /* without a rule */
+                { END_SIGNAL, 75, false, EXECUTOR_EVENT_FAILED, FATE_NONE },
+                { END_OOM, SIGKILL, false, EXECUTOR_EVENT_KILLED, FATE_IGNORE },
+                { END_TIMEOUT, SIGTERM, false, EXECUTOR_EVENT_FAILED, FATE_NONE },
+                /* A stop is a stop. */
+                { END_STATUS, 12, true, EXECUTOR_EVENT_KILLED, FATE_NONE },
+                { END_STATUS, 75, true, EXECUTOR_EVENT_KILLED, FATE_NONE },
+        };
+        char text[OUTCOME_TEXT_MAX];
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                struct job *j = job_of(job_rules, role_rules);
+                struct executor *e = j->executors[0];
+                e->state = EXECUTOR_RUNNING;
+                e->stop_ordered = table[i].stopped;
+                if (judged(e, table[i].end, table[i].status, text) != table[i].event ||
+                    e->fate != table[i].fate)
+                        fail_msg("%zu: %s, fate %d", i, text, e->fate);
+                job_free(j);
+        }
+}
+
+static void test_memory(void **state) {
+        struct elastic_spec spec = { .ratio_milli = 1500, .size = 10 * MIB, .max = 400 * MIB };
+        char text[OUTCOME_TEXT_MAX];
+        struct job *j = job_of("", ", \"scheduleStrategy\": {\"elasticResource\": {\"extendMemRatio\": 1.5, "
+                                   "\"maxMemSize\": 160}}");
+        struct executor *e = j->executors[0];
+
+        assert_int_equal(judge_more_memory(&spec, 100 * MIB), 100 * MIB / 1000 * 1500);
+        assert_int_equal(judge_more_memory(&spec, 16 * MIB), 26 * MIB); /* the size is more */
+        assert_int_equal(judge_more_memory(&spec, 300 * MIB), 400 * MIB);
+        assert_int_equal(judge_more_memory(&spec, 400 * MIB), 0);
+        spec.min = 200 * MIB;
+        assert_int_equal(judge_more_memory(&spec, 16 * MIB), 200 * MIB);
+        assert_int_equal(judge_more_memory(&(struct elastic_spec){}, 100 * MIB), 0);
+
+        e->state = EXECUTOR_RUNNING;
+        assert_int_equal(judged(e, END_OOM, SIGKILL, text), EXECUTOR_EVENT_FAILED);
+        assert_int_equal(e->fate, FATE_GROWN);
+        assert_non_null(strstr(text, "comes back with 150M"));
+        e->memory = 160 * MIB;
+        e->fate = FATE_NONE;
+        assert_int_equal(judged(e, END_OOM, SIGKILL, text), EXECUTOR_EVENT_FAILED);
+        assert_int_equal(e->fate, FATE_NONE); /* now it is a failure */
+        /* By SIGKILL alone it was not the memory. */
+        e->memory = 0;
+        assert_int_equal(judged(e, END_SIGNAL, SIGKILL, text), EXECUTOR_EVENT_FAILED);
+        assert_int_equal(e->fate, FATE_NONE);
+        job_free(j);
+}
+
+static void test_ready(void **state) {
+        struct job *j = job_of("", ", \"timeLimit\": 60, \"ready\": {\"notify\": true, \"timeout\": \"30s\"}");
+        struct executor *e = j->executors[0];
+        char text[OUTCOME_TEXT_MAX];
+
+        e->state = EXECUTOR_RUNNING;
+        ran = 30 * USEC_PER_SEC;
+        assert_int_equal(judged(e, END_TIMEOUT, SIGTERM, text), EXECUTOR_EVENT_FAILED);
+        assert_string_equal(text, "not ready within 30s: no READY=1 (ready: notify)");
+        assert_int_equal(judged(e, END_PROTOCOL, 0, text), EXECUTOR_EVENT_FAILED);
+        assert_string_equal(text, "exited before it said READY=1 (ready: notify)");
+        ran = 65 * USEC_PER_SEC; /* its time limit */
+        assert_int_equal(judged(e, END_TIMEOUT, SIGTERM, text), EXECUTOR_EVENT_FAILED);
+        assert_null(strstr(text, "ready"));
+
+        /* One that was stopped because its agent said so. */
+        e->stop_ordered = true;
+        e->fate = FATE_NOT_READY;
+        (void)text_set(&e->reason, "nobody listens on port 30001");
+        assert_int_equal(judged(e, END_SIGNAL, SIGTERM, text), EXECUTOR_EVENT_FAILED);
+        assert_string_equal(text, "nobody listens on port 30001");
+        e->fate = FATE_SCOPE;
+        assert_int_equal(judged(e, END_STATUS, 1, text), EXECUTOR_EVENT_KILLED);
+        assert_int_equal(judged(e, END_STATUS, 0, text), EXECUTOR_EVENT_KILLED);
+        assert_int_equal(e->fate, FATE_SCOPE);
+        job_free(j);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_rules), cmocka_unit_test(test_memory),
+                                            cmocka_unit_test(test_ready) };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
