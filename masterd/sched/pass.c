@@ -14,18 +14,22 @@
  * ----------------------------------------------------------------------------------------------------------
  */
 
-bool shape_plain(const struct sched_shape *h) {
-        return !h->restricted && h->n_excluded == 0 && h->max_per_node == 0 && h->per_node == 0 &&
-               h->n_present == 0;
+bool shape_plain(const struct sched_gang *g, const struct sched_shape *h) {
+        return g->topology == SCHED_ANYWHERE && g->whole_hosts == 0 && !h->restricted && h->n_excluded == 0 &&
+               h->max_per_node == 0 && h->per_node == 0 && h->n_present == 0 && h->shm == 0 &&
+               h->n_required == 0 && h->n_preferred == 0 && !h->gpu.model && h->gpu.memory_mib == 0 &&
+               !h->gpu.mig && h->n_amounts == 0 && !h->exclusive_cpus && h->numa == SCHED_NUMA_NONE &&
+               h->near == 0 && h->apart == 0;
 }
 
 bool shape_takes_as_much(const struct sched_shape *h, const struct sched_shape *as) {
         return h->min >= as->min && h->cpu_milli >= as->cpu_milli && h->memory >= as->memory &&
-               h->gpus >= as->gpus && h->ports >= as->ports;
+               h->gpus >= as->gpus && h->ports >= as->ports &&
+               (as->gpus == 0 || !h->gpu.mig); /* parts of GPUs are something else */
 }
 
-static bool same_shape(const struct sched_shape *a, const struct sched_shape *b) {
-        return shape_plain(a) && shape_takes_as_much(a, b) && shape_takes_as_much(b, a);
+static bool same_shape(const struct sched_gang *g, const struct sched_shape *a, const struct sched_shape *b) {
+        return shape_plain(g, a) && shape_takes_as_much(a, b) && shape_takes_as_much(b, a);
 }
 
 /* The reason why a gang does not fit, if that follows from those before it. Whether it ever will, and so
@@ -39,7 +43,7 @@ static const struct miss *find_miss(const struct pass *pass, const struct entry 
                 const struct miss *m = pass->misses + k;
                 for (uint32_t i = 0; i < g->n_shapes && m->until <= end; i++)
                         if (known ? shape_takes_as_much(g->shapes + i, &m->shape)
-                                  : g->n_shapes == 1 && same_shape(g->shapes, &m->shape)) {
+                                  : g->n_shapes == 1 && same_shape(g, g->shapes, &m->shape)) {
                                 *ret_shape = i;
                                 return m;
                         }
@@ -51,7 +55,7 @@ static void add_miss(struct pass *pass, const struct entry *e, const struct sche
                      const struct sched_no_fit *why, uint64_t ahead) {
         const struct sched_shape *h = g->shapes;
 
-        if (g->n_shapes != 1 || h->min == 0 || !shape_plain(h) || pass->n_misses == MISSES_MAX)
+        if (g->n_shapes != 1 || h->min == 0 || !shape_plain(g, h) || pass->n_misses == MISSES_MAX)
                 return;
         pass->misses[pass->n_misses++] = (struct miss){
                 .shape = *h, .why = *why, .until = ahead ? entry_end(e, pass->now) : 0, .ahead = ahead
@@ -69,27 +73,60 @@ static uint64_t mark_array(uint64_t mark, const uint32_t *a, size_t n) {
         return mark;
 }
 
-/* A number that says what a gang asks for. */
+static uint64_t mark_text(uint64_t mark, const char *s) {
+        for (; s && *s; s++)
+                mark = (mark ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
+        return (mark ^ 0xff) * UINT64_C(0x100000001b3);
+}
+
+/* A number that says what a gang asks for. Of constraints only how many there are: they stay what they are.
+ */
 static uint64_t gang_mark(const struct sched_gang *g) {
-        uint64_t mark = g->n_shapes;
+        const uint32_t whole[] = { g->topology, g->level, g->whole_hosts > 0 };
+        uint64_t mark = mark_array(g->n_shapes, whole, ELEMENTSOF(whole));
 
         for (size_t i = 0; i < g->n_shapes; i++) {
                 const struct sched_shape *h = g->shapes + i;
-                const uint32_t amounts[] = { h->min,
-                                             h->cpu_milli,
-                                             (uint32_t)(h->memory >> 32),
-                                             (uint32_t)h->memory,
-                                             h->gpus,
-                                             h->max_per_node,
-                                             h->per_node,
-                                             h->ports,
-                                             h->restricted };
+                const uint32_t amounts[] = {
+                        h->min,
+                        h->cpu_milli,
+                        (uint32_t)(h->memory >> 32),
+                        (uint32_t)h->memory,
+                        h->gpus,
+                        h->max_per_node,
+                        h->per_node,
+                        h->ports,
+                        h->restricted,
+                        (uint32_t)(h->shm >> 32),
+                        (uint32_t)h->shm,
+                        (uint32_t)h->n_required,
+                        h->gpu.memory_mib,
+                        (uint32_t)h->n_amounts,
+                        h->exclusive_cpus,
+                        h->numa,
+                        (uint32_t)h->near,
+                        (uint32_t)h->apart,
+                };
                 mark = mark_array(mark, amounts, ELEMENTSOF(amounts));
                 mark = mark_array(mark, h->allowed, h->n_allowed);
                 mark = mark_array(mark, h->excluded, h->n_excluded);
                 mark = mark_array(mark, h->present, h->n_present);
+                mark = mark_text(mark_text(mark, h->gpu.model), h->gpu.mig);
         }
         return mark;
+}
+
+uint64_t gang_least(const struct sched_gang *g, struct sched_shape *shapes, struct sched_gang *ret) {
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < g->n_shapes; i++) {
+                shapes[i] = g->shapes[i];
+                shapes[i].max = shapes[i].min;
+                n += shapes[i].min;
+        }
+        *ret = *g;
+        ret->shapes = shapes;
+        return n;
 }
 
 /* The entry's reservation is no more. The plan may know it, so it stays until the end of the pass. */
@@ -130,7 +167,7 @@ static int add_claims(struct pass *pass) {
  * for an earlier one, or if those before it have taken it. */
 static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *g) {
         struct sched_shape shapes[SCHED_SHAPES_MAX];
-        struct sched_gang least = { shapes, 0 };
+        struct sched_gang least;
         struct reservation *found = NULL, *old = e->reservation;
         uint64_t sign;
         int r;
@@ -144,19 +181,14 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
             (old->sign == sign ||
              (pass->now - old->made < pass->policy->conf.replan_usec && plan_keeps(pass->plan, old))))
                 return plan_add(pass->plan, old);
-        for (size_t i = 0; i < g->n_shapes; i++)
-                if (g->shapes[i].min > 0) {
-                        shapes[least.n_shapes] = g->shapes[i];
-                        shapes[least.n_shapes].max = g->shapes[i].min;
-                        least.n_shapes++;
-                }
-        if (least.n_shapes !=
-            g->n_shapes) /* parts of it need not come at all: it takes what there is, when there is */
+        if (gang_least(g, shapes, &least) ==
+            0) /* none of it has to come: it takes what there is, when there is */
                 return SCHED_E_NO_FIT;
         r = plan_exhausted(pass->plan) ? SCHED_E_NO_FIT : plan_find(pass->plan, e, &least, &found);
         if (r < 0)
                 return r;
-        if (old && (!found || found->start >= old->start) && plan_keeps(pass->plan, old)) {
+        if (old && (!found || found->start >= old->start) && old->guess == (found && found->guess) &&
+            plan_keeps(pass->plan, old)) {
                 reservation_free(found);
                 found = NULL;
                 old->made = pass->now;
@@ -182,7 +214,7 @@ static void waits(struct pass *pass, struct entry *e, enum policy_reason reason,
         if (no_fit)
                 why.no_fit = *no_fit;
         if (r) {
-                why.starts_by = r->start;
+                why.starts_by = r->guess ? UINT64_MAX : r->start;
                 why.victims = r->claim ? r->victims : 0;
                 pass->next =
                         MIN(pass->next, r->start > pass->now ? r->start : time_add(pass->now, OVERDUE_USEC));
@@ -294,7 +326,7 @@ static int place_reserved(struct pass *pass, struct entry *e, const struct sched
 
 static int place(struct pass *pass, struct entry *e, const struct sched_gang *g) {
         struct sched_shape shapes[SCHED_SHAPES_MAX];
-        struct sched_gang within = { shapes, g->n_shapes };
+        struct sched_gang within = *g;
         struct policy *p = pass->policy;
         _cleanup_(sched_placement_done) struct sched_placement found = {};
         struct sched_no_fit why = {};
@@ -320,6 +352,7 @@ static int place(struct pass *pass, struct entry *e, const struct sched_gang *g)
                 return no_room(pass, e, g, &why, miss->ahead);
         }
         memcpy(shapes, g->shapes, g->n_shapes * sizeof(*shapes));
+        within.shapes = shapes;
         quota_shrink(p, e, shapes, g->n_shapes);
         r = pass->plan && plan_length(pass->plan) > 0
                     ? plan_place(pass->plan, e, &within, &found, &why, &ahead)

@@ -14,6 +14,7 @@ struct reservation {
         struct sched_placement places; /* of the least of its gang; the ports in it are not promised */
         uint64_t made;                 /* when it was found */
         uint64_t sign;                 /* of all that it was derived from */
+        bool guess;                    /* the time is: something runs that has no limit */
         bool claim; /* others are being stopped for it: it comes before all other reservations */
         uint32_t victims;
         uint32_t leaving; /* so many of them are still there */

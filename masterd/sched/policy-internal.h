@@ -144,5 +144,7 @@ void cursor_done(struct cursor *c);
 
 /* pass.c */
 /* Whether nothing but amounts is asked for. */
-bool shape_plain(const struct sched_shape *h);
+bool shape_plain(const struct sched_gang *g, const struct sched_shape *h);
 bool shape_takes_as_much(const struct sched_shape *h, const struct sched_shape *as);
+/* The gang without what need not be; shapes has room for its shapes. Returns how many executors that are. */
+uint64_t gang_least(const struct sched_gang *g, struct sched_shape *shapes, struct sched_gang *ret);

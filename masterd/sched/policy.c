@@ -54,6 +54,7 @@ struct policy *policy_free(struct policy *p) {
         if (!p)
                 return NULL;
         HASH_ITER (hh, p->entries, e, next_e) {
+                entry_reserve(p, e, NULL);
                 HASH_DEL(p->entries, e);
                 free(e);
         }
@@ -226,12 +227,17 @@ void policy_job_runs(struct policy *p, uint64_t id, uint64_t started) {
 }
 
 void policy_job_leaving(struct policy *p, uint64_t id, uint64_t gone_by) {
-        struct entry *e = policy_entry(p, id);
+        struct entry *e = policy_entry(p, id), *by;
 
         if (!e)
                 return;
         e->leaving_by = MAX(gone_by, UINT64_C(1));
         p->changes++;
+        by = e->leaving_for ? policy_entry(p, e->leaving_for) : NULL;
+        if (by && by->reservation && by->reservation->claim && by->reservation->start < gone_by) {
+                by->reservation->start = gone_by;
+                by->reservation->end = time_add(gone_by, by->job.duration_usec);
+        }
 }
 
 void policy_job_remove(struct policy *p, uint64_t id) {

@@ -91,9 +91,9 @@ struct policy_why {
 /* What the policy asks of its owner. userdata is the one of policy_new(). None of them may call back into the
  * policy but where it says so. */
 struct policy_ops {
-        /* What the job waits for now. Valid until the next call of an op. 0; positive: nothing any more (it
-         * stays known, and is not tried again before policy_job_wants()); negative: it is left out in this
-         * pass. */
+        /* What the job waits for now. Valid until the next call of gang() or placed(). 0; positive: nothing
+         * any more (it stays known, and is not tried again before policy_job_wants()); negative: it is left
+         * out in this pass. */
         int (*gang)(void *userdata, uint64_t id, struct sched_gang *ret);
         /* Calls each() for what every executor of the job holds. */
         void (*holds)(void *userdata, uint64_t id, void (*each)(void *arg, const struct sched_hold *h),

@@ -247,7 +247,7 @@ static bool hopeless(const struct pass *pass, const struct entry *e, const struc
 }
 
 static void give_up(struct pass *pass, const struct entry *e, const struct sched_gang *g) {
-        if (g->n_shapes == 1 && shape_plain(g->shapes) && pass->n_hopeless < MISSES_MAX)
+        if (g->n_shapes == 1 && shape_plain(g, g->shapes) && pass->n_hopeless < MISSES_MAX)
                 pass->hopeless[pass->n_hopeless++] =
                         (struct hopeless){ g->shapes[0], e->job.pool, e->job.priority };
 }
@@ -326,15 +326,11 @@ static int search(struct choosing *c, struct reservation **ret) {
 int preempt_for(struct pass *pass, struct entry *e, const struct sched_gang *g, struct reservation **ret) {
         struct choosing c = { .pass = pass, .entry = e, .gang = g };
         struct sched_shape shapes[SCHED_SHAPES_MAX];
-        struct sched_gang least = { shapes, g->n_shapes };
+        struct sched_gang least;
         int r = 0;
 
-        for (size_t i = 0; i < g->n_shapes; i++) {
-                if (g->shapes[i].min == 0) /* nothing that must be */
-                        return 0;
-                shapes[i] = g->shapes[i];
-                shapes[i].max = shapes[i].min;
-        }
+        if (gang_least(g, shapes, &least) == 0) /* none of it has to be */
+                return 0;
         c.gang = &least;
         if (hopeless(pass, e, g))
                 return 0;

@@ -135,12 +135,7 @@ void quota_shrink(const struct policy *p, const struct entry *e, struct sched_sh
                         else
                                 high = middle - step;
                 }
-                shapes[i].max = MAX(low, 1u);
-                if (low == 0) { /* none of it: max has to be something, so there is nowhere to go */
-                        shapes[i].restricted = true;
-                        shapes[i].n_allowed = 0;
-                        continue;
-                }
+                shapes[i].max = low;
                 a = gang_amount(&g, true);
                 if (quota_check(p, e, &a, false) == POLICY_FREE)
                         return;
