@@ -141,7 +141,7 @@ static int make(struct manager *m, struct job *array, uint32_t position, struct 
 }
 
 static void admit(struct manager *m, struct job *array, uint32_t position, struct job *e) {
-        e->submitted_real = e->attempt_real = now_real();
+        e->submitted_real = e->attempt_real = e->waits_real = now_real();
         (void)job_transition(e, JOB_EVENT_RECORDED);
         HASH_ADD(hh, m->jobs, number, sizeof(e->number), e);
         array->array->jobs[position] = e->number;

@@ -216,6 +216,8 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
         char limit[FORMAT_DURATION_MAX], reason[128];
 
         j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+        if (j->requeueing) /* it is on its way out; the next slot has a limit of its own */
+                return 0;
         if (j->spec->waits.requeue && j->state != JOB_QUEUED) {
                 requeue_time(j->manager, j);
                 return 0;
@@ -465,8 +467,11 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
                 e->started_real = report->started_real;
         if (!sd_id128_is_null(report->invocation))
                 e->invocation = report->invocation;
-        if (asks)
+        if (asks) {
                 requeue_asked(m, e);
+                if (!executor_state_holds(e->state)) /* its host was taken for lost: that was its end */
+                        return;
+        }
         ended(m, e, event, text);
 }
 

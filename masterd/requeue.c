@@ -27,7 +27,7 @@ static const char *const kinds[_REQUEUE_CAUSE_MAX] = {
 };
 
 static bool up(const struct job *j) {
-        return j->state == JOB_STARTING || job_state_up(j->state);
+        return !j->array && (j->state == JOB_STARTING || job_state_up(j->state));
 }
 
 uint64_t requeue_time_needed(const struct job *j) {
@@ -71,7 +71,6 @@ static void stop_now(struct manager *m, struct job *j) {
         if (!up(j))
                 return;
         j->requeueing = true;
-        j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
         lifecycle_stop_job(m, j, JOB_EVENT_REQUEUE, cause_text(j, reason, sizeof(reason)));
 }
 
@@ -174,6 +173,11 @@ int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *r
                 snprintf(text, REQUEUE_TEXT_MAX, "Job %u is being stopped already", j->number);
                 return -EAGAIN;
         }
+        if (j->array) {
+                snprintf(text, REQUEUE_TEXT_MAX, "Job %u is an array: requeue its elements, %u[INDEX]",
+                         j->number, j->number);
+                return -EINVAL;
+        }
         if (!up(j)) {
                 snprintf(text, REQUEUE_TEXT_MAX, "Job %u is %s: it waits already", j->number,
                          job_state_to_string(j->state));
@@ -225,8 +229,8 @@ void requeue_begin(struct manager *m, struct job *j) {
         j->slot_real = 0;
         (void)text_set(&j->reason, "%s", cause);
         if (delay > 0)
-                record_event(m, j, "requeued", NULL, "%s; waits again, for the %u. time, for %s at least", cause,
-                             j->requeues, format_duration(delay, text, sizeof(text)));
+                record_event(m, j, "requeued", NULL, "%s; waits again, for the %u. time, for %s at least",
+                             cause, j->requeues, format_duration(delay, text, sizeof(text)));
         else
                 record_event(m, j, "requeued", NULL, "%s; waits again, for the %u. time", cause, j->requeues);
 }

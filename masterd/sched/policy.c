@@ -54,6 +54,7 @@ struct policy *policy_free(struct policy *p) {
         if (!p)
                 return NULL;
         HASH_ITER (hh, p->entries, e, next_e) {
+                entry_reserve(p, e, NULL);
                 HASH_DEL(p->entries, e);
                 reservation_free(e->reservation);
                 free(e);

@@ -34,6 +34,7 @@
 #include "masterd/queueing.h"
 #include "masterd/recover.h"
 #include "masterd/scopes.h"
+#include "masterd/requeue.h"
 #include "masterd/stuck.h"
 #include "masterd/submit.h"
 #include "masterd/suspension.h"
@@ -145,6 +146,10 @@ static void dump_leaving(FILE *f, const struct job *j) {
 }
 
 static void dump_changes(FILE *f, const struct job *j) {
+        fprintf(f,
+                " requeues %u asked %u requeueing %d leaves %u for %u at %d slot %d waits %d not before %d\n",
+                j->requeues, j->asked, j->requeueing, j->leave_why, j->leave_for, j->leave_real > 0,
+                j->slot_real > 0, j->waits_real > 0, j->not_before_real > 0);
         fprintf(f, " version %" PRIu64 " attempts beyond %u limits %d: %s\n", j->version, j->attempt_base,
                 j->limits_real > 0, change_latest(j));
 }
@@ -510,7 +515,8 @@ static void reported(struct manager *m, struct executor *e) {
 }
 
 static const char *const configs[] = {
-        "{\"name\":\"gang\",\"maxAppAttempts\":3,\"role\":[{\"roleName\":\"w\",\"num\":3,\"vcores\":1,"
+        "{\"name\":\"gang\",\"maxAppAttempts\":3,\"signal\":\"USR1@1h\",\"role\":[{\"roleName\":\"w\","
+        "\"num\":3,\"vcores\":1,"
         "\"memoryMb\":16,"
         "\"gpuNum\":1,\"command\":\"x\",\"successPercent\":100,\"failover\":{\"commonFailoverPolicy\":{"
         "\"restartType\":\"ON_FAILURE\",\"maxFailureTimes\":2,\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}}]}",
@@ -518,7 +524,8 @@ static const char *const configs[] = {
         "\"num\":2,\"vcores\":0.5,"
         "\"memoryMb\":16,\"command\":\"x\",\"successPercent\":50,\"failover\":{\"commonFailoverPolicy\":{"
         "\"restartType\":\"ON_FAILURE\",\"maxFailureTimes\":3,\"maxFailurePolicy\":\"NONE\"}}}]}",
-        "{\"name\":\"data\",\"role\":[{\"roleName\":\"ps\",\"num\":1,\"vcores\":0.5,\"memoryMb\":16,"
+        "{\"name\":\"data\",\"signal\":\"USR1@1h\",\"role\":[{\"roleName\":\"ps\",\"num\":1,\"vcores\":0.5,"
+        "\"memoryMb\":16,"
         "\"command\":\"x\"},"
         "{\"roleName\":\"w\",\"num\":2,\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"inputPolicy\":"
         "\"STREAMING\"}],"
@@ -705,13 +712,26 @@ static void end_back_off(struct manager *m, struct job *j) {
 /* ---- at random ---------------------------------------------------------------------------------- */
 
 static const char *step(struct manager *m) {
-        char text[SUSPENSION_TEXT_MAX];
+        char text[SUSPENSION_TEXT_MAX], said[REQUEUE_TEXT_MAX];
         struct executor *e;
         struct job *j;
         static const int statuses[] = { 0, 0, 0, 0, 1, 1, 3, 4, 5, 6, 7, 75, 137, 137 };
         unsigned i = dice(NODES);
 
-        switch (dice(31)) {
+        switch (dice(34)) {
+        case 31:
+                if ((e = some_executor(m, holds)) && !e->left)
+                        exited(m, e, REQUEUE_EXIT_STATUS, 0);
+                return "asks to be requeued";
+        case 32:
+                if ((j = some_job(m, false)))
+                        requeue_preempt(m, j, 1 + dice(3));
+                return "preempt";
+        case 33:
+                if ((j = some_job(m, false)) && requeue_person(m, j, 1000, "", said) >= 0 && dice(2) &&
+                    j->leave_timer)
+                        requeue_time(m, j); /* the time is over */
+                return "requeue";
         case 24 ... 26:
                 if ((j = some_job(m, false)))
                         change(m, j);
