@@ -166,6 +166,34 @@ static int method_read_log(sd_bus_message *call, void *userdata, sd_bus_error *e
         return r < 0 ? malformed(r, error) : 1;
 }
 
+/* ---- sessions
+ * ------------------------------------------------------------------------------------------------------- */
+
+static int session_done(int r, sd_bus_message *call, sd_bus_error *error) {
+        return r < 0 && !sd_bus_error_is_set(error) ? malformed(r, error) : r;
+}
+
+static int method_session_open(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        uint64_t term, epoch;
+        int r = sd_bus_message_read(call, "tt", &term, &epoch);
+
+        if (r <= 0)
+                return malformed(r, error);
+        r = fenced(m, term, epoch, error);
+        return r <= 0 ? r : session_done(sessions_open(m->sessions, call, error), call, error);
+}
+
+#define SESSION_METHOD(name, function)                                                                       \
+        static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                         \
+                struct manager *m = userdata;                                                                \
+                return session_done(function(m->sessions, call, error), call, error);                        \
+        }
+SESSION_METHOD(method_session_read, sessions_read)
+SESSION_METHOD(method_session_write, sessions_write)
+SESSION_METHOD(method_session_resize, sessions_resize)
+SESSION_METHOD(method_session_close, sessions_close)
+
 #define ORDER_SIGNATURE "((ayusuu)yuaayayaayasa(say)tttuasasaqttsssuayb)"
 
 const sd_bus_vtable orders_vtable[] = {
@@ -185,5 +213,10 @@ const sd_bus_vtable orders_vtable[] = {
 const sd_bus_vtable bulk_orders_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("ReadLog", "(ayusuu)ayuta{sv}", "ayayba{sv}", method_read_log, 0),
+        SD_BUS_METHOD("SessionOpen", "tt(ayusuu)usbqqqaayaaya{sv}", "a{sv}", method_session_open, 0),
+        SD_BUS_METHOD("SessionRead", "uta{sv}", "a(yay)bisa{sv}", method_session_read, 0),
+        SD_BUS_METHOD("SessionWrite", "uayba{sv}", "a{sv}", method_session_write, 0),
+        SD_BUS_METHOD("SessionResize", "uqqa{sv}", "", method_session_resize, SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("SessionClose", "ua{sv}", "", method_session_close, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_VTABLE_END,
 };

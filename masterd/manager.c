@@ -19,6 +19,7 @@
 #include "masterd/placement.h"
 #include "masterd/recover.h"
 #include "masterd/savepoints.h"
+#include "masterd/sessions.h"
 
 #define PRUNE_USEC (600 * USEC_PER_SEC)
 
@@ -284,6 +285,9 @@ int manager_start(struct manager *m) {
         r = bundles_new(m, &m->bundles);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up %s/bundles", m->conf.state_directory);
+        r = sessions_new(m, &m->sessions);
+        if (r < 0)
+                return log_oom();
         r = recover_load(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot load the cluster's state from %s", path);
@@ -304,6 +308,8 @@ void manager_free(struct manager *m) {
                 return;
         store_close(m->store);
         api_disconnect(m);
+        sessions_free(m->sessions);
+        m->sessions = NULL;
         link_close_all(m);
         HASH_ITER (hh, m->jobs, j, next) {
                 HASH_DEL(m->jobs, j);

@@ -25,6 +25,7 @@ struct token;
 struct revoked;
 struct logs;
 struct bundles;
+struct sessions;
 struct savepoint;
 
 struct manager {
@@ -58,6 +59,7 @@ struct manager {
         struct placement *placement;
         struct logs *logs;
         struct bundles *bundles;
+        struct sessions *sessions;
         struct savepoint *savepoints; /* by name, oldest first */
         uint32_t n_restoring;         /* jobs being made of them */
 

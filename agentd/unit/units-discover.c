@@ -165,6 +165,11 @@ static bool is_service(const char *name) {
         return l > suffix && strcmp(name + l - suffix, ".service") == 0;
 }
 
+/* The environment of a session is its executor's. */
+static bool is_session(const char *name) {
+        return strncmp(name, "primus-session-", strlen("primus-session-")) == 0;
+}
+
 static void on_list(sd_bus_message *reply, void *userdata) {
         struct units *u = userdata;
         struct executor *e, *next;
@@ -182,7 +187,7 @@ static void on_list(sd_bus_message *reply, void *userdata) {
 
                 if (!u->ready && job_note_slice(u, row.name) < 0)
                         log_oom();
-                if (!is_service(row.name))
+                if (!is_service(row.name) || is_session(row.name))
                         continue;
                 while (i < ELEMENTSOF(states) && strcmp(states[i].active_state, row.active_state) != 0)
                         i++;

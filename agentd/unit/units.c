@@ -168,8 +168,11 @@ static void on_job_removed(const char *unit, const char *job, const char *result
         struct units *u = userdata;
         struct executor *e = executor_find_unit(u, unit);
 
-        if (!e)
+        if (!e) {
+                if (u->ops.other_job)
+                        u->ops.other_job(unit, result, u->userdata);
                 return;
+        }
         if (e->start_job && strcmp(job, e->start_job) == 0) {
                 /* "failed" also ran: its exit record says how it ended. Other results (canceled, dependency):
                  * no process. */
@@ -339,6 +342,10 @@ int units_visit(struct units *u, units_visitor f, void *userdata) {
                                 return r;
                 }
         return 0;
+}
+
+struct systemd *units_systemd(struct units *u) {
+        return u->systemd;
 }
 
 size_t units_count(const struct units *u) {

@@ -16,6 +16,7 @@
 #include "lib/wire/messages.h"
 
 struct units;
+struct systemd;
 
 /* r < 0: the bundle is not there and text says why; else path is its file. */
 typedef void (*bundle_handler)(void *userdata, int r, const char *text, const char *path);
@@ -36,6 +37,8 @@ struct units_ops {
          * refused. */
         int (*bundle)(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data,
                       void *userdata);
+        /* A job of systemd's, of a unit that is no executor's, is over. */
+        void (*other_job)(const char *unit, const char *result, void *userdata);
 };
 
 struct units_options {
@@ -103,3 +106,6 @@ int units_find(struct units *u, const char *unit, struct unit_facts *ret);
 typedef int (*units_visitor)(const char *unit, const struct unit_facts *facts, void *userdata);
 int units_visit(struct units *u, units_visitor f, void *userdata);
 size_t units_count(const struct units *u);
+
+/* The client of systemd that the units have; goes with them. */
+struct systemd *units_systemd(struct units *u);

@@ -102,6 +102,13 @@ ENTRY(on_retry_task, api_retry_task)
 ENTRY(on_skip_task, api_skip_task)
 ENTRY(on_create_savepoint, api_create_savepoint)
 
+/* Running something as the job's user is more than seeing into the job. */
+static int on_open_session(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct job *j = userdata;
+
+        return api_with_permission(j->manager, call, j->owner, ACTION_MANAGE_SESSIONS, api_open_session, error);
+}
+
 /* ---- properties
  * ---------------------------------------------------------------------------------------------------------
  */
@@ -169,6 +176,18 @@ const sd_bus_vtable api_job_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("CreateSavepoint", SD_BUS_ARGS("s", name, "a{sv}", options),
                                 SD_BUS_RESULT("s", result), on_create_savepoint, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("OpenSession",
+                                SD_BUS_ARGS("s", role, "u", index, "aay", arguments, "a{sv}", options),
+                                SD_BUS_RESULT("u", session), on_open_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ReadSession", SD_BUS_ARGS("u", session, "t", wait),
+                                SD_BUS_RESULT("a(yay)", chunks, "b", end, "i", status, "s", why),
+                                api_on_read_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("WriteSession", SD_BUS_ARGS("u", session, "ay", data, "b", end),
+                                SD_BUS_NO_RESULT, api_on_write_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ResizeSession", SD_BUS_ARGS("u", session, "q", rows, "q", columns),
+                                SD_BUS_NO_RESULT, api_on_resize_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("CloseSession", SD_BUS_ARGS("u", session), SD_BUS_NO_RESULT,
+                                api_on_close_session, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("ExecutorChanged",
                                 SD_BUS_ARGS("s", role, "u", index, "u", attempt, "s", state, "s", node), 0),
         SD_BUS_VTABLE_END,
