@@ -208,7 +208,8 @@ def test_shell_on_a_terminal(cluster, running, terminal):
 
 
 def test_detach(cluster, running, terminal):
-    t = terminal("exec", "-t", running, "0", "--", "cat")
+    t = terminal("exec", "-t", running, "0", "--", "sh", "-c", "echo ready; cat")
+    t.until("ready\r\n")
     t.type("a~.b\r")
     t.until("a~.b\r\na~.b")
     t.type("~~x\r")
@@ -286,7 +287,7 @@ def test_a_daemon_is_killed(quick, daemon):
         quick.wait_for(lambda: quick.run(node, "pgrep", "-fx", "sleep 4243").returncode == 1, 10, "the command was hung up")
     no_sessions(quick)
     quick.wait_nodes()
-    assert run(quick, number, "echo", "again").stdout == "again\n", "and the job is as it was"
+    quick.wait_for(lambda: run(quick, number, "echo", "again").stdout == "again\n", 10, "a session in the job, which is as it was")
     assert quick.executor(int(number))["attempt"] == 1
     quick.primusctl("kill", number)
 
