@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agentd/manager.h"
+#include "agentd/power.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 
@@ -120,6 +121,25 @@ static int method_drop_job(sd_bus_message *call, void *userdata, sd_bus_error *e
         return done(call);
 }
 
+static int method_power(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        const char *action, *reason;
+        uint64_t term, epoch;
+        int r = sd_bus_message_read(call, "ttss", &term, &epoch, &action, &reason);
+
+        if (r <= 0)
+                return malformed(r, error);
+        r = fenced(m, term, epoch, error);
+        if (r <= 0)
+                return r;
+        log_notice("masterd asks for: %s%s%s", action, *reason ? ": " : "", reason);
+        r = power_start(m->bus, action);
+        if (r < 0)
+                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "host %s cannot do '%.*s': %s", m->node,
+                                         utf8_fit(action, 32), action, strerror(-r));
+        return done(call);
+}
+
 static int method_exit_committed(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct executor_id id;
@@ -200,6 +220,7 @@ const sd_bus_vtable orders_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Start", "tt" ORDER_SIGNATURE "a{sv}", "ayta{sv}", method_start, 0),
         SD_BUS_METHOD("Stop", "tt(ayusuu)tsa{sv}", "", method_stop, 0),
+        SD_BUS_METHOD("Power", "ttssa{sv}", "", method_power, 0),
         SD_BUS_METHOD("DropJob", "tayua{sv}", "", method_drop_job, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed,
                       SD_BUS_VTABLE_METHOD_NO_REPLY),

@@ -58,6 +58,8 @@ static const struct conf_key keys[] = {
         { "Master", "BundleMax", conf_parse_size, offsetof(struct conf, bundle_max), false },
         { "Master", "BundlesPerUserMax", conf_parse_size, offsetof(struct conf, bundles_per_user_max),
           false },
+        { "Master", "MaintenanceLeadSec", conf_parse_duration, offsetof(struct conf, maintenance_lead_usec),
+          false },
         { "Master", "StateDirectory", conf_parse_string, offsetof(struct conf, state_directory), false },
         {},
 };
@@ -80,6 +82,7 @@ int conf_read(struct conf *c) {
                 .keep_jobs = 1000,
                 .bundle_max = UINT64_C(4) << 30,
                 .bundles_per_user_max = UINT64_C(16) << 30,
+                .maintenance_lead_usec = 3600 * USEC_PER_SEC,
                 .state_directory = strdup("/var/lib/primus"),
         };
         if (!c->state_directory)

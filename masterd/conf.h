@@ -21,6 +21,7 @@ struct conf {
         uint32_t keep_jobs;            /* so many of the newest stay in any case */
         uint64_t bundle_max;           /* bytes of one upload */
         uint64_t bundles_per_user_max; /* bytes a user may have stored */
+        uint64_t maintenance_lead_usec; /* what has no time limit does not start so short before a window */
         char *state_directory;
 };
 

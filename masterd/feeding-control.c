@@ -37,9 +37,13 @@ int feeding_control(struct executor *e, enum feed_control op, uint64_t task, uin
 }
 
 static void tell_all(struct job *j, enum feed_control op) {
-        for (uint32_t i = 0; j->data && i < j->n_executors; i++)
-                if (j->executors[i].feed_open)
-                        (void)feeding_control(j->executors + i, op, 0, 0);
+        struct executor *e;
+
+        if (!j->data)
+                return;
+        JOB_FOREACH(j, e)
+        if (e->feed_open)
+                (void)feeding_control(e, op, 0, 0);
 }
 
 void feeding_suspend(struct manager *m, struct job *j) {
@@ -159,6 +163,7 @@ int feeding_sync(struct manager *m, struct job *j, uint64_t timeout_usec,
                  void (*done)(void *userdata, bool all), void *userdata) {
         struct job_data *d = j->data;
         struct feeding_syncing *q;
+        struct executor *e;
         int r;
 
         if (!d)
@@ -177,8 +182,7 @@ int feeding_sync(struct manager *m, struct job *j, uint64_t timeout_usec,
         }
         d->sync_number++;
         DL_APPEND(d->syncing, q);
-        for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+        JOB_FOREACH(j, e) {
                 if (e->feed_open || (e->leases_unknown && executor_state_holds(e->state))) {
                         /* One that is not connected answers by connecting. */
                         q->n_left++;
@@ -214,7 +218,7 @@ static uint64_t left_usec(const struct task *t, uint64_t now) {
 static bool any_slow(const struct job *j, uint64_t now) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct task *t;
-                DL_FOREACH2(j->executors[i].leases, t, lease_next)
+                DL_FOREACH2(j->executors[i]->leases, t, lease_next)
                 if (t->what.split > 0 && left_usec(t, now) >= TRIM_LEFT_USEC)
                         return true;
         }

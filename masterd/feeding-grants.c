@@ -173,12 +173,13 @@ static int enter_limbo(struct job_data *d) {
 /* A feeder that connects anew first reports what it holds and then says that it is open. */
 static bool must_wait(struct job *j) {
         struct job_data *d = j->data;
+        const struct executor *e;
 
         if (d->n_unknown == 0 || d->in_limbo)
                 return false;
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 uint32_t k = (d->unknown + i) % j->n_executors;
-                struct executor *e = j->executors + k;
+                e = j->executors[k];
                 /* One that is between two attempts says it when it is up: limbo is for that. */
                 if (e->leases_unknown && executor_state_holds(e->state) && e->node &&
                     e->node->state != NODE_LOST) {
@@ -186,6 +187,9 @@ static bool must_wait(struct job *j) {
                         return true;
                 }
         }
+        DL_FOREACH2(j->leaving, e, leaving_next)
+        if (e->leases_unknown && executor_state_holds(e->state) && e->node && e->node->state != NODE_LOST)
+                return true;
         enter_limbo(d);
         return false;
 }
@@ -347,14 +351,15 @@ static bool promise_end_to(struct executor *e) {
 
 static void promise_end(struct job *j) {
         for (uint32_t i = 0; j->data->n_to_tell > 0 && i < j->n_executors; i++)
-                (void)promise_end_to(j->executors + i);
+                (void)promise_end_to(j->executors[i]);
 }
 
 /* Whether somebody holds tasks on a host that cannot be reached: nothing is heard of what is read there, and
  * others may have to read it instead. */
 static bool holder_is_away(const struct job *j) {
-        for (uint32_t i = 0; i < j->n_executors; i++) {
-                const struct executor *e = j->executors + i;
+        const struct executor *e;
+
+        JOB_FOREACH(j, e) {
                 if (e->leases_unknown || (e->n_unread > 0 && (!e->node || e->node->state != NODE_READY)))
                         return true;
         }

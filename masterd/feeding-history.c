@@ -28,8 +28,9 @@ static uint64_t *field(struct sums *s, size_t i) {
 /* The rest is on disk: hundreds of jobs that have ended are kept, each of which may have had millions of
  * files, or of tasks that failed. */
 static void forget(struct job *j) {
-        for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+        struct executor *e;
+
+        JOB_FOREACH(j, e) {
                 feeding_set_credits(e, 0);
                 e->leases = NULL;
                 e->n_leases = e->n_unread = 0;

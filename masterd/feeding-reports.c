@@ -18,8 +18,8 @@ static struct executor *feed_executor(struct manager *m, struct node *node, cons
 
         if (!j || !j->data || !sd_id128_equal(j->uid, id->job_uid))
                 return NULL;
-        e = job_executor(j, id->role, id->index);
-        return e && e->attempt == id->attempt && e->node == node && executor_state_holds(e->state) &&
+        e = job_attempt(j, id->role, id->index, id->attempt);
+        return e && e->node == node && executor_state_holds(e->state) &&
                                executor_role(e)->input_policy == INPUT_STREAMING
                        ? e
                        : NULL;
@@ -241,8 +241,9 @@ bool feeding_over(const struct job *j) {
 
 /* What is still held is not waited for. */
 static void withdraw(struct job *j) {
-        for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+        struct executor *e;
+
+        JOB_FOREACH(j, e) {
                 struct task *t;
                 DL_FOREACH2(e->leases, t, lease_next)
                 (void)feeding_control(e, FEED_CONTROL_DROP, t->id, 0);
@@ -274,8 +275,8 @@ bool feeding_decides(const struct job *j) {
         if (!j->data || !j->data->finished || j->spec->graceful_shutdown)
                 return false;
         for (uint32_t i = 0; i < j->n_executors; i++)
-                if (executor_role(j->executors + i)->input_policy == INPUT_STREAMING &&
-                    !executor_state_ended(j->executors[i].state))
+                if (executor_role(j->executors[i])->input_policy == INPUT_STREAMING &&
+                    !executor_state_ended(j->executors[i]->state))
                         return false;
         return true;
 }

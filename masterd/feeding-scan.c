@@ -18,9 +18,9 @@ static const char *name_of(const struct job *j, uint32_t source) {
 static struct node *scan_node(struct job *j) {
         /* Where the trainers see the data, the scan sees it. */
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+                struct executor *e = j->executors[i];
                 if (executor_role(e)->input_policy == INPUT_STREAMING && executor_state_holds(e->state) &&
-                    e->node->state == NODE_READY)
+                    node_usable(e->node))
                         return e->node;
         }
         return NULL;
@@ -112,6 +112,25 @@ bool feeding_scan_reported(struct job *j, struct node *node, const struct execut
         if (s)
                 s->reported = true;
         return s;
+}
+
+void feeding_leave(struct manager *m, struct node *node) {
+        struct job *j, *next;
+
+        HASH_ITER (hh, m->jobs, j, next)
+                for (uint32_t i = 0; j->data && i < j->data->input->n_sources; i++) {
+                        struct source *s = j->data->sources + i;
+                        struct executor_id id = { .job_uid = j->uid,
+                                                  .job = j->number,
+                                                  .role = SCAN_ROLE,
+                                                  .index = i,
+                                                  .attempt = s->attempt };
+                        if (s->node != node)
+                                continue;
+                        (void)orders_stop_stale_later(m, node, &id);
+                        s->node = NULL;
+                        start_scan(m, j, i);
+                }
 }
 
 void feeding_node_gone(struct manager *m, struct node *node, bool back) {

@@ -124,6 +124,8 @@ bool feeding_scan_exited(struct manager *m, struct job *j, struct node *node,
 void feeding_gone(struct manager *m, struct executor *e);
 /* What follows from the end of the executor is decided (executor.gone). */
 void feeding_settled(struct manager *m, struct executor *e);
+/* What is listed on the node is listed elsewhere from now on: the node is to be left. */
+void feeding_leave(struct manager *m, struct node *node);
 /* The node is LOST, or has registered anew (back) and reported its units: what it no longer lists is listed
  * again, there or on another one. */
 void feeding_node_gone(struct manager *m, struct node *node, bool back);

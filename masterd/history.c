@@ -69,8 +69,8 @@ static void on_state(void *userdata, int error, const struct data_state_record *
                         j = NULL;
                 } else {
                         for (uint32_t i = 0; i < j->n_executors; i++)
-                                if (executor_state_ended(j->executors[i].state))
-                                        executor_set_gone(j->executors + i);
+                                if (executor_state_ended(j->executors[i]->state))
+                                        executor_set_gone(j->executors[i]);
                         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
                         keep(m, j);
                 }

@@ -12,6 +12,7 @@
 #include "lib/base/parse.h"
 #include "lib/wire/messages.h"
 #include "masterd/api/api.h"
+#include "masterd/change.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/job/outcome.h"
@@ -47,7 +48,7 @@ static void drop_on(struct manager *m, struct job *j, struct node *node) {
 
 static void drop_nodes(struct manager *m, struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++)
-                drop_on(m, j, j->executors[i].node);
+                drop_on(m, j, j->executors[i]->node);
         for (size_t i = 0; i < j->n_left; i++)
                 drop_on(m, j, j->left[i]);
 }
@@ -64,7 +65,7 @@ static void finish_job(struct manager *m, struct job *j) {
                 j->attempt_real = MAX(now_real(), j->attempt_real + 1);
                 j->order_step = 0;
                 for (uint32_t i = 0; i < j->n_executors; i++) {
-                        struct executor *e = j->executors + i;
+                        struct executor *e = j->executors[i];
                         struct role *r = j->roles + e->role;
                         j->attempt_real =
                                 MAX(j->attempt_real, e->placed_real + 1); /* also when a clock went back */
@@ -104,7 +105,7 @@ void lifecycle_cancel(struct executor *e) {
         executor_set_gone(e);
 }
 
-static void stop_executor(struct manager *m, struct executor *e, const char *why) {
+void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why) {
         if (e->state == EXECUTOR_PENDING) {
                 lifecycle_cancel(e);
                 if (e->attempt > 0)
@@ -121,6 +122,13 @@ static void stop_executor(struct manager *m, struct executor *e, const char *why
         (void)orders_stop_later(m, e);
 }
 
+void lifecycle_move(struct manager *m, struct executor *e, const char *why, const char *text) {
+        if (!executor_state_holds(e->state) || e->stop_ordered)
+                return;
+        record_event(m, e->job, "executor-moves", e, "leaves %s: %s", e->node->name, text);
+        lifecycle_stop_executor(m, e, why);
+}
+
 void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason) {
         static const char *const why[_JOB_EVENT_MAX] = {
                 [JOB_EVENT_SUCCEEDED] = "the job has succeeded",
@@ -128,6 +136,8 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 [JOB_EVENT_KILLED] = "the job was killed",
                 [JOB_EVENT_REQUEUE] = "this attempt of the job has failed",
         };
+
+        struct executor *e, *next;
 
         if (job_state_ended(j->state))
                 return;
@@ -148,13 +158,16 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         (void)text_set(&j->reason, "%s", reason);
         placement_dequeue(m, j);
         for (uint32_t i = 0; i < j->n_executors; i++)
-                stop_executor(m, j->executors + i, why[verdict]);
+                lifecycle_stop_executor(m, j->executors[i], why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
         /* Nobody will answer for those on a lost host, so they do not hold up the end. */
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
-                if (j->executors[i].state == EXECUTOR_STOPPING && j->executors[i].node->state == NODE_LOST)
-                        ended(m, j->executors + i, EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
+                if (j->executors[i]->state == EXECUTOR_STOPPING && j->executors[i]->node->state == NODE_LOST)
+                        ended(m, j->executors[i], EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
+        DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next)
+        if (j->state == JOB_STOPPING && e->node->state == NODE_LOST)
+                ended(m, e, EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
         if (j->state == JOB_STOPPING && job_active(j) == 0)
                 finish_job(m, j);
 }
@@ -187,7 +200,7 @@ static void say_first_failure(const struct role *r, const char *verdict, char *b
         const struct executor *first = NULL;
 
         for (uint32_t i = 0; i < r->spec->num; i++) {
-                const struct executor *e = r->executors + i;
+                const struct executor *e = r->executors[i];
                 if (e->gone && (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST) &&
                     (!first || e->ended_real < first->ended_real))
                         first = e;
@@ -343,8 +356,16 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
                      text);
         if (event == EXECUTOR_EVENT_FAILED)
                 logs_note_failure(m, e);
+        if (e->leaving) {
+                change_gone(m, e);
+                lifecycle_review(m, j);
+                manager_schedule(m);
+                return;
+        }
         if (j->state == JOB_STOPPING)
                 executor_set_gone(e);
+        else if (event == EXECUTOR_EVENT_KILLED && e->stop_ordered)
+                restarts_moved(m, e);
         else
                 restarts_decide(m, e, event);
         feeding_settled(m, e);
@@ -364,8 +385,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
                 return;
         if (feeding_scan_exited(m, j, node, report))
                 return;
-        e = job_executor(j, report->id.role, report->id.index);
-        if (!e || e->attempt != report->id.attempt || !executor_state_holds(e->state) || e->node != node)
+        e = job_attempt(j, report->id.role, report->id.index, report->id.attempt);
+        if (!e || !executor_state_holds(e->state) || e->node != node)
                 return;
         event = outcome_of(
                 report, executor_role(e)->memory,

@@ -263,8 +263,7 @@ static int on_hold(sd_event_source *s, uint64_t usec, void *userdata) {
                 return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
         }
         l->hold = sd_event_source_disable_unref(l->hold);
-        if (sd_bus_attach_event(peer_bus(l->peer), l->manager->event, SD_EVENT_PRIORITY_NORMAL) < 0)
-                peer_close(l->peer, "out of memory");
+        peer_hold(l->peer, false);
         return 0;
 }
 
@@ -274,7 +273,7 @@ static void hold(struct link *l) {
         if (l->hold || sd_event_add_time_relative(l->manager->event, &l->hold, CLOCK_BOOTTIME, HOLD_USEC, 0,
                                                   on_hold, l) < 0)
                 return;
-        (void)sd_bus_detach_event(peer_bus(l->peer));
+        peer_hold(l->peer, true);
 }
 
 static int on_scan_batch(sd_bus_message *m, void *userdata, sd_bus_error *error) {

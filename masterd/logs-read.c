@@ -11,6 +11,7 @@
 #include "masterd/link.h"
 #include "masterd/logs-cursor.h"
 #include "masterd/logs-parts.h"
+#include "masterd/feeding.h"
 #include "masterd/manager.h"
 
 #define CALLS_MAX 512u
@@ -59,10 +60,10 @@ static bool attempt_ended(const struct log_call *c) {
 
         if (!j || !sd_id128_equal(j->uid, c->id.job_uid) || job_state_ended(j->state))
                 return true;
-        e = job_executor(j, c->id.role, c->id.index);
-        if (!e) /* a scan: its end is not known here, the job's is */
-                return false;
-        return e->attempt != c->id.attempt || executor_state_ended(e->state) || e->state == EXECUTOR_PENDING;
+        e = job_attempt(j, c->id.role, c->id.index, c->id.attempt);
+        if (!e) /* of a scan, the end is not known here, the job's is */
+                return strcmp(c->id.role, SCAN_ROLE) != 0;
+        return executor_state_ended(e->state) || e->state == EXECUTOR_PENDING;
 }
 
 static sd_bus *agent_bus(const struct log_call *c) {
@@ -76,13 +77,14 @@ static sd_bus *agent_bus(const struct log_call *c) {
 static bool settled(const struct log_call *c) {
         const struct followed *f = followed_find(c->logs, &c->id);
         struct job *j = manager_job(c->logs->manager, c->id.job);
-        const struct executor *e = j ? job_executor(j, c->id.role, c->id.index) : NULL;
+        const struct executor *e =
+                j ? job_attempt(j, c->id.role, c->id.index, c->id.attempt) : NULL;
 
         if (c->waited || !agent_bus(c))
                 return true;
         if (f && now_boot() - f->last_boot < SETTLED_USEC)
                 return false;
-        return !e || e->attempt != c->id.attempt || usec_sub(now_real(), e->ended_real) > SETTLED_USEC;
+        return !e || usec_sub(now_real(), e->ended_real) > SETTLED_USEC;
 }
 
 static uint64_t remaining(const struct log_call *c) {

@@ -190,8 +190,8 @@ void logs_tail(struct manager *m, struct node *node, const struct executor_id *i
 
         if (!j || !role_name_valid(id->role) || size > UINT64_MAX - offset)
                 return;
-        e = job_executor(j, id->role, id->index);
-        current = e && e->attempt == id->attempt && e->node == node;
+        e = job_attempt(j, id->role, id->index, id->attempt);
+        current = e && e->node == node;
         if (!current) {
                 f = followed_find(l, id);
                 if (!(f && strcmp(f->node, node->name) == 0) &&

@@ -12,6 +12,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/bundles.h"
+#include "masterd/hosts.h"
 #include "masterd/identity.h"
 #include "masterd/link.h"
 #include "masterd/liveness.h"
@@ -21,6 +22,7 @@
 #include "masterd/savepoints.h"
 #include "masterd/sessions.h"
 
+#define DUE_USEC (5 * USEC_PER_MSEC)
 #define PRUNE_USEC (600 * USEC_PER_SEC)
 
 struct effect {
@@ -31,7 +33,7 @@ struct effect {
 
 struct batch {
         struct manager *manager;
-        struct effect *effects;
+        struct effect *effects, **effects_end;
 };
 
 struct job *manager_job(struct manager *m, uint32_t number) {
@@ -50,6 +52,23 @@ static void effects_free(struct effect *e) {
         }
 }
 
+/* Orders for thousands of hosts may be due at once: after DUE_USEC whoever waits has his turn, then the rest
+ * follows in its order. */
+static int run_due(sd_event_source *s, void *userdata) {
+        struct manager *m = userdata;
+        uint64_t end = now_boot() + DUE_USEC;
+
+        while (m->due && (now_boot() < end || sd_event_get_state(m->event) == SD_EVENT_FINISHED)) {
+                struct effect *e = m->due;
+                m->due = e->next;
+                if (!m->due)
+                        m->due_end = &m->due;
+                e->run(m, e->data); /* takes its data over */
+                free(e);
+        }
+        return sd_event_source_set_enabled(s, m->due ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
 static void on_durable(void *userdata, int error) {
         struct batch *batch = userdata;
         struct manager *m = batch->manager;
@@ -60,12 +79,12 @@ static void on_durable(void *userdata, int error) {
                          "The store in %s failed; exiting to start again from what is on disk",
                          m->conf.state_directory);
                 (void)sd_event_exit(m->event, 1);
-        } else
-                for (struct effect *e = batch->effects; e; e = e->next) {
-                        e->run(m, e->data);
-                        e->data = NULL; /* run() takes it over */
-                }
-        effects_free(batch->effects);
+                effects_free(batch->effects);
+        } else if (batch->effects) {
+                *m->due_end = batch->effects;
+                m->due_end = batch->effects_end;
+                (void)run_due(m->run_due, m);
+        }
         free(batch);
 }
 
@@ -85,7 +104,7 @@ static int on_turn(sd_event_source *s, void *userdata) {
         batch = malloc(sizeof(*batch));
         if (!batch)
                 return sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
-        *batch = (struct batch){ m, m->effects };
+        *batch = (struct batch){ m, m->effects, m->effects_end };
         m->effects = NULL;
         m->effects_end = &m->effects;
         r = store_commit(m->store, on_durable, batch);
@@ -215,6 +234,7 @@ int manager_new(struct manager **ret) {
         if (!m)
                 return -ENOMEM;
         m->effects_end = &m->effects;
+        m->due_end = &m->due;
         /* The turn has the priority of everybody else: it runs behind what was pending before it, and is
          * never starved. */
         r = conf_read(&m->conf);
@@ -224,6 +244,10 @@ int manager_new(struct manager **ret) {
                 r = sd_event_add_defer(m->event, &m->turn, on_turn, m);
         if (r >= 0)
                 r = sd_event_source_set_enabled(m->turn, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(m->event, &m->run_due, run_due, m);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(m->run_due, SD_EVENT_OFF);
         if (r < 0) {
                 manager_free(m);
                 return r;
@@ -243,6 +267,8 @@ static void serve(struct manager *m, void *data) {
                 r = api_publish(m);
         if (r >= 0)
                 r = liveness_start(m);
+        if (r >= 0)
+                r = hosts_start(m);
         if (r < 0) {
                 (void)sd_event_exit(m->event, r);
                 return;
@@ -319,10 +345,13 @@ void manager_free(struct manager *m) {
         logs_free(m->logs);
         bundles_free(m->bundles);
         placement_free(m->placement);
+        hosts_stop(m);
         nodes_clear(&m->nodes);
         identity_done(m);
         effects_free(m->effects);
+        effects_free(m->due);
         sd_event_source_disable_unref(m->turn);
+        sd_event_source_disable_unref(m->run_due);
         sd_event_source_disable_unref(m->live_timer);
         sd_event_source_disable_unref(m->prune_timer);
         sd_event_source_disable_unref(m->renew_timer);

@@ -49,6 +49,9 @@ struct manager {
 
         struct nodes nodes;
         sd_event_source *live_timer;
+        sd_event_source *hosts_timer; /* deadlines of drains, windows */
+        struct window *windows;       /* maintenance, by the time they begin */
+        uint32_t n_windows;
         uint64_t ready_boot; /* when this master began to serve: LOST timers of nodes not heard yet start here
                               */
 
@@ -66,6 +69,8 @@ struct manager {
         sd_event_source *turn; /* runs at the end of a turn that asked for it */
         sd_event_source *prune_timer;
         struct effect *effects, **effects_end; /* of the open batch */
+        struct effect *due, **due_end;         /* of what is on disk, not run yet */
+        sd_event_source *run_due;
         bool schedule_wanted, batch_open;
         bool serving;
 };

@@ -10,13 +10,16 @@
 #include "lib/base/log.h"
 #include "lib/wire/input.h"
 #include "masterd/feeding.h"
+#include "masterd/hosts.h"
 #include "masterd/job/peers.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
+#include "masterd/record.h"
 
 /* Staging files and slow hosts take their time; losing the link ends the wait at once. */
 #define START_TIMEOUT (3600 * USEC_PER_SEC)
+#define LIMITS_TIMEOUT (60 * USEC_PER_SEC)
 #define STOP_TIMEOUT (600 * USEC_PER_SEC)
 /* So many starts may wait for a node's answer. An order carries the whole rendezvous: a thousand of them for
  * a thousand executors are more than a connection takes, and than its agent should hold. More than agentd
@@ -58,8 +61,8 @@ static struct executor *order_executor(struct manager *m, const struct order *o)
 
         if (!j || !sd_id128_equal(j->uid, o->id.job_uid))
                 return NULL;
-        e = job_executor(j, o->id.role, o->id.index);
-        return e && e->attempt == o->id.attempt ? e : NULL;
+        e = job_attempt(j, o->id.role, o->id.index, o->id.attempt);
+        return e;
 }
 
 static int new_order(struct manager *m, struct node *node, const char *method, sd_bus_message **ret) {
@@ -358,8 +361,10 @@ static void run_stop(struct manager *m, void *data) {
         struct executor *e = order_executor(m, o);
 
         if (e && e->state == EXECUTOR_STOPPING)
-                (void)send_stop(m, e->node, &o->id, e->job->spec->stop_grace_usec,
-                                e->stop_why ? e->stop_why : "the job ends");
+                (void)send_stop(m, e->node, &o->id, hosts_grace(e),
+                                e->stop_why                        ? e->stop_why
+                                : e->job->state == JOB_STOPPING ? "the job ends"
+                                                                   : "it goes on elsewhere");
         free(o);
 }
 
@@ -383,6 +388,57 @@ int orders_stop_stale_later(struct manager *m, const struct node *node, const st
         struct order *o = order_new(m, node, id);
 
         return o ? manager_effect(m, run_stop_stale, o) : -ENOMEM;
+}
+
+/* ---- SetLimits ---- */
+
+static int on_limits(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        struct order *o = userdata;
+        struct executor *e = order_executor(o->manager, o);
+
+        /* Without a link the next registration has it said again. */
+        if (failure && e && strncmp(failure->name, "org.primus.Error.", 17) == 0)
+                record_event(o->manager, e->job, "limits-refused", e, "%s keeps the limits that it had: %s", o->node,
+                             failure->message);
+        free(o);
+        return 0;
+}
+
+int orders_limits_send(struct manager *m, struct executor *e, const struct unit_limits *limits,
+                       sd_bus_message_handler_t handler, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct executor_id id = executor_id_of(e);
+        int r = new_order(m, e->node, "SetLimits", &message);
+
+        if (r >= 0)
+                r = executor_id_append(message, &id);
+        if (r >= 0)
+                r = unit_limits_append(message, limits);
+        return r < 0 ? r
+                     : sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, handler, userdata,
+                                         LIMITS_TIMEOUT);
+}
+
+static void run_limits(struct manager *m, void *data) {
+        struct order *o = data;
+        struct executor *e = order_executor(m, o);
+        const struct role_spec *role = e ? executor_role(e) : NULL;
+
+        if (!e || (e->state != EXECUTOR_RUNNING && e->state != EXECUTOR_STARTING) ||
+            orders_limits_send(m, e,
+                               &(struct unit_limits){ .cpu_usec_per_sec = (uint64_t)role->cpu_milli * 1000,
+                                                      .memory_max = role->memory,
+                                                      .job_memory_max = job_memory_on_node(e) },
+                               on_limits, o) < 0)
+                free(o);
+}
+
+int orders_limits_later(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct order *o = order_new(m, e->node, &id);
+
+        return o ? manager_effect(m, run_limits, o) : -ENOMEM;
 }
 
 /* ---- one-way
@@ -446,6 +502,54 @@ int orders_drop_job_later(struct manager *m, const struct node *node, sd_id128_t
         struct order *o = order_new(m, node, &id);
 
         return o ? manager_effect(m, run_drop_job, o) : -ENOMEM;
+}
+
+/* ---- the host itself
+ * ------------------------------------------------------------------------------------------------ */
+
+static int on_power(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        struct order *o = userdata;
+
+        /* One that lost its connection in the meantime goes down, or registers and is told again. */
+        if (failure && strncmp(failure->name, "org.primus.Error.", 17) == 0)
+                log_full(LOG_ERR, 0, &(struct log_fields){ .node = o->node }, "%s: %s", o->node,
+                         failure->message ? failure->message : failure->name);
+        free(o);
+        return 0;
+}
+
+/* What is asked for by now is ordered: the drain may have been called off in between. */
+static void run_power(struct manager *m, void *data) {
+        struct order *o = data;
+        struct node *node = nodes_get(&m->nodes, o->node);
+        const struct node_hold *h = node ? node->holds + HOLD_ADMIN : NULL;
+        sd_bus_message *message = NULL;
+        int r;
+
+        if (!node || !h->set || h->then == HOLD_THEN_NOTHING || !node_drained(node)) {
+                free(o);
+                return;
+        }
+        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s is told: %s", node->name,
+                 hold_then_to_string(h->then));
+        r = new_order(m, node, "Power", &message);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "ss", hold_then_to_string(h->then), h->reason);
+        if (r >= 0)
+                r = link_append_extra_empty(message);
+        if (r >= 0)
+                r = sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_power, o,
+                                      STOP_TIMEOUT);
+        sd_bus_message_unref(message);
+        if (r < 0)
+                free(o);
+}
+
+int orders_power_later(struct manager *m, const struct node *node) {
+        struct order *o = order_new(m, node, &(struct executor_id){});
+
+        return o ? manager_effect(m, run_power, o) : -ENOMEM;
 }
 
 /* ---- scan

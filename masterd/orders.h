@@ -26,7 +26,14 @@ int orders_stop_later(struct manager *m, struct executor *e);
 int orders_committed_later(struct manager *m, const struct node *node, const struct executor_id *id);
 /* job_uid may be its first four bytes: the files of a job are named by those. */
 int orders_drop_job_later(struct manager *m, const struct node *node, sd_id128_t job_uid, uint32_t job);
+/* At once, with an answer: sd_bus_call_async()'s. */
+int orders_limits_send(struct manager *m, struct executor *e, const struct unit_limits *limits,
+                       sd_bus_message_handler_t handler, void *userdata);
+/* Gives the unit the limits that its role has now. */
+int orders_limits_later(struct manager *m, struct executor *e);
 /* Stops a unit that is none of ours any more (a stale attempt). */
 int orders_stop_stale_later(struct manager *m, const struct node *node, const struct executor_id *id);
+/* The drained host reboots or goes off, as its hold says by then. */
+int orders_power_later(struct manager *m, const struct node *node);
 /* A unit that lists a source, from behind its cursor. */
 int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source, uint32_t attempt);

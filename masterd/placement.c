@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
+#include "masterd/hosts.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
@@ -118,7 +119,7 @@ int placement_node_changed(struct manager *m, struct node *node) {
         if (r < 0)
                 return log_full(LOG_ERR, r, &(struct log_fields){ .node = node->name },
                                 "Cannot schedule onto %s", node->name);
-        sched_node_set_usable(m->placement->sched, node->slot, node->state == NODE_READY);
+        sched_node_set_usable(m->placement->sched, node->slot, node_usable(node));
         return 0;
 }
 
@@ -179,7 +180,20 @@ void placement_release(struct manager *m, struct executor *e) {
         DL_DELETE2(e->node->executors, e, node_prev, node_next);
         e->node_prev = e->node_next = NULL;
         e->node->n_executors--;
+        hosts_left(m, e->node);
         manager_schedule(m);
+}
+
+void placement_suspend_hold(struct manager *m, struct executor *e) {
+        struct sched_hold hold = hold_of(e);
+
+        sched_release(m->placement->sched, &hold);
+}
+
+void placement_resume_hold(struct manager *m, struct executor *e) {
+        struct sched_hold hold = hold_of(e);
+
+        (void)sched_reserve(m->placement->sched, &hold);
 }
 
 int placement_restore(struct manager *m, struct executor *e) {
@@ -272,7 +286,7 @@ static uint64_t open_roles(struct job *j) {
 
 struct shape_data {
         uint32_t role;
-        uint32_t *allowed, *present;
+        uint32_t *allowed, *present, *excluded;
 };
 
 struct gang_data {
@@ -285,6 +299,7 @@ static void gang_data_done(struct gang_data *g) {
         for (size_t i = 0; i < g->n; i++) {
                 free(g->data[i].allowed);
                 free(g->data[i].present);
+                free(g->data[i].excluded);
         }
 }
 
@@ -309,9 +324,10 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
         struct sched_shape *s = g->shapes + g->n;
         struct shape_data *d = g->data + g->n;
         uint32_t pending = 0;
+        int k;
 
         for (uint32_t i = 0; i < spec->num; i++)
-                pending += waits(r->executors + i);
+                pending += waits(r->executors[i]);
         if (pending == 0)
                 return 0;
         *s = (struct sched_shape){ .min = least(j, r, pending),
@@ -324,6 +340,10 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
                                    .per_node = spec->per_node };
         *d = (struct shape_data){ .role = role };
         g->n++;
+        k = hosts_excluded(m, j, spec, &d->excluded, &s->n_excluded);
+        if (k < 0)
+                return k;
+        s->excluded = d->excluded;
         if (spec->n_nodes > 0) {
                 d->allowed = calloc(spec->n_nodes, sizeof(*d->allowed));
                 if (!d->allowed)
@@ -341,8 +361,8 @@ static int add_shape(struct manager *m, struct job *j, uint32_t role, struct gan
                 if (!d->present)
                         return -ENOMEM;
                 for (uint32_t i = 0; i < spec->num; i++)
-                        if (executor_state_holds(r->executors[i].state))
-                                d->present[s->n_present++] = r->executors[i].node->slot;
+                        if (executor_state_holds(r->executors[i]->state))
+                                d->present[s->n_present++] = r->executors[i]->node->slot;
                 s->present = d->present;
         }
         return 0;
@@ -426,7 +446,7 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         }
         e->gpus = hold->gpus;
         executor_move(e, node);
-        executor_number(e, e->attempt + 1);
+        executor_number(e, executor_next_attempt(e));
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;
@@ -455,9 +475,9 @@ static int take_places(struct manager *m, struct job *j, const struct gang_data 
                 uint32_t *k = next + item->shape;
                 if (!node || node->slot != item->hold.slot)
                         node = node_by_slot(m, item->hold.slot);
-                while (*k < role->spec->num && !waits(role->executors + *k))
+                while (*k < role->spec->num && !waits(role->executors[*k]))
                         (*k)++;
-                r = node && *k < role->spec->num ? take_place(m, role->executors + *k, &item->hold, node)
+                r = node && *k < role->spec->num ? take_place(m, role->executors[*k], &item->hold, node)
                                                  : -EPROTO;
                 if (r < 0) {
                         sched_release(m->placement->sched, &item->hold);
@@ -470,7 +490,7 @@ static int take_places(struct manager *m, struct job *j, const struct gang_data 
 
 static bool none_waits(const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++)
-                if (waits(j->executors + i))
+                if (waits(j->executors[i]))
                         return false;
         return true;
 }
@@ -522,8 +542,8 @@ static int try_job(void *userdata, uint64_t id, uint32_t *ret_lacking) {
                         lifecycle_arm_limit(m, j);
                 }
                 for (uint32_t i = 0; i < j->n_executors; i++)
-                        if (j->executors[i].state == EXECUTOR_PLACED && !j->executors[i].ordered)
-                                (void)orders_start_later(m, j->executors + i);
+                        if (j->executors[i]->state == EXECUTOR_PLACED && !j->executors[i]->ordered)
+                                (void)orders_start_later(m, j->executors[i]);
                 feeding_start(m, j);
         }
         sched_placement_done(&found);

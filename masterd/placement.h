@@ -25,6 +25,9 @@ void placement_run(struct manager *m);
 
 /* Gives back what the executor holds. */
 void placement_release(struct manager *m, struct executor *e);
+/* While what its role may hold changes: takes it off the books, and puts it there again. */
+void placement_suspend_hold(struct manager *m, struct executor *e);
+void placement_resume_hold(struct manager *m, struct executor *e);
 /* Reserves what a loaded executor holds. */
 int placement_restore(struct manager *m, struct executor *e);
 /* A port that was granted is in use on the host: not again for a while. */

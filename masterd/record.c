@@ -41,11 +41,17 @@ void record_node(struct manager *m, const struct node *node) {
 }
 
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
-        struct job_state_data data = { .version = 1,
+        struct job_state_data data = { .version = 2,
                                        .verdict = (uint8_t)j->verdict,
                                        .saving = j->saving,
                                        .order_step = j->order_step,
-                                       .attempt_real = j->attempt_real };
+                                       .attempt_real = j->attempt_real,
+                                       .limits_real = j->limits_real,
+                                       .epoch = j->epoch,
+                                       .membership = j->membership,
+                                       .rolling_real = j->rolling.since_real,
+                                       .rolling_batch = j->rolling.batch,
+                                       .rolling_index = j->rolling.index };
         struct job_body_record b = {
                 .config = { j->config, j->config ? strlen(j->config) : 0 },
                 .cwd = { j->cwd, strlen(j->cwd) },
@@ -70,6 +76,7 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
         };
         _cleanup_free_ char *env = NULL;
 
+        snprintf(data.rolling_role, sizeof(data.rolling_role), "%s", j->rolling.role);
         if (body && j->env) {
                 size_t size = 0, n = 0;
                 for (char **p = j->env; *p; p++)
@@ -97,7 +104,7 @@ struct executor_record record_of_executor(const struct executor *e) {
                 .attempt = e->attempt,
                 .state = (uint8_t)e->state,
                 .node = e->node ? e->node->name : "",
-                .rank = (uint32_t)(e - e->job->executors),
+                .rank = e->rank,
                 .n_ports = (uint32_t)MIN(e->n_ports, (size_t)STORE_PORTS_MAX),
                 .invocation = e->invocation,
                 .epoch = e->node ? e->node->epoch : 0,

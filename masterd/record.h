@@ -9,12 +9,18 @@
 
 /* What the machine of a job needs beyond the store's columns, as kept in job_record.state_data. */
 struct job_state_data {
-        uint8_t version; /* 1 */
+        uint8_t version; /* 2; what is behind the end of an older one is zero */
         uint8_t verdict;
         uint8_t saving;
         uint8_t reserved;
         uint32_t order_step;
         uint64_t attempt_real;
+        /* 2: changes while it runs */
+        uint64_t limits_real;
+        uint64_t epoch, membership; /* masterd/epochs.h */
+        uint64_t rolling_real;      /* masterd/rolling.h */
+        uint32_t rolling_batch, rolling_index;
+        char rolling_role[36];
 };
 
 void record_node(struct manager *m, const struct node *node);

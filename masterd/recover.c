@@ -9,9 +9,13 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/change.h"
 #include "masterd/feeding.h"
+#include "masterd/hosts.h"
 #include "masterd/job/peers.h"
+#include "masterd/job/reshape.h"
 #include "masterd/lifecycle.h"
+#include "masterd/limits.h"
 #include "masterd/link.h"
 #include "masterd/liveness.h"
 #include "masterd/manager.h"
@@ -108,6 +112,7 @@ void recover_job_free(struct job *j) {
         if (!j)
                 return;
         feeding_free(j);
+        change_free(j);
         job_free(j);
 }
 
@@ -159,6 +164,13 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         j->saving = data.saving;
         j->order_step = data.order_step;
         j->attempt_real = data.attempt_real;
+        j->limits_real = data.limits_real;
+        j->epoch = data.epoch;
+        j->membership = data.membership;
+        j->rolling = (struct rolling){ .since_real = data.rolling_real,
+                                       .batch = data.rolling_batch,
+                                       .index = data.rolling_index };
+        snprintf(j->rolling.role, sizeof(j->rolling.role), "%.32s", data.rolling_role);
         k = feeding_new(j);
         if (k < 0)
                 return k;
@@ -182,6 +194,8 @@ static int load_job(void *userdata, const struct job_record *r) {
 static void remember_attempt(struct job *j, struct executor *e) {
         if (e->placed_real < j->attempt_real) /* of an earlier attempt of the job */
                 return;
+        if (e->state == EXECUTOR_KILLED && e->stop_ordered) /* it was moved */
+                return;
         if (e->started_real > 0 && usec_sub(e->ended_real, e->started_real) > j->spec->backoff.max_usec)
                 e->history.consecutive = 0;
         e->history.consecutive++;
@@ -191,9 +205,18 @@ static void remember_attempt(struct job *j, struct executor *e) {
 
 int recover_executor(struct manager *m, struct job *j, const struct executor_record *r) {
         struct executor *e = job_executor(j, r->role, r->index);
+        int k;
         enum executor_state state =
                 r->state < _EXECUTOR_STATE_MAX ? (enum executor_state)r->state : EXECUTOR_LOST;
 
+        if (change_has_left(j, r->role, r->index, r->attempt)) {
+                const struct role_spec *role = job_role_known(j, r->role);
+                if (!executor_state_holds(state) || !role)
+                        return 0;
+                k = job_add_leaving(j, role, r->index, &e);
+                if (k < 0)
+                        return k;
+        }
         if (!e)
                 return 0;
         if (e->attempt > 0)
@@ -235,6 +258,12 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
         return 0;
 }
 
+static int load_change(void *userdata, const struct change_record *r) {
+        struct job *j = manager_job(userdata, r->job);
+
+        return j ? change_load(j, r) : 0;
+}
+
 static int load_executor(void *userdata, const struct executor_record *r) {
         struct manager *m = userdata;
         struct job *j = manager_job(m, r->job);
@@ -264,8 +293,9 @@ static int load_secret(void *userdata, const struct secret_record *r) {
 /* What executors of the job hold. Those of its hosts come first, since what follows from the ends of others
  * may stop them. */
 static void resume_places(struct manager *m, struct job *j) {
-        for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+        struct executor *e;
+
+        JOB_FOREACH(j, e) {
                 if (!executor_state_holds(e->state))
                         continue;
                 if (!e->node || placement_restore(m, e) < 0) /* its node was removed meanwhile */
@@ -277,8 +307,10 @@ static void resume_places(struct manager *m, struct job *j) {
 
 /* What follows from the loaded states. */
 static void resume_job(struct manager *m, struct job *j) {
+        struct executor *e, *next;
+
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+                e = j->executors[i];
                 if (executor_state_ended(e->state)) {
                         if (e->placed_real < j->attempt_real)
                                 executor_restore_state(e, EXECUTOR_PENDING);
@@ -291,6 +323,10 @@ static void resume_job(struct manager *m, struct job *j) {
                 else if (e->state == EXECUTOR_PENDING && e->attempt > 0)
                         feeding_between(e);
         }
+        DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next)
+        if (!executor_state_holds(e->state))
+                change_gone(m, e);
+        job_retired_trim(j);
         lifecycle_arm_limit(m, j);
         suspension_restored(m, j);
         placement_enqueue(m, j);
@@ -302,9 +338,15 @@ int recover_load(struct manager *m) {
         int r = store_load_nodes(m->store, load_node, m);
 
         if (r >= 0)
+                r = hosts_load_nodes(m);
+        if (r >= 0)
                 r = savepoints_load(m);
         if (r >= 0)
                 r = store_load_jobs(m->store, true, load_job, m);
+        if (r >= 0)
+                r = hosts_load_jobs(m);
+        if (r >= 0)
+                r = store_load_changes(m->store, load_change, m);
         if (r >= 0)
                 r = store_load_executors(m->store, load_executor, m);
         if (r >= 0)
@@ -380,8 +422,8 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
                         (void)orders_stop_stale_later(m, node, &u->id);
                 return;
         }
-        e = j ? job_executor(j, u->id.role, u->id.index) : NULL;
-        if (!e || e->attempt != u->id.attempt || !executor_state_holds(e->state) || e->node != node) {
+        e = j ? job_attempt(j, u->id.role, u->id.index, u->id.attempt) : NULL;
+        if (!e || !executor_state_holds(e->state) || e->node != node) {
                 log_full(LOG_NOTICE, 0, &(struct log_fields){ .job = u->id.job, .node = node->name },
                          "%s still runs job %u %s/%u attempt %u, which is over: stopping it", node->name,
                          u->id.job, u->id.role, u->id.index, u->id.attempt);
@@ -451,6 +493,8 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                  was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
                  g->n_exits, rebooted ? ", new boot" : "");
         feeding_node_gone(m, node, true);
+        hosts_registered(m, node);
+        limits_registered(m, node);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
         DL_FOREACH2(node->executors, e, node_next)

@@ -76,6 +76,10 @@ void restarts_decide(struct manager *m, struct executor *e, enum executor_event 
         }
 }
 
+void restarts_moved(struct manager *m, struct executor *e) {
+        restart(m, e, 0);
+}
+
 void restarts_redecide(struct manager *m, struct executor *e) {
         static const enum executor_event events[_EXECUTOR_STATE_MAX] = {
                 [EXECUTOR_SUCCEEDED] = EXECUTOR_EVENT_SUCCEEDED,
@@ -86,6 +90,8 @@ void restarts_redecide(struct manager *m, struct executor *e) {
 
         if (e->job->state == JOB_STOPPING)
                 executor_set_gone(e);
+        else if (e->state == EXECUTOR_KILLED && e->stop_ordered)
+                restarts_moved(m, e);
         else
                 restarts_decide(m, e, events[e->state]);
 }

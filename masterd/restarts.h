@@ -9,5 +9,7 @@ struct manager;
 
 /* The attempt has ended with event and is recorded as such. */
 void restarts_decide(struct manager *m, struct executor *e, enum executor_event event);
+/* The attempt was stopped so that the executor goes on elsewhere: the next one is placed at once. */
+void restarts_moved(struct manager *m, struct executor *e);
 /* Decides anew about an executor that was loaded as ended: what followed had no record of its own yet. */
 void restarts_redecide(struct manager *m, struct executor *e);

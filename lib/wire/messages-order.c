@@ -346,3 +346,62 @@ int start_order_read(sd_bus_message *m, struct start_order *ret) {
         o = (struct start_order){};
         return 1;
 }
+
+/* ---- changes of units that run --------------------------------------------------------------- */
+
+int unit_limits_append(sd_bus_message *m, const struct unit_limits *l) {
+        int r = sd_bus_message_append(m, "bttt", (int)l->check, l->cpu_usec_per_sec, l->memory_max,
+                                      l->job_memory_max);
+        return r < 0 ? r : link_append_extra_empty(m);
+}
+
+int unit_limits_read(sd_bus_message *m, struct unit_limits *ret) {
+        struct unit_limits l = {};
+        int r;
+        if ((r = link_read_bool(m, &l.check)) <= 0 ||
+            (r = sd_bus_message_read(m, "ttt", &l.cpu_usec_per_sec, &l.memory_max, &l.job_memory_max)) <= 0 ||
+            (r = link_skip_extra(m)) < 0)
+                return link_bad(r);
+        *ret = l;
+        return 1;
+}
+
+static int rendezvous_order_check(const struct rendezvous_order *o) {
+        if (strv_length(o->env) > LINK_ENV_MAX || strv_bytes(o->env) > LINK_BYTES_MAX)
+                return -E2BIG;
+        if (o->epoch == 0 || o->signal >= 65)
+                return -EINVAL;
+        for (size_t i = 0; o->env && o->env[i]; i++)
+                if (!assignment_valid(o->env[i]))
+                        return -EINVAL;
+        return 0;
+}
+
+int rendezvous_order_append(sd_bus_message *m, const struct rendezvous_order *o) {
+        int r = rendezvous_order_check(o);
+        if (r < 0)
+                return r;
+        if ((r = sd_bus_message_append(m, "tu", o->epoch, o->signal)) < 0 ||
+            (r = append_byte_strings(m, o->env)) < 0)
+                return r;
+        return link_append_extra_empty(m);
+}
+
+void rendezvous_order_done(struct rendezvous_order *o) {
+        strv_free(o->env);
+        *o = (struct rendezvous_order){};
+}
+
+int rendezvous_order_read(sd_bus_message *m, struct rendezvous_order *ret) {
+        _cleanup_(rendezvous_order_done) struct rendezvous_order o = {};
+        int r;
+        if ((r = sd_bus_message_read(m, "tu", &o.epoch, &o.signal)) <= 0 ||
+            (r = read_strings(m, "ay", link_read_byte_string, LINK_ENV_MAX, LINK_BYTES_MAX, &o.env)) <= 0 ||
+            (r = link_skip_extra(m)) < 0)
+                return link_bad(r);
+        if (rendezvous_order_check(&o) < 0)
+                return -EBADMSG;
+        *ret = o;
+        o = (struct rendezvous_order){};
+        return 1;
+}

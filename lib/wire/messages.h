@@ -250,6 +250,8 @@ int scan_batch_read(sd_bus_message *m, struct scan_batch *ret);
  * these
  * FeedControl(id, u op, t task, t value, a{sv})  one-way, to a feeder that is connected; masterd says it
  * again when a feeder opens
+ * SetLimits(t term, t epoch, id, b check, t cpu_usec_per_sec, t memory_max, t job_memory_max, a{sv}) -> ()
+ * SetRendezvous(t term, t epoch, id, t rendezvous_epoch, u signal, aay env, a{sv})  one-way
  * ReadLog(id, ay cursor, u max, t wait_usec, a{sv}) -> (ay data, ay cursor, b end, a{sv}): journal
  * lines of the executor behind cursor ("" = from its start), each ended by \n; waits up to wait_usec for the
  * first byte; end: the executor has ended and nothing is left */
@@ -269,6 +271,26 @@ struct feed_order {
 };
 int feed_order_append(sd_bus_message *m, const struct feed_order *o);
 int feed_order_read(sd_bus_message *m, struct feed_order *ret);
+
+/* Limits of a unit that runs. */
+struct unit_limits {
+        bool check;                /* only whether they could be set */
+        uint64_t cpu_usec_per_sec; /* 0: none */
+        uint64_t memory_max;       /* 0: none */
+        uint64_t job_memory_max;   /* of the job's slice on this host; 0: none */
+};
+int unit_limits_append(sd_bus_message *m, const struct unit_limits *l);
+int unit_limits_read(sd_bus_message *m, struct unit_limits *ret);
+
+/* Who else is in the job now, for an executor that runs. */
+struct rendezvous_order {
+        uint64_t epoch;     /* of the job; rises with each change of its membership */
+        uint32_t signal;    /* that its trainer gets; 0: none */
+        char **env;         /* NULL-ended NAME=VALUE: the rendezvous variables */
+};
+int rendezvous_order_append(sd_bus_message *m, const struct rendezvous_order *o);
+int rendezvous_order_read(sd_bus_message *m, struct rendezvous_order *ret);
+void rendezvous_order_done(struct rendezvous_order *o);
 
 enum on_partition {
         ON_PARTITION_REPLACE,

@@ -63,7 +63,7 @@ int peer_new(sd_event *event, int fd, struct tls_credentials *credentials, const
              peer_ready_handler ready, peer_ended_handler ended, void *userdata, struct peer **ret);
 void peer_free(struct peer *p);
 
-sd_bus *peer_bus(struct peer *p);            /* NULL before ready */
+sd_bus *peer_bus(struct peer *p); /* NULL before ready; it is served: not to be attached to a loop */
 const char *peer_name(const struct peer *p); /* the certificate's name; NULL before ready */
 const char *peer_serial(const struct peer *p);
 enum peer_role peer_role(const struct peer *p);
@@ -71,6 +71,9 @@ void peer_address(const struct peer *p, struct addr *ret);
 /* The own address on this connection; AF_UNSPEC where it is not known. */
 void peer_local_address(const struct peer *p, struct addr *ret);
 uint64_t peer_queued(const struct peer *p); /* bytes waiting for the network */
+/* While held, nothing that has come is handed to the owner, so that the other side soon cannot send any more.
+ */
+void peer_hold(struct peer *p, bool hold);
 /* Asynchronous: ended follows with that text (copied) and -ECONNABORTED. What the bus has already handed to
  * the socket goes out first; what has come and is not dispatched yet is discarded. */
 void peer_close(struct peer *p, const char *why);

@@ -9,12 +9,16 @@
 
 #include "lib/base/cleanup.h"
 
+/* A master has thousands of connections that carry a heartbeat a second, and now and then a flood: what a
+ * flood needed is kept while it lasts, and given back once little has come RING_CALM times in a row. */
+#define RING_SMALL ((size_t)1 << 10)
 #define RING_FIRST ((size_t)16 << 10)
 #define RING_KEEP ((size_t)64 << 10)
+#define RING_CALM 8u
 
 void ring_done(struct ring *r) {
         free(r->data);
-        *r = (struct ring){ .max = r->max };
+        *r = (struct ring){ .max = r->max, .filled = r->filled };
 }
 
 int ring_space(struct ring *r, uint8_t **ret, size_t *ret_size) {
@@ -23,9 +27,12 @@ int ring_space(struct ring *r, uint8_t **ret, size_t *ret_size) {
                 r->end -= r->begin;
                 r->begin = 0;
         }
+        if (r->begin == r->end && r->capacity == RING_SMALL && r->filled)
+                ring_done(r); /* it was too small all at once */
         if (r->end == r->capacity && !ring_full(r)) {
                 /* Twice max leaves room to go on until the next move. */
-                size_t doubled = MAX(2 * r->capacity, RING_FIRST);
+                size_t doubled =
+                        r->capacity == 0 && !r->filled ? RING_SMALL : MAX(2 * r->capacity, RING_FIRST);
                 size_t bigger = MIN(doubled, 2 * r->max);
                 uint8_t *data = realloc(r->data, bigger);
                 if (!data)
@@ -40,13 +47,17 @@ int ring_space(struct ring *r, uint8_t **ret, size_t *ret_size) {
 
 void ring_fill(struct ring *r, size_t n) {
         r->end += n;
+        r->filled |= r->end == r->capacity;
 }
 
 void ring_consume(struct ring *r, size_t n) {
         r->begin += n;
         if (r->begin < r->end)
                 return;
+        r->calm = r->end <= RING_SMALL ? r->calm + 1 : 0;
         r->begin = r->end = 0;
-        if (r->capacity > RING_KEEP)
+        if (r->calm >= RING_CALM)
+                r->filled = false;
+        if (r->capacity > RING_KEEP || (r->capacity > RING_SMALL && r->calm >= RING_CALM))
                 ring_done(r);
 }

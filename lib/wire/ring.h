@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bounded queue of bytes: grows on demand up to max, gives its memory back when it has been emptied. */
+/* A bounded queue of bytes: grows on demand up to max, gives its memory back when little goes through. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,6 +10,8 @@ struct ring {
         uint8_t *data;
         size_t capacity, max;
         size_t begin, end; /* the bytes lie at data[begin ... end) */
+        bool filled;       /* there was more than fitted, not long ago */
+        uint32_t calm;     /* so many times in a row it was emptied with little in it */
 };
 
 void ring_done(struct ring *r);

@@ -49,6 +49,15 @@ int api_on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *e
 int api_on_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_delete_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
+/* Of hosts (node-calls.c): entries of the node's table. */
+int api_on_node_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_node_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_node_drain(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_node_set_labels(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_node_set_maintenance(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_node_cancel_maintenance(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_node_describe(sd_bus_message *call, void *userdata, sd_bus_error *error);
+
 extern const sd_bus_vtable api_manager_vtable[], api_job_vtable[], api_node_vtable[];
 
 char *api_job_path(uint32_t number, char buf[static 64]);

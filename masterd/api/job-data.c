@@ -261,7 +261,7 @@ static int change(sd_bus_message *call, struct manager *m, sd_bus_error *error,
 /* Whether an executor is there, or will be, that has not been promised the end of the data. */
 static bool somebody_reads(const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                const struct executor *e = j->executors + i;
+                const struct executor *e = j->executors[i];
                 if (executor_role(e)->input_policy == INPUT_STREAMING && !e->feed_last &&
                     !executor_state_ended(e->state))
                         return true;

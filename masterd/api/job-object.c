@@ -101,6 +101,7 @@ ENTRY(on_list_tasks, api_list_tasks)
 ENTRY(on_retry_task, api_retry_task)
 ENTRY(on_skip_task, api_skip_task)
 ENTRY(on_create_savepoint, api_create_savepoint)
+ENTRY(on_replace, api_replace)
 
 /* Running something as the job's user is more than seeing into the job. */
 static int on_open_session(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -188,6 +189,8 @@ const sd_bus_vtable api_job_vtable[] = {
                                 SD_BUS_NO_RESULT, api_on_resize_session, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("CloseSession", SD_BUS_ARGS("u", session), SD_BUS_NO_RESULT,
                                 api_on_close_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Replace", SD_BUS_ARGS("s", node), SD_BUS_RESULT("u", moved), on_replace,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("ExecutorChanged",
                                 SD_BUS_ARGS("s", role, "u", index, "u", attempt, "s", state, "s", node), 0),
         SD_BUS_VTABLE_END,

@@ -194,7 +194,7 @@ int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         }
         r = reply_list_new(call, EXECUTOR_ROW, &reply);
         for (uint32_t i = 0; r >= 0 && i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+                struct executor *e = j->executors[i];
                 struct executor_record record = record_of_executor(e);
                 r = append_executor(reply, &record, e->restarts, e);
         }

@@ -15,6 +15,7 @@
 #include "masterd/identity.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
+#include "masterd/maintenance.h"
 #include "masterd/manager.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
@@ -202,7 +203,7 @@ static int get_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
 
 static int append_node(struct manager *m, sd_bus_message *reply, const struct node *node) {
         const struct inventory *v = &node->inventory;
-        char address[ADDR_TEXT_MAX], boot[SD_ID128_STRING_MAX];
+        char address[ADDR_TEXT_MAX], boot[SD_ID128_STRING_MAX], held[HOLDS_TEXT_MAX];
         uint64_t cpu, memory;
         uint32_t gpus;
         int r;
@@ -210,13 +211,13 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
         placement_free_of(m, node, &cpu, &memory, &gpus);
         r = sd_bus_message_open_container(reply, 'r', "sssddttuuuta{sv}");
         if (r >= 0)
-                r = sd_bus_message_append(reply, "sssddttuuut", node->name, node_state_to_string(node->state),
+                r = sd_bus_message_append(reply, "sssddttuuut", node->name, node_shown_state(node),
                                           node->address.family ? addr_format(&node->address, address) : "",
                                           (double)v->cpus, (double)cpu / 1000, v->memory, memory,
                                           (uint32_t)v->n_gpus, gpus, node->n_executors, node->last_seen_real);
         if (r >= 0)
                 r = sd_bus_message_append(
-                        reply, "a{sv}", 5, "kernel", "s", v->kernel ? v->kernel : "", "os", "s",
+                        reply, "a{sv}", 6, "reason", "s", holds_text(node->holds, held, sizeof(held)), "kernel", "s", v->kernel ? v->kernel : "", "os", "s",
                         v->os ? v->os : "", "version", "s", node->version ? node->version : "", "limits", "b",
                         (int)v->controllers, "boot", "s", sd_id128_to_string(node->boot_id, boot));
         return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -336,6 +337,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         lifecycle_node_lost(m, e, true);
         feeding_node_gone(m, node, false);
         placement_node_removed(m, node);
+        maintenance_forget(m, node);
         store_delete_node(m->store, node->name);
         /* Executors that have ended still name it; forget that first. */
         struct job *j, *j_next;

@@ -45,7 +45,7 @@ static int get_state(sd_bus *bus, const char *path, const char *interface, const
                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct node *node = node_at(userdata, path);
 
-        return node ? sd_bus_message_append(reply, "s", node_state_to_string(node->state)) : -ENOENT;
+        return node ? sd_bus_message_append(reply, "s", node_shown_state(node)) : -ENOENT;
 }
 
 static int get_address(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -89,5 +89,13 @@ const sd_bus_vtable api_node_vtable[] = {
         SD_BUS_PROPERTY("Epoch", "t", get_epoch, 0, 0),
         SD_BUS_PROPERTY("BootId", "s", get_boot, 0, 0),
         SD_BUS_METHOD("DeclareDead", "", "", on_declare_dead, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Cordon", "s", "", api_on_node_cordon, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Uncordon", "", "s", api_on_node_uncordon, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Drain", "a{sv}", "", api_on_node_drain, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("SetLabels", "as", "", api_on_node_set_labels, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("SetMaintenance", "tts", "", api_on_node_set_maintenance, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("CancelMaintenance", "t", "", api_on_node_cancel_maintenance,
+                      SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Describe", "", "a{sv}", api_on_node_describe, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };

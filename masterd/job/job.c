@@ -5,10 +5,12 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/job/peers.h"
+#include "masterd/job/reshape.h"
 
 int text_set(char **field, const char *format, ...) {
         char *text = NULL;
@@ -30,9 +32,31 @@ int text_set(char **field, const char *format, ...) {
         return 0;
 }
 
+struct executor *executor_new(struct job *j, uint32_t role, uint32_t index, uint32_t rank) {
+        struct executor *e = calloc(1, sizeof(*e));
+
+        if (!e)
+                return NULL;
+        e->job = j;
+        e->role = role;
+        e->index = index;
+        e->rank = rank;
+        e->memory_peak = e->cpu_usec = UINT64_MAX;
+        return e;
+}
+
+void executor_free(struct executor *e) {
+        if (!e)
+                return;
+        free(e->ports);
+        free(e->reason);
+        sd_event_source_disable_unref(e->restart_timer);
+        free(e);
+}
+
 int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *spec, struct job **ret) {
         _cleanup_(job_free_p) struct job *j = calloc(1, sizeof(*j));
-        struct executor *e;
+        uint32_t rank = 0;
 
         if (!j) {
                 spec_free(spec);
@@ -50,17 +74,15 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         j->executors = calloc(j->n_executors, sizeof(*j->executors));
         if (!j->name || !j->cwd || !j->roles || !j->executors)
                 return -ENOMEM;
-        e = j->executors;
         for (uint32_t i = 0; i < spec->n_roles; i++) {
                 struct role *r = j->roles + i;
                 r->spec = spec->roles + i;
-                r->executors = e;
+                r->executors = j->executors + rank;
                 r->n_state[EXECUTOR_PENDING] = r->spec->num;
-                for (uint32_t k = 0; k < r->spec->num; k++, e++) {
-                        e->job = j;
-                        e->role = i;
-                        e->index = k;
-                        e->memory_peak = e->cpu_usec = UINT64_MAX;
+                for (uint32_t k = 0; k < r->spec->num; k++, rank++) {
+                        j->executors[rank] = executor_new(j, i, k, rank);
+                        if (!j->executors[rank])
+                                return -ENOMEM;
                 }
         }
         *ret = TAKE_PTR(j);
@@ -71,11 +93,9 @@ struct job *job_free(struct job *j) {
         if (!j)
                 return NULL;
         job_peers_drop(j);
-        for (uint32_t i = 0; j->executors && i < j->n_executors; i++) {
-                free(j->executors[i].ports);
-                free(j->executors[i].reason);
-                sd_event_source_disable_unref(j->executors[i].restart_timer);
-        }
+        for (uint32_t i = 0; j->executors && i < j->n_executors; i++)
+                executor_free(j->executors[i]);
+        job_leaving_done(j);
         for (size_t i = 0; i < j->n_secrets; i++) {
                 free(j->secrets[i].name);
                 explicit_bzero(j->secrets[i].data, j->secrets[i].size);
@@ -85,9 +105,13 @@ struct job *job_free(struct job *j) {
                 free(*p);
         sd_event_source_disable_unref(j->limit_timer);
         sd_event_source_disable_unref(j->grace_timer);
+        sd_event_source_disable_unref(j->epoch_timer);
         free(j->secrets);
         free(j->env);
         free(j->left);
+        for (size_t i = 0; i < j->n_avoid; i++)
+                free(j->avoid[i]);
+        free(j->avoid);
         free(j->executors);
         free(j->roles);
         free(j->name);
@@ -105,8 +129,27 @@ struct job *job_free(struct job *j) {
 struct executor *job_executor(struct job *j, const char *role, uint32_t index) {
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 if (strcmp(j->spec->roles[i].name, role) == 0)
-                        return index < j->spec->roles[i].num ? j->roles[i].executors + index : NULL;
+                        return index < j->spec->roles[i].num ? j->roles[i].executors[index] : NULL;
         return NULL;
+}
+
+struct executor *job_attempt(struct job *j, const char *role, uint32_t index, uint32_t attempt) {
+        struct executor *e = job_executor(j, role, index);
+
+        if (e && e->attempt == attempt)
+                return e;
+        DL_FOREACH2(j->leaving, e, leaving_next)
+        if (e->index == index && e->attempt == attempt && strcmp(e->left->name, role) == 0)
+                return e;
+        return NULL;
+}
+
+struct executor *job_behind(const struct job *j, const struct executor *e) {
+        uint32_t rank = e ? e->rank + 1 : 0;
+
+        if (e && e->leaving)
+                return e->leaving_next;
+        return rank < j->n_executors ? j->executors[rank] : j->leaving;
 }
 
 int job_transition(struct job *j, enum job_event event) {
@@ -126,6 +169,10 @@ int job_transition(struct job *j, enum job_event event) {
 void executor_restore_state(struct executor *e, enum executor_state state) {
         struct role *r = e->job->roles + e->role;
 
+        if (e->leaving) {
+                e->state = state;
+                return;
+        }
         /* Into or out of a place. */
         if ((e->state == EXECUTOR_PENDING) != (state == EXECUTOR_PENDING))
                 job_peers_drop(e->job);
@@ -150,8 +197,12 @@ int executor_again(struct executor *e) {
         return executor_transition(e, EXECUTOR_EVENT_AGAIN);
 }
 
+uint32_t executor_next_attempt(const struct executor *e) {
+        return (e->attempt > 0 ? e->attempt : e->job->attempt_base) + 1;
+}
+
 void executor_number(struct executor *e, uint32_t attempt) {
-        if (e->attempt > 0 && !e->bounced) {
+        if (e->attempt > 0 && !e->bounced && !e->leaving) {
                 e->restarts++;
                 e->job->roles[e->role].restarts++;
         }
@@ -176,10 +227,35 @@ void executor_move(struct executor *e, struct node *node) {
         e->node = node;
 }
 
+bool job_avoids(const struct job *j, const char *node) {
+        for (size_t i = 0; i < j->n_avoid; i++)
+                if (strcmp(j->avoid[i], node) == 0)
+                        return true;
+        return false;
+}
+
+int job_avoid(struct job *j, const char *node) {
+        char **bigger, *copy;
+
+        if (job_avoids(j, node))
+                return 0;
+        bigger = reallocarray(j->avoid, j->n_avoid + 1, sizeof(*bigger));
+        if (!bigger)
+                return -ENOMEM;
+        j->avoid = bigger;
+        copy = strdup(node);
+        if (!copy)
+                return -ENOMEM;
+        j->avoid[j->n_avoid++] = copy;
+        return 0;
+}
+
 void job_forget_node(struct job *j, const struct node *node) {
-        for (uint32_t i = 0; i < j->n_executors; i++)
-                if (j->executors[i].node == node)
-                        j->executors[i].node = NULL;
+        struct executor *e;
+
+        JOB_FOREACH(j, e)
+        if (e->node == node)
+                e->node = NULL;
         for (size_t i = 0; i < j->n_left; i++)
                 if (j->left[i] == node)
                         j->left[i--] = j->left[--j->n_left];
@@ -191,6 +267,8 @@ void executor_set_gone(struct executor *e) {
         if (e->gone)
                 return;
         e->gone = true;
+        if (e->leaving)
+                return;
         if (e->state == EXECUTOR_SUCCEEDED)
                 r->n_succeeded++;
         else if (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST)
@@ -206,7 +284,7 @@ uint32_t job_running(const struct job *j) {
 }
 
 uint32_t job_active(const struct job *j) {
-        uint32_t n = 0;
+        uint32_t n = j->n_leaving;
 
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 for (enum executor_state s = EXECUTOR_PLACED; s <= EXECUTOR_STOPPING; s++)

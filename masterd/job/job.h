@@ -20,21 +20,31 @@ struct node;
 struct job;
 struct job_data;
 struct job_peers;
+struct retired;
+struct change_note;
+struct change_cut;
 
 /* A (role, index) and its latest attempt. Earlier attempts are in the store. */
 struct executor {
         struct job *job;
         uint32_t role; /* index into spec->roles */
         uint32_t index;
+        uint32_t rank;    /* place in job->executors */
         uint32_t attempt; /* 0: none yet */
         enum executor_state state;
         bool gone; /* ended, and no other attempt will follow */
+
+        /* masterd/job/reshape.h: the job goes on without it, and it is forgotten when it has ended */
+        bool leaving;
+        const struct role_spec *left; /* its role as it was then */
+        struct executor *leaving_next, *leaving_prev;
 
         struct node *node;                      /* of this attempt; stays for display after the end */
         struct executor *node_next, *node_prev; /* list of the node, while it holds resources there */
         uint16_t *ports;
         size_t n_ports;
         uint64_t gpus; /* bit per GPU of the node */
+        uint64_t epoch; /* of the job: the rendezvous that its trainer was told last; 0: not known */
         sd_id128_t invocation;
         uint64_t placed_real; /* by our clock and never before attempt_real of its job: tells whose attempt it
                                  is */
@@ -75,10 +85,18 @@ struct executor {
 
 struct role {
         const struct role_spec *spec;
-        struct executor *executors; /* spec->num of them */
+        struct executor **executors; /* spec->num of them, by index: a part of the job's */
         uint32_t n_state[_EXECUTOR_STATE_MAX];
         uint32_t n_succeeded, n_failed; /* not coming back; what verdict_of() counts */
         uint32_t restarts;
+};
+
+/* A rolling restart (masterd/rolling.h). */
+struct rolling {
+        uint64_t since_real; /* attempts that were placed before are replaced; 0: none is under way */
+        uint32_t batch;      /* so many at once */
+        uint32_t index;      /* of role; UINT32_MAX: all of them */
+        char role[33];       /* "": all roles */
 };
 
 #define JOB_WATCHERS_MAX 32u
@@ -100,7 +118,7 @@ struct job {
         struct job_secret *secrets;
         size_t n_secrets;
         struct role *roles;         /* spec->n_roles */
-        struct executor *executors; /* all, by rank: roles[i].executors point into it */
+        struct executor **executors; /* all, by rank: roles[i].executors point into it */
         uint32_t n_executors;
         uint64_t submitted_real, started_real, ended_real;
         char *reason; /* why it waits or how it ended */
@@ -108,6 +126,24 @@ struct job {
         uint64_t event_seq;
         char *watchers[JOB_WATCHERS_MAX]; /* unique names on the bus that get its signals (masterd/api) */
         unsigned next_watcher;
+
+        struct executor *leaving; /* that hold resources still, but are no part of the job any more */
+        uint32_t n_leaving;
+        struct retired *retired; /* the configurations that they are of */
+        uint64_t version;              /* rises with each change of the configuration; 0: as submitted */
+        struct change_note *changes;   /* the latest, see masterd/change.h */
+        uint32_t n_changes;
+        struct change_cut *cuts;       /* who has left */
+        size_t n_cuts;
+        uint64_t epoch;                /* of its rendezvous, see masterd/epochs.h */
+        uint64_t membership;           /* a digest of who is where, as of that epoch */
+        sd_event_source *epoch_timer;
+        struct rolling rolling;
+        uint64_t limits_real;          /* when limits of units were changed last */
+        uint32_t attempt_base;   /* highest attempt of those that have left: numbers are not used again */
+
+        char **avoid; /* names of hosts that it is not placed on */
+        size_t n_avoid;
 
         struct node **left; /* nodes that earlier attempts of its executors ran on: they keep its files */
         size_t n_left;
@@ -140,9 +176,15 @@ static inline void job_free_p(struct job **j) {
 }
 
 struct executor *job_executor(struct job *j, const char *role, uint32_t index); /* NULL: no such */
+/* The one whose latest attempt that is, also when it is leaving. NULL: no such. */
+struct executor *job_attempt(struct job *j, const char *role, uint32_t index, uint32_t attempt);
 static inline const struct role_spec *executor_role(const struct executor *e) {
-        return e->job->spec->roles + e->role;
+        return e->left ? e->left : e->job->spec->roles + e->role;
 }
+
+/* Behind e, by rank, and then those that are leaving; NULL: the first, the end. */
+struct executor *job_behind(const struct job *j, const struct executor *e);
+#define JOB_FOREACH(j, e) for ((e) = job_behind((j), NULL); (e); (e) = job_behind((j), (e)))
 
 /* Moves along the table and keeps the counts; logs and returns -EPROTO for a transition that is not in it. */
 int job_transition(struct job *j, enum job_event event);
@@ -151,11 +193,22 @@ int executor_transition(struct executor *e, enum executor_event event);
 /* The executor is on node (or on none) from now on; the one it was on before is remembered in the job's left.
  */
 void executor_move(struct executor *e, struct node *node);
+/* Whether the job is not to be placed on the host of that name; and from now on it is not. -ENOMEM. */
+bool job_avoids(const struct job *j, const char *node);
+int job_avoid(struct job *j, const char *node);
+
 /* The node is no more. */
 void job_forget_node(struct job *j, const struct node *node);
 
+/* An executor of the job that was never placed; to be freed by executor_free(), which also takes its timer. NULL:
+ * no memory. For reshape.c and job.c. */
+struct executor *executor_new(struct job *j, uint32_t role, uint32_t index, uint32_t rank);
+void executor_free(struct executor *e);
+
 /* Starts a new attempt of an ended executor: PENDING, attempt not yet numbered (placement numbers it). */
 int executor_again(struct executor *e);
+/* The number that the next attempt gets. */
+uint32_t executor_next_attempt(const struct executor *e);
 /* Numbers the attempt that begins; it is a restart unless it is the first, or the one before was bounced. */
 void executor_number(struct executor *e, uint32_t attempt);
 /* Marks an ended executor as not coming back, counting it as success or failure of its role (KILLED:
@@ -165,7 +218,7 @@ void executor_set_gone(struct executor *e);
 void executor_restore_state(struct executor *e, enum executor_state state);
 
 uint32_t job_running(const struct job *j);
-uint32_t job_active(const struct job *j); /* hold resources */
+uint32_t job_active(const struct job *j); /* hold resources; also those that are leaving */
 bool job_all_up(const struct job
                         *j); /* every executor that has to run for RUNNING (min_num of each role) is or was */
 

@@ -46,7 +46,7 @@ static int peers_new(const struct job *j, struct job_peers **ret) {
                                                         role_category_to_string(j->spec->roles[i].category),
                                                         j->spec->roles[i].num };
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                const struct executor *e = j->executors + i;
+                const struct executor *e = j->executors[i];
                 /* An executor that has ended keeps its place in the rank order. */
                 bool placed = e->node && e->attempt > 0 && e->state != EXECUTOR_PENDING;
                 p->members[i] = (struct rendezvous_member){
@@ -76,7 +76,7 @@ int job_peers_environment(struct executor *e, char ***ret) {
                 if (r < 0)
                         return r;
         }
-        return rendezvous_environment(j->peers->rendezvous, (size_t)(e - j->executors), ret);
+        return rendezvous_environment(j->peers->rendezvous, e->rank, ret);
 }
 
 uint64_t job_memory_on_node(const struct executor *e) {

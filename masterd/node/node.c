@@ -2,6 +2,9 @@
 /* The registry of nodes. Invariant: the live list is ordered by last_seen_boot, oldest first. */
 #include "masterd/node/node.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -15,10 +18,6 @@ static const uint8_t table[_NODE_STATE_MAX][_NODE_EVENT_MAX] = {
                          [NODE_EVENT_HEARD] = NODE_READY,
                          [NODE_EVENT_SILENT] = NODE_SUSPECT,
                          [NODE_EVENT_EXPIRED] = NODE_LOST },
-        [NODE_DRAINING] = { [NODE_EVENT_REGISTERED] = NODE_DRAINING,
-                            [NODE_EVENT_HEARD] = NODE_DRAINING,
-                            [NODE_EVENT_SILENT] = NODE_SUSPECT,
-                            [NODE_EVENT_EXPIRED] = NODE_LOST },
         [NODE_SUSPECT] = { [NODE_EVENT_REGISTERED] = NODE_READY,
                            [NODE_EVENT_HEARD] = NODE_READY,
                            [NODE_EVENT_SILENT] = NODE_SUSPECT,
@@ -28,7 +27,9 @@ static const uint8_t table[_NODE_STATE_MAX][_NODE_EVENT_MAX] = {
         [NODE_LOST] = { [NODE_EVENT_REGISTERED] = NODE_READY, [NODE_EVENT_EXPIRED] = NODE_LOST },
 };
 
-static const char *const names[_NODE_STATE_MAX] = { "JOINING", "READY", "DRAINING", "SUSPECT", "LOST" };
+static const char *const names[_NODE_STATE_MAX] = {
+        [NODE_JOINING] = "JOINING", [NODE_READY] = "READY", [NODE_SUSPECT] = "SUSPECT", [NODE_LOST] = "LOST"
+};
 
 const char *node_state_to_string(enum node_state s) {
         return s >= 0 && s < _NODE_STATE_MAX ? names[s] : NULL;
@@ -36,13 +37,27 @@ const char *node_state_to_string(enum node_state s) {
 
 enum node_state node_state_from_string(const char *s) {
         for (size_t i = 0; s && i < _NODE_STATE_MAX; i++)
-                if (strcmp(s, names[i]) == 0)
+                if (names[i] && strcmp(s, names[i]) == 0)
                         return (enum node_state)i;
         return _NODE_STATE_INVALID;
 }
 
 enum node_state node_next(enum node_state s, enum node_event e) {
         return table[s][e] ? (enum node_state)table[s][e] : _NODE_STATE_INVALID;
+}
+
+bool node_usable(const struct node *node) {
+        return node->state == NODE_READY && !holds_any(node->holds);
+}
+
+bool node_drained(const struct node *node) {
+        return holds_drain(node->holds) && node->n_executors == 0 && node->n_stuck == 0;
+}
+
+const char *node_shown_state(const struct node *node) {
+        if (node->state != NODE_READY || !holds_any(node->holds))
+                return node_state_to_string(node->state);
+        return !holds_drain(node->holds) ? "CORDONED" : node_drained(node) ? "DRAINED" : "DRAINING";
 }
 
 struct node *nodes_get(struct nodes *n, const char *name) {
@@ -52,10 +67,123 @@ struct node *nodes_get(struct nodes *n, const char *name) {
         return node;
 }
 
+/* ---- labels
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+static char **labels_free(char **list) {
+        for (char **p = list; p && *p; p++)
+                free(*p);
+        free(list);
+        return NULL;
+}
+
+static size_t labels_count(char *const *list) {
+        size_t n = 0;
+
+        while (list && list[n])
+                n++;
+        return n;
+}
+
+static bool label_has_key(const char *label, const char *key, size_t n) {
+        return strncmp(label, key, n) == 0 && label[n] == '=';
+}
+
+static bool label_word(const char *s) {
+        size_t n = strlen(s);
+
+        if (n == 0 || n > 63 || !isalnum((unsigned char)s[0]) || !isalnum((unsigned char)s[n - 1]))
+                return false;
+        return strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-") == n;
+}
+
+bool node_label_key_valid(const char *s) {
+        return label_word(s);
+}
+
+bool node_label_value_valid(const char *s) {
+        return !*s || label_word(s);
+}
+
+static int by_text(const void *a, const void *b) {
+        return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int node_set_label(struct node *node, const char *key, const char *value) {
+        size_t n = labels_count(node->set_labels), l = strlen(key), i = 0;
+        char *text = NULL, **bigger;
+
+        while (i < n && !label_has_key(node->set_labels[i], key, l))
+                i++;
+        if (!value) {
+                if (i == n)
+                        return 0;
+                free(node->set_labels[i]);
+                memmove(node->set_labels + i, node->set_labels + i + 1, (n - i) * sizeof(*node->set_labels));
+                return 1;
+        }
+        if (i < n && strcmp(node->set_labels[i] + l + 1, value) == 0)
+                return 0;
+        if (asprintf(&text, "%s=%s", key, value) < 0)
+                return -ENOMEM;
+        if (i < n) {
+                free(node->set_labels[i]);
+                node->set_labels[i] = text;
+                return 1;
+        }
+        bigger = reallocarray(node->set_labels, n + 2, sizeof(*bigger));
+        if (!bigger) {
+                free(text);
+                return -ENOMEM;
+        }
+        bigger[n] = text;
+        bigger[n + 1] = NULL;
+        qsort(bigger, n + 1, sizeof(*bigger), by_text);
+        node->set_labels = bigger;
+        return 1;
+}
+
+static bool set_by_people(const struct node *node, const char *label) {
+        size_t l = strcspn(label, "=");
+
+        for (char **p = node->set_labels; p && *p; p++)
+                if (label_has_key(*p, label, l))
+                        return true;
+        return false;
+}
+
+int node_merge_labels(struct node *node, char *const *agent) {
+        char **merged = calloc(labels_count(agent) + labels_count(node->set_labels) + 1, sizeof(*merged));
+        size_t n = 0;
+        bool whole = merged;
+
+        for (char *const *p = agent; whole && p && *p; p++)
+                if (!set_by_people(node, *p))
+                        whole = (merged[n++] = strdup(*p));
+        for (char **p = node->set_labels; whole && p && *p; p++)
+                whole = (merged[n++] = strdup(*p));
+        if (!whole) {
+                labels_free(merged);
+                return -ENOMEM;
+        }
+        qsort(merged, n, sizeof(*merged), by_text);
+        labels_free(node->labels);
+        node->labels = merged;
+        return 0;
+}
+
+/* ---- the registry
+ * --------------------------------------------------------------------------------------------------- */
+
 static void node_free(struct node *node) {
         free(node->name);
         free(node->version);
         inventory_done(&node->inventory);
+        for (int i = 0; i < _HOLD_MAX; i++)
+                hold_clear(node->holds + i);
+        labels_free(node->labels);
+        labels_free(node->set_labels);
         free(node);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry of nodes and their liveness: JOINING → READY ⇄ DRAINING, → SUSPECT → LOST → back as READY.
- * Time is an argument; links and executors hang on the node but are somebody else's. */
+/* The registry of nodes and their liveness: JOINING → READY → SUSPECT → LOST → back as READY. Whether a node
+ * is wanted is beside that (masterd/node/hold.h) and survives it. Time is an argument; links and executors
+ * hang on the node but are somebody else's. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,12 +12,12 @@
 
 #include "lib/base/addr.h"
 #include "lib/wire/messages.h"
+#include "masterd/node/hold.h"
 
 enum node_state {
         NODE_JOINING, /* has a certificate, has not registered since this master came up */
         NODE_READY,
-        NODE_DRAINING, /* takes nothing new; entered by maintenance, which is not built yet */
-        NODE_SUSPECT,
+        NODE_SUSPECT = 3, /* the numbers are on disk */
         NODE_LOST,
         _NODE_STATE_MAX,
         _NODE_STATE_INVALID = -22,
@@ -36,6 +37,7 @@ enum node_state node_next(enum node_state s, enum node_event e);
 
 struct link;
 struct executor;
+struct stuck;
 
 struct node {
         uint64_t renewed_boot; /* when its certificate was renewed last, 0: not since masterd started */
@@ -54,8 +56,12 @@ struct node {
         struct link *link, *bulk;   /* NULL: not connected */
         struct executor *executors; /* that hold resources here */
         uint32_t n_executors;
-        struct node *live_prev,
-                *live_next; /* by last sign of life, oldest first; READY, DRAINING, SUSPECT only */
+        struct node_hold holds[_HOLD_MAX];
+        char **labels; /* NULL-ended KEY=VALUE, by key: what the agent says, with people's over it; or NULL */
+        char **set_labels;   /* people's alone, the same */
+        struct stuck *stuck; /* attempts that are over and hold their place, see masterd/stuck.h */
+        uint32_t n_stuck;
+        struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, SUSPECT only */
         bool live;
         uint32_t drop_told; /* number of the job whose end this node was told of last */
         UT_hash_handle hh;
@@ -67,6 +73,23 @@ struct nodes {
         struct node *fresh;     /* all before it on the list are SUSPECT; NULL: all are */
         uint32_t n;
 };
+
+/* Whether anything new may be placed there. */
+bool node_usable(const struct node *node);
+/* Whether it drains and nothing is left of what ran there. */
+bool node_drained(const struct node *node);
+/* For people: CORDONED, DRAINING, DRAINED where a node that is READY is held, else its liveness. */
+const char *node_shown_state(const struct node *node);
+
+/* Sets (value) or takes away (NULL) one of people's labels. 1 when that changed something, 0, -ENOMEM. The
+ * key is valid (node_label_key_valid()). */
+int node_set_label(struct node *node, const char *key, const char *value);
+/* labels anew: agent's (NULL-ended, or NULL), with people's over them. -ENOMEM. */
+int node_merge_labels(struct node *node, char *const *agent);
+/* [A-Za-z0-9] and, in between, also . _ / -, at most 63 characters; a value is the same, or empty. */
+bool node_label_key_valid(const char *s);
+bool node_label_value_valid(const char *s);
+#define NODE_LABELS_MAX 64u
 
 /* The node of that name, or NULL. */
 struct node *nodes_get(struct nodes *n, const char *name);

@@ -3,6 +3,7 @@
  * while a placement is being put together; what the flat arrays say is free is the capacity less what is
  * held, or 0. */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
@@ -27,54 +28,85 @@ int sched_new(struct sched **ret) {
         return 0;
 }
 
+/* What there is one of for every slot: struct sched's arrays. */
+static const struct {
+        size_t offset, element;
+} arrays[] = {
+#define ARRAY(member)                                                                                        \
+        { offsetof(struct sched, member), sizeof(*((struct sched *)NULL)->member) }
+        ARRAY(nodes),       ARRAY(cpu),        ARRAY(memory_mib), ARRAY(gpus),        ARRAY(ports),
+        ARRAY(executors),   ARRAY(memory),     ARRAY(gang_stamp), ARRAY(shape_stamp), ARRAY(shape_count),
+        ARRAY(allow_stamp), ARRAY(candidates), ARRAY(hidden),
+#undef ARRAY
+};
+
+static void **array_of(struct sched *s, size_t i) {
+        return (void **)((char *)s + arrays[i].offset);
+}
+
 struct sched *sched_free(struct sched *s) {
         if (!s)
                 return NULL;
         for (uint32_t i = 0; i < s->n; i++)
                 free(s->nodes[i].ports);
-        free(s->nodes);
-        free(s->cpu);
-        free(s->memory_mib);
-        free(s->gpus);
-        free(s->ports);
-        free(s->executors);
-        free(s->memory);
-        free(s->gang_stamp);
-        free(s->shape_stamp);
-        free(s->shape_count);
-        free(s->allow_stamp);
-        free(s->hidden);
-        free(s->candidates);
+        for (size_t i = 0; i < ELEMENTSOF(arrays); i++)
+                free(*array_of(s, i));
         free(s);
         return NULL;
 }
 
-/* Lengthens *array from n to m elements, the new ones zero. */
-static bool grow(void *array, size_t element, uint32_t n, uint32_t m) {
-        void **a = array, *p = realloc(*a, m * element);
-
-        if (!p)
-                return false;
-        memset((char *)p + n * element, 0, (m - n) * element);
-        *a = p;
-        return true;
-}
-
+/* Lengthens the arrays, the new elements zero. */
 static int grow_all(struct sched *s) {
         uint32_t n = s->allocated, m = n ? n * 2 : BLOCK;
 
-        if (!grow(&s->nodes, sizeof(*s->nodes), n, m) || !grow(&s->cpu, sizeof(*s->cpu), n, m) ||
-            !grow(&s->memory_mib, sizeof(*s->memory_mib), n, m) || !grow(&s->gpus, sizeof(*s->gpus), n, m) ||
-            !grow(&s->ports, sizeof(*s->ports), n, m) || !grow(&s->executors, sizeof(*s->executors), n, m) ||
-            !grow(&s->memory, sizeof(*s->memory), n, m) ||
-            !grow(&s->gang_stamp, sizeof(*s->gang_stamp), n, m) ||
-            !grow(&s->shape_stamp, sizeof(*s->shape_stamp), n, m) ||
-            !grow(&s->shape_count, sizeof(*s->shape_count), n, m) ||
-            !grow(&s->allow_stamp, sizeof(*s->allow_stamp), n, m) ||
-            !grow(&s->hidden, sizeof(*s->hidden), n, m) ||
-            !grow(&s->candidates, sizeof(*s->candidates), n, m))
-                return -ENOMEM; /* those that did grow are longer than they need be, which is fine */
+        for (size_t i = 0; i < ELEMENTSOF(arrays); i++) {
+                void **a = array_of(s, i), *p = realloc(*a, m * arrays[i].element);
+                if (!p)
+                        return -ENOMEM; /* those that did grow are longer than they need be, which is fine */
+                memset((char *)p + n * arrays[i].element, 0, (m - n) * arrays[i].element);
+                *a = p;
+        }
         s->allocated = m;
+        return 0;
+}
+
+static size_t port_words(const struct sched_capacity *c) {
+        return (port_count(c) + 63) / 64;
+}
+
+static int copy_ports(struct sched_node *n) {
+        uint64_t *ports = n->ports;
+
+        if (!ports)
+                return 0;
+        n->ports = calloc(port_words(&n->capacity), sizeof(*ports));
+        if (!n->ports)
+                return -ENOMEM;
+        memcpy(n->ports, ports, port_words(&n->capacity) * sizeof(*ports));
+        return 0;
+}
+
+int sched_clone(const struct sched *s, struct sched **ret) {
+        _cleanup_(sched_free_p) struct sched *c = malloc(sizeof(*c));
+
+        if (!c)
+                return -ENOMEM;
+        *c = *s;
+        c->n = 0; /* nodes whose ports are c's own */
+        for (size_t i = 0; i < ELEMENTSOF(arrays); i++)
+                *array_of(c, i) = NULL;
+        for (size_t i = 0; i < ELEMENTSOF(arrays) && s->allocated > 0; i++) {
+                size_t size = s->allocated * arrays[i].element;
+                void **a = array_of(c, i);
+                *a = malloc(size);
+                if (!*a)
+                        return -ENOMEM;
+                memcpy(*a, *array_of((struct sched *)s, i), size);
+        }
+        for (; c->n < s->n; c->n++)
+                if (copy_ports(&c->nodes[c->n]) < 0)
+                        return -ENOMEM;
+        *ret = TAKE_PTR(c);
         return 0;
 }
 
@@ -219,7 +251,7 @@ void nodes_show(struct sched *s) {
 
 static int need_port_bits(struct sched_node *n) {
         if (!n->ports)
-                n->ports = calloc((port_count(&n->capacity) + 63) / 64, sizeof(uint64_t));
+                n->ports = calloc(port_words(&n->capacity), sizeof(uint64_t));
         return n->ports ? 0 : -ENOMEM;
 }
 

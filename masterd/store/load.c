@@ -13,6 +13,11 @@ struct load {
                 store_load_job_t job;
                 store_load_executor_t executor;
                 store_load_node_t node;
+                store_load_hold_t hold;
+                store_load_label_t label;
+                store_load_window_t window;
+                store_load_stuck_t stuck;
+                store_load_avoid_t avoid;
                 store_load_token_t token;
                 store_load_revoked_t revoked;
                 store_load_secret_t secret;
@@ -22,6 +27,7 @@ struct load {
                 store_load_data_task_t data_task;
                 store_load_data_state_t data_state;
                 store_load_savepoint_t savepoint;
+                store_load_change_t change;
         } callback;
         void *userdata;
 };
@@ -73,6 +79,11 @@ static int row_job(sqlite3_stmt *statement, const struct load *l) {
 
 DEFINE_ROW(executor)
 DEFINE_ROW(node)
+DEFINE_ROW(hold)
+DEFINE_ROW(label)
+DEFINE_ROW(window)
+DEFINE_ROW(stuck)
+DEFINE_ROW(avoid)
 DEFINE_ROW(token)
 DEFINE_ROW(revoked)
 DEFINE_ROW(secret)
@@ -82,6 +93,7 @@ DEFINE_ROW(data_block)
 DEFINE_ROW(data_task)
 DEFINE_ROW(data_state)
 DEFINE_ROW(savepoint)
+DEFINE_ROW(change)
 
 #define JOB_COLUMNS                                                                                          \
         "SELECT number, uid, owner, name, state, attempt, submitted, started, ended, reason, first_error,"   \
@@ -103,6 +115,13 @@ int store_load_executors(struct store *s, store_load_executor_t callback, void *
                 " started, ended, result, code, status, stop_requested, memory_peak, cpu, io_read, io_write,"
                 " reason FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
                 &(struct load){ row_executor, { .executor = callback }, userdata });
+}
+
+int store_load_changes(struct store *s, store_load_change_t callback, void *userdata) {
+        return load(s,
+                    "SELECT job, version, user, at, text, cuts, before, x'' FROM change" OF_ACTIVE
+                    " ORDER BY job, version",
+                    &(struct load){ row_change, { .change = callback }, userdata });
 }
 
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata) {
@@ -187,6 +206,35 @@ int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata
                 "SELECT name, serial, epoch, boot_id, state, address, cpus, memory, joined, seen, inventory"
                 " FROM node ORDER BY name",
                 &(struct load){ row_node, { .node = callback }, userdata });
+}
+
+int store_load_holds(struct store *s, store_load_hold_t callback, void *userdata) {
+        return load(s,
+                    "SELECT node, cause, drain, reason, uid, since, deadline, grace, behind, boot"
+                    " FROM node_hold ORDER BY node, cause",
+                    &(struct load){ row_hold, { .hold = callback }, userdata });
+}
+
+int store_load_labels(struct store *s, store_load_label_t callback, void *userdata) {
+        return load(s, "SELECT node, key, value FROM node_label ORDER BY node, key",
+                    &(struct load){ row_label, { .label = callback }, userdata });
+}
+
+int store_load_windows(struct store *s, store_load_window_t callback, void *userdata) {
+        return load(s, "SELECT node, start, stop, reason, uid FROM node_window ORDER BY node, start",
+                    &(struct load){ row_window, { .window = callback }, userdata });
+}
+
+int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdata) {
+        return load(s,
+                    "SELECT node, job, role, idx, attempt, uid, since, cpu, memory, gpus, ports, reason"
+                    " FROM stuck ORDER BY node, job, role, idx, attempt",
+                    &(struct load){ row_stuck, { .stuck = callback }, userdata });
+}
+
+int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata) {
+        return load(s, "SELECT job, node FROM job_avoid" OF_ACTIVE " ORDER BY job, node",
+                    &(struct load){ row_avoid, { .avoid = callback }, userdata });
 }
 
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata) {

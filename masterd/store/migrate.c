@@ -88,6 +88,27 @@ static const char *const steps_of_primus[] = {
         " acked INTEGER NOT NULL, records INTEGER NOT NULL, partial INTEGER NOT NULL, failed INTEGER NOT "
         "NULL,"
         " bundle TEXT NOT NULL, manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
+
+        /* 3 */
+        /* Jobs that are changed while they run. */
+        "CREATE TABLE change(job INTEGER NOT NULL, version INTEGER NOT NULL, user INTEGER NOT NULL,"
+        " at INTEGER NOT NULL, text TEXT NOT NULL, cuts TEXT NOT NULL, before BLOB NOT NULL,"
+        " PRIMARY KEY(job, version)) STRICT, WITHOUT ROWID;"
+        /* The life of hosts. */
+        "CREATE TABLE node_hold(node TEXT NOT NULL, cause INTEGER NOT NULL, drain INTEGER NOT NULL,"
+        " reason TEXT NOT NULL, uid INTEGER NOT NULL, since INTEGER NOT NULL, deadline INTEGER NOT NULL,"
+        " grace INTEGER NOT NULL, behind INTEGER NOT NULL, boot TEXT NOT NULL, PRIMARY KEY(node, cause))"
+        " STRICT, WITHOUT ROWID;"
+        "CREATE TABLE node_label(node TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,"
+        " PRIMARY KEY(node, key)) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE node_window(node TEXT NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,"
+        " reason TEXT NOT NULL, uid INTEGER NOT NULL, PRIMARY KEY(node, start)) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE stuck(node TEXT NOT NULL, job INTEGER NOT NULL, role TEXT NOT NULL, idx INTEGER NOT "
+        "NULL, attempt INTEGER NOT NULL, uid BLOB NOT NULL, since INTEGER NOT NULL, cpu INTEGER NOT NULL,"
+        " memory INTEGER NOT NULL, gpus TEXT NOT NULL, ports BLOB NOT NULL, reason TEXT NOT NULL,"
+        " PRIMARY KEY(node, job, role, idx, attempt)) STRICT, WITHOUT ROWID;"
+        "CREATE TABLE job_avoid(job INTEGER NOT NULL, node TEXT NOT NULL, PRIMARY KEY(job, node))"
+        " STRICT, WITHOUT ROWID;",
         NULL,
 };
 

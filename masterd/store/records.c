@@ -72,6 +72,43 @@ const struct field node_fields[] = {
         F(U64, node_record, seen_real), F(BYTES, node_record, inventory), {},
 };
 
+const struct field hold_fields[] = {
+        F(TEXT, hold_record, node),      F(U8, hold_record, cause),        F(BOOL, hold_record, drain),
+        F(TEXT, hold_record, reason),    F(U32, hold_record, uid),         F(U64, hold_record, since_real),
+        F(U64, hold_record, deadline_real), F(U64, hold_record, grace_usec), F(U8, hold_record, then),
+        F(TEXT, hold_record, boot),      {},
+};
+
+const struct field label_fields[] = {
+        F(TEXT, label_record, node),
+        F(TEXT, label_record, key),
+        F(TEXT, label_record, value),
+        {},
+};
+
+const struct field window_fields[] = {
+        F(TEXT, window_record, node),   F(U64, window_record, from_real), F(U64, window_record, to_real),
+        F(TEXT, window_record, reason), F(U32, window_record, uid),       {},
+};
+
+const struct field stuck_fields[] = {
+        F(TEXT, stuck_record, node),
+        F(U32, stuck_record, job),
+        F(TEXT, stuck_record, role),
+        F(U32, stuck_record, index),
+        F(U32, stuck_record, attempt),
+        F(FIXED, stuck_record, job_uid),
+        F(U64, stuck_record, since_real),
+        F(U64, stuck_record, cpu_milli),
+        F(U64, stuck_record, memory),
+        F(TEXT, stuck_record, gpus),
+        F(BYTES, stuck_record, ports),
+        F(TEXT, stuck_record, reason),
+        {},
+};
+
+const struct field avoid_fields[] = { F(U32, avoid_record, job), F(TEXT, avoid_record, node), {} };
+
 const struct field token_fields[] = {
         F(FIXED, token_record, id),
         F(FIXED, token_record, secret_hash),
@@ -175,6 +212,12 @@ const struct field savepoint_fields[] = {
         {},
 };
 
+const struct field change_fields[] = {
+        F(U32, change_record, job),      F(U64, change_record, version),  F(U32, change_record, uid),
+        F(U64, change_record, at_real),  F(TEXT, change_record, text),    F(TEXT, change_record, cuts),
+        F(BYTES, change_record, before), F(BYTES, change_record, config), {},
+};
+
 static const struct field data_key_fields[] = { F(U32, data_key_row, job), F(U64, data_key_row, id), {} };
 static const struct field copy_fields[] = { F(U64, copy_row, from), F(U64, copy_row, to), {} };
 static const struct field savepoint_key_fields[] = {
@@ -239,6 +282,39 @@ const struct op_definition op_definitions[_OP_MAX] = {
                             "memory,"
                             " joined, seen, inventory) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
                             "?11)" } },
+        [OP_PUT_HOLD] = { sizeof(struct hold_record),
+                          hold_fields,
+                          { "INSERT OR REPLACE INTO node_hold(node, cause, drain, reason, uid, since, "
+                            "deadline, grace, behind, boot)"
+                            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)" } },
+        [OP_PUT_LABEL] = { sizeof(struct label_record),
+                           label_fields,
+                           { "INSERT OR REPLACE INTO node_label(node, key, value) VALUES (?1, ?2, ?3)" } },
+        [OP_PUT_WINDOW] = { sizeof(struct window_record),
+                            window_fields,
+                            { "INSERT OR REPLACE INTO node_window(node, start, stop, reason, uid)"
+                              " VALUES (?1, ?2, ?3, ?4, ?5)" } },
+        [OP_PUT_STUCK] = { sizeof(struct stuck_record),
+                           stuck_fields,
+                           { "INSERT OR REPLACE INTO stuck(node, job, role, idx, attempt, uid, since, cpu, "
+                             "memory, gpus, ports, reason)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)" } },
+        [OP_PUT_AVOID] = { sizeof(struct avoid_record),
+                           avoid_fields,
+                           { "INSERT OR REPLACE INTO job_avoid(job, node) VALUES (?1, ?2)" } },
+        [OP_DELETE_HOLD] = { sizeof(struct hold_record),
+                             hold_fields,
+                             { "DELETE FROM node_hold WHERE node = ?1 AND cause = ?2" } },
+        [OP_DELETE_LABEL] = { sizeof(struct label_record),
+                              label_fields,
+                              { "DELETE FROM node_label WHERE node = ?1 AND key = ?2" } },
+        [OP_DELETE_WINDOW] = { sizeof(struct window_record),
+                               window_fields,
+                               { "DELETE FROM node_window WHERE node = ?1 AND start = ?2" } },
+        [OP_DELETE_STUCK] = { sizeof(struct stuck_record),
+                              stuck_fields,
+                              { "DELETE FROM stuck WHERE node = ?1 AND job = ?2 AND role = ?3 AND idx = ?4"
+                                " AND attempt = ?5" } },
         [OP_PUT_TOKEN] = { sizeof(struct token_record),
                            token_fields,
                            { "INSERT OR REPLACE INTO token(id, secret_hash, uses_left, expires, source, "
@@ -279,6 +355,11 @@ const struct op_definition op_definitions[_OP_MAX] = {
                                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                                  "INSERT INTO counter(name, value) VALUES ('last_savepoint', ?5)"
                                  " ON CONFLICT(name) DO UPDATE SET value = max(value, ?5)" } },
+        [OP_PUT_CHANGE] = { sizeof(struct change_record),
+                            change_fields,
+                            { "INSERT OR REPLACE INTO change(job, version, user, at, text, cuts, before)"
+                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                              "UPDATE job_body SET config = ?8 WHERE number = ?1" } },
         [OP_DELETE_DATA_BLOCK] = { sizeof(struct data_key_row),
                                    data_key_fields,
                                    { "DELETE FROM block WHERE job = ?1 AND block = ?2" } },
@@ -314,14 +395,19 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               "DELETE FROM event WHERE job = ?1", "DELETE FROM source WHERE job = ?1",
                               "DELETE FROM task WHERE job = ?1", "DELETE FROM secret WHERE job = ?1",
                               "DELETE FROM file WHERE job = ?1", "DELETE FROM block WHERE job = ?1",
-                              "DELETE FROM data WHERE job = ?1", "DELETE FROM job WHERE number = ?1" } },
+                              "DELETE FROM data WHERE job = ?1", "DELETE FROM change WHERE job = ?1",
+                              "DELETE FROM job_avoid WHERE job = ?1",
+                              "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
                                 { "DELETE FROM secret WHERE job = ?1",
                                   "UPDATE job_body SET env = x'' WHERE number = ?1" } },
         [OP_DELETE_NODE] = { sizeof(struct key_row),
                              key_name_fields,
-                             { "DELETE FROM node WHERE name = ?1" } },
+                             { "DELETE FROM node WHERE name = ?1", "DELETE FROM node_hold WHERE node = ?1",
+                               "DELETE FROM node_label WHERE node = ?1",
+                               "DELETE FROM node_window WHERE node = ?1",
+                               "DELETE FROM stuck WHERE node = ?1" } },
         [OP_DELETE_TOKEN] = { sizeof(struct key_row), key_id_fields, { "DELETE FROM token WHERE id = ?1" } },
         [OP_PRUNE] = { sizeof(struct prune_row),
                        prune_fields,
@@ -332,5 +418,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                          "DELETE FROM task WHERE job IN " PRUNED, "DELETE FROM secret WHERE job IN " PRUNED,
                          "DELETE FROM file WHERE job IN " PRUNED, "DELETE FROM block WHERE job IN " PRUNED,
                          "DELETE FROM data WHERE job IN " PRUNED,
+                         "DELETE FROM change WHERE job IN " PRUNED,
+                         "DELETE FROM job_avoid WHERE job IN " PRUNED,
                          "DELETE FROM job WHERE number IN " PRUNED } },
 };

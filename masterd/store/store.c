@@ -274,6 +274,42 @@ void store_put_node(struct store *s, const struct node_record *r) {
         put(s, OP_PUT_NODE, r);
 }
 
+void store_put_hold(struct store *s, const struct hold_record *r) {
+        put(s, OP_PUT_HOLD, r);
+}
+
+void store_put_label(struct store *s, const struct label_record *r) {
+        put(s, OP_PUT_LABEL, r);
+}
+
+void store_put_window(struct store *s, const struct window_record *r) {
+        put(s, OP_PUT_WINDOW, r);
+}
+
+void store_put_stuck(struct store *s, const struct stuck_record *r) {
+        put(s, OP_PUT_STUCK, r);
+}
+
+void store_put_avoid(struct store *s, const struct avoid_record *r) {
+        put(s, OP_PUT_AVOID, r);
+}
+
+void store_delete_hold(struct store *s, const struct hold_record *r) {
+        put(s, OP_DELETE_HOLD, r);
+}
+
+void store_delete_label(struct store *s, const struct label_record *r) {
+        put(s, OP_DELETE_LABEL, r);
+}
+
+void store_delete_window(struct store *s, const struct window_record *r) {
+        put(s, OP_DELETE_WINDOW, r);
+}
+
+void store_delete_stuck(struct store *s, const struct stuck_record *r) {
+        put(s, OP_DELETE_STUCK, r);
+}
+
 void store_put_token(struct store *s, const struct token_record *r) {
         put(s, OP_PUT_TOKEN, r);
 }
@@ -304,6 +340,10 @@ void store_put_data_task(struct store *s, const struct data_task_record *r) {
 
 void store_put_data_state(struct store *s, const struct data_state_record *r) {
         put(s, OP_PUT_DATA_STATE, r);
+}
+
+void store_put_change(struct store *s, const struct change_record *r) {
+        put(s, OP_PUT_CHANGE, r);
 }
 
 void store_put_savepoint(struct store *s, const struct savepoint_record *r) {

@@ -107,6 +107,49 @@ struct node_record {
         struct store_bytes inventory; /* the registry's own form */
 };
 
+/* Why a host takes nothing new; masterd/node/hold.h says what the fields mean. */
+struct hold_record {
+        const char *node;
+        uint8_t cause;
+        bool drain;
+        const char *reason;
+        uint32_t uid;
+        uint64_t since_real, deadline_real, grace_usec;
+        uint8_t then;
+        const char *boot;
+};
+
+struct label_record {
+        const char *node, *key, *value;
+};
+
+struct window_record {
+        const char *node;
+        uint64_t from_real, to_real;
+        const char *reason;
+        uint32_t uid;
+};
+
+/* An attempt that is over for its job, but holds its place, because its processes do not die. */
+struct stuck_record {
+        const char *node;
+        uint32_t job;
+        const char *role;
+        uint32_t index, attempt;
+        sd_id128_t job_uid;
+        uint64_t since_real;
+        uint64_t cpu_milli, memory;
+        const char *gpus;         /* uuids, space-separated */
+        struct store_bytes ports; /* uint16_t each, as in memory */
+        const char *reason;
+};
+
+/* The job is not placed on the host. */
+struct avoid_record {
+        uint32_t job;
+        const char *node;
+};
+
 struct token_record {
         uint8_t id[8];
         uint8_t secret_hash[32];
@@ -191,6 +234,18 @@ struct savepoint_record {
         struct store_bytes manifest, config; /* both JSON; empty where not asked for */
 };
 
+/* A job was given another configuration. */
+struct change_record {
+        uint32_t job;
+        uint64_t version; /* counts up from 1 */
+        uint32_t uid;     /* who asked for it */
+        uint64_t at_real;
+        const char *text;           /* what was changed, one line */
+        const char *cuts;           /* who has left, in the form of masterd/change.h */
+        struct store_bytes before;  /* the configuration that it was of, where a role has gone; else empty */
+        struct store_bytes config;  /* put only: the one from then on */
+};
+
 struct secret_record {
         uint32_t job;
         const char *name;
@@ -226,6 +281,11 @@ void store_close_p(struct store **s);
 typedef int (*store_load_job_t)(void *userdata, const struct job_record *r);
 typedef int (*store_load_executor_t)(void *userdata, const struct executor_record *r);
 typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
+typedef int (*store_load_hold_t)(void *userdata, const struct hold_record *r);
+typedef int (*store_load_label_t)(void *userdata, const struct label_record *r);
+typedef int (*store_load_window_t)(void *userdata, const struct window_record *r);
+typedef int (*store_load_stuck_t)(void *userdata, const struct stuck_record *r);
+typedef int (*store_load_avoid_t)(void *userdata, const struct avoid_record *r);
 typedef int (*store_load_token_t)(void *userdata, const struct token_record *r);
 typedef int (*store_load_revoked_t)(void *userdata, const struct revoked_record *r);
 typedef int (*store_load_secret_t)(void *userdata, const struct secret_record *r);
@@ -234,6 +294,7 @@ typedef int (*store_load_data_source_t)(void *userdata, const struct data_source
 typedef int (*store_load_data_block_t)(void *userdata, const struct data_block_record *r);
 typedef int (*store_load_data_task_t)(void *userdata, const struct data_task_record *r);
 typedef int (*store_load_data_state_t)(void *userdata, const struct data_state_record *r);
+typedef int (*store_load_change_t)(void *userdata, const struct change_record *r);
 typedef int (*store_load_savepoint_t)(void *userdata, const struct savepoint_record *r);
 
 int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback,
@@ -251,9 +312,16 @@ int store_load_data_sources(struct store *s, store_load_data_source_t callback, 
 int store_load_data_blocks(struct store *s, store_load_data_block_t callback, void *userdata);
 int store_load_data_tasks(struct store *s, store_load_data_task_t callback, void *userdata);
 int store_load_data_states(struct store *s, store_load_data_state_t callback, void *userdata);
+/* Of active jobs, in the order of their versions. */
+int store_load_changes(struct store *s, store_load_change_t callback, void *userdata);
 /* All of them, oldest first, without manifest and configuration. */
 int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void *userdata);
 int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata);
+int store_load_holds(struct store *s, store_load_hold_t callback, void *userdata);
+int store_load_labels(struct store *s, store_load_label_t callback, void *userdata);
+int store_load_windows(struct store *s, store_load_window_t callback, void *userdata);
+int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdata);
+int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata); /* of active jobs */
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
 
@@ -280,6 +348,11 @@ void store_put_executor(struct store *s,
                         const struct executor_record *r);                /* key: job, role, index, attempt */
 void store_put_event(struct store *s, const struct event_record *r);     /* key: job, seq */
 void store_put_node(struct store *s, const struct node_record *r);       /* key: name */
+void store_put_hold(struct store *s, const struct hold_record *r);       /* key: node, cause */
+void store_put_label(struct store *s, const struct label_record *r);     /* key: node, key */
+void store_put_window(struct store *s, const struct window_record *r);   /* key: node, from */
+void store_put_stuck(struct store *s, const struct stuck_record *r); /* key: node, job, role, index, attempt */
+void store_put_avoid(struct store *s, const struct avoid_record *r);     /* key: all of it */
 void store_put_token(struct store *s, const struct token_record *r);     /* key: id */
 void store_put_revoked(struct store *s, const struct revoked_record *r); /* key: serial */
 void store_put_secret(struct store *s, const struct secret_record *r);   /* key: job, name */
@@ -289,6 +362,8 @@ void store_put_data_block(struct store *s, const struct data_block_record *r);  
 void store_put_data_task(struct store *s, const struct data_task_record *r);     /* key: job, task */
 void store_put_data_state(struct store *s, const struct data_state_record *r);   /* key: job */
 void store_put_savepoint(struct store *s, const struct savepoint_record *r);     /* key: name */
+/* The job's configuration becomes this one as well. Key: job, version. */
+void store_put_change(struct store *s, const struct change_record *r);
 void store_set_meta(struct store *s, const char *key, const void *data, size_t size);
 
 void store_delete_job(struct store *s, uint32_t number); /* and all that belongs to it */
@@ -302,7 +377,12 @@ void store_trim_data(struct store *s, uint32_t job);
 /* Copies all files and sources that key from has by then to key to, inside the store. */
 void store_copy_files(struct store *s, uint64_t from, uint64_t to);
 void store_delete_savepoint(struct store *s, const char *name, uint64_t key); /* and its files */
-void store_delete_node(struct store *s, const char *name);
+void store_delete_node(struct store *s, const char *name); /* and all that belongs to it */
+/* Of the records only the key counts. */
+void store_delete_hold(struct store *s, const struct hold_record *r);
+void store_delete_label(struct store *s, const struct label_record *r);
+void store_delete_window(struct store *s, const struct window_record *r);
+void store_delete_stuck(struct store *s, const struct stuck_record *r);
 void store_delete_token(struct store *s, const uint8_t id[static 8]);
 
 /* Deletes up to 200 jobs, oldest first, that ended before older_than_real and are not among the keep_newest

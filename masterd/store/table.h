@@ -50,6 +50,15 @@ enum op_kind {
         OP_PUT_EXECUTOR,
         OP_PUT_EVENT,
         OP_PUT_NODE,
+        OP_PUT_HOLD,
+        OP_PUT_LABEL,
+        OP_PUT_WINDOW,
+        OP_PUT_STUCK,
+        OP_PUT_AVOID,
+        OP_DELETE_HOLD,
+        OP_DELETE_LABEL,
+        OP_DELETE_WINDOW,
+        OP_DELETE_STUCK,
         OP_PUT_TOKEN,
         OP_PUT_REVOKED,
         OP_PUT_SECRET,
@@ -59,6 +68,7 @@ enum op_kind {
         OP_PUT_DATA_TASK,
         OP_PUT_DATA_STATE,
         OP_PUT_SAVEPOINT,
+        OP_PUT_CHANGE,
         OP_DELETE_DATA_BLOCK,
         OP_DELETE_DATA_TASK,
         OP_TRIM_DATA,
@@ -73,7 +83,7 @@ enum op_kind {
         _OP_MAX,
 };
 
-#define OP_STATEMENTS_MAX 16
+#define OP_STATEMENTS_MAX 32
 
 struct op_definition {
         size_t size; /* of the record */
@@ -86,9 +96,10 @@ extern const struct op_definition op_definitions[_OP_MAX];
 
 /* As the columns of the loads; body_fields are those of the struct behind job_record's body. */
 extern const struct field job_fields[], kept_task_fields[], body_fields[], executor_fields[], event_fields[],
-        node_fields[], token_fields[], revoked_fields[], secret_fields[], data_file_fields[],
+        node_fields[], hold_fields[], label_fields[], window_fields[], stuck_fields[], avoid_fields[],
+        token_fields[], revoked_fields[], secret_fields[], data_file_fields[],
         data_source_fields[], data_block_fields[], data_task_fields[], data_state_fields[],
-        savepoint_fields[];
+        savepoint_fields[], change_fields[];
 
 /* Records that exist inside the store alone. */
 struct body_row {

@@ -10,8 +10,8 @@ static const struct command *const commands[] = {
         &submit_command, &run_command,       &list_command,     &status_command,  &wait_command,
         &logs_command,   &events_command,    &kill_command,     &suspend_command, &resume_command,
         &data_command,   &savepoint_command, &validate_command, &config_command,  &nodes_command,
-        &node_command,   &token_command,     &join_command,    &exec_command,    &shell_command,
-        &forward_command,
+        &exec_command,   &shell_command,     &forward_command,
+        &node_command,   &replace_command, &token_command,     &join_command,
 };
 
 int cli_version(const struct cli *c) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* primusctl nodes and node. */
+/* primusctl nodes. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
@@ -165,72 +165,4 @@ const struct command nodes_command = {
         .arguments = "",
         .help = "List the hosts of the cluster and what is free on them",
         .run = nodes_run,
-};
-
-static int node_remove(struct cli *c, const char *name) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-        int r = cli_manager_call(c, "RemoveNode", &m);
-
-        if (!r && sd_bus_message_append(m, "s", name) < 0)
-                r = cli_oom(c);
-        if (!r)
-                r = cli_call(c, m, NULL, &reply);
-        if (!r)
-                printf("Node %s is no longer of the cluster; its certificate is revoked\n", name);
-        return r;
-}
-
-static int node_declare_dead(struct cli *c, const char *name) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        _cleanup_free_ char *path = NULL;
-        int r;
-
-        if (sd_bus_path_encode(MASTER_PATH "/node", name, &path) < 0)
-                return cli_oom(c);
-        r = cli_connect(c);
-        if (r)
-                return r;
-        r = sd_bus_message_new_method_call(c->bus, &m, MASTER_NAME, path, MASTER_NODE, "DeclareDead");
-        if (r < 0)
-                return cli_oom(c);
-        (void)sd_bus_message_set_allow_interactive_authorization(m, true);
-        r = cli_send(c, m, &error, &reply);
-        if (r < 0 && (sd_bus_error_has_name(&error, MASTER_ERROR_NO_SUCH_NODE) ||
-                      sd_bus_error_has_name(&error, SD_BUS_ERROR_UNKNOWN_OBJECT)))
-                return cli_fail(c, "there is no node %s; 'primusctl nodes' lists them", name);
-        if (r < 0)
-                return cli_call_failed(c, &error, r, NULL, NULL);
-        printf("Node %s counts as dead; what ran there is lost\n", name);
-        return 0;
-}
-
-static int node_run(struct cli *c, void *options, char **args, size_t n) {
-        static const struct {
-                const char *verb;
-                int (*run)(struct cli *c, const char *name);
-        } verbs[] = { { "remove", node_remove }, { "declare-dead", node_declare_dead } };
-
-        (void)options;
-        (void)n;
-        if (!node_name_valid(args[1]))
-                return cli_usage(c, "not a node's name: %s", args[1]);
-        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
-                if (strcmp(verbs[i].verb, args[0]) == 0)
-                        return verbs[i].run(c, args[1]);
-        return cli_usage(c, "there is no 'node %s'; there are remove and declare-dead", args[0]);
-}
-
-const struct command node_command = {
-        .name = "node",
-        .arguments = "remove|declare-dead NAME",
-        .help = "Take a node out of the cluster, or vouch that a silent one is dead",
-        .details = "remove: the node's certificate is revoked, it has to join again.\n"
-                   "declare-dead: for a node that is SUSPECT or LOST. Its executors are LOST at once and may "
-                   "be placed again, also\n"
-                   "where onPartition is wait. Be sure that the host is off: two attempts must not run at "
-                   "the same time.",
-        .min = 2,
-        .max = 2,
-        .run = node_run,
 };

@@ -36,6 +36,7 @@ enum color color_of_state(const char *state) {
                 { "FAILED", COLOR_RED },       { "LOST", COLOR_RED },        { "KILLED", COLOR_YELLOW },
                 { "SUSPECT", COLOR_YELLOW },   { "QUEUED", COLOR_YELLOW },   { "DRAINING", COLOR_YELLOW },
                 { "SUSPENDED", COLOR_YELLOW }, { "STOPPING", COLOR_YELLOW }, { "STARTING", COLOR_CYAN },
+                { "CORDONED", COLOR_YELLOW },  { "DRAINED", COLOR_YELLOW },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(colors); i++)

@@ -37,7 +37,7 @@ static void check(const struct job *j) {
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 uint32_t n[_EXECUTOR_STATE_MAX] = {};
                 for (uint32_t k = 0; k < j->spec->roles[i].num; k++) {
-                        const struct executor *e = j->roles[i].executors + k;
+                        const struct executor *e = j->roles[i].executors[k];
                         n[e->state]++;
                         running += e->state == EXECUTOR_RUNNING;
                         active += executor_state_holds(e->state);
@@ -56,15 +56,15 @@ static void test_new(void **state) {
         assert_int_equal(j->state, JOB_SUBMITTED);
         assert_int_equal(j->attempt, 1);
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                const struct executor *e = j->executors + i;
+                const struct executor *e = j->executors[i];
                 assert_ptr_equal(e->job, j);
                 assert_int_equal(e->role, i >= 2);
                 assert_int_equal(e->index, i >= 2 ? i - 2 : i);
                 assert_int_equal(e->attempt, 0);
                 assert_int_equal(e->state, EXECUTOR_PENDING);
         }
-        assert_ptr_equal(job_executor(j, "worker", 0), j->executors + 2);
-        assert_ptr_equal(job_executor(j, "ps", 1), j->executors + 1);
+        assert_ptr_equal(job_executor(j, "worker", 0), j->executors[2]);
+        assert_ptr_equal(job_executor(j, "ps", 1), j->executors[1]);
         assert_null(job_executor(j, "ps", 2));
         assert_null(job_executor(j, "worker", UINT32_MAX));
         assert_null(job_executor(j, "chief", 0));
@@ -77,7 +77,7 @@ static void test_transitions(void **state) {
         static const enum executor_event life[] = { EXECUTOR_EVENT_PLACED, EXECUTOR_EVENT_ORDERED,
                                                     EXECUTOR_EVENT_STARTED, EXECUTOR_EVENT_FAILED };
         struct job *j = job("\"gangPolicy\": {}");
-        struct executor *e = j->executors + 3;
+        struct executor *e = j->executors[3];
 
         /* Refused, and nothing moves. */
         assert_int_equal(job_transition(j, JOB_EVENT_UP), -EPROTO);
@@ -122,10 +122,10 @@ static void test_gone(void **state) {
         };
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 struct job *j = job("\"gangPolicy\": {}");
-                executor_restore_state(j->executors, table[i].state);
-                executor_set_gone(j->executors);
-                executor_set_gone(j->executors);
-                assert_true(j->executors->gone);
+                executor_restore_state(j->executors[0], table[i].state);
+                executor_set_gone(j->executors[0]);
+                executor_set_gone(j->executors[0]);
+                assert_true(j->executors[0]->gone);
                 assert_int_equal(j->roles[0].n_succeeded, table[i].succeeded);
                 assert_int_equal(j->roles[0].n_failed, table[i].failed);
                 job_free(j);
@@ -141,19 +141,19 @@ static void test_all_up(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 struct job *j = job(table[i].policy);
                 assert_false(job_all_up(j));
-                executor_restore_state(j->executors + 0, EXECUTOR_RUNNING);
-                executor_restore_state(j->executors + 1, EXECUTOR_RUNNING);
+                executor_restore_state(j->executors[0], EXECUTOR_RUNNING);
+                executor_restore_state(j->executors[1], EXECUTOR_RUNNING);
                 for (uint32_t k = 0; k < 3; k++) {
                         assert_int_equal(job_all_up(j), k >= table[i].needed);
-                        executor_restore_state(j->executors + 2 + k, EXECUTOR_RUNNING);
+                        executor_restore_state(j->executors[2 + k], EXECUTOR_RUNNING);
                 }
                 assert_true(job_all_up(j));
                 /* One that is over already was up. */
-                executor_restore_state(j->executors, EXECUTOR_SUCCEEDED);
-                executor_set_gone(j->executors);
+                executor_restore_state(j->executors[0], EXECUTOR_SUCCEEDED);
+                executor_set_gone(j->executors[0]);
                 assert_true(job_all_up(j));
                 /* One that starts again is not. */
-                executor_restore_state(j->executors + 1, EXECUTOR_STARTING);
+                executor_restore_state(j->executors[1], EXECUTOR_STARTING);
                 assert_false(job_all_up(j));
                 job_free(j);
         }

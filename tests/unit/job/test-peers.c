@@ -71,7 +71,7 @@ static void assert_has(struct executor *e, const char *variable) {
 static void test_follows_placement(void **state) {
         struct node n1 = { .name = (char *)"n1" }, n2 = { .name = (char *)"n2" };
         struct job *j = job("100", 2);
-        struct executor *ps = j->executors, *w0 = j->executors + 1, *w1 = j->executors + 2;
+        struct executor *ps = j->executors[0], *w0 = j->executors[1], *w1 = j->executors[2];
         struct job_peers *kept;
         char **env;
 
@@ -115,25 +115,25 @@ static void test_sums(void **state) {
         struct node n1 = { .name = (char *)"n1" }, n2 = { .name = (char *)"n2" };
         struct job *a = job("200", 3), *b = job("0", 1);
 
-        place(a->executors + 0, &n1, 1);
-        place(a->executors + 1, &n1, 2);
-        place(a->executors + 2, &n1, 3);
-        place(a->executors + 3, &n2, 1);
-        place(b->executors + 0, &n1, 4);
-        place(b->executors + 1, &n2, 2);
+        place(a->executors[0], &n1, 1);
+        place(a->executors[1], &n1, 2);
+        place(a->executors[2], &n1, 3);
+        place(a->executors[3], &n2, 1);
+        place(b->executors[0], &n1, 4);
+        place(b->executors[1], &n2, 2);
         for (uint32_t i = 0; i < 4; i++)
-                a->executors[i].gpus = UINT64_C(1) << i;
-        b->executors[0].gpus = UINT64_C(1) << 63;
-        assert_int_equal(job_memory_on_node(a->executors), UINT64_C(500) << 20);
-        assert_int_equal(job_memory_on_node(a->executors + 3), UINT64_C(200) << 20);
-        assert_int_equal(job_memory_on_node(b->executors), UINT64_C(100) << 20);
-        assert_int_equal(job_memory_on_node(b->executors + 1), 0); /* no limit */
-        assert_int_equal(job_gpus_on_node(a->executors + 1), 7);
-        assert_int_equal(job_gpus_on_node(a->executors + 3), 8);
-        assert_true(job_gpus_on_node(b->executors) == UINT64_C(1) << 63);
-        end(a->executors + 1, EXECUTOR_EVENT_FAILED);
-        assert_int_equal(job_memory_on_node(a->executors), UINT64_C(300) << 20);
-        assert_int_equal(job_gpus_on_node(a->executors), 5);
+                a->executors[i]->gpus = UINT64_C(1) << i;
+        b->executors[0]->gpus = UINT64_C(1) << 63;
+        assert_int_equal(job_memory_on_node(a->executors[0]), UINT64_C(500) << 20);
+        assert_int_equal(job_memory_on_node(a->executors[3]), UINT64_C(200) << 20);
+        assert_int_equal(job_memory_on_node(b->executors[0]), UINT64_C(100) << 20);
+        assert_int_equal(job_memory_on_node(b->executors[1]), 0); /* no limit */
+        assert_int_equal(job_gpus_on_node(a->executors[1]), 7);
+        assert_int_equal(job_gpus_on_node(a->executors[3]), 8);
+        assert_true(job_gpus_on_node(b->executors[0]) == UINT64_C(1) << 63);
+        end(a->executors[1], EXECUTOR_EVENT_FAILED);
+        assert_int_equal(job_memory_on_node(a->executors[0]), UINT64_C(300) << 20);
+        assert_int_equal(job_gpus_on_node(a->executors[0]), 5);
         job_free(a);
         job_free(b);
 }
@@ -151,17 +151,17 @@ static void test_gang(void **state) {
                 nodes[i].address = (struct addr){ .family = AF_INET, .bytes = { 192, 0, 2, (uint8_t)i } };
         }
         for (uint32_t i = 0; i < j->n_executors; i++)
-                place(j->executors + i, nodes + i % ELEMENTSOF(nodes), (uint16_t)(20000 + i));
+                place(j->executors[i], nodes + i % ELEMENTSOF(nodes), (uint16_t)(20000 + i));
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 char **env;
-                assert_int_equal(job_peers_environment(j->executors + i, &env), 0);
+                assert_int_equal(job_peers_environment(j->executors[i], &env), 0);
                 for (char **p = env; *p; p++) {
                         sum += strlen(*p);
                         free(*p);
                 }
                 free(env);
-                assert_int_equal(job_memory_on_node(j->executors + i), UINT64_C(4000) << 20);
-                assert_int_equal(job_gpus_on_node(j->executors + i), 0);
+                assert_int_equal(job_memory_on_node(j->executors[i]), UINT64_C(4000) << 20);
+                assert_int_equal(job_gpus_on_node(j->executors[i]), 0);
         }
         print_message("%u environments, %llu bytes, in %llu ms\n", j->n_executors, (unsigned long long)sum,
                       (unsigned long long)((now_boot() - begin) / USEC_PER_MSEC));

@@ -52,6 +52,10 @@ struct job *manager_job(struct manager *m, uint32_t number) {
 struct executor *job_executor(struct job *j, const char *role, uint32_t index) {
         return strcmp(role, "worker") == 0 && index == 3 ? &world->executor : NULL;
 }
+struct executor *job_attempt(struct job *j, const char *role, uint32_t index, uint32_t attempt) {
+        struct executor *e = job_executor(j, role, index);
+        return e && e->attempt == attempt ? e : NULL;
+}
 struct executor_id executor_id_of(const struct executor *e) {
         return (struct executor_id){ .job_uid = e->job->uid,
                                      .job = e->job->number,

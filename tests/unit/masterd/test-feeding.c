@@ -245,7 +245,7 @@ static struct job *submit(struct manager *m, unsigned workers, const char *stop_
         free(warnings);
         settle(m);
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+                struct executor *e = j->executors[i];
                 assert_non_null(e->node);
                 lifecycle_start_answered(m, e,
                                          &(struct start_result){ .invocation = { .qwords = { 1, 2 } },
@@ -376,7 +376,7 @@ static void test_few_tasks_for_all(void **state) {
         struct job *j = submit(m, 3, "", "", "");
 
         for (uint32_t i = 0; i < 3; i++)
-                opened(m, j->executors + i, 4);
+                opened(m, j->executors[i], 4);
         assert_int_equal(feeding_waiting(j), 3);
         listed(m, j, 6, 100, true);
         for (uint32_t i = 0; i < 3; i++)
@@ -391,16 +391,16 @@ static void test_not_all_for_the_first(void **state) {
         struct task_progress p = at(1, 40, 0, TASK_RUNNING);
 
         listed(m, j, 12, 100, true);
-        opened(m, j->executors, 2);
+        opened(m, j->executors[0], 2);
         settle(m);
         assert_int_equal(count(SAID_GRANT, 0), 2);
-        report(m, j->executors, &p, 1, 64, 0); /* they are small: it would take all */
+        report(m, j->executors[0], &p, 1, 64, 0); /* they are small: it would take all */
         assert_int_equal(count(SAID_GRANT, 0), 2);
         p = at(1, 100, 0, TASK_RUNNING);
-        report(m, j->executors, &p, 1, 64, 0);
+        report(m, j->executors[0], &p, 1, 64, 0);
         assert_int_equal(count(SAID_GRANT, 0), 3);
-        opened(m, j->executors + 1, 2);
-        opened(m, j->executors + 2, 2);
+        opened(m, j->executors[1], 2);
+        opened(m, j->executors[2], 2);
         settle(m);
         assert_int_equal(count(SAID_GRANT, 1), 2);
         assert_int_equal(count(SAID_GRANT, 2), 2);
@@ -413,24 +413,24 @@ static void test_many_tasks_in_few_messages(void **state) {
 
         listed(m, j, 700, 100, false);
         listed(m, j, 700, 100, true);
-        opened(m, j->executors, 200);
+        opened(m, j->executors[0], 200);
         settle(m);
         assert_int_equal(count(SAID_GRANT, 0), 200);
         assert_int_equal(messages_of(0), 1);
         for (uint64_t t = 1; t <= 200; t++)
                 assert_non_null(find(SAID_GRANT, 0, t));
-        opened(m, j->executors + 1, 1000000); /* no more than CREDITS_MAX */
+        opened(m, j->executors[1], 1000000); /* no more than CREDITS_MAX */
         settle(m);
         assert_int_equal(count(SAID_GRANT, 1), 256);
         assert_int_equal(totals(j).leased, 456);
-        assert_int_equal(j->executors[1].n_leases, 256);
+        assert_int_equal(j->executors[1]->n_leases, 256);
         assert_int_equal(j->data->n_unread, 456);
 }
 
 static void test_blocks_follow(void **state) {
         struct manager *m = *state;
         struct job *j = submit(m, 1, "", "", "");
-        struct executor *e = j->executors;
+        struct executor *e = j->executors[0];
         uint64_t done = 0;
 
         for (unsigned i = 0; i < 5; i++)
@@ -461,19 +461,19 @@ static void test_end_of_file(void **state) {
         struct task_progress p = at(1, 99, 0, TASK_RUNNING);
 
         listed(m, j, 1, 100, true);
-        opened(m, j->executors, 2);
-        opened(m, j->executors + 1, 2);
+        opened(m, j->executors[0], 2);
+        opened(m, j->executors[1], 2);
         settle(m);
         assert_int_equal(count(SAID_LAST, UINT32_MAX), 0);
-        report(m, j->executors, &p, 1, 1, 0);
+        report(m, j->executors[0], &p, 1, 1, 0);
         assert_int_equal(count(SAID_LAST, UINT32_MAX), 0); /* it may come back */
         p = at(1, 100, 0, TASK_RUNNING);
-        report(m, j->executors, &p, 1, 1, 0);
+        report(m, j->executors[0], &p, 1, 1, 0);
         assert_int_equal(count(SAID_LAST, 0), 1);
         assert_int_equal(count(SAID_LAST, 1), 1);
         /* One that connects anew is told again; it has the task, as it has told of it. */
         n_said = 0;
-        opened(m, j->executors, 1);
+        opened(m, j->executors[0], 1);
         settle(m);
         assert_int_equal(count(SAID_GRANT, 0), 0);
         assert_int_equal(count(SAID_LAST, 0), 1);
@@ -487,18 +487,18 @@ static void test_standstill(void **state) {
         struct task_progress p = at(1, 50, 0, TASK_RUNNING);
 
         listed(m, j, 1, 100, true);
-        opened(m, j->executors, 1);
+        opened(m, j->executors[0], 1);
         settle(m);
         assert_int_equal(count(SAID_GRANT, 0), 1);
-        report(m, j->executors, &p, 1, 0, 0);
-        opened(m, j->executors + 1, 1);
+        report(m, j->executors[0], &p, 1, 0, 0);
+        opened(m, j->executors[1], 1);
         settle(m);
         j->data->still_since -= 29 * USEC_PER_SEC;
         feeding_run(m, j);
         settle(m);
         assert_int_equal(count(SAID_LAST, UINT32_MAX), 0);
         p.read = 60; /* it reads: all begins anew */
-        report(m, j->executors, &p, 1, 0, 0);
+        report(m, j->executors[0], &p, 1, 0, 0);
         j->data->still_since -= 29 * USEC_PER_SEC;
         feeding_run(m, j);
         settle(m);
@@ -510,7 +510,7 @@ static void test_standstill(void **state) {
         assert_int_equal(count(SAID_LAST, 1), 1);
         p.read = p.acked = 100;
         p.state = TASK_DONE;
-        report(m, j->executors, &p, 1, 1, 0);
+        report(m, j->executors[0], &p, 1, 1, 0);
         assert_int_equal(count(SAID_LAST, 0), 1);
 }
 
@@ -522,19 +522,19 @@ static void test_standstill_without_a_link(void **state) {
         uint32_t idle;
 
         listed(m, j, 1, 100, true);
-        opened(m, j->executors, 1);
+        opened(m, j->executors[0], 1);
         settle(m);
-        report(m, j->executors, &p, 1, 0, 0);
-        idle = j->executors[1].node == j->executors->node ? 2 : 1;
-        assert_ptr_not_equal(j->executors[idle].node, j->executors->node);
-        opened(m, j->executors + idle, 1);
+        report(m, j->executors[0], &p, 1, 0, 0);
+        idle = j->executors[1]->node == j->executors[0]->node ? 2 : 1;
+        assert_ptr_not_equal(j->executors[idle]->node, j->executors[0]->node);
+        opened(m, j->executors[idle], 1);
         settle(m);
-        j->executors->node->state = NODE_SUSPECT;
+        j->executors[0]->node->state = NODE_SUSPECT;
         j->data->still_since -= 31 * USEC_PER_SEC;
         feeding_run(m, j);
         settle(m);
         assert_int_equal(count(SAID_LAST, idle), 0);
-        j->executors->node->state = NODE_READY;
+        j->executors[0]->node->state = NODE_READY;
         j->data->still_since -= 31 * USEC_PER_SEC;
         feeding_run(m, j);
         settle(m);
@@ -547,18 +547,18 @@ static void test_gone(void **state) {
         struct task_progress p = at(1, 80, 40, TASK_RUNNING);
 
         listed(m, j, 2, 100, true);
-        opened(m, j->executors, 2);
+        opened(m, j->executors[0], 2);
         settle(m);
         assert_int_equal(count(SAID_GRANT, 0), 2);
-        opened(m, j->executors + 1, 2);
-        report(m, j->executors, &p, 1, 0, 0);
+        opened(m, j->executors[1], 2);
+        report(m, j->executors[0], &p, 1, 0, 0);
         assert_int_equal(count(SAID_GRANT, 1), 0);
-        ended(m, j->executors, 3);
+        ended(m, j->executors[0], 3);
         assert_int_equal(count(SAID_GRANT, 1), 2); /* in their order, from where they were */
         assert_int_equal(said[2].task, 1);
         assert_int_equal(said[2].offset, 40);
         assert_int_equal(said[3].task, 2);
-        assert_int_equal(j->executors[0].n_leases, 0);
+        assert_int_equal(j->executors[0]->n_leases, 0);
         assert_int_equal(j->data->n_unread, 2);
 }
 
@@ -568,21 +568,21 @@ static void test_checkpoint(void **state) {
         struct task_progress p = at(1, 80, 40, TASK_RUNNING);
 
         listed(m, j, 1, 100, true);
-        opened(m, j->executors, 2);
+        opened(m, j->executors[0], 2);
         settle(m);
-        opened(m, j->executors + 1, 2);
-        report(m, j->executors, &p, 1, 1, 0);
-        ended(m, j->executors, 3);
+        opened(m, j->executors[1], 2);
+        report(m, j->executors[0], &p, 1, 1, 0);
+        ended(m, j->executors[0], 3);
         assert_int_equal(count(SAID_GRANT, 1), 0);
-        assert_int_equal(j->executors[0].attempt, 2);
+        assert_int_equal(j->executors[0]->attempt, 2);
         n_said = 0;
-        started(m, j->executors);
-        opened(m, j->executors, 2);
+        started(m, j->executors[0]);
+        opened(m, j->executors[0], 2);
         settle(m);
         assert_non_null(find(SAID_GRANT, 0, 1));
         assert_int_equal(find(SAID_GRANT, 0, 1)->offset, 40);
         /* It ends well without having done it: it is not coming back. */
-        ended(m, j->executors, 0);
+        ended(m, j->executors[0], 0);
         assert_non_null(find(SAID_GRANT, 1, 1));
         assert_int_equal(find(SAID_GRANT, 1, 1)->offset, 40);
 }
@@ -601,10 +601,10 @@ static void test_restart(void **state) {
 
         listed(m, j, 700, 100, false);
         for (uint32_t i = 0; i < 3; i++) {
-                opened(m, j->executors + i, 2);
+                opened(m, j->executors[i], 2);
                 settle(m);
         }
-        report(m, j->executors, &p, 1, 0, 0);
+        report(m, j->executors[0], &p, 1, 0, 0);
         usleep(150000); /* progress is on disk a little later */
         settle(m);
         close_manager(m);
@@ -620,16 +620,16 @@ static void test_restart(void **state) {
         settle(m);
         /* Nothing is granted before all have said what they hold. */
         p = at(1, 30, 20, TASK_RUNNING);
-        report(m, j->executors, &p, 1, 0, 0);
-        opened(m, j->executors, 9);
+        report(m, j->executors[0], &p, 1, 0, 0);
+        opened(m, j->executors[0], 9);
         settle(m);
         assert_int_equal(n_said, 1); /* that it may go on */
         assert_int_equal(find(SAID_CONTROL, 0, 0)->op, FEED_CONTROL_RESUME);
-        assert_int_equal(j->executors[0].n_leases, 1);
-        opened(m, j->executors + 1, 9); /* its tasks have been lost with the link */
+        assert_int_equal(j->executors[0]->n_leases, 1);
+        opened(m, j->executors[1], 9); /* its tasks have been lost with the link */
         settle(m);
         assert_int_equal(count(SAID_GRANT, UINT32_MAX), 0);
-        opened(m, j->executors + 2, 9);
+        opened(m, j->executors[2], 9);
         settle(m);
         assert_int_equal(count(SAID_GRANT, UINT32_MAX), 27);
         for (uint32_t i = 0; i < 3; i++) {
@@ -643,7 +643,7 @@ static void test_link_lost(void **state) {
         struct manager *m = *state;
         struct job *j = submit(m, 1, "", "", "");
         struct task_progress p[2] = { at(1, 50, 20, TASK_RUNNING), at(2, 50, 20, TASK_RUNNING) };
-        struct executor *e = j->executors;
+        struct executor *e = j->executors[0];
 
         listed(m, j, 2, 100, true);
         opened(m, e, 2);
@@ -669,24 +669,24 @@ static void test_restart_with_a_lost_host(void **state) {
         for (unsigned i = 0; i < 3; i++)
                 listed(m, j, 700, 100, i == 2);
         for (uint32_t i = 0; i < 3; i++) {
-                opened(m, j->executors + i, 2);
+                opened(m, j->executors[i], 2);
                 settle(m);
         }
         close_manager(m);
         n_said = 0;
         *state = m = open_manager();
         j = only_job(m);
-        away = j->executors + 2;
+        away = j->executors[2];
         for (unsigned i = 0; i < NODES; i++)
                 if (node_at(m, i) != away->node)
                         register_node(m, i);
-        opened(m, j->executors, 5);
-        opened(m, j->executors + 1, 5);
+        opened(m, j->executors[0], 5);
+        opened(m, j->executors[1], 5);
         settle(m);
         assert_int_equal(count(SAID_GRANT, UINT32_MAX), 0);
         /* It may hold any of those that were made by then; the others need not wait. */
         liveness_lost(m, away->node, false);
-        opened(m, j->executors, 5);
+        opened(m, j->executors[0], 5);
         settle(m);
         assert_int_equal(count(SAID_GRANT, UINT32_MAX), 10);
         for (size_t i = 0; i < n_said; i++)
@@ -695,7 +695,7 @@ static void test_restart_with_a_lost_host(void **state) {
         assert_int_equal(data_task(j->data->data, 6)->place, TASK_LEASED);
         assert_null(feeding_holder(j, data_task(j->data->data, 6)));
         assert_ptr_equal(feeding_holder(j, data_task(j->data->data, find(SAID_GRANT, 0, 0)->task)),
-                         j->executors);
+                         j->executors[0]);
         /* It is back with one of its two. */
         register_node(m, (unsigned)(away->node->name[1] - '1'));
         n_said = 0;
@@ -703,11 +703,11 @@ static void test_restart_with_a_lost_host(void **state) {
         report(m, away, &p, 1, 0, 0);
         opened(m, away, 1);
         settle(m);
-        assert_int_equal(j->executors[2].n_leases, 2); /* and the one that it has just been given */
-        assert_int_equal(j->executors[2].leases->id, 6);
+        assert_int_equal(j->executors[2]->n_leases, 2); /* and the one that it has just been given */
+        assert_int_equal(j->executors[2]->leases->id, 6);
         assert_int_equal(count(SAID_GRANT, 2), 1);
         n_said = 0;
-        report(m, j->executors, NULL, 0, 9, 0);
+        report(m, j->executors[0], NULL, 0, 9, 0);
         assert_int_equal(count(SAID_GRANT, 0), 9);
         for (size_t i = 0; i < n_said; i++)
                 assert_true(said[i].task <= BLOCK_TASKS && said[i].task != 6);
@@ -731,14 +731,14 @@ static void test_events(void **state) {
 
         for (unsigned i = 0; i < 3; i++)
                 listed(m, j, 700, 100, i == 2);
-        opened(m, j->executors, 200);
+        opened(m, j->executors[0], 200);
         settle(m);
         for (unsigned done = 0; done < 1500;) {
                 struct task_progress p[100];
                 char errors[100][64];
                 struct task *t;
                 size_t k = 0;
-                for (t = j->executors->leases; t && k < ELEMENTSOF(p); t = t->lease_next) {
+                for (t = j->executors[0]->leases; t && k < ELEMENTSOF(p); t = t->lease_next) {
                         p[k] = at(t->id, 10, 10, TASK_FAILED);
                         snprintf(errors[k], sizeof(errors[k]), "%s: not a record", t->what.path);
                         if (k % 2)
@@ -747,7 +747,7 @@ static void test_events(void **state) {
                 }
                 assert_true(k > 0);
                 done += k;
-                report(m, j->executors, p, k, 200, 0);
+                report(m, j->executors[0], p, k, 200, 0);
                 n_said = 0;
         }
         assert_int_equal(store_query_events(m->store, j->number, 0, 5000, on_events, &n), 0);
@@ -763,25 +763,27 @@ static void test_success_percent(void **state) {
         struct job *j =
                 submit(m, 2, "\"stopPolicy\":{\"taskSuccessPercent\":50,\"taskFailedPercent\":90},", "", "");
         struct task_progress p[2] = { at(1, 100, 100, TASK_DONE), at(2, 50, 0, TASK_FAILED) };
+        const struct said *dropped;
 
         listed(m, j, 4, 100, true);
-        opened(m, j->executors, 2);
-        opened(m, j->executors + 1, 2);
+        opened(m, j->executors[0], 2);
+        opened(m, j->executors[1], 2);
         settle(m);
-        report(m, j->executors, p, 2, 0, 0);
-        report(m, j->executors, p + 1, 1, 0, 0);
+        report(m, j->executors[0], p, 2, 0, 0);
+        report(m, j->executors[0], p + 1, 1, 0, 0);
         assert_false(j->data->finished); /* what failed is no success */
         p[0] = at(find(SAID_GRANT, 1, 0)->task, 100, 100, TASK_DONE);
-        report(m, j->executors + 1, p, 1, 0, 0);
+        report(m, j->executors[1], p, 1, 0, 0);
         assert_true(j->data->finished);
         assert_int_equal(count(SAID_LAST, 0), 1);
         assert_int_equal(count(SAID_LAST, 1), 1);
         assert_true(count(SAID_CONTROL, UINT32_MAX) >= 1);
-        assert_int_equal(said[n_said - 3].op, FEED_CONTROL_DROP);
+        dropped = find(SAID_CONTROL, 0, 0) ?: find(SAID_CONTROL, 1, 0);
+        assert_int_equal(dropped->op, FEED_CONTROL_DROP);
         assert_int_equal(j->data->n_unread, 0);
         /* A late word of what was withdrawn changes nothing. */
-        p[0] = at(said[n_said - 3].task, 100, 100, TASK_DONE);
-        report(m, j->executors + said[n_said - 3].index, p, 1, 0, 0);
+        p[0] = at(dropped->task, 100, 100, TASK_DONE);
+        report(m, j->executors[dropped->index], p, 1, 0, 0);
         assert_int_equal(totals(j).done, 2);
 }
 
@@ -791,10 +793,10 @@ static void test_failed_percent(void **state) {
         struct task_progress p = at(1, 50, 0, TASK_FAILED);
 
         listed(m, j, 2, 100, true);
-        opened(m, j->executors, 1);
+        opened(m, j->executors[0], 1);
         settle(m);
         for (unsigned i = 0; i < 2; i++)
-                report(m, j->executors, &p, 1, 1, 0);
+                report(m, j->executors[0], &p, 1, 1, 0);
         assert_int_equal(j->state, JOB_STOPPING);
         assert_non_null(strstr(j->reason, "1 of 2 data tasks failed"));
         assert_non_null(strstr(j->reason, "not a record"));
@@ -807,21 +809,21 @@ static void test_skip_and_retry(void **state) {
         uint64_t n = 99;
 
         listed(m, j, 4, 100, true);
-        opened(m, j->executors, 1);
+        opened(m, j->executors[0], 1);
         settle(m);
         assert_int_equal(feeding_retry(m, j, 1, &n), -ENOENT);
         for (unsigned i = 0; i < 2; i++)
-                report(m, j->executors, &p, 1, 0, 0);
-        report(m, j->executors, &p, 1, 0, 0);
-        opened(m, j->executors, 1);
+                report(m, j->executors[0], &p, 1, 0, 0);
+        report(m, j->executors[0], &p, 1, 0, 0);
+        opened(m, j->executors[0], 1);
         settle(m);
-        report(m, j->executors, &p, 1, 0, 0);
+        report(m, j->executors[0], &p, 1, 0, 0);
         assert_int_equal(totals(j).failed, 1);
         assert_int_equal(feeding_retry(m, j, 0, &n), 0);
         assert_int_equal(n, 1);
         assert_int_equal(totals(j).failed, 0);
         n_said = 0;
-        opened(m, j->executors, 3);
+        opened(m, j->executors[0], 3);
         settle(m);
         assert_int_equal(feeding_skip(m, j, 77, &n), -ENOENT);
         p = *(&(struct task_progress){ .task = find(SAID_GRANT, 0, 0)->task });
@@ -831,7 +833,7 @@ static void test_skip_and_retry(void **state) {
         assert_int_equal(find(SAID_CONTROL, 0, p.task)->op, FEED_CONTROL_DROP);
         assert_int_equal(totals(j).skipped, 1);
         assert_null(data_task(j->data->data, p.task));
-        assert_int_equal(j->executors[0].n_leases, totals(j).leased);
+        assert_int_equal(j->executors[0]->n_leases, totals(j).leased);
         assert_int_equal(j->data->n_unread, totals(j).leased);
 }
 
@@ -843,14 +845,14 @@ static void test_suspend(void **state) {
         char text[SUSPENSION_TEXT_MAX];
 
         listed(m, j, 9, 100, true);
-        opened(m, j->executors, 1);
+        opened(m, j->executors[0], 1);
         settle(m);
         n_said = 0;
         assert_int_equal(suspension_begin(m, j, 1000, text), 0);
         settle(m);
         assert_int_equal(n_said, 1);
         assert_int_equal(find(SAID_CONTROL, 0, 0)->op, FEED_CONTROL_PAUSE);
-        opened(m, j->executors + 1, 5);
+        opened(m, j->executors[1], 5);
         settle(m);
         assert_int_equal(find(SAID_CONTROL, 1, 0)->op, FEED_CONTROL_PAUSE);
         assert_int_equal(count(SAID_GRANT, UINT32_MAX), 0);
@@ -879,19 +881,19 @@ static void test_sync(void **state) {
         settle(m);
         assert_int_equal(first, 1); /* nobody is there */
         for (uint32_t i = 0; i < 3; i++)
-                opened(m, j->executors + i, 1);
+                opened(m, j->executors[i], 1);
         assert_int_equal(feeding_sync(m, j, 100 * USEC_PER_SEC, on_synced, &second), 0);
         assert_int_equal(feeding_sync(m, j, 100 * USEC_PER_SEC, on_synced, &third), 0);
         settle(m);
         assert_int_equal(count(SAID_CONTROL, UINT32_MAX), 6);
         assert_int_equal(find(SAID_CONTROL, 0, 0)->op, FEED_CONTROL_SYNC);
-        report(m, j->executors, NULL, 0, 1, 2);
-        report(m, j->executors + 1, NULL, 0, 1, 3); /* and so the one before */
+        report(m, j->executors[0], NULL, 0, 1, 2);
+        report(m, j->executors[1], NULL, 0, 1, 3); /* and so the one before */
         assert_int_equal(second, -1);
-        ended(m, j->executors + 2, 3); /* has said all it knew */
+        ended(m, j->executors[2], 3); /* has said all it knew */
         assert_int_equal(second, 1);
         assert_int_equal(third, -1);
-        report(m, j->executors, NULL, 0, 1, 999); /* a number that nobody gave */
+        report(m, j->executors[0], NULL, 0, 1, 999); /* a number that nobody gave */
         assert_int_equal(third, 1);
         assert_int_equal(feeding_sync(m, j, 1000, on_synced, &fourth), 0);
         usleep(5000);
@@ -906,13 +908,13 @@ static void test_long_tail(void **state) {
         struct task *t;
 
         listed(m, j, 1, 200 << 20, true);
-        opened(m, j->executors, 1);
+        opened(m, j->executors[0], 1);
         settle(m);
         assert_non_null(find(SAID_GRANT, 0, 1));
-        opened(m, j->executors + 1, 1);
+        opened(m, j->executors[1], 1);
         settle(m);
-        assert_true(feeding_idle(j->executors + 1));
-        report(m, j->executors, &p, 1, 0, 0);
+        assert_true(feeding_idle(j->executors[1]));
+        report(m, j->executors[0], &p, 1, 0, 0);
         assert_int_equal(count(SAID_CONTROL, UINT32_MAX), 0); /* who knows how fast it is */
         t = data_task(j->data->data, 1);
         t->granted_usec -= 10 * USEC_PER_SEC;
@@ -925,7 +927,7 @@ static void test_long_tail(void **state) {
         feeding_run(m, j);
         settle(m);
         assert_int_equal(count(SAID_CONTROL, UINT32_MAX), 1); /* once */
-        report(m, j->executors, &p, 1, 0, 0);
+        report(m, j->executors[0], &p, 1, 0, 0);
         assert_int_equal(count(SAID_GRANT, 1), 1);
         assert_true(find(SAID_GRANT, 1, 0)->task & TASK_SPLIT_OFF);
         assert_int_equal(find(SAID_GRANT, 1, 0)->offset, p.end);
@@ -940,14 +942,14 @@ static void test_ended_early(void **state) {
         struct task_progress p = at(1, 50, 50, TASK_DONE);
 
         listed(m, j, 1, 200 << 20, true);
-        opened(m, j->executors, 1);
+        opened(m, j->executors[0], 1);
         settle(m);
         p.end = 50;
-        report(m, j->executors, &p, 1, 0, 0);
+        report(m, j->executors[0], &p, 1, 0, 0);
         assert_null(data_task(j->data->data, 1));
         assert_int_equal(totals(j).done, 1);
         assert_int_equal(totals(j).tasks, 2);
-        opened(m, j->executors + 1, 1);
+        opened(m, j->executors[1], 1);
         settle(m);
         assert_int_equal(find(SAID_GRANT, 1, 0)->offset, 50);
 }
@@ -961,11 +963,11 @@ static void test_long_tail_of_many(void **state) {
 
         listed(m, j, 3, 200 << 20, true);
         for (uint32_t i = 0; i < 3; i++) {
-                opened(m, j->executors + i, 1);
+                opened(m, j->executors[i], 1);
                 settle(m);
                 data_task(j->data->data, i + 1)->granted_usec -= 10 * USEC_PER_SEC;
         }
-        opened(m, j->executors + 3, 1);
+        opened(m, j->executors[3], 1);
         settle(m);
         for (uint32_t i = 0; i < 3; i++)
                 report(m, feeding_holder(j, data_task(j->data->data, i + 1)), p + i, 1, 0, 0);
@@ -990,11 +992,11 @@ static void test_history(void **state) {
         uint32_t number = j->number;
 
         listed(m, j, 3, 100, true);
-        opened(m, j->executors, 3);
+        opened(m, j->executors[0], 3);
         settle(m);
-        report(m, j->executors, p, 1, 0, 0);
+        report(m, j->executors[0], p, 1, 0, 0);
         for (unsigned i = 0; i < 2; i++)
-                report(m, j->executors, p + 1, 1, 1, 0);
+                report(m, j->executors[0], p + 1, 1, 1, 0);
         assert_int_equal(feeding_source_view(j, 0, &v), 0);
         assert_int_equal(v.done, 1);
         assert_int_equal(v.failed, 1);
@@ -1003,7 +1005,7 @@ static void test_history(void **state) {
         assert_string_equal(v.kind, "files");
         assert_int_equal(feeding_source_view(j, 1, &v), -ENODATA);
         lifecycle_stop_job(m, j, JOB_EVENT_KILLED, "killed");
-        ended(m, j->executors, 3);
+        ended(m, j->executors[0], 3);
         assert_int_equal(j->state, JOB_KILLED);
         assert_null(j->data->data); /* hundreds of them are kept */
         assert_int_equal(totals(j).failed, 1);

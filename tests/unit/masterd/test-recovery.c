@@ -19,9 +19,11 @@
 #include "lib/base/log.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
+#include "masterd/hosts.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/liveness.h"
+#include "masterd/maintenance.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/placement.h"
@@ -90,11 +92,13 @@ static void dump_job(FILE *f, const struct job *j) {
                 job_state_to_string(j->state), j->state == JOB_STOPPING ? " as " : "",
                 j->state == JOB_STOPPING ? job_event_to_string(j->verdict) : "", j->attempt, job_active(j),
                 j->limit_timer != NULL, j->reason ? j->reason : "");
+        for (size_t i = 0; i < j->n_avoid; i++)
+                fprintf(f, " avoids %s\n", j->avoid[i]);
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role *r = j->roles + i;
                 uint32_t counted[_EXECUTOR_STATE_MAX] = {};
                 for (uint32_t k = 0; k < r->spec->num; k++)
-                        counted[r->executors[k].state]++;
+                        counted[r->executors[k]->state]++;
                 assert_memory_equal(counted, r->n_state, sizeof(counted));
                 if (j->state == JOB_STOPPING) /* decided; nobody counts any more */
                         continue;
@@ -102,7 +106,7 @@ static void dump_job(FILE *f, const struct job *j) {
                         r->n_failed, r->restarts);
         }
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                const struct executor *e = j->executors + i;
+                const struct executor *e = j->executors[i];
                 if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued)
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
@@ -120,6 +124,27 @@ static void dump_job(FILE *f, const struct job *j) {
         }
 }
 
+static void dump_holds(FILE *f, const struct manager *m, const struct node *node) {
+        const struct window *w;
+
+        for (int i = 0; i < _HOLD_MAX; i++) {
+                const struct node_hold *h = node->holds + i;
+                if (h->set)
+                        fprintf(f,
+                                " %s drain %d '%s' uid %u since %" PRIu64 " deadline %" PRIu64
+                                " grace %" PRIu64 " then %s in %s\n",
+                                hold_cause_to_string((enum hold_cause)i), h->drain, h->reason, h->uid,
+                                h->since_real, h->deadline_real, h->grace_usec, hold_then_to_string(h->then),
+                                h->boot);
+        }
+        for (char **p = node->labels; p && *p; p++)
+                fprintf(f, " %s\n", *p);
+        DL_FOREACH (m->windows, w)
+                if (w->node == node)
+                        fprintf(f, " window %" PRIu64 " to %" PRIu64 " '%s'\n", w->from_real, w->to_real,
+                                w->reason);
+}
+
 static void dump_node(FILE *f, const struct manager *m, const struct node *node) {
         const struct executor *e;
         uint64_t cpu, memory;
@@ -132,6 +157,7 @@ static void dump_node(FILE *f, const struct manager *m, const struct node *node)
         }
         assert_int_equal(n, node->n_executors);
         placement_free_of(m, node, &cpu, &memory, &gpus);
+        dump_holds(f, m, node);
         fprintf(f, "node %s %s epoch %" PRIu64 " executors %u free %" PRIu64 " %" PRIu64 " %u\n", node->name,
                 node_state_to_string(node->state == NODE_READY ? NODE_SUSPECT : node->state), node->epoch, n,
                 cpu, memory, gpus);
@@ -258,8 +284,8 @@ static struct executor *some_executor(struct manager *m, bool (*wanted)(const st
 
         HASH_ITER (hh, m->jobs, j, next)
                 for (uint32_t i = 0; i < j->n_executors; i++)
-                        if (wanted(j->executors + i) && dice(++n) == 0)
-                                found = j->executors + i;
+                        if (wanted(j->executors[i]) && dice(++n) == 0)
+                                found = j->executors[i];
         return found;
 }
 
@@ -412,6 +438,56 @@ static struct job *submit(struct manager *m, const char *config) {
         return j;
 }
 
+/* A person, about a host. */
+static void held(struct manager *m, struct node *node) {
+        static const char *const values[] = { "a", "b", NULL };
+        const char *value = values[dice(ELEMENTSOF(values))];
+        struct node_hold h = { .drain = dice(3) > 0,
+                               .uid = dice(3),
+                               .deadline_real = dice(2)   ? 0
+                                                : dice(2) ? UINT64_MAX
+                                                          : now_real() + dice(2) * 3600 * USEC_PER_SEC,
+                               .grace_usec = dice(2) ? UINT64_MAX : USEC_PER_SEC,
+                               .then = (enum hold_then)dice(_HOLD_THEN_MAX) };
+        char text[256];
+        struct job *j;
+
+        switch (dice(8)) {
+        case 0 ... 1:
+                (void)hosts_hold(m, node, HOLD_ADMIN, &h, "somebody said so");
+                break;
+        case 2:
+                (void)hosts_hold_noticed(m, node, (enum hold_cause)dice(_HOLD_MAX), dice(2) ? "x" : "y");
+                break;
+        case 3:
+                if (node_set_label(node, "k", value) > 0) {
+                        struct label_record record = { node->name, "k", value };
+                        if (value)
+                                store_put_label(m->store, &record);
+                        else
+                                store_delete_label(m->store, &record);
+                        manager_touch(m);
+                }
+                (void)node_merge_labels(node, NULL);
+                break;
+        case 4:
+                (void)maintenance_add(m, node, now_real() + dice(3) * 3600 * USEC_PER_SEC,
+                                      now_real() + (2 + dice(3)) * 3600 * USEC_PER_SEC, "window", 0);
+                (void)maintenance_run(m, now_real());
+                break;
+        case 5:
+                if (m->windows)
+                        (void)maintenance_cancel(m, m->windows->node, m->windows->from_real);
+                break;
+        default: /* nearly always at last, or nothing would run anywhere */
+                for (int i = 0; i < _HOLD_MAX; i++)
+                        if (i != HOLD_MAINTENANCE)
+                                (void)hosts_release(m, node, (enum hold_cause)i, "it is well");
+                if (dice(3) == 0 && (j = some_job(m, false)))
+                        (void)hosts_replace(m, j, node, 0, text);
+        }
+}
+
 /* ---- at random ---------------------------------------------------------------------------------- */
 
 static const char *step(struct manager *m) {
@@ -420,7 +496,17 @@ static const char *step(struct manager *m) {
         struct job *j;
         unsigned i = dice(NODES);
 
-        switch (dice(20)) {
+        switch (dice(24)) {
+        case 20 ... 22:
+                held(m, node_at(m, i));
+                return "hold";
+        case 23:
+                while (m->windows)
+                        (void)maintenance_cancel(m, m->windows->node, m->windows->from_real);
+                for (i = 0; i < NODES; i++)
+                        for (int k = 0; k < _HOLD_MAX; k++)
+                                (void)hosts_release(m, node_at(m, i), (enum hold_cause)k, "all is well");
+                return "release";
         case 19:
                 if ((j = some_job(m, true)) && suspension_begin(m, j, 0, text) < 0)
                         (void)suspension_end(m, j, 0, text);

@@ -121,7 +121,7 @@ static struct job *submit(struct manager *m, const char *config) {
 
 static void start(struct fixture *f, struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors + i;
+                struct executor *e = j->executors[i];
                 struct executor_id id = executor_id_of(e);
                 assert_int_equal(e->state, EXECUTOR_PLACED);
                 (void)executor_transition(e, EXECUTOR_EVENT_ORDERED);
@@ -165,7 +165,7 @@ static void report_read(struct fixture *f, struct job *j, uint64_t task, uint64_
         struct feed_report r = {
                 .progress = progress, .credits = 4, .has_sync = sync, .sync = j->data->sync_number
         };
-        struct executor_id id = executor_id_of(j->executors);
+        struct executor_id id = executor_id_of(j->executors[0]);
 
         if (task)
                 assert_int_equal(
@@ -544,7 +544,7 @@ static void test_job_ends_meanwhile(void **state) {
         struct made made;
 
         create(f, j, "", true, &made);
-        x.id = executor_id_of(j->executors);
+        x.id = executor_id_of(j->executors[0]);
         x.started_real = x.ended_real = now_real();
         lifecycle_stop_job(f->m, j, JOB_EVENT_KILLED, "by somebody else");
         lifecycle_exited(f->m, f->node, &x);
@@ -577,7 +577,7 @@ static void test_suspend(void **state) {
         assert_int_equal(loaded->state, JOB_SUSPENDED);
 
         /* What happens to its executors happens as ever. */
-        x.id = executor_id_of(j->executors);
+        x.id = executor_id_of(j->executors[0]);
         x.started_real = x.ended_real = now_real();
         lifecycle_exited(f->m, f->node, &x);
         kit_until_durable(f->m);

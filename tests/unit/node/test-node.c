@@ -23,12 +23,13 @@ static void test_table(void **state) {
         static const int expected[_NODE_STATE_MAX][_NODE_EVENT_MAX] = {
                 [NODE_JOINING] = { NODE_READY, REFUSED, REFUSED, NODE_LOST },
                 [NODE_READY] = { NODE_READY, NODE_READY, NODE_SUSPECT, NODE_LOST },
-                [NODE_DRAINING] = { NODE_DRAINING, NODE_DRAINING, NODE_SUSPECT, NODE_LOST },
                 [NODE_SUSPECT] = { NODE_READY, NODE_READY, NODE_SUSPECT, NODE_LOST },
                 /* only by registering, so that stale units are stopped first */
                 [NODE_LOST] = { NODE_READY, REFUSED, REFUSED, NODE_LOST },
         };
         for (int s = 0; s < _NODE_STATE_MAX; s++) {
+                if (s == 2) /* a number that was used once */
+                        continue;
                 for (int e = 0; e < _NODE_EVENT_MAX; e++)
                         assert_int_equal(node_next((enum node_state)s, (enum node_event)e), expected[s][e]);
                 assert_int_equal(node_state_from_string(node_state_to_string((enum node_state)s)), s);
@@ -78,7 +79,7 @@ static void test_deadlines(void **state) {
         assert_null(nodes_next_deadline(&n, SUSPECT, LOST, &when));
         assert_int_equal(when, 7);
         a = node(&n, "a", NODE_READY, 100);
-        b = node(&n, "b", NODE_DRAINING, 200);
+        b = node(&n, "b", NODE_READY, 200);
         assert_ptr_equal(nodes_next_deadline(&n, SUSPECT, LOST, &when), a);
         assert_int_equal(when, 100 + SUSPECT);
         a->state = NODE_SUSPECT;

@@ -309,10 +309,59 @@ static void test_reserve_rebuilds(void **state) {
         sched_free(again.s);
 }
 
+/* A clone is held to the same model, gives the same answers, and shares nothing with the original. */
+static void test_clone(void **state) {
+        struct model m = {}, twin = {};
+        unsigned counts[2] = {};
+
+        seed = now_real();
+        print_message("seed %llu\n", (unsigned long long)seed);
+        assert_int_equal(sched_new(&m.s), 0);
+        assert_int_equal(sched_clone(m.s, &twin.s), 0); /* of nothing */
+        sched_free(twin.s);
+        for (uint32_t i = 0; i < NODES; i++) {
+                uint32_t slot;
+                m.nodes[i] = (struct model_node){ true, i % 5 > 0, random_capacity() };
+                assert_int_equal(sched_node_add(m.s, &m.nodes[i].capacity, &slot), 0);
+                sched_node_set_usable(m.s, slot, m.nodes[i].usable);
+        }
+        for (size_t g = 0; g < GANGS / 2; g++)
+                place_random(&m, &m.gangs[g], counts);
+        twin = m;
+        assert_int_equal(sched_clone(m.s, &twin.s), 0);
+        for (size_t g = GANGS / 2; g < GANGS; g++) {
+                uint64_t before = seed;
+                place_random(&m, &m.gangs[g], counts);
+                seed = before;
+                place_random(&twin, &twin.gangs[g], counts);
+                assert_int_equal(m.gangs[g].n, twin.gangs[g].n);
+                for (size_t i = 0; i < m.gangs[g].n; i++) {
+                        const struct sched_hold *a = &m.gangs[g].items[i].hold,
+                                                *b = &twin.gangs[g].items[i].hold;
+                        assert_true(a->slot == b->slot && a->gpus == b->gpus && a->n_ports == b->n_ports);
+                        assert_true(a->n_ports == 0 ||
+                                    memcmp(a->ports, b->ports, a->n_ports * sizeof(*a->ports)) == 0);
+                }
+        }
+        for (size_t g = 0; g < GANGS / 2; g++) /* held in both; the arrays are m's */
+                for (size_t i = 0; i < m.gangs[g].n; i++)
+                        sched_release(twin.s, &m.gangs[g].items[i].hold);
+        check(&m);
+        memset(twin.gangs, 0, sizeof(*twin.gangs) * (GANGS / 2));
+        check(&twin);
+        for (size_t g = 0; g < GANGS; g++) {
+                drop(&m, g);
+                drop(&twin, g);
+        }
+        sched_free(m.s);
+        sched_free(twin.s);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_random),
                 cmocka_unit_test(test_reserve_rebuilds),
+                cmocka_unit_test(test_clone),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

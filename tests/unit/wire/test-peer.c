@@ -341,12 +341,8 @@ static void test_stalled_reader(void **state) {
         int server = take(&t), small = 4096;
         (void)setsockopt(server, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
         start_server(&t, server, master, 1 << 20);
-        RUN_UNTIL(&t, t.server.ready && t.client.ready);
-        /* A reader that stopped: its loop watches nothing of this connection any more. */
-        struct peer *stalled = t.client.peer;
-        sd_event *elsewhere = NULL;
-        assert_true(sd_event_new(&elsewhere) >= 0);
-        assert_true(sd_bus_detach_event(peer_bus(stalled)) >= 0);
+        RUN_UNTIL(&t, t.server.ready && t.client.ready && sd_bus_is_ready(peer_bus(t.client.peer)) > 0);
+        peer_hold(t.client.peer, true);
         /* The bus takes nothing from the pump, so the pump stops reading the network. */
         unsigned sent = 0;
         uint64_t most = 0;
@@ -370,8 +366,7 @@ static void test_stalled_reader(void **state) {
         assert_int_equal(t.server.ended, 1);
         assert_int_equal(t.server.error, -ENOBUFS);
         assert_true(most <= 1 << 20);
-        assert_true(sent < 2000);
-        sd_event_unref(elsewhere);
+        assert_true(sent < 10000);
         pair_done(&t);
 }
 

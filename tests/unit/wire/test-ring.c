@@ -54,10 +54,41 @@ static void test_full_and_empty(void **state) {
         ring_done(&r);
 }
 
+static void put_and_take(struct ring *r, size_t n) {
+        while (n > 0) {
+                uint8_t *p;
+                size_t space;
+                assert_int_equal(ring_space(r, &p, &space), 0);
+                memset(p, 1, MIN(space, n));
+                ring_fill(r, MIN(space, n));
+                n -= MIN(space, n);
+        }
+        ring_consume(r, ring_size(r));
+}
+
+/* What a flood needed stays while there is much to carry, and goes when only little comes. */
+static void test_calm(void **state) {
+        struct ring r = { .max = 1 << 20 };
+
+        put_and_take(&r, 100);
+        assert_in_range(r.capacity, 100, 4096);
+        for (unsigned i = 0; i < 100; i++) {
+                put_and_take(&r, 20000);
+                assert_in_range(r.capacity, 20000, 65536);
+                put_and_take(&r, 100);
+                assert_in_range(r.capacity, 20000, 65536);
+        }
+        for (unsigned i = 0; i < 20; i++)
+                put_and_take(&r, 100);
+        assert_in_range(r.capacity, 0, 4096);
+        ring_done(&r);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_order_and_bound),
                 cmocka_unit_test(test_full_and_empty),
+                cmocka_unit_test(test_calm),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

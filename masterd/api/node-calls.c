@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* org.primus.Master1.Node: what people want of a host. */
+#include <string.h>
+#include <utlist.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+#include "masterd/api/api.h"
+#include "masterd/api/authorize.h"
+#include "masterd/api/job-calls.h"
+#include "masterd/hosts.h"
+#include "masterd/maintenance.h"
+#include "masterd/manager.h"
+#include "masterd/placement.h"
+
+/* The node of the object that was called, or NULL with an error. */
+static struct node *node_of(struct manager *m, sd_bus_message *call, sd_bus_error *error) {
+        _cleanup_free_ char *name = NULL;
+        struct node *node = NULL;
+
+        if (sd_bus_path_decode(sd_bus_message_get_path(call), API_NODE_PREFIX, &name) > 0)
+                node = nodes_get(&m->nodes, name);
+        if (!node)
+                (void)sd_bus_error_set(error, ERROR_NO_SUCH_NODE, "The node is not there any more");
+        return node;
+}
+
+static int reply_empty(struct manager *m, sd_bus_message *call) {
+        sd_bus_message *reply = NULL;
+        int r = sd_bus_message_new_method_return(call, &reply);
+
+        return r < 0 ? r : manager_reply_later(m, reply);
+}
+
+/* ---- cordon, drain, uncordon
+ * --------------------------------------------------------------------------------------- */
+
+static int cordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct node *node = node_of(m, call, error);
+        const char *reason;
+        int r;
+
+        if (!node)
+                return -ENXIO;
+        r = sd_bus_message_read(call, "s", &reason);
+        if (r < 0)
+                return r;
+        if (node->holds[HOLD_ADMIN].set && node->holds[HOLD_ADMIN].drain)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Node %s drains already; 'primusctl node uncordon %s' ends that",
+                                         node->name, node->name);
+        r = hosts_hold(m, node, HOLD_ADMIN, &(struct node_hold){ .uid = uid, .grace_usec = UINT64_MAX },
+                       reason);
+        return r < 0 ? r : reply_empty(m, call);
+}
+
+static int read_drain(sd_bus_message *call, struct node_hold *h, const char **reason, sd_bus_error *error) {
+        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                const char *key, *text;
+                r = sd_bus_message_read_basic(call, 's', &key);
+                if (r < 0)
+                        return r;
+                if (strcmp(key, "reason") == 0)
+                        r = sd_bus_message_read(call, "v", "s", reason);
+                else if (strcmp(key, "grace") == 0)
+                        r = sd_bus_message_read(call, "v", "t", &h->grace_usec);
+                else if (strcmp(key, "deadline") == 0)
+                        r = sd_bus_message_read(call, "v", "t", &h->deadline_real);
+                else if (strcmp(key, "then") == 0) {
+                        r = sd_bus_message_read(call, "v", "s", &text);
+                        if (r >= 0) {
+                                enum hold_then then = hold_then_from_string(text);
+                                if (then < 0)
+                                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                                 "then: reboot, poweroff or none, not '%.*s'",
+                                                                 utf8_fit(text, 32), text);
+                                h->then = then;
+                        }
+                } else
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "Drain has no option '%.*s'", utf8_fit(key, 64), key);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(call);
+        }
+        return r;
+}
+
+static int drain(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct node *node = node_of(m, call, error);
+        struct node_hold h = { .drain = true, .uid = uid, .grace_usec = UINT64_MAX };
+        const char *reason = "";
+        int r;
+
+        if (!node)
+                return -ENXIO;
+        r = read_drain(call, &h, &reason, error);
+        if (r < 0)
+                return r;
+        if (h.grace_usec != UINT64_MAX && h.grace_usec > 7 * 86400 * USEC_PER_SEC)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "grace: at most 7 days");
+        r = hosts_hold(m, node, HOLD_ADMIN, &h, reason);
+        return r < 0 ? r : reply_empty(m, call);
+}
+
+/* What a person may lift: all but what still is the case. */
+static const enum hold_cause lifted[] = { HOLD_ADMIN, HOLD_HEALTH, HOLD_HOOK, HOLD_QUARANTINE };
+
+static int uncordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct node *node = node_of(m, call, error);
+        char why[64], left[HOLDS_TEXT_MAX];
+        sd_bus_message *reply = NULL;
+        int r;
+
+        if (!node)
+                return -ENXIO;
+        snprintf(why, sizeof(why), "uncordoned by uid %u", uid);
+        for (size_t i = 0; i < ELEMENTSOF(lifted); i++)
+                (void)hosts_release(m, node, lifted[i], why);
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "s", holds_text(node->holds, left, sizeof(left)));
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r;
+        }
+        return manager_reply_later(m, reply);
+}
+
+/* ---- labels
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+struct label_change {
+        char *key;
+        const char *value; /* NULL: goes */
+};
+
+static int read_labels(sd_bus_message *call, struct label_change *list, size_t *ret_n, sd_bus_error *error) {
+        const char *word;
+        size_t n = 0;
+        int r = sd_bus_message_enter_container(call, 'a', "s");
+
+        while (r >= 0 && (r = sd_bus_message_read_basic(call, 's', &word)) > 0) {
+                size_t l = strcspn(word, "=");
+                struct label_change *c = list + n;
+                if (n == NODE_LABELS_MAX)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "More than %u labels at once", NODE_LABELS_MAX);
+                c->value = word[l] == '=' ? word + l + 1 : NULL;
+                c->key = strndup(word, !c->value && l > 0 && word[l - 1] == '-' ? l - 1 : l);
+                if (!c->key)
+                        return -ENOMEM;
+                *ret_n = ++n;
+                if (!node_label_key_valid(c->key) || (c->value && !node_label_value_valid(c->value)) ||
+                    (!c->value && (l == 0 || word[l - 1] != '-')))
+                        return sd_bus_error_setf(
+                                error, SD_BUS_ERROR_INVALID_ARGS,
+                                "Not a label: '%.*s'; expected KEY=VALUE, or KEY- to take it away, of up to "
+                                "63 letters, digits and . _ / - in between",
+                                utf8_fit(word, 160), word);
+        }
+        return r;
+}
+
+static void put_label(struct manager *m, struct node *node, const struct label_change *c) {
+        struct label_record record = { .node = node->name, .key = c->key, .value = c->value };
+
+        if (c->value)
+                store_put_label(m->store, &record);
+        else
+                store_delete_label(m->store, &record);
+        manager_touch(m);
+}
+
+static int set_labels(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct node *node = node_of(m, call, error);
+        struct label_change list[NODE_LABELS_MAX];
+        size_t n = 0, have = 0;
+        int r;
+
+        if (!node)
+                return -ENXIO;
+        r = read_labels(call, list, &n, error);
+        while (node->set_labels && node->set_labels[have])
+                have++;
+        if (r >= 0 && have + n > NODE_LABELS_MAX)
+                r = sd_bus_error_setf(error, ERROR_REFUSED, "Node %s would have more than %u labels",
+                                      node->name, NODE_LABELS_MAX);
+        for (size_t i = 0; i < n; i++) {
+                if (r >= 0 && (r = node_set_label(node, list[i].key, list[i].value)) > 0)
+                        put_label(m, node, list + i);
+                free(list[i].key);
+        }
+        if (r >= 0)
+                r = node_merge_labels(node, NULL);
+        if (r >= 0)
+                r = placement_node_changed(m, node);
+        if (r < 0)
+                return r;
+        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
+                 "Labels of node %s are changed by uid %u", node->name, uid);
+        manager_schedule(m);
+        return reply_empty(m, call);
+}
+
+/* ---- maintenance
+ * ---------------------------------------------------------------------------------------------------- */
+
+static int set_maintenance(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct node *node = node_of(m, call, error);
+        uint64_t from, to;
+        const char *reason;
+        int r;
+
+        if (!node)
+                return -ENXIO;
+        r = sd_bus_message_read(call, "tts", &from, &to, &reason);
+        if (r < 0)
+                return r;
+        r = maintenance_add(m, node, from, to, reason, uid);
+        if (r == -EINVAL)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "A maintenance window ends after it begins, and in the future");
+        if (r == -EEXIST)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Node %s has a maintenance window in that time already ('primusctl "
+                                         "node maintenance' lists them)",
+                                         node->name);
+        if (r == -E2BIG)
+                return sd_bus_error_setf(error, ERROR_REFUSED, "There are %u maintenance windows already",
+                                         WINDOWS_MAX);
+        if (r < 0)
+                return r;
+        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
+                 "Node %s gets a maintenance window from uid %u", node->name, uid);
+        return reply_empty(m, call);
+}
+
+static int cancel_maintenance(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct node *node = node_of(m, call, error);
+        uint64_t from;
+        int r;
+
+        if (!node)
+                return -ENXIO;
+        r = sd_bus_message_read(call, "t", &from);
+        if (r < 0)
+                return r;
+        if (maintenance_cancel(m, node, from) < 0)
+                return sd_bus_error_setf(error, ERROR_NOT_FOUND,
+                                         "Node %s has no maintenance window that begins then", node->name);
+        return reply_empty(m, call);
+}
+
+/* ---- another host for a job
+ * ----------------------------------------------------------------------------------------- */
+
+int api_replace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+        sd_bus_message *reply = NULL;
+        struct node *node;
+        const char *name;
+        char text[256];
+        int r, moved;
+
+        if (!j)
+                return API_JOB_GONE;
+        r = sd_bus_message_read(call, "s", &name);
+        if (r < 0)
+                return r;
+        node = nodes_get(&m->nodes, name);
+        if (!node)
+                return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE,
+                                         "There is no node '%.*s' ('primusctl nodes' lists them)",
+                                         utf8_fit(name, 64), name);
+        moved = hosts_replace(m, j, node, uid, text);
+        if (moved == -ESRCH || moved == -EINVAL)
+                return sd_bus_error_set(error, ERROR_REFUSED, text);
+        if (moved < 0)
+                return moved;
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "u", (uint32_t)moved);
+        if (r < 0) {
+                sd_bus_message_unref(reply);
+                return r;
+        }
+        return manager_reply_later(m, reply);
+}
+
+/* ---- everything about one
+ * ------------------------------------------------------------------------------------------- */
+
+static int open_entry(sd_bus_message *m, const char *key, const char *contents) {
+        int r = sd_bus_message_open_container(m, 'e', "sv");
+
+        if (r >= 0)
+                r = sd_bus_message_append_basic(m, 's', key);
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'v', contents);
+        return r < 0 ? r : sd_bus_message_open_container(m, 'a', contents + 1);
+}
+
+static int close_entry(sd_bus_message *m) {
+        int r = sd_bus_message_close_container(m);
+
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_holds(sd_bus_message *reply, const struct node *node) {
+        int r = open_entry(reply, "holds", "a(sbsuttts)");
+
+        for (int i = 0; r >= 0 && i < _HOLD_MAX; i++) {
+                const struct node_hold *h = node->holds + i;
+                if (h->set)
+                        r = sd_bus_message_append(reply, "(sbsuttts)",
+                                                  hold_cause_to_string((enum hold_cause)i), (int)h->drain,
+                                                  h->reason, h->uid, h->since_real, h->deadline_real,
+                                                  h->grace_usec, hold_then_to_string(h->then));
+        }
+        return r < 0 ? r : close_entry(reply);
+}
+
+static int append_windows(sd_bus_message *reply, struct manager *m, const struct node *node) {
+        const struct window *w;
+        int r = open_entry(reply, "windows", "a(ttsu)");
+
+        DL_FOREACH (m->windows, w)
+                if (r >= 0 && w->node == node)
+                        r = sd_bus_message_append(reply, "(ttsu)", w->from_real, w->to_real, w->reason,
+                                                  w->uid);
+        return r < 0 ? r : close_entry(reply);
+}
+
+static int append_labels(sd_bus_message *reply, const struct node *node) {
+        int r = open_entry(reply, "labels", "as");
+
+        for (char **p = node->labels; r >= 0 && p && *p; p++)
+                r = sd_bus_message_append_basic(reply, 's', *p);
+        return r < 0 ? r : close_entry(reply);
+}
+
+/* That a job runs there is for everybody to see; what it consists of is for its owner. */
+static int append_executors(sd_bus_message *reply, const struct node *node, uint32_t uid) {
+        const struct executor *e;
+        int r = open_entry(reply, "executors", "a(usuusut)");
+
+        DL_FOREACH2(node->executors, e, node_next) {
+                bool shown = uid == 0 || uid == e->job->owner;
+                if (r >= 0)
+                        r = sd_bus_message_append(reply, "(usuusut)", e->job->number,
+                                                  shown ? executor_role(e)->name : "", shown ? e->index : 0,
+                                                  shown ? e->attempt : 0, executor_state_to_string(e->state),
+                                                  e->job->owner, e->started_real);
+        }
+        return r < 0 ? r : close_entry(reply);
+}
+
+static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct node *node = node_of(m, call, error);
+        const struct inventory *v;
+        char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX], text[HOLDS_TEXT_MAX];
+        uint64_t cpu, memory;
+        uint32_t gpus;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r;
+
+        if (!node)
+                return -ENXIO;
+        v = &node->inventory;
+        placement_free_of(m, node, &cpu, &memory, &gpus);
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(
+                        reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "name", "s",
+                        node->name, "state", "s", node_shown_state(node), "liveness", "s",
+                        node_state_to_string(node->state), "reason", "s",
+                        holds_text(node->holds, text, sizeof(text)), "address", "s",
+                        node->address.family ? addr_format(&node->address, address) : "", "cpus", "u",
+                        v->cpus, "cpusFree", "d", (double)cpu / 1000, "memory", "t", v->memory, "memoryFree",
+                        "t", memory, "gpus", "u", (uint32_t)v->n_gpus, "gpusFree", "u", gpus, "heartbeat",
+                        "t", node->last_seen_real, "boot", "s", sd_id128_to_string(node->boot_id, boot),
+                        "version", "s", node->version ? node->version : "", "limits", "b",
+                        (int)v->controllers);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "kernel", "s", v->kernel ? v->kernel : "",
+                                          "os", "s", v->os ? v->os : "", "epoch", "t", node->epoch);
+        if (r >= 0)
+                r = append_labels(reply, node);
+        if (r >= 0)
+                r = append_holds(reply, node);
+        if (r >= 0)
+                r = append_windows(reply, m, node);
+        if (r >= 0)
+                r = append_executors(reply, node, uid);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+#define DEFINE_CALL(name)                                                                                    \
+        int api_on_node_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                  \
+                return api_with_permission(userdata, call, OWNER_NONE, ACTION_MANAGE_NODES, name, error);    \
+        }
+
+DEFINE_CALL(cordon)
+DEFINE_CALL(uncordon)
+DEFINE_CALL(drain)
+DEFINE_CALL(set_labels)
+DEFINE_CALL(set_maintenance)
+DEFINE_CALL(cancel_maintenance)
+
+int api_on_node_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, describe, error);
+}

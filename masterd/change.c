@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job gets another configuration. Invariants: the new configuration, its version and the stops that follow are one
+ * transaction; what was refused has changed nothing. */
+#include "masterd/change.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+#include "masterd/api/api.h"
+#include "masterd/feeding.h"
+#include "masterd/job/reshape.h"
+#include "masterd/lifecycle.h"
+#include "masterd/limits.h"
+#include "masterd/manager.h"
+#include "masterd/placement.h"
+#include "masterd/record.h"
+
+#define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
+
+/* ---- what is remembered of changes ---- */
+
+static int remember(struct job *j, uint64_t version, uint32_t uid, const char *text) {
+        struct change_note *note;
+        char *copy = strdup(text);
+
+        if (!copy)
+                return -ENOMEM;
+        if (!j->changes) {
+                j->changes = calloc(CHANGES_KEPT, sizeof(*j->changes));
+                if (!j->changes) {
+                        free(copy);
+                        return -ENOMEM;
+                }
+        }
+        if (j->n_changes == CHANGES_KEPT) {
+                free(j->changes[0].text);
+                memmove(j->changes, j->changes + 1, (CHANGES_KEPT - 1) * sizeof(*j->changes));
+                j->n_changes--;
+        }
+        note = j->changes + j->n_changes++;
+        *note = (struct change_note){ version, uid, copy };
+        j->version = version;
+        return 0;
+}
+
+static int add_cut(struct job *j, const char *role, uint32_t from, uint32_t attempt) {
+        struct change_cut *bigger = reallocarray(j->cuts, j->n_cuts + 1, sizeof(*bigger));
+
+        if (!bigger)
+                return -ENOMEM;
+        j->cuts = bigger;
+        bigger += j->n_cuts++;
+        *bigger = (struct change_cut){ .from = from, .attempt = attempt };
+        snprintf(bigger->role, sizeof(bigger->role), "%s", role);
+        j->attempt_base = MAX(j->attempt_base, attempt);
+        return 0;
+}
+
+bool change_has_left(const struct job *j, const char *role, uint32_t index, uint32_t attempt) {
+        for (size_t i = 0; i < j->n_cuts; i++)
+                if (index >= j->cuts[i].from && attempt <= j->cuts[i].attempt &&
+                    strcmp(j->cuts[i].role, role) == 0)
+                        return true;
+        return false;
+}
+
+/* Lines "ROLE FROM ATTEMPT". */
+static int read_cuts(struct job *j, const char *text) {
+        char role[33];
+        uint32_t from, attempt;
+        int n, r;
+
+        while (*text) {
+                if (sscanf(text, "%32s %u %u\n%n", role, &from, &attempt, &n) != 3)
+                        return -EUCLEAN;
+                r = add_cut(j, role, from, attempt);
+                if (r < 0)
+                        return r;
+                text += n;
+        }
+        return 0;
+}
+
+int change_load(struct job *j, const struct change_record *r) {
+        _cleanup_(diagnostics_done) struct diagnostics d = {};
+        struct job_spec *spec;
+        int k = remember(j, r->version, r->uid, r->text);
+
+        if (k >= 0)
+                k = read_cuts(j, r->cuts);
+        if (k < 0 || r->before.size == 0)
+                return k;
+        k = spec_load(r->before.data, r->before.size, &spec, &d);
+        return k < 0 ? k : job_retire(j, spec);
+}
+
+void change_free(struct job *j) {
+        for (uint32_t i = 0; i < j->n_changes; i++)
+                free(j->changes[i].text);
+        free(j->changes);
+        free(j->cuts);
+        j->changes = NULL;
+        j->cuts = NULL;
+        j->n_changes = 0;
+        j->n_cuts = 0;
+}
+
+const char *change_latest(const struct job *j) {
+        return j->n_changes > 0 ? j->changes[j->n_changes - 1].text : "";
+}
+
+/* ---- refusals ---- */
+
+static int refuse_state(const struct job *j, sd_bus_error *error) {
+        if (!job_state_ended(j->state) && j->state != JOB_STOPPING)
+                return 0;
+        return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is %s: it cannot be changed any more", j->number,
+                                 job_state_to_string(j->state));
+}
+
+static int refuse_version(const struct job *j, uint64_t version, sd_bus_error *error) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *f;
+
+        if (version == 0 || version == j->version)
+                return 0;
+        if (version > j->version)
+                return sd_bus_error_setf(error, ERROR_CONFLICT, "Job %u is at version %" PRIu64 ", not yet %" PRIu64,
+                                         j->number, j->version, version);
+        f = open_memstream(&text, &size);
+        if (!f)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < j->n_changes; i++)
+                if (j->changes[i].version > version)
+                        fprintf(f, "; version %" PRIu64 " by uid %u: %s", j->changes[i].version, j->changes[i].uid,
+                                j->changes[i].text);
+        if (fclose(f) != 0)
+                return -ENOMEM;
+        return sd_bus_error_setf(error, ERROR_CONFLICT,
+                                 "Job %u is at version %" PRIu64 ", it was changed since version %" PRIu64
+                                 "%s. Look at it again ('primusctl config %u') and repeat what you still want",
+                                 j->number, j->version, version, text, j->number);
+}
+
+/* ---- leaving ---- */
+
+void change_gone(struct manager *m, struct executor *e) {
+        executor_set_gone(e);
+        feeding_settled(m, e);
+        executor_move(e, NULL); /* its host keeps files of the job */
+        job_dismiss(e);
+}
+
+/* Those whom the new configuration does not have: who holds nothing is forgotten, the others are stopped. */
+static void let_go(struct manager *m, struct job *j) {
+        struct executor *e, *next;
+
+        DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next) {
+                const char *why = spec_role(j->spec, e->left->name) ? "the job was scaled down"
+                                                                    : "its role was removed from the job";
+                if (executor_state_holds(e->state))
+                        lifecycle_stop_executor(m, e, why);
+                else
+                        change_gone(m, e);
+        }
+}
+
+/* ---- the change ---- */
+
+struct gone {
+        char *cuts;
+        bool role; /* a whole one */
+};
+
+/* Who will leave, as lines for the store, also remembered. */
+static int cut(struct job *j, const struct job_spec *spec, struct gone *ret) {
+        size_t size, was = j->n_cuts;
+        uint32_t most = j->attempt_base, base = j->attempt_base;
+        struct gone g = {};
+        FILE *f;
+        int r = 0;
+
+        for (size_t i = 0; i < j->spec->n_roles; i++) {
+                const struct role *before = j->roles + i;
+                const struct role_spec *after = spec_role(spec, before->spec->name);
+                for (uint32_t k = after ? after->num : 0; k < before->spec->num; k++)
+                        most = MAX(most, before->executors[k]->attempt);
+        }
+        for (size_t i = 0; r >= 0 && i < j->spec->n_roles; i++) {
+                const struct role_spec *before = j->spec->roles + i, *after = spec_role(spec, before->name);
+                if (!after || after->num < before->num)
+                        r = add_cut(j, before->name, after ? after->num : 0, most);
+                g.role = g.role || !after;
+        }
+        f = r >= 0 ? open_memstream(&g.cuts, &size) : NULL;
+        for (size_t i = was; f && i < j->n_cuts; i++)
+                fprintf(f, "%s %u %u\n", j->cuts[i].role, j->cuts[i].from, j->cuts[i].attempt);
+        if (!f || fclose(f) != 0) {
+                free(g.cuts);
+                j->n_cuts = was;
+                j->attempt_base = base;
+                return -ENOMEM;
+        }
+        *ret = g;
+        return 0;
+}
+
+static uint32_t step_of(const struct job *j, const char *role) {
+        for (uint32_t i = 0; i < j->spec->n_order; i++)
+                if (strcmp(j->spec->order[i].role, role) == 0)
+                        return i;
+        return UINT32_MAX;
+}
+
+/* How many of the first steps of an ordered start are behind us, without those that go. */
+static uint32_t steps_left(const struct job *j, const struct job_spec *spec) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < spec->n_order; i++)
+                n += step_of(j, spec->order[i].role) < j->order_step;
+        return n;
+}
+
+static void record_change(struct manager *m, struct job *j, const struct gone *gone, const char *before) {
+        const struct change_note *note = j->changes + j->n_changes - 1;
+        struct change_record record = {
+                .job = j->number,
+                .version = j->version,
+                .uid = note->uid,
+                .at_real = now_real(),
+                .text = note->text,
+                .cuts = gone->cuts,
+                .before = { before, gone->role ? strlen(before) : 0 },
+                .config = { j->config, strlen(j->config) },
+        };
+
+        store_put_change(m->store, &record);
+        record_job(m, j, NULL, false);
+        record_event(m, j, "changed", NULL, "version %" PRIu64 " by uid %u: %s", j->version, note->uid, note->text);
+}
+
+/* Takes spec and text over on success. */
+static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec *spec, char *text, const char *what,
+                 const struct edit_effects *effects, sd_bus_error *error) {
+        _cleanup_(limits_done) struct limits limits = {};
+        bool limit_changes = j->spec->time_limit_usec != spec->time_limit_usec;
+        _cleanup_free_ char *before = NULL;
+        uint32_t step = steps_left(j, spec);
+        struct gone gone = {};
+        size_t n_cuts = j->n_cuts;
+        int r;
+
+        if (effects->limits) {
+                r = limits_plan(m, j, spec, &limits, error);
+                if (r < 0)
+                        return r;
+        }
+        r = remember(j, j->version + 1, uid, what);
+        if (r < 0) {
+                limits_abandon(m, &limits);
+                return r;
+        }
+        r = cut(j, spec, &gone);
+        if (r >= 0)
+                r = job_reshape(j, spec);
+        if (r < 0) {
+                limits_abandon(m, &limits);
+                free(gone.cuts);
+                j->n_cuts = n_cuts;
+                free(j->changes[--j->n_changes].text);
+                j->version--;
+                return r;
+        }
+        before = j->config;
+        j->config = text;
+        j->order_step = step;
+        if (effects->limits)
+                limits_apply(m, j, &limits);
+        record_change(m, j, &gone, before);
+        free(gone.cuts);
+        let_go(m, j);
+        if (limit_changes) {
+                j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+                lifecycle_arm_limit(m, j);
+        }
+        placement_enqueue(m, j);
+        lifecycle_review(m, j);
+        api_job_changed(m, j);
+        return 0;
+}
+
+int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version, const struct spec_edit *edits,
+               size_t n, uint64_t *ret_version, sd_bus_error *error) {
+        _cleanup_(spec_free_p) struct job_spec *spec = NULL;
+        _cleanup_free_ char *text = NULL, *what = NULL, *said = NULL;
+        char why[SPEC_EDIT_TEXT_MAX] = "";
+        struct edit_effects effects;
+        int r = refuse_state(j, error);
+
+        if (r >= 0)
+                r = refuse_version(j, version, error);
+        if (r >= 0 && store_full(m->store))
+                r = sd_bus_error_set(error, ERROR_BUSY,
+                                     "The master's store is slow or its disk is full; try again in a moment");
+        if (r < 0)
+                return r;
+        r = spec_edit(j->spec, edits, n, &spec, &text, &what, &effects, why);
+        if (r < 0)
+                return *why ? sd_bus_error_set(error, ERROR_BAD_CONFIG, why) : r;
+        if (spec_role(spec, SCAN_ROLE))
+                return sd_bus_error_setf(error, ERROR_BAD_CONFIG, "role: the name %s is reserved", SCAN_ROLE);
+        if (!effects.stays) {
+                if (asprintf(&said, "%s%s", what,
+                             effects.next ? " (attempts that begin from now on have it)" : "") < 0)
+                        return -ENOMEM;
+                r = apply(m, j, uid, spec, text, said, &effects, error);
+                if (r < 0)
+                        return r;
+                spec = NULL;
+                text = NULL;
+        }
+        *ret_version = j->version;
+        return 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growing and shrinking. Invariants: executors never move in memory; the arrays hold exactly those that the
+ * configuration asks for; a configuration lives as long as somebody points into it. */
+#include "masterd/job/reshape.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "masterd/job/peers.h"
+
+struct retired {
+        struct job_spec *spec;
+        struct retired *next, *prev;
+};
+
+int job_retire(struct job *j, struct job_spec *spec) {
+        struct retired *t = calloc(1, sizeof(*t));
+
+        if (!t) {
+                spec_free(spec);
+                return -ENOMEM;
+        }
+        t->spec = spec;
+        DL_PREPEND(j->retired, t);
+        return 0;
+}
+
+static void forget_retired(struct job *j) {
+        struct retired *t, *next;
+
+        DL_FOREACH_SAFE (j->retired, t, next) {
+                spec_free(t->spec);
+                free(t);
+        }
+        j->retired = NULL;
+}
+
+void job_retired_trim(struct job *j) {
+        if (!j->leaving)
+                forget_retired(j);
+}
+
+const struct role_spec *job_role_known(const struct job *j, const char *name) {
+        const struct role_spec *found = spec_role(j->spec, name);
+        struct retired *t;
+
+        if (!found)
+                DL_FOREACH (j->retired, t)
+                        if ((found = spec_role(t->spec, name)))
+                                break;
+        return found;
+}
+
+/* An old role without anybody, where there is none of that name. */
+static struct role *role_of(const struct job *j, const char *name) {
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                if (strcmp(j->spec->roles[i].name, name) == 0)
+                        return j->roles + i;
+        return NULL;
+}
+
+/* What the change needs, made before anything changes. */
+struct shape {
+        struct role *roles;
+        struct executor **executors; /* by rank; new ones are made, the others are NULL for now */
+        uint32_t n_executors;
+        struct retired *retired;
+};
+
+static void shape_done(struct shape *s) {
+        for (uint32_t i = 0; s->executors && i < s->n_executors; i++)
+                executor_free(s->executors[i]);
+        free(s->executors);
+        free(s->roles);
+        free(s->retired);
+        *s = (struct shape){};
+}
+
+static int shape_make(struct job *j, const struct job_spec *spec, struct shape *ret) {
+        _cleanup_(shape_done) struct shape s = { .n_executors = spec_executors(spec) };
+        uint32_t rank = 0;
+
+        s.roles = calloc(spec->n_roles, sizeof(*s.roles));
+        s.executors = calloc(s.n_executors, sizeof(*s.executors));
+        s.retired = calloc(1, sizeof(*s.retired));
+        if (!s.roles || !s.executors || !s.retired)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < spec->n_roles; i++) {
+                const struct role *before = role_of(j, spec->roles[i].name);
+                uint32_t had = before ? before->spec->num : 0;
+                for (uint32_t k = 0; k < spec->roles[i].num; k++, rank++)
+                        if (k >= had && !(s.executors[rank] = executor_new(j, i, k, rank)))
+                                return -ENOMEM;
+        }
+        *ret = s;
+        s = (struct shape){};
+        return 0;
+}
+
+/* Out of the counts of its role, and onto the list. */
+static void leave(struct job *j, struct role *r, struct executor *e) {
+        r->n_state[e->state]--;
+        if (e->gone && e->state == EXECUTOR_SUCCEEDED)
+                r->n_succeeded--;
+        else if (e->gone && (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST))
+                r->n_failed--;
+        e->left = r->spec;
+        e->leaving = true;
+        j->attempt_base = MAX(j->attempt_base, e->attempt);
+        DL_APPEND2(j->leaving, e, leaving_prev, leaving_next);
+        j->n_leaving++;
+}
+
+int job_reshape(struct job *j, struct job_spec *spec) {
+        struct shape s = {};
+        uint32_t rank = 0;
+        int r = shape_make(j, spec, &s);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < j->spec->n_roles; i++) {
+                struct role *before = j->roles + i;
+                const struct role_spec *after = spec_role(spec, before->spec->name);
+                for (uint32_t k = after ? after->num : 0; k < before->spec->num; k++)
+                        leave(j, before, before->executors[k]);
+        }
+        for (uint32_t i = 0; i < spec->n_roles; i++) {
+                struct role *now = s.roles + i, *before = role_of(j, spec->roles[i].name);
+                uint32_t had = before ? before->spec->num : 0;
+                if (before)
+                        *now = *before;
+                for (uint32_t k = 0; k < spec->roles[i].num; k++) {
+                        struct executor *e = k < had ? before->executors[k] : s.executors[rank + k];
+                        now->n_state[EXECUTOR_PENDING] += k >= had;
+                        s.executors[rank + k] = e;
+                        e->role = i;
+                        e->rank = rank + k;
+                }
+                now->spec = spec->roles + i;
+                now->executors = s.executors + rank;
+                rank += spec->roles[i].num;
+        }
+        free(j->executors);
+        free(j->roles);
+        s.retired->spec = j->spec;
+        DL_PREPEND(j->retired, s.retired);
+        j->executors = s.executors;
+        j->roles = s.roles;
+        j->n_executors = s.n_executors;
+        j->spec = spec;
+        job_peers_drop(j);
+        job_retired_trim(j);
+        return 0;
+}
+
+void job_dismiss(struct executor *e) {
+        struct job *j = e->job;
+
+        DL_DELETE2(j->leaving, e, leaving_prev, leaving_next);
+        j->n_leaving--;
+        executor_free(e);
+        job_retired_trim(j);
+}
+
+int job_add_leaving(struct job *j, const struct role_spec *role, uint32_t index, struct executor **ret) {
+        struct executor *e = executor_new(j, 0, index, UINT32_MAX);
+
+        if (!e)
+                return -ENOMEM;
+        e->left = role;
+        e->leaving = true;
+        DL_APPEND2(j->leaving, e, leaving_prev, leaving_next);
+        j->n_leaving++;
+        *ret = e;
+        return 0;
+}
+
+void job_leaving_done(struct job *j) {
+        struct executor *e, *next;
+
+        DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next)
+        executor_free(e);
+        j->leaving = NULL;
+        j->n_leaving = 0;
+        forget_retired(j);
+}

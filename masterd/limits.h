@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits of executors that run: CPUs and memory of a role are changed, the scheduler's books and the units follow. */
+#pragma once
+
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+#include "masterd/job/job.h"
+
+struct manager;
+struct node;
+
+/* Executors whose role has other limits in the new configuration, and that stay. */
+struct limits {
+        struct executor **changed;
+        size_t n;
+};
+void limits_done(struct limits *l);
+
+/* Who would have other limits; the books are open for them. Where a host has no room for them, the error is set and says which and what it lacks. */
+int limits_plan(struct manager *m, struct job *j, const struct job_spec *spec, struct limits *ret,
+                sd_bus_error *error);
+/* The job has the new configuration now: the books follow at once, the units when it is on disk. Or it has not: the books
+ * are as before. After limits_plan() one of the two has to be called. */
+void limits_apply(struct manager *m, struct job *j, struct limits *l);
+void limits_abandon(struct manager *m, struct limits *l);
+
+/* The host has registered: units that were started with other limits are told. */
+void limits_registered(struct manager *m, struct node *node);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the policy share. Invariants: an entry is in a band exactly while it wants something;
+ * what a pool and an account hold is the sum over their entries. */
+#pragma once
+
+#include <uthash.h>
+
+#include "masterd/sched/policy.h"
+
+struct entry;
+
+/* What somebody has used, and holds now. */
+struct ledger {
+        double usage; /* decayed, as of .at */
+        uint64_t at;
+        struct policy_amount held;
+        struct policy_amount firm; /* held by jobs that cannot be preempted */
+        uint32_t running, waiting;
+};
+
+/* Those of an account that wait with the same priority, by arrival. */
+struct band {
+        int32_t priority;
+        struct entry *root;
+        struct entry *cursor; /* the next one of the pass */
+};
+
+/* A user in a pool. Kept once it is known: its usage counts. */
+struct account {
+        struct {
+                uint32_t pool, user;
+        } key;
+        struct ledger ledger;
+        struct band **bands; /* by priority, highest first */
+        uint32_t n_bands;
+        uint32_t first; /* the first band that is not through, in a pass */
+        UT_hash_handle hh;
+};
+
+struct pool {
+        struct policy_pool conf;
+        struct ledger ledger;
+        uint32_t accounts; /* how many */
+};
+
+/* A job. */
+struct entry {
+        struct policy_job job;
+        struct account *account;
+        struct policy_amount held;
+        uint64_t held_n;     /* executors */
+        uint64_t started;    /* 0: it does not run */
+        uint64_t leaving_by; /* 0: it is not being stopped */
+        struct policy_why why;
+        struct band *band; /* NULL: it does not wait */
+        struct entry *left, *right, *parent;
+        UT_hash_handle hh;
+};
+
+struct policy {
+        struct sched *sched;
+        struct policy_conf conf;
+        const struct policy_ops *ops;
+        void *userdata;
+        struct pool *pools;
+        uint32_t n_pools;
+        struct account *accounts;
+        struct entry *entries;
+        struct policy_amount total; /* of the cluster, as of the last pass */
+        uint64_t now;               /* of the last pass or charge */
+};
+
+struct entry *policy_entry(const struct policy *p, uint64_t id);
+/* The priority with what waiting has added. */
+int64_t entry_level(const struct policy *p, const struct entry *e, uint64_t now);
+/* When its run ends at the latest, if it runs or is started now; UINT64_MAX: nobody knows. */
+uint64_t entry_end(const struct entry *e, uint64_t now);
+
+static inline uint64_t time_add(uint64_t a, uint64_t b) {
+        return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+static inline uint64_t time_sub(uint64_t a, uint64_t b) {
+        return a > b ? a - b : 0;
+}
+
+/* fairshare.c: who has used how much. */
+/* Makes the account if need be. */
+int account_get(struct policy *p, uint32_t pool, uint32_t user, struct account **ret);
+/* Usage up to now; all that held says from now on is charged later. O(1). */
+void ledger_charge(const struct policy *p, struct ledger *l, uint64_t now);
+/* What the ledger counts as in the order; the smaller, the sooner. */
+double ledger_rank(const struct policy *p, const struct ledger *l, uint32_t weight, uint64_t now);
+/* Moves an amount of the entry into (or out of) the ledgers of its pool and account. */
+void entry_hold(struct policy *p, struct entry *e, const struct policy_amount *a, int sign, uint64_t now);
+/* What the cluster has. */
+void policy_measure(struct policy *p);
+
+/* quota.c: limits and guarantees. */
+#define POLICY_FREE ((enum policy_reason) - 1)
+/* What the least of the gang takes, or the most. */
+struct policy_amount gang_amount(const struct sched_gang *g, bool most);
+/* POLICY_FREE, or why the entry may not have that much more now. */
+enum policy_reason quota_check(const struct policy *p, const struct entry *e, const struct policy_amount *a);
+/* Lowers max of shapes (copies of the gang's) until the whole is within the quota; their min is. */
+void quota_shrink(const struct policy *p, const struct entry *e, struct sched_shape *shapes, size_t n);
+/* a + b <= limit, in everything. */
+bool amount_within(const struct policy_amount *a, const struct policy_amount *b,
+                   const struct policy_amount *limit);
+void amount_add(struct policy_amount *a, const struct policy_amount *b, int sign);
+
+/* order.c: who is next. */
+int order_insert(struct entry *e);
+void order_remove(struct entry *e);
+struct cursor {
+        struct policy *policy;
+        uint64_t now;
+        struct stream *pools; /* heap */
+        struct stream *users; /* heap of every pool, one behind the other */
+        uint32_t n_pools;
+        bool taken; /* the first one of the heaps was given out */
+};
+int cursor_begin(struct policy *p, uint64_t now, struct cursor *ret);
+/* NULL: that was all. Entries may leave their bands meanwhile. Usage and what is held may change: it counts
+ * for the next one of that user and pool. */
+struct entry *cursor_next(struct cursor *c);
+void cursor_done(struct cursor *c);
