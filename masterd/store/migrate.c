@@ -14,7 +14,7 @@
 
 #define APPLICATION_ID 0x5072696d /* "Prim" */
 
-static const char *const steps_of_primus[] = {
+const char *const store_steps[] = {
         "CREATE TABLE meta(key TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;"
         "CREATE TABLE counter(name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
         "CREATE TABLE job(number INTEGER NOT NULL PRIMARY KEY, uid BLOB NOT NULL, owner INTEGER NOT NULL,"
@@ -207,5 +207,5 @@ int store_migrate_steps(sqlite3 *db, const char *path, const char *const *steps)
 }
 
 int store_migrate(sqlite3 *db, const char *path) {
-        return store_migrate_steps(db, path, steps_of_primus);
+        return store_migrate_steps(db, path, store_steps);
 }

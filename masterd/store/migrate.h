@@ -11,3 +11,6 @@ int store_migrate(sqlite3 *db, const char *path);
 
 /* The same with the steps given (tests). Ended by NULL. */
 int store_migrate_steps(sqlite3 *db, const char *path, const char *const *steps);
+
+/* The steps of Primus. */
+extern const char *const store_steps[];

@@ -113,15 +113,12 @@ static void test_real_schema(void **state) {
 static void test_from_the_first(void **state) {
         struct fixture *f = *state;
 
-        assert_int_equal(store_migrate(f->db, f->path), 0);
-        assert_int_equal(sqlite_exec(f->db,
-                                     "DROP TABLE file; DROP TABLE source; DROP TABLE block; DROP TABLE task;"
-                                     "DROP TABLE data; DROP TABLE savepoint;"
-                                     "CREATE TABLE source(job INTEGER, tasks INTEGER);"
-                                     "CREATE TABLE task(job INTEGER, path BLOB);"
-                                     "INSERT INTO source VALUES (1, 2); INSERT INTO task VALUES (1, 'x');"
-                                     "INSERT INTO meta VALUES ('term', x'37');"
-                                     "PRAGMA user_version = 1"),
+        const char *const first[] = { store_steps[0], NULL };
+
+        assert_int_equal(store_migrate_steps(f->db, f->path, first), 0);
+        assert_int_equal(sqlite_exec(f->db, "INSERT INTO source VALUES (1, 0, 0, x'', 2, 0, '');"
+                                            "INSERT INTO task VALUES (1, 1, 0, x'78', 1, 1, 1, 0, 0, 0, '');"
+                                            "INSERT INTO meta VALUES ('term', x'37')"),
                          0);
         assert_int_equal(store_migrate(f->db, f->path), 0);
         assert_int_equal(access(f->copy, F_OK), 0);
