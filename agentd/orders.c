@@ -100,6 +100,46 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
         return done(call);
 }
 
+static void on_frozen(int r, const char *why, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
+        char clean[512];
+
+        if (r < 0)
+                (void)sd_bus_reply_method_errorf(call, LINK_ERROR_REFUSED, "%s",
+                                                 utf8_clean(why, strlen(why), clean, sizeof(clean)));
+        else
+                (void)sd_bus_reply_method_return(call, NULL);
+}
+
+static int method_freeze(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct executor_id id;
+        uint64_t term, epoch;
+        int r, freeze;
+
+        r = sd_bus_message_read(call, "tt", &term, &epoch);
+        if (r > 0)
+                r = executor_id_read(call, &id);
+        if (r > 0)
+                r = sd_bus_message_read(call, "b", &freeze);
+        if (r <= 0)
+                return malformed(r, error);
+        r = fenced(m, term, epoch, error);
+        if (r <= 0)
+                return r;
+        r = units_freeze(m->units, &id, freeze, on_frozen, sd_bus_message_ref(call));
+        if (r >= 0)
+                return 1;
+        sd_bus_message_unref(call);
+        if (r == -EALREADY)
+                return done(call);
+        if (r == -ENOENT)
+                return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN, "host %s has no unit of it", m->node);
+        if (r == -EAGAIN)
+                return sd_bus_error_setf(error, LINK_ERROR_BUSY, "it does not run on %s at the moment", m->node);
+        return r;
+}
+
 static int method_drop_job(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         const void *bytes;
@@ -221,6 +261,7 @@ const sd_bus_vtable orders_vtable[] = {
         SD_BUS_METHOD("Start", "tt" ORDER_SIGNATURE "a{sv}", "ayta{sv}", method_start, 0),
         SD_BUS_METHOD("Stop", "tt(ayusuu)tsa{sv}", "", method_stop, 0),
         SD_BUS_METHOD("Power", "ttssa{sv}", "", method_power, 0),
+        SD_BUS_METHOD("Freeze", "tt(ayusuu)ba{sv}", "", method_freeze, 0),
         SD_BUS_METHOD("DropJob", "tayua{sv}", "", method_drop_job, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed,
                       SD_BUS_VTABLE_METHOD_NO_REPLY),

@@ -23,6 +23,7 @@
 #include "masterd/placement.h"
 #include "masterd/record.h"
 #include "masterd/restarts.h"
+#include "masterd/suspension.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
@@ -80,6 +81,7 @@ static void finish_job(struct manager *m, struct job *j) {
                 record_event(m, j, "attempt", NULL, "attempt %u of %u begins", j->attempt,
                              j->spec->max_app_attempts);
                 placement_enqueue(m, j);
+                suspension_queued(m, j);
                 lifecycle_job_changed(m, j);
                 return;
         }
@@ -155,6 +157,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 return;
         j->verdict = verdict;
         j->saving = false;
+        suspension_stopping(j);
         (void)text_set(&j->reason, "%s", reason);
         placement_dequeue(m, j);
         for (uint32_t i = 0; i < j->n_executors; i++)
@@ -271,6 +274,7 @@ void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t i
                 return;
         executor_changed(m, e);
         lifecycle_review(m, e->job);
+        suspension_runs(m, e);
 }
 
 /* An executor that holds nothing any more. */
@@ -434,7 +438,8 @@ void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared) {
 void lifecycle_arm_limit(struct manager *m, struct job *j) {
         uint64_t used = usec_sub(now_real(), j->started_real);
 
-        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->started_real == 0)
+        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->started_real == 0 ||
+            suspension_keeps(j))
                 return;
         (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,
                                          usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC, on_limit,

@@ -17,6 +17,7 @@
 #include "masterd/record.h"
 #include "masterd/sched/queue.h"
 #include "masterd/sched/sched.h"
+#include "masterd/suspension.h"
 
 #define PATIENCE_USEC (600 * USEC_PER_SEC) /* a gang that waited so long is not passed over any more */
 #define DEPTH 1000u                        /* jobs tried in one pass */
@@ -379,7 +380,7 @@ static uint32_t uses_of(const struct job *j) {
 }
 
 void placement_enqueue(struct manager *m, struct job *j) {
-        if (job_state_ended(j->state) || j->state == JOB_STOPPING)
+        if (job_state_ended(j->state) || j->state == JOB_STOPPING || suspension_keeps(j))
                 return;
         if (!j->queued) {
                 int r = queue_add(m->placement->queue, j->number, 0, uses_of(j), now_boot());

@@ -171,6 +171,10 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
                                        .batch = data.rolling_batch,
                                        .index = data.rolling_index };
         snprintf(j->rolling.role, sizeof(j->rolling.role), "%.32s", data.rolling_role);
+        j->held.mode = data.held_mode;
+        j->held.by = data.held_by;
+        j->held.since_real = data.held_real;
+        j->held.froze_real = data.froze_real;
         k = feeding_new(j);
         if (k < 0)
                 return k;
@@ -495,6 +499,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         feeding_node_gone(m, node, true);
         hosts_registered(m, node);
         limits_registered(m, node);
+        suspension_registered(m, node);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
         DL_FOREACH2(node->executors, e, node_next)

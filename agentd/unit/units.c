@@ -324,7 +324,8 @@ int units_find(struct units *u, const char *unit, struct unit_facts *ret) {
                                     .pipe_size = e->pipe_size,
                                     .state = e->state,
                                     .started_real = e->started_real,
-                                    .invocation = e->invocation };
+                                    .invocation = e->invocation,
+                                    .frozen = e->frozen };
         return 0;
 }
 
@@ -396,6 +397,7 @@ void units_free(struct units *u) {
         while (u->asked)
                 asked_free(u->asked);
         discoveries_free(u);
+        freezings_free(u);
         HASH_ITER (hh, u->executors, e, next) {
                 e->job = NULL; /* the jobs go below, without touching systemd */
                 if (e->preparing)

@@ -70,6 +70,12 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
 /* -ENOENT: neither a unit nor a record. */
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason);
 
+/* Freezes a unit that runs, or lets it go on; handler is called once, with what systemd says, unless this
+ * returns < 0: -ENOENT there is none, -EAGAIN it does not run yet, -EALREADY there is nothing to thaw. */
+typedef void (*freeze_handler)(int r, const char *why, void *userdata);
+int units_freeze(struct units *u, const struct executor_id *id, bool freeze, freeze_handler handler,
+                 void *userdata);
+
 /* Kills, without grace, everything that is to be stopped when the link is lost (onPartition: stop). Returns
  * how many. */
 unsigned units_stop_partitioned(struct units *u);
@@ -98,6 +104,7 @@ struct unit_facts {
         enum executor_state state;
         uint64_t started_real;
         sd_id128_t invocation;
+        bool frozen;
 };
 /* There is a unit of that name, or an end of it that is not committed. */
 bool units_known(struct units *u, const char *unit);

@@ -96,6 +96,7 @@ ENTRY(on_list_events, list_events)
 ENTRY(on_read_log, api_read_log)
 ENTRY(on_kill, kill_job)
 ENTRY(on_suspend, api_suspend)
+ENTRY(on_suspend_as, api_suspend_as)
 ENTRY(on_resume, api_resume)
 ENTRY(on_list_tasks, api_list_tasks)
 ENTRY(on_retry_task, api_retry_task)
@@ -165,6 +166,8 @@ const sd_bus_vtable api_job_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Kill", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_kill,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Suspend", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_suspend,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("SuspendAs", SD_BUS_ARGS("s", mode), SD_BUS_NO_RESULT, on_suspend_as,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Resume", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_resume,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
