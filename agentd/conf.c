@@ -7,6 +7,7 @@
 #include <syslog.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/parse.h"
 
@@ -62,6 +63,9 @@ static const struct conf_key keys[] = {
         { "Agent", "MemoryReserve", conf_parse_size, offsetof(struct settings, memory_reserve), false },
         { "Agent", "Memory", conf_parse_size, offsetof(struct settings, memory), false },
         { "Agent", "CPUs", conf_parse_u32, offsetof(struct settings, cpus), false },
+        { "Agent", "HealthSec", conf_parse_duration, offsetof(struct settings, health_usec), false },
+        { "Agent", "HookSec", conf_parse_duration, offsetof(struct settings, hook_usec), false },
+        { "Agent", "UnkillableSec", conf_parse_duration, offsetof(struct settings, unkillable_usec), false },
         { "Agent", "LogLevel", parse_level, offsetof(struct settings, log_level), false },
         { NULL },
 };
@@ -73,7 +77,11 @@ void settings_done(struct settings *s) {
 }
 
 int settings_load(const char *root, struct settings *ret) {
-        struct settings s = { .ports = { 23000, 27999 }, .log_level = -1 };
+        struct settings s = { .ports = { 23000, 27999 },
+                              .health_usec = 300 * USEC_PER_SEC,
+                              .hook_usec = 60 * USEC_PER_SEC,
+                              .unkillable_usec = 60 * USEC_PER_SEC,
+                              .log_level = -1 };
         int r = conf_load(root, "agentd.conf", keys, &s);
 
         if (r < 0) {

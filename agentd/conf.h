@@ -20,6 +20,9 @@ struct settings {
         uint64_t memory_reserve;
         uint64_t memory; /* 0: the host's */
         uint32_t cpus;   /* 0: the host's */
+        uint64_t health_usec;     /* how often the health hook runs */
+        uint64_t hook_usec;       /* how long a hook may take */
+        uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die */
         int log_level;   /* < 0: as it is */
 };
 

@@ -19,6 +19,17 @@ uint64_t link_state_deadline(const struct link_state *s) {
         return usec_add(s->acked_boot, s->lost_usec - MIN(MARGIN_MAX, s->lost_usec / 3));
 }
 
+int boot_id_read(sd_id128_t *ret) {
+        _cleanup_free_ char *text = NULL;
+
+        if (read_file("/proc/1/root/proc/sys/kernel/random/boot_id", 64, &text, NULL) >= 0) {
+                text[strcspn(text, "\n")] = 0;
+                if (sd_id128_from_string(text, ret) >= 0)
+                        return 0;
+        }
+        return sd_id128_get_boot(ret);
+}
+
 int link_state_load(const char *root, struct link_state *ret) {
         _cleanup_free_ char *path = NULL, *text = NULL;
         sd_id128_t boot, now;
@@ -33,7 +44,7 @@ int link_state_load(const char *root, struct link_state *ret) {
         r = read_file(path, 4096, &text, NULL);
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        r = sd_id128_get_boot(&now);
+        r = boot_id_read(&now);
         if (r < 0)
                 return r;
         for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
@@ -64,7 +75,7 @@ int link_state_save(const char *root, const struct link_state *s) {
         char boot[SD_ID128_STRING_MAX], cluster[SD_ID128_STRING_MAX], text[512];
         _cleanup_free_ char *path = NULL;
         sd_id128_t now;
-        int r = sd_id128_get_boot(&now);
+        int r = boot_id_read(&now);
 
         if (r < 0)
                 return r;

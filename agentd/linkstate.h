@@ -13,6 +13,10 @@ struct link_state {
         uint64_t lost_usec;  /* masterd's, as of then */
 };
 
+/* The boot that PID 1 is of. Our own /proc may be a fresh one (systemd mounts it for some settings), which in a
+ * container says the machine's. */
+int boot_id_read(sd_id128_t *ret);
+
 /* A file of another boot, or none: all 0. */
 int link_state_load(const char *root, struct link_state *ret);
 int link_state_save(const char *root, const struct link_state *s);

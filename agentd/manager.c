@@ -9,6 +9,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "agentd/device/inventory.h"
+#include "agentd/health.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
@@ -111,6 +112,7 @@ static void on_up(void *userdata) {
         units_registered(m->units);
         data_link_up(m->data);
         (void)renewal_start(m);
+        health_link_up(m);
         agent_bus_changed(m, "Connected");
         (void)sd_notifyf(false, "STATUS=Registered with masterd at %s as %s", m->settings.master, m->node);
 }
@@ -195,6 +197,12 @@ static int on_bundle(uint32_t uid, const char *sha256, bundle_handler handler, v
         return data_want_bundle(((struct manager *)userdata)->data, uid, sha256, handler, handler_data);
 }
 
+static void on_hook(const char *name, uint32_t job, bool ok, const char *text, void *userdata) {
+        /* A prolog that failed is the answer to the start. */
+        if (strcmp(name, "epilog") == 0)
+                health_tell(userdata, name, job, ok, text);
+}
+
 static int start_link(struct manager *m) {
         static const struct link_ops ops = {
                 .welcome = on_welcome,
@@ -228,6 +236,8 @@ static void on_units_ready(void *userdata) {
         m->ready = true;
         log_info("%zu executors found on this host", units_count(m->units));
         set_partition_timer(m); /* an expired deadline fires at once */
+        if (health_start(m) < 0)
+                log_oom();
         if (logs_start(m->logs) < 0 || data_listen(m->data) < 0 || start_link(m) < 0) {
                 (void)sd_event_exit(m->event, EXIT_FAILURE);
                 return;
@@ -302,6 +312,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 .starting = on_starting,
                 .ended = on_ended,
                 .forgotten = on_forgotten,
+                .hook = on_hook,
                 .bundle = on_bundle,
                 .other_job = on_other_job,
         };
@@ -325,7 +336,7 @@ int manager_new(sd_event *event, struct manager **ret) {
         }
         if ((r = load_identity(m)) < 0 || (r = load_inventory(m)) < 0)
                 return r;
-        r = sd_id128_get_boot(&boot);
+        r = boot_id_read(&boot);
         if (r < 0)
                 return log_error_errno(r, "Cannot read the boot id");
         sd_id128_to_string(boot, m->boot_id);
@@ -342,7 +353,10 @@ int manager_new(sd_event *event, struct manager **ret) {
                 r = sd_bus_attach_event(m->bus, event, SD_EVENT_PRIORITY_NORMAL);
         if (r < 0)
                 return log_error_errno(r, "Cannot connect to the system bus");
-        options = (struct units_options){ .root = "", .node = m->node, .inventory = &m->inventory };
+        options = (struct units_options){ .root = "",
+                                          .node = m->node,
+                                          .inventory = &m->inventory,
+                                          .hook_usec = m->settings.hook_usec };
         if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
             (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
             (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0)
@@ -366,6 +380,7 @@ void manager_free(struct manager *m) {
         sessions_free(m->sessions);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);
+        sd_event_source_disable_unref(m->health.timer);
         sd_bus_close_unref(m->bus);
         tls_credentials_free(m->credentials);
         inventory_done(&m->inventory);

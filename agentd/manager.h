@@ -32,6 +32,11 @@ struct manager {
         struct data *data;
         struct logs *logs;
         struct sessions *sessions;
+        struct {
+                sd_event_source *timer;
+                bool running, known, ok;
+                char text[HOOK_TEXT_MAX]; /* why not */
+        } health;
         sd_event_source *partition; /* runs also while the link is down */
         sd_event_source *renewal;
         char *renewal_key; /* PEM, of the request under way */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What masterd may call, and nothing else: the vtables of org.primus.Link1 on agentd's side. Invariant: an
  * order whose term or epoch is not the current one changes nothing. */
+#include <signal.h>
 #include <string.h>
 
 #include "agentd/manager.h"
@@ -97,6 +98,30 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
         if (units_stop(m->units, &id, grace, reason) < 0)
                 return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN,
                                          "host %s has neither a unit nor an exit record of it", m->node);
+        return done(call);
+}
+
+static int method_signal(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct executor_id id;
+        uint64_t term, epoch;
+        int32_t number;
+        int r;
+
+        r = sd_bus_message_read(call, "tt", &term, &epoch);
+        if (r > 0)
+                r = executor_id_read(call, &id);
+        if (r > 0)
+                r = sd_bus_message_read(call, "i", &number);
+        if (r <= 0 || number < 1 || number > SIGRTMAX)
+                return malformed(r, error);
+        r = fenced(m, term, epoch, error);
+        if (r <= 0)
+                return r;
+        r = units_signal(m->units, &id, number);
+        if (r < 0 && r != -ENOENT) /* it has ended: its end is reported */
+                log_full(LOG_WARNING, r, &(struct log_fields){ .job = id.job, .role = id.role },
+                         "Cannot send a signal to job %u, %s %u", id.job, id.role, id.index);
         return done(call);
 }
 
@@ -261,6 +286,7 @@ const sd_bus_vtable orders_vtable[] = {
         SD_BUS_METHOD("Start", "tt" ORDER_SIGNATURE "a{sv}", "ayta{sv}", method_start, 0),
         SD_BUS_METHOD("Stop", "tt(ayusuu)tsa{sv}", "", method_stop, 0),
         SD_BUS_METHOD("Power", "ttssa{sv}", "", method_power, 0),
+        SD_BUS_METHOD("Signal", "tt(ayusuu)ia{sv}", "", method_signal, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Freeze", "tt(ayusuu)ba{sv}", "", method_freeze, 0),
         SD_BUS_METHOD("DropJob", "tayua{sv}", "", method_drop_job, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job gets another configuration. Invariants: the new configuration, its version and the stops that follow are one
- * transaction; what was refused has changed nothing. */
+/* A job gets another configuration. Invariants: the new configuration, its version and the stops that follow
+ * are one transaction; what was refused has changed nothing. */
 #include "masterd/change.h"
 
 #include <string.h>
@@ -117,8 +117,8 @@ const char *change_latest(const struct job *j) {
 static int refuse_state(const struct job *j, sd_bus_error *error) {
         if (!job_state_ended(j->state) && j->state != JOB_STOPPING)
                 return 0;
-        return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is %s: it cannot be changed any more", j->number,
-                                 job_state_to_string(j->state));
+        return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is %s: it cannot be changed any more",
+                                 j->number, job_state_to_string(j->state));
 }
 
 static int refuse_version(const struct job *j, uint64_t version, sd_bus_error *error) {
@@ -129,21 +129,23 @@ static int refuse_version(const struct job *j, uint64_t version, sd_bus_error *e
         if (version == 0 || version == j->version)
                 return 0;
         if (version > j->version)
-                return sd_bus_error_setf(error, ERROR_CONFLICT, "Job %u is at version %" PRIu64 ", not yet %" PRIu64,
-                                         j->number, j->version, version);
+                return sd_bus_error_setf(error, ERROR_CONFLICT,
+                                         "Job %u is at version %" PRIu64 ", not yet %" PRIu64, j->number,
+                                         j->version, version);
         f = open_memstream(&text, &size);
         if (!f)
                 return -ENOMEM;
         for (uint32_t i = 0; i < j->n_changes; i++)
                 if (j->changes[i].version > version)
-                        fprintf(f, "; version %" PRIu64 " by uid %u: %s", j->changes[i].version, j->changes[i].uid,
-                                j->changes[i].text);
+                        fprintf(f, "; version %" PRIu64 " by uid %u: %s", j->changes[i].version,
+                                j->changes[i].uid, j->changes[i].text);
         if (fclose(f) != 0)
                 return -ENOMEM;
-        return sd_bus_error_setf(error, ERROR_CONFLICT,
-                                 "Job %u is at version %" PRIu64 ", it was changed since version %" PRIu64
-                                 "%s. Look at it again ('primusctl config %u') and repeat what you still want",
-                                 j->number, j->version, version, text, j->number);
+        return sd_bus_error_setf(
+                error, ERROR_CONFLICT,
+                "Job %u is at version %" PRIu64 ", it was changed since version %" PRIu64
+                "%s. Look at it again ('primusctl config %u') and repeat what you still want",
+                j->number, j->version, version, text, j->number);
 }
 
 /* ---- leaving ---- */
@@ -240,12 +242,13 @@ static void record_change(struct manager *m, struct job *j, const struct gone *g
 
         store_put_change(m->store, &record);
         record_job(m, j, NULL, false);
-        record_event(m, j, "changed", NULL, "version %" PRIu64 " by uid %u: %s", j->version, note->uid, note->text);
+        record_event(m, j, "changed", NULL, "version %" PRIu64 " by uid %u: %s", j->version, note->uid,
+                     note->text);
 }
 
 /* Takes spec and text over on success. */
-static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec *spec, char *text, const char *what,
-                 const struct edit_effects *effects, sd_bus_error *error) {
+static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec *spec, char *text,
+                 const char *what, const struct edit_effects *effects, sd_bus_error *error) {
         _cleanup_(limits_done) struct limits limits = {};
         bool limit_changes = j->spec->time_limit_usec != spec->time_limit_usec;
         _cleanup_free_ char *before = NULL;
@@ -293,12 +296,13 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         return 0;
 }
 
-int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version, const struct spec_edit *edits,
-               size_t n, uint64_t *ret_version, sd_bus_error *error) {
+int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
+               const struct spec_edit *edits, size_t n, const struct limits_ask *ask, uint64_t *ret_version, sd_bus_error *error) {
         _cleanup_(spec_free_p) struct job_spec *spec = NULL;
         _cleanup_free_ char *text = NULL, *what = NULL, *said = NULL;
         char why[SPEC_EDIT_TEXT_MAX] = "";
         struct edit_effects effects;
+        struct executor *e;
         int r = refuse_state(j, error);
 
         if (r >= 0)
@@ -311,8 +315,20 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
         r = spec_edit(j->spec, edits, n, &spec, &text, &what, &effects, why);
         if (r < 0)
                 return *why ? sd_bus_error_set(error, ERROR_BAD_CONFIG, why) : r;
+        DL_FOREACH2(j->leaving, e, leaving_next)
+        if (!spec_role(j->spec, e->left->name) && spec_role(spec, e->left->name))
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Executors of the role %s that was removed have not ended yet; try again in a "
+                        "moment",
+                        e->left->name);
         if (spec_role(spec, SCAN_ROLE))
                 return sd_bus_error_setf(error, ERROR_BAD_CONFIG, "role: the name %s is reserved", SCAN_ROLE);
+        if (effects.limits && ask) {
+                r = limits_ask(m, j, spec, ask);
+                if (r != 0)
+                        return r < 0 ? r : CHANGE_LATER;
+        }
         if (!effects.stays) {
                 if (asprintf(&said, "%s%s", what,
                              effects.next ? " (attempts that begin from now on have it)" : "") < 0)

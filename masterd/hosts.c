@@ -13,6 +13,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
+#include "masterd/hooks.h"
 #include "masterd/lifecycle.h"
 #include "masterd/maintenance.h"
 #include "masterd/manager.h"
@@ -55,14 +56,20 @@ struct named {
 static void run_settle(struct manager *m, void *data) {
         struct named *n = data;
         struct node *node = nodes_get(&m->nodes, n->node);
+        char text[HOLDS_TEXT_MAX];
         struct node_hold *h;
 
         free(n);
         if (!node || !node_drained(node))
                 return;
-        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s is drained", node->name);
-        feeding_leave(m, node);
-        api_node_changed(m, node);
+        if (!node->left_told) {
+                log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s is drained",
+                         node->name);
+                feeding_leave(m, node);
+                api_node_changed(m, node);
+                hooks_notify(m, "host-drained", node, NULL, holds_text(node->holds, text, sizeof(text)));
+        }
+        node->left_told = true;
         h = node->holds + HOLD_ADMIN;
         if (!h->set || h->then == HOLD_THEN_NOTHING || *h->boot || sd_id128_is_null(node->boot_id) ||
             node->state != NODE_READY)
@@ -122,9 +129,11 @@ int hosts_hold(struct manager *m, struct node *node, enum hold_cause cause, cons
         if (h->since_real == 0)
                 h->since_real = now_real();
         put(m, node, cause);
+        node->left_told = false;
         log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s %s (%s)", node->name,
                  h->drain ? "drains" : "takes nothing new", holds_text(node->holds, text, sizeof(text)));
         changed(m, node);
+        hooks_notify(m, h->drain ? "host-drains" : "host-held", node, NULL, text);
         hosts_review(m, node);
         return 0;
 }
@@ -156,6 +165,8 @@ bool hosts_release(struct manager *m, struct node *node, enum hold_cause cause, 
                  node->name, *text ? "still held" : "in use again", why, *text ? " (" : "", text,
                  *text ? ")" : "");
         changed(m, node);
+        if (!*text)
+                hooks_notify(m, "host-back", node, NULL, why);
         hosts_left(m, node);
         return true;
 }

@@ -15,6 +15,8 @@
 #include "masterd/change.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
+#include "masterd/hooks.h"
+#include "masterd/hosts.h"
 #include "masterd/job/outcome.h"
 #include "masterd/job/verdict.h"
 #include "masterd/logs.h"
@@ -24,6 +26,7 @@
 #include "masterd/record.h"
 #include "masterd/restarts.h"
 #include "masterd/suspension.h"
+#include "masterd/rolling.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
@@ -77,6 +80,7 @@ static void finish_job(struct manager *m, struct job *j) {
                         e->history = (struct failover_history){};
                         e->stop_ordered = false;
                 }
+                j->rolling = (struct rolling){};
                 feeding_restart(m, j);
                 record_event(m, j, "attempt", NULL, "attempt %u of %u begins", j->attempt,
                              j->spec->max_app_attempts);
@@ -97,6 +101,7 @@ static void finish_job(struct manager *m, struct job *j) {
                              took, sizeof(took)),
                      j->reason ? ": " : "", j->reason ? j->reason : "");
         drop_nodes(m, j);
+        hooks_notify(m, "job-ended", NULL, j, j->reason ? j->reason : "");
         lifecycle_job_changed(m, j);
         history_job_ended(m, j);
 }
@@ -253,6 +258,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 record_event(m, j, "running", NULL, "%u executors run", job_running(j));
                 lifecycle_job_changed(m, j);
         }
+        rolling_go_on(m, j);
         if (j->spec->schedule_policy == SCHEDULE_POLICY_ORDER)
                 placement_enqueue(m, j); /* the next role's turn may have come */
 }
@@ -322,6 +328,15 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
         }
         if (strcmp(result->error, LINK_ERROR_PORT_TAKEN) == 0 && e->state != EXECUTOR_STOPPING) {
                 placement_port_taken(m, e);
+                bounce(m, e, result->message);
+                return;
+        }
+        if (strcmp(result->error, LINK_ERROR_PROLOG) == 0 && e->state != EXECUTOR_STOPPING) {
+                char reason[OUTCOME_TEXT_MAX];
+                snprintf(reason, sizeof(reason), "job %u: %.*s", e->job->number,
+                         utf8_fit(result->message, OUTCOME_TEXT_MAX - 32), result->message);
+                /* First, so that it is not placed there again. */
+                (void)hosts_hold_noticed(m, e->node, HOLD_HOOK, reason);
                 bounce(m, e, result->message);
                 return;
         }

@@ -12,6 +12,7 @@
 #include "lib/wire/messages.h"
 #include "masterd/bundles.h"
 #include "masterd/feeding.h"
+#include "masterd/hosts.h"
 #include "masterd/identity.h"
 #include "masterd/lifecycle.h"
 #include "masterd/liveness.h"
@@ -228,6 +229,29 @@ static int on_exited(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 1;
 }
 
+static int on_hook_result(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_free_ char *text = NULL;
+        char reason[LINK_TEXT_MAX + 64];
+        struct link *l = userdata;
+        const char *hook;
+        uint32_t job;
+        int ok, r = sd_bus_message_read(m, "sub", &hook, &job, &ok);
+
+        if (r > 0)
+                r = link_read_text(m, LINK_TEXT_MAX, &text);
+        if (r <= 0 || !node_of(l) || l->bulk)
+                return 1;
+        if (strcmp(hook, "health") == 0 && ok)
+                (void)hosts_release(l->manager, l->node, HOLD_HEALTH, "its health hook is content");
+        else if (strcmp(hook, "health") == 0)
+                (void)hosts_hold_noticed(l->manager, l->node, HOLD_HEALTH, text);
+        else if (strcmp(hook, "epilog") == 0 && !ok) {
+                snprintf(reason, sizeof(reason), "epilog of job %u: %s", job, text);
+                (void)hosts_hold_noticed(l->manager, l->node, HOLD_HOOK, reason);
+        }
+        return 1;
+}
+
 static int on_feed_open(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct executor_id id;
@@ -355,6 +379,8 @@ static const sd_bus_vtable vtable[] = {
                       "", on_register, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Renew", "aya{sv}", "aya{sv}", on_renew, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Heartbeat", "ta{sv}", "", on_heartbeat,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("HookResult", "subsa{sv}", "", on_hook_result,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Exited", "((ayusuu)ayssibbttttttts)a{sv}", "", on_exited,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),

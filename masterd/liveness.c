@@ -9,6 +9,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
+#include "masterd/hooks.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
@@ -50,6 +51,10 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         DL_FOREACH_SAFE2(node->executors, e, next, node_next)
         lifecycle_node_lost(m, e, declared);
         feeding_node_gone(m, node, false);
+        if (!declared)
+                hooks_fence(m, node);
+        hooks_notify(m, declared ? "host-dead" : "host-lost", node, NULL,
+                     declared ? "it was declared dead" : "nothing was heard of it for LostSec");
 }
 
 static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -101,7 +106,9 @@ int liveness_start(struct manager *m) {
         /* Nodes that were there before we came up have the usual time from now, and the spread in which they
          * dial. */
         HASH_ITER (hh, m->nodes.by_name, node, next)
-                if (node->state == NODE_SUSPECT)
+                if (node->state == NODE_LOST && node->n_executors > 0)
+                        hooks_fence(m, node); /* of which the master before may not have heard the answer */
+                else if (node->state == NODE_SUSPECT)
                         nodes_heard(&m->nodes, node, usec_add(m->ready_boot, m->conf.spread_usec),
                                     node->last_seen_real);
         arm(m);

@@ -12,6 +12,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/bundles.h"
+#include "masterd/hooks.h"
 #include "masterd/hosts.h"
 #include "masterd/identity.h"
 #include "masterd/link.h"
@@ -314,6 +315,9 @@ int manager_start(struct manager *m) {
         r = sessions_new(m, &m->sessions);
         if (r < 0)
                 return log_oom();
+        r = hooks_new(m, &m->hooks);
+        if (r < 0)
+                return log_error_errno(r, "Cannot set up %s/hooks", m->conf.state_directory);
         r = recover_load(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot load the cluster's state from %s", path);
@@ -333,6 +337,8 @@ void manager_free(struct manager *m) {
         if (!m)
                 return;
         store_close(m->store);
+        hooks_free(m->hooks);
+        m->hooks = NULL;
         api_disconnect(m);
         sessions_free(m->sessions);
         m->sessions = NULL;

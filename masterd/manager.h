@@ -27,6 +27,7 @@ struct logs;
 struct bundles;
 struct sessions;
 struct savepoint;
+struct hooks;
 
 struct manager {
         struct conf conf;
@@ -63,6 +64,7 @@ struct manager {
         struct logs *logs;
         struct bundles *bundles;
         struct sessions *sessions;
+        struct hooks *hooks;
         struct savepoint *savepoints; /* by name, oldest first */
         uint32_t n_restoring;         /* jobs being made of them */
 

@@ -605,6 +605,15 @@ static int on_scan_started(sd_bus_message *reply, void *userdata, sd_bus_error *
         /* A scan that cannot start ends like one that failed. A broken link is settled when the node is back
          * or LOST. */
         if (failure && j && node && strncmp(failure->name, "org.primus.Error.", 17) == 0) {
+                if (strcmp(failure->name, LINK_ERROR_PROLOG) == 0) {
+                        char reason[LINK_TEXT_MAX];
+                        snprintf(reason, sizeof(reason), "job %u: %s", j->number,
+                                 failure->message ? failure->message : "");
+                        (void)hosts_hold_noticed(o->manager, node, HOLD_HOOK, reason);
+                        feeding_leave(o->manager, node);
+                        free(o);
+                        return 0;
+                }
                 struct exit_report report = { .id = o->id,
                                               .result = "not started",
                                               .detail = (char *)failure->message };

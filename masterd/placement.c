@@ -451,7 +451,7 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;
-        e->placed_real = MAX(now_real(), e->job->attempt_real);
+        e->placed_real = MAX(MAX(now_real(), e->job->attempt_real), e->job->rolling.since_real);
         e->started_real = e->ended_real = e->started_boot = 0;
         e->status = 0;
         e->result[0] = 0;

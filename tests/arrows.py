@@ -49,6 +49,8 @@ ALLOWED = {
     # `validate` and `config` work without a master: the rules are the ones it would apply.
     "tools/primusctl": WIRE | {"masterd/spec"},
     "tools/join": WIRE,
+    # The simulator: the very scheduler, and no daemon.
+    "sim": BASE | {"masterd/sched"},
 }
 
 # Single headers of a daemon's own folder that its rooms stand on.
@@ -60,7 +62,7 @@ LIBRARIES = {
     r"sqlite3\.h": {"masterd/store"},
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
     r"archive(_entry)?\.h": {"executor", "tools/primusctl"},
-    r"jansson\.h": {"lib/wire", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd", "tools/primusctl"},
+    r"jansson\.h": {"lib/wire", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd", "tools/primusctl", "sim"},
     r"bpf/.*": {"agentd/probe", "bpf"},
     r"curl/.*": {"executor", "executor/read"},
     r"librdkafka/.*": {"executor/read"},

@@ -159,6 +159,54 @@ int private_remove(const char *root, const char *unit) {
         return remove_tree(path);
 }
 
+/* ---- what a prolog leaves to an epilog
+ * ------------------------------------------------------------------------------- */
+
+#define HOOKED_DIR "/run/primus/hooked"
+
+static char *hooked_path(const char *root, uint32_t job, sd_id128_t job_uid) {
+        char name[WORK_NAME_MAX], *path;
+
+        return asprintf(&path, "%s" HOOKED_DIR "/%s", root, work_name(job, job_uid, name)) < 0 ? NULL : path;
+}
+
+bool hooked_marked(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = hooked_path(root, job, job_uid);
+
+        return path && access(path, F_OK) >= 0;
+}
+
+int hooked_mark(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = hooked_path(root, job, job_uid), *directory = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        int r;
+
+        if (!path || asprintf(&directory, "%s" HOOKED_DIR, root) < 0)
+                return -ENOMEM;
+        r = make_directories(directory, 0700);
+        if (r < 0)
+                return r;
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        return fd < 0 ? -errno : 0;
+}
+
+void hooked_clear(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = hooked_path(root, job, job_uid);
+
+        if (path)
+                (void)unlink(path);
+}
+
+/* ---- work directories
+ * ------------------------------------------------------------------------------------------------ */
+
+uint32_t work_owner(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = work_path(root, job, job_uid);
+        struct stat st;
+
+        return path && lstat(path, &st) >= 0 ? st.st_uid : 0;
+}
+
 char *work_path(const char *root, uint32_t job, sd_id128_t job_uid) {
         char name[WORK_NAME_MAX], *path;
 

@@ -4,6 +4,7 @@
  *       env                        root 0600, read by PID 1 for EnvironmentFile=
  *       stop                       root 0600, present once a stop was ordered
  *       secrets/NAME               the job's user, 0500 and 0400
+ *   /run/primus/hooked/NUMBER-UID8 the prolog of the job has been here
  *   /var/lib/primus-agent/work/NUMBER-UID8/      the job's user 0700, with tmp/
  *   /run/systemd/units/log-extra-fields:UNIT     systemd's, for journald; it does not remove it (252)
  * root, for tests, is put before every path ("" in life). */
@@ -35,8 +36,15 @@ int private_remove(const char *root, const char *unit);
 void extra_fields_remove(const char *root, const char *unit);
 void extra_fields_sweep(const char *root);
 
+/* Whether the prolog of the job has been on this host since it booted: a mark in /run. */
+bool hooked_marked(const char *root, uint32_t job, sd_id128_t job_uid);
+int hooked_mark(const char *root, uint32_t job, sd_id128_t job_uid);
+void hooked_clear(const char *root, uint32_t job, sd_id128_t job_uid);
+
 /* The job's work directory, made where it is missing. -EPERM: it belongs to another user. */
 int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid);
+/* Whose it is; 0: nobody's, or root's. */
+uint32_t work_owner(const char *root, uint32_t job, sd_id128_t job_uid);
 /* Its path, allocated; NULL on ENOMEM. */
 char *work_path(const char *root, uint32_t job, sd_id128_t job_uid);
 /* Begins its age anew. */

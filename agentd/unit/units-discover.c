@@ -204,6 +204,11 @@ static void on_list(sd_bus_message *reply, void *userdata) {
                         log_oom();
                 if (!is_service(row.name) || is_session(row.name))
                         continue;
+                if (hooks_stale(row.name)) {
+                        if (!u->ready) /* nobody waits for its end any more */
+                                (void)systemd_stop(u->systemd, row.name, NULL, NULL);
+                        continue;
+                }
                 while (i < ELEMENTSOF(states) && strcmp(states[i].active_state, row.active_state) != 0)
                         i++;
                 if (i == ELEMENTSOF(states) || strlen(row.name) >= UNIT_NAME_MAX)

@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "agentd/unit/exits.h"
+#include "agentd/unit/hooks.h"
 #include "agentd/unit/private.h"
 #include "agentd/unit/systemd.h"
 #include "agentd/unit/units.h"
@@ -46,6 +47,10 @@ struct job {
         uint64_t memory_max;   /* of all its executors here together; 0: none */
         uint64_t slice_memory; /* what the slice was told; JOB_MEMORY_KEEP: by an earlier agentd, not known */
         unsigned n_units;
+        uint32_t owner;            /* uid; of no meaning before it has had a unit here */
+        enum { HOOK_NONE, HOOK_PROLOG, HOOK_EPILOG } hook; /* that runs */
+        bool hooked;               /* the prolog has been, the epilog is to come */
+        struct preparing *waiting; /* starts that wait for the prolog */
         bool sliced;  /* the slice exists or was asked for */
         bool dropped; /* nothing of it will come back */
         struct units *units;
@@ -100,6 +105,7 @@ struct units {
         sd_event *event;
         sd_bus *bus;
         struct systemd *systemd;
+        struct hooks *hooks;
         struct exits *exits;
         struct worker *worker;
         struct units_options options;
@@ -161,6 +167,18 @@ void executor_abandon_start(struct executor *e);
 /* As above, when nobody works on the start any more. */
 void executor_drop_start(struct executor *e);
 
+/* The job's prolog has ended: what waited for it goes on, or is refused. */
+void starts_go(struct job *j, bool ok, const char *why);
+void starts_drop(struct job *j);
+
+/* units-hooks.c */
+/* Its prolog has been, or there is none to run. */
+bool job_hooked(struct job *j);
+/* Unless one of its hooks runs already; starts_go() follows. */
+void job_run_prolog(struct job *j);
+/* True: it runs, and job_idle() follows. */
+bool job_run_epilog(struct job *j);
+
 /* units-discover.c */
 int units_list(struct units *u);
 void discoveries_free(struct units *u);
@@ -172,6 +190,8 @@ int job_enter(struct units *u, struct executor *e, uint64_t memory_max);
 void job_leave(struct executor *e);
 /* Asks for the slice before the unit that follows in the same queue. */
 int job_make_slice(struct job *j);
+/* It has no unit here. May free it. */
+void job_idle(struct job *j);
 void job_free(struct job *j);
 /* At the first listing: remembers a unit's name where it is a job's slice; afterwards stops those without a
  * unit, which agentd would have stopped had it not been restarted. */

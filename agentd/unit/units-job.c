@@ -20,6 +20,7 @@ void remove_later(struct units *u, char *path) {
 
 void job_free(struct job *j) {
         HASH_DEL(j->units->jobs, j);
+        starts_drop(j);
         sd_event_source_disable_unref(j->linger);
         free(j);
 }
@@ -42,6 +43,7 @@ static struct job *job_get(struct units *u, sd_id128_t uid, uint32_t number) {
         j->uid = uid;
         j->number = number;
         j->units = u;
+        j->hooked = hooked_marked(u->options.root, number, uid);
         HASH_ADD(hh, u->jobs, uid, sizeof(j->uid), j);
         return j;
 }
@@ -76,13 +78,19 @@ static int visit_old(const char *name, void *userdata) {
         struct units *u = userdata;
         struct job *j, *next;
         char hex[SD_ID128_STRING_MAX], used[32];
+        uint32_t number;
+        sd_id128_t uid;
 
         HASH_ITER (hh, u->jobs, j, next) {
                 snprintf(used, sizeof(used), "%u-%.8s", j->number, sd_id128_to_string(j->uid, hex));
                 if (strcmp(used, name) == 0)
                         return 0;
         }
-        remove_work_named(u, name);
+        /* Its epilog first, if it is to have one. */
+        if (work_name_parse(name, &number, &uid) >= 0 && hooked_marked(u->options.root, number, uid))
+                units_drop_job(u, uid, number);
+        else
+                remove_work_named(u, name);
         return 0;
 }
 
@@ -105,15 +113,19 @@ int jobs_start_sweeping(struct units *u) {
 static int on_linger(sd_event_source *s, uint64_t usec, void *userdata) {
         struct job *j = userdata;
 
-        if (j->n_units == 0) {
+        if (j->n_units == 0 && j->hook == HOOK_NONE) {
                 stop_slice(j);
                 job_free(j);
         }
         return 0;
 }
 
-static void job_idle(struct job *j) {
+void job_idle(struct job *j) {
+        if (j->hook != HOOK_NONE)
+                return; /* its end brings us back */
         if (j->dropped) {
+                if (job_run_epilog(j))
+                        return;
                 stop_slice(j);
                 remove_work(j);
                 job_free(j);
@@ -137,6 +149,7 @@ int job_enter(struct units *u, struct executor *e, uint64_t memory_max) {
         if (memory_max != JOB_MEMORY_KEEP)
                 j->memory_max = memory_max;
         j->n_units++;
+        j->owner = e->uid;
         j->dropped = false;
         if (j->linger)
                 (void)sd_event_source_set_enabled(j->linger, SD_EVENT_OFF);

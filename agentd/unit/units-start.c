@@ -14,9 +14,13 @@ struct preparing {
         struct start_order order;
         uint64_t term;
         char *bundle, *work, *why;
+        struct job *waits; /* for the prolog of the job, in its list */
+        struct preparing *next, *prev;
 };
 
 static void preparing_free(struct preparing *p) {
+        if (p->waits)
+                DL_DELETE(p->waits->waiting, p);
         if (p->executor)
                 p->executor->preparing = NULL;
         start_order_done(&p->order);
@@ -36,9 +40,52 @@ void executor_abandon_start(struct executor *e) {
         e->preparing = NULL;
 }
 
-static void refuse(struct executor *e, const char *why) {
-        executor_answer(e, &(struct start_result){ .error = LINK_ERROR_START, .message = why });
+static void refuse_as(struct executor *e, const char *error, const char *why) {
+        executor_answer(e, &(struct start_result){ .error = error, .message = why });
         executor_event(e, EVENT_REFUSED);
+}
+
+static void refuse(struct executor *e, const char *why) {
+        refuse_as(e, LINK_ERROR_START, why);
+}
+
+/* ---- the prolog
+ * ----------------------------------------------------------------------------------------------------- */
+
+void starts_go(struct job *j, bool ok, const char *why) {
+        struct preparing *p;
+
+        while ((p = j->waiting)) {
+                struct executor *e = p->executor;
+                DL_DELETE(j->waiting, p);
+                p->waits = NULL;
+                if (e && ok) {
+                        executor_event(e, EVENT_PREPARED);
+                        continue;
+                }
+                preparing_free(p);
+                if (e)
+                        refuse_as(e, LINK_ERROR_PROLOG, why);
+        }
+}
+
+void starts_drop(struct job *j) {
+        while (j->waiting)
+                preparing_free(j->waiting);
+}
+
+/* All is there but what the site wants to do first. May end in the end of e. */
+static void prepared(struct executor *e) {
+        struct preparing *p = e->preparing;
+        struct job *j = e->job;
+
+        if (job_hooked(j)) {
+                executor_event(e, EVENT_PREPARED);
+                return;
+        }
+        p->waits = j;
+        DL_APPEND(j->waiting, p);
+        job_run_prolog(j);
 }
 
 static void on_start_reply(sd_bus_message *reply, void *userdata) {
@@ -131,7 +178,7 @@ static void on_bundle(void *userdata, int r, const char *text, const char *path)
         if (r >= 0) {
                 p->bundle = strdup(path);
                 if (p->bundle) {
-                        executor_event(e, EVENT_PREPARED);
+                        prepared(e);
                         return;
                 }
                 text = strerror(ENOMEM);
@@ -170,7 +217,7 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order,
             (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
                 return r;
         if (!*order->bundle)
-                executor_event(e, EVENT_PREPARED);
+                prepared(e);
         else if (!u->ops.bundle)
                 return asprintf(ret_why, "this agent was built without the transfer of files") < 0
                                ? -ENOMEM

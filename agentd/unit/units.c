@@ -169,7 +169,7 @@ static void on_job_removed(const char *unit, const char *job, const char *result
         struct executor *e = executor_find_unit(u, unit);
 
         if (!e) {
-                if (u->ops.other_job)
+                if (!hooks_job_removed(u->hooks, unit, result) && u->ops.other_job)
                         u->ops.other_job(unit, result, u->userdata);
                 return;
         }
@@ -349,6 +349,11 @@ struct systemd *units_systemd(struct units *u) {
         return u->systemd;
 }
 
+int units_run_hook(struct units *u, const char *name, char *const *env, hook_handler handler,
+                   void *userdata) {
+        return hooks_run(u->hooks, name, "host", env, 0, handler, userdata);
+}
+
 size_t units_count(const struct units *u) {
         return HASH_COUNT(u->executors);
 }
@@ -379,6 +384,8 @@ int units_new(sd_bus *bus, struct worker *worker, const struct units_options *op
                                        r == -EMFILE ? " (is fs.inotify.max_user_instances enough?)" : "");
         u->listing = false;
         r = systemd_new(bus, &handlers, u, &u->systemd);
+        if (r >= 0)
+                r = hooks_new(u->event, u->systemd, options->hook_usec, &u->hooks);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(u);
@@ -394,6 +401,7 @@ void units_free(struct units *u) {
         u->ops = (struct units_ops){ 0 };
         u->closing = true;
         systemd_free(u->systemd);
+        hooks_free(u->hooks);
         while (u->asked)
                 asked_free(u->asked);
         discoveries_free(u);

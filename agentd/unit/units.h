@@ -11,6 +11,7 @@
 
 #include "agentd/unit/builder.h"
 #include "agentd/unit/executor-state.h"
+#include "agentd/unit/hooks.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/worker.h"
 #include "lib/wire/messages.h"
@@ -33,6 +34,8 @@ struct units_ops {
         /* masterd has the end on disk. What else is kept of the executor can go; its exit record goes after
          * it. */
         void (*forgotten)(const struct executor_id *id, void *userdata);
+        /* A hook of a job has ended; text: why it failed. */
+        void (*hook)(const char *name, uint32_t job, bool ok, const char *text, void *userdata);
         /* Fetches a bundle and calls handler exactly once, later; < 0: it will not. NULL: bundles are
          * refused. */
         int (*bundle)(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data,
@@ -45,6 +48,7 @@ struct units_options {
         const char *root; /* "" in life, see private.h */
         const char *node;
         const struct inventory *inventory;
+        uint64_t hook_usec; /* how long a hook may take */
 };
 
 /* bus: the system bus, attached. Strings and the inventory stay the caller's. */
@@ -75,6 +79,10 @@ int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_use
 typedef void (*freeze_handler)(int r, const char *why, void *userdata);
 int units_freeze(struct units *u, const struct executor_id *id, bool freeze, freeze_handler handler,
                  void *userdata);
+
+/* Sends a signal to those processes of an executor that catch it (a wrapper that does not would die of it, and the
+ * executor with it). -ENOENT: no unit of it runs here. */
+int units_signal(struct units *u, const struct executor_id *id, int signal);
 
 /* Kills, without grace, everything that is to be stopped when the link is lost (onPartition: stop). Returns
  * how many. */
@@ -112,6 +120,8 @@ bool units_known(struct units *u, const char *unit);
 int units_find(struct units *u, const char *unit, struct unit_facts *ret);
 typedef int (*units_visitor)(const char *unit, const struct unit_facts *facts, void *userdata);
 int units_visit(struct units *u, units_visitor f, void *userdata);
+/* Runs a hook of the host's own; see hooks_run(). */
+int units_run_hook(struct units *u, const char *name, char *const *env, hook_handler handler, void *userdata);
 size_t units_count(const struct units *u);
 
 /* The client of systemd that the units have; goes with them. */

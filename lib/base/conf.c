@@ -12,6 +12,7 @@
 #include "lib/base/parse.h"
 
 #define DROPINS_MAX 1024
+#define CONF_SECTION_MAX 50u /* the library cuts the names of sections here */
 
 int conf_parse_string(const char *value, void *target, const char **ret_why) {
         char **s = target, *copy;
@@ -67,8 +68,10 @@ struct reading {
         FILE *file;
         unsigned line;
         const struct conf_key *keys;
+        const struct conf_group *groups; /* or NULL */
         void *target;
-        int error; /* -EINVAL: a security key; -ENOMEM */
+        char refused[CONF_SECTION_MAX]; /* a section of a group that was refused: said once */
+        int error;                      /* -EINVAL: a security key; -ENOMEM */
 };
 
 static const struct conf_key *find_key(const struct conf_key *keys, const char *section, const char *name) {
@@ -93,12 +96,41 @@ static const struct conf_key *nearest_key(const struct conf_key *keys, const cha
         return best;
 }
 
+/* "Pool gpu": the struct of that one, and *section becomes "Pool". NULL: refused. */
+static void *find_target(struct reading *rd, const char **section) {
+        const char *why = "not understood";
+        size_t n;
+        void *found;
+
+        for (const struct conf_group *g = rd->groups; g && g->section; g++) {
+                n = strlen(g->section);
+                if (strncmp(*section, g->section, n) != 0 || ((*section)[n] && (*section)[n] != ' '))
+                        continue;
+                if (!(*section)[n])
+                        why = "a name is missing, as in [Pool NAME]", found = NULL;
+                else if (strlen(*section) + 1 >= CONF_SECTION_MAX)
+                        why = "the name is too long", found = NULL;
+                else
+                        found = g->find(rd->target, *section + n + 1, &why);
+                if (!found && strcmp(rd->refused, *section) != 0) {
+                        log_warning("%s:%u: section [%s]: %s; ignored", rd->path, rd->line, *section, why);
+                        snprintf(rd->refused, sizeof(rd->refused), "%s", *section);
+                }
+                *section = g->section;
+                return found;
+        }
+        return rd->target;
+}
+
 static int on_value(void *user, const char *section, const char *name, const char *value) {
         struct reading *rd = user;
+        void *target = find_target(rd, &section);
         const struct conf_key *k = find_key(rd->keys, section, name), *near;
         const char *why = "not understood";
         int r;
 
+        if (!target)
+                return 1;
         if (!k) {
                 near = nearest_key(rd->keys, name);
                 if (near)
@@ -110,7 +142,7 @@ static int on_value(void *user, const char *section, const char *name, const cha
                                     name, section);
                 return 1;
         }
-        r = k->parse(value, (char *)rd->target + k->offset, &why);
+        r = k->parse(value, (char *)target + k->offset, &why);
         if (r == -ENOMEM)
                 rd->error = r;
         else if (r < 0 && k->security) {
@@ -148,9 +180,10 @@ static char *read_line(char *s, int size, void *stream) {
         return s;
 }
 
-static int load_file(const char *path, const struct conf_key *keys, void *target) {
+static int load_file(const char *path, const struct conf_key *keys, const struct conf_group *groups,
+                     void *target) {
         _cleanup_fclose_ FILE *f = fopen(path, "re");
-        struct reading rd = { .path = path, .file = f, .keys = keys, .target = target };
+        struct reading rd = { .path = path, .file = f, .keys = keys, .groups = groups, .target = target };
         int r;
 
         if (!f) {
@@ -234,6 +267,11 @@ static int compare_dropins(const void *a, const void *b) {
 }
 
 int conf_load(const char *root, const char *name, const struct conf_key *keys, void *target) {
+        return conf_load_groups(root, name, keys, NULL, target);
+}
+
+int conf_load_groups(const char *root, const char *name, const struct conf_key *keys,
+                     const struct conf_group *groups, void *target) {
         static const char *const directories[] = { PRIMUS_LIBEXECDIR, "/run/primus", PRIMUS_SYSCONFDIR };
         _cleanup_(dropins_done) struct dropins d = {};
         _cleanup_free_ char *path = NULL;
@@ -243,7 +281,7 @@ int conf_load(const char *root, const char *name, const struct conf_key *keys, v
                 path = NULL;
                 return log_oom();
         }
-        r = load_file(path, keys, target);
+        r = load_file(path, keys, groups, target);
         if (r < 0)
                 first = r;
         for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
@@ -259,7 +297,7 @@ int conf_load(const char *root, const char *name, const struct conf_key *keys, v
         if (d.n > 0)
                 qsort(d.items, d.n, sizeof(*d.items), compare_dropins);
         for (size_t i = 0; i < d.n; i++) { /* all of them, so that every bad line is named at once */
-                r = load_file(d.items[i].path, keys, target);
+                r = load_file(d.items[i].path, keys, groups, target);
                 if (r < 0 && first >= 0)
                         first = r;
         }

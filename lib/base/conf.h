@@ -26,8 +26,18 @@ int conf_parse_size(const char *value, void *target, const char **ret_why);     
 int conf_parse_u32(const char *value, void *target, const char **ret_why);      /* uint32_t */
 int conf_parse_port(const char *value, void *target, const char **ret_why);     /* uint16_t, 1..65535 */
 
+/* Sections of which there may be many, "[Pool gpu]": keys of section "Pool" then have their offsets in what
+ * find() returns for "gpu". NULL: the section is ignored, *ret_why (static text) says why. */
+struct conf_group {
+        const char *section;
+        void *(*find)(void *target, const char *name, const char **ret_why);
+};
+
 /* Reads PRIMUS_SYSCONFDIR/NAME and its drop-ins into target by the table (ended by a NULL name). A missing
  * file is no error. Unknown keys and bad values are logged as warnings with file and line and leave the
  * default; a bad value of a security key is logged as an error and makes the call return -EINVAL. root, for
  * tests, is put before every path. */
 int conf_load(const char *root, const char *name, const struct conf_key *keys, void *target);
+/* The same with groups of sections (ended by a NULL section). */
+int conf_load_groups(const char *root, const char *name, const struct conf_key *keys,
+                     const struct conf_group *groups, void *target);

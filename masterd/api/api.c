@@ -139,6 +139,9 @@ int api_connect(struct manager *m) {
                 r = sd_bus_add_fallback_vtable(m->bus, NULL, API_JOB_PREFIX, API_JOB, api_job_vtable,
                                                api_find_job, m);
         if (r >= 0)
+                r = sd_bus_add_fallback_vtable(m->bus, NULL, API_JOB_PREFIX, API_JOB, api_job_change_vtable,
+                                               api_find_job, m);
+        if (r >= 0)
                 r = sd_bus_add_fallback_vtable(m->bus, NULL, API_NODE_PREFIX, API_NODE, api_node_vtable,
                                                api_find_node, m);
         if (r >= 0)

@@ -58,7 +58,7 @@ int api_on_node_set_maintenance(sd_bus_message *call, void *userdata, sd_bus_err
 int api_on_node_cancel_maintenance(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_node_describe(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
-extern const sd_bus_vtable api_manager_vtable[], api_job_vtable[], api_node_vtable[];
+extern const sd_bus_vtable api_manager_vtable[], api_job_vtable[], api_node_vtable[], api_job_change_vtable[];
 
 char *api_job_path(uint32_t number, char buf[static 64]);
 int api_find_job(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret,

@@ -100,6 +100,7 @@ static int shape_make(struct job *j, const struct job_spec *spec, struct shape *
 /* Out of the counts of its role, and onto the list. */
 static void leave(struct job *j, struct role *r, struct executor *e) {
         r->n_state[e->state]--;
+        r->restarts -= e->restarts;
         if (e->gone && e->state == EXECUTOR_SUCCEEDED)
                 r->n_succeeded--;
         else if (e->gone && (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST))

@@ -144,6 +144,7 @@ int sched_node_add(struct sched *s, const struct sched_capacity *c, uint32_t *re
         s->nodes[slot] = (struct sched_node){ .exists = true, .usable = true, .capacity = *c };
         s->n = MAX(s->n, slot + 1);
         s->existing++;
+        s->grown++;
         node_refresh(s, slot);
         *ret_slot = slot;
         return 0;
@@ -165,6 +166,7 @@ int sched_node_update(struct sched *s, uint32_t slot, const struct sched_capacit
                 n->port_next = 0;
         }
         n->capacity = *c;
+        s->grown++;
         node_refresh(s, slot);
         return 0;
 }
@@ -174,6 +176,7 @@ void sched_node_set_usable(struct sched *s, uint32_t slot, bool usable) {
 
         if (!n)
                 return;
+        s->grown += n->usable != usable;
         n->usable = usable;
         node_refresh(s, slot);
 }
@@ -188,6 +191,7 @@ int sched_node_remove(struct sched *s, uint32_t slot) {
         free(n->ports);
         *n = (struct sched_node){};
         s->existing--;
+        s->grown++;
         node_refresh(s, slot);
         return 0;
 }
@@ -359,6 +363,7 @@ void sched_release(struct sched *s, const struct sched_hold *h) {
 
         if (!n)
                 return;
+        s->grown++;
         node_unassign(s, h->slot, h->gpus, h->ports, h->n_ports);
         node_return(s, h->slot, &need, 1);
         if (n->held.ports == 0)

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pass over those that wait, in order. Invariant: whoever is tried has been preceded by all that are before
- * it. */
+/* A pass over those that wait, in order: each is placed if it fits without delaying those before it; else it
+ * gets a reservation, and may have others stopped. Invariant: whoever is tried has been preceded by all that
+ * are before it. */
 #include "masterd/sched/pass.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "masterd/sched/internal.h"
 
 /* ---- what has not fit in this pass
  * ----------------------------------------------------------------------------------------------------------
  */
 
-/* Whether nothing but amounts is asked for. */
-static bool plain(const struct sched_shape *h) {
+bool shape_plain(const struct sched_shape *h) {
         return !h->restricted && h->n_excluded == 0 && h->max_per_node == 0 && h->per_node == 0 &&
                h->n_present == 0;
 }
 
-static bool takes_as_much(const struct sched_shape *h, const struct sched_shape *as) {
+bool shape_takes_as_much(const struct sched_shape *h, const struct sched_shape *as) {
         return h->min >= as->min && h->cpu_milli >= as->cpu_milli && h->memory >= as->memory &&
                h->gpus >= as->gpus && h->ports >= as->ports;
 }
 
 static bool same_shape(const struct sched_shape *a, const struct sched_shape *b) {
-        return plain(a) && takes_as_much(a, b) && takes_as_much(b, a);
+        return shape_plain(a) && shape_takes_as_much(a, b) && shape_takes_as_much(b, a);
 }
 
 /* The reason why a gang does not fit, if that follows from those before it. Whether it ever will, and so
@@ -32,23 +33,139 @@ static bool same_shape(const struct sched_shape *a, const struct sched_shape *b)
 static const struct miss *find_miss(const struct pass *pass, const struct entry *e,
                                     const struct sched_gang *g, uint32_t *ret_shape) {
         bool known = e->why.reason == POLICY_NO_FIT || e->why.reason == POLICY_RESERVED;
+        uint64_t end = entry_end(e, pass->now);
 
-        for (uint32_t i = 0; i < g->n_shapes; i++)
-                for (size_t k = 0; k < pass->n_misses; k++)
-                        if ((known && takes_as_much(g->shapes + i, &pass->misses[k].shape)) ||
-                            same_shape(g->shapes + i, &pass->misses[k].shape)) {
+        for (size_t k = 0; k < pass->n_misses; k++) {
+                const struct miss *m = pass->misses + k;
+                for (uint32_t i = 0; i < g->n_shapes && m->until <= end; i++)
+                        if (known ? shape_takes_as_much(g->shapes + i, &m->shape)
+                                  : g->n_shapes == 1 && same_shape(g->shapes, &m->shape)) {
                                 *ret_shape = i;
-                                return pass->misses + k;
+                                return m;
                         }
+        }
         return NULL;
 }
 
-static void add_miss(struct pass *pass, const struct sched_gang *g, const struct sched_no_fit *why) {
+static void add_miss(struct pass *pass, const struct entry *e, const struct sched_gang *g,
+                     const struct sched_no_fit *why, uint64_t ahead) {
         const struct sched_shape *h = g->shapes;
 
-        if (g->n_shapes != 1 || h->min == 0 || !plain(h) || pass->n_misses == MISSES_MAX)
+        if (g->n_shapes != 1 || h->min == 0 || !shape_plain(h) || pass->n_misses == MISSES_MAX)
                 return;
-        pass->misses[pass->n_misses++] = (struct miss){ .shape = *h, .why = *why };
+        pass->misses[pass->n_misses++] = (struct miss){
+                .shape = *h, .why = *why, .until = ahead ? entry_end(e, pass->now) : 0, .ahead = ahead
+        };
+}
+
+/* ---- reservations
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t mark_array(uint64_t mark, const uint32_t *a, size_t n) {
+        mark = (mark ^ n) * UINT64_C(0x100000001b3);
+        for (size_t i = 0; i < n; i++)
+                mark = (mark ^ a[i]) * UINT64_C(0x100000001b3);
+        return mark;
+}
+
+/* A number that says what a gang asks for. */
+static uint64_t gang_mark(const struct sched_gang *g) {
+        uint64_t mark = g->n_shapes;
+
+        for (size_t i = 0; i < g->n_shapes; i++) {
+                const struct sched_shape *h = g->shapes + i;
+                const uint32_t amounts[] = { h->min,
+                                             h->cpu_milli,
+                                             (uint32_t)(h->memory >> 32),
+                                             (uint32_t)h->memory,
+                                             h->gpus,
+                                             h->max_per_node,
+                                             h->per_node,
+                                             h->ports,
+                                             h->restricted };
+                mark = mark_array(mark, amounts, ELEMENTSOF(amounts));
+                mark = mark_array(mark, h->allowed, h->n_allowed);
+                mark = mark_array(mark, h->excluded, h->n_excluded);
+                mark = mark_array(mark, h->present, h->n_present);
+        }
+        return mark;
+}
+
+/* The entry's reservation is no more. The plan may know it, so it stays until the end of the pass. */
+static void drop(struct pass *pass, struct entry *e) {
+        struct reservation **bigger, *r = e->reservation;
+
+        if (!r)
+                return;
+        pass->policy->claims -= r->claim;
+        e->reservation = NULL;
+        reservation_void(r);
+        bigger = reallocarray(pass->voided, pass->n_voided + 1, sizeof(struct reservation *));
+        if (!bigger) /* it is small, and void */
+                return;
+        pass->voided = bigger;
+        pass->voided[pass->n_voided++] = r;
+}
+
+static int need_plan(struct pass *pass) {
+        return pass->plan ? 0 : plan_new(pass->policy, pass->now, &pass->plan);
+}
+
+/* Claims come before everything else. */
+static int add_claims(struct pass *pass) {
+        struct policy *p = pass->policy;
+        int r;
+
+        if (p->claims == 0)
+                return 0;
+        r = need_plan(pass);
+        for (struct entry *e = p->entries; e && r >= 0; e = e->hh.next)
+                if (e->reservation && e->reservation->claim)
+                        r = plan_add(pass->plan, e->reservation);
+        return r;
+}
+
+/* Reserves for an entry that does not fit now, if it is known when it will. A reservation is given up only
+ * for an earlier one, or if those before it have taken it. */
+static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *g) {
+        struct sched_shape shapes[SCHED_SHAPES_MAX];
+        struct sched_gang least = { shapes, 0 };
+        struct reservation *found = NULL, *old = e->reservation;
+        uint64_t sign;
+        int r;
+
+        pass->planned++;
+        r = need_plan(pass);
+        if (r < 0)
+                return r;
+        sign = plan_sign(pass->plan);
+        if (old && old->sign == sign && old->start > pass->now)
+                return plan_add(pass->plan, old);
+        for (size_t i = 0; i < g->n_shapes; i++)
+                if (g->shapes[i].min > 0) {
+                        shapes[least.n_shapes] = g->shapes[i];
+                        shapes[least.n_shapes].max = g->shapes[i].min;
+                        least.n_shapes++;
+                }
+        if (least.n_shapes !=
+            g->n_shapes) /* parts of it need not come at all: it takes what there is, when there is */
+                return SCHED_E_NO_FIT;
+        r = plan_find(pass->plan, e, &least, &found);
+        if (r < 0)
+                return r;
+        if (old && (!found || found->start >= old->start) && plan_keeps(pass->plan, old)) {
+                reservation_free(found);
+                found = NULL;
+        } else {
+                drop(pass, e);
+                if (!found)
+                        return SCHED_E_NO_FIT;
+                found->mark = gang_mark(g);
+                entry_reserve(pass->policy, e, found);
+        }
+        e->reservation->sign = sign;
+        return plan_add(pass->plan, e->reservation);
 }
 
 /* ---- one job
@@ -57,63 +174,163 @@ static void add_miss(struct pass *pass, const struct sched_gang *g, const struct
 
 static void waits(struct pass *pass, struct entry *e, enum policy_reason reason,
                   const struct sched_no_fit *no_fit, uint64_t ahead) {
+        const struct reservation *r = e->reservation;
         struct policy_why why = { .reason = reason, .starts_by = UINT64_MAX, .ahead = ahead };
 
         if (no_fit)
                 why.no_fit = *no_fit;
+        if (r) {
+                why.starts_by = r->start;
+                why.victims = r->claim ? r->victims : 0;
+                pass->next =
+                        MIN(pass->next, r->start > pass->now ? r->start : time_add(pass->now, OVERDUE_USEC));
+        }
         entry_waits(pass->policy, e, &why);
 }
 
-/* The gang does not fit. */
-static void no_room(struct pass *pass, struct entry *e, const struct sched_gang *g,
-                    const struct sched_no_fit *why) {
-        struct policy *p = pass->policy;
-        uint64_t due = time_add(e->job.submitted, p->conf.patience_usec);
+/* From when on it may not be passed over any more. */
+static bool out_of_patience(struct pass *pass, const struct entry *e) {
+        uint64_t due = time_add(e->job.submitted, pass->policy->conf.patience_usec);
 
-        waits(pass, e, why->never ? POLICY_NEVER : POLICY_NO_FIT, why, 0);
-        if (why->never)
-                return;
-        if (due <= pass->now) {
+        if (due > pass->now)
+                pass->next = MIN(pass->next, due);
+        return due <= pass->now;
+}
+
+/* The gang does not fit now. */
+static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *g,
+                   const struct sched_no_fit *why, uint64_t ahead) {
+        struct reservation *claim = NULL;
+        int r = 0;
+
+        pass->policy->ahead++;
+        if (why->never) {
+                drop(pass, e);
+                waits(pass, e, POLICY_NEVER, why, 0);
+                return 0;
+        }
+        if (pass->planned < pass->policy->conf.reservations)
+                r = reserve(pass, e, g);
+        else
+                drop(pass, e);
+        if (r < 0)
+                return r;
+        if (r > 0 && out_of_patience(pass, e)) { /* nobody knows when it will fit */
                 if (pass->owed == 0)
                         pass->owed_to = e->job.id;
                 pass->owed |= why->lacking;
-        } else
-                pass->next = MIN(pass->next, due);
+        }
+        r = preempt_for(pass, e, g, &claim);
+        if (r < 0)
+                return r;
+        if (claim) {
+                claim->mark = gang_mark(g);
+                drop(pass, e);
+                entry_reserve(pass->policy, e, claim);
+                r = plan_add(pass->plan, claim);
+                waits(pass, e, POLICY_PREEMPTING, why, 0);
+                return r;
+        }
+        waits(pass, e, ahead ? POLICY_RESERVED : POLICY_NO_FIT, why, ahead);
+        return 0;
+}
+
+static int started(struct pass *pass, struct entry *e, const struct sched_placement *places) {
+        struct policy *p = pass->policy;
+        struct sched_gang more;
+        int r;
+
+        pass->started++;
+        drop(pass, e);
+        p->ops->placed(p->userdata, e->job.id, places);
+        r = pass->plan ? plan_started(pass->plan, e, places) : 0;
+        if (e->band && p->ops->gang(p->userdata, e->job.id, &more) > 0)
+                entry_satisfied(p, e);
+        return r;
+}
+
+/* Its reservation is due, or its victims may have gone. 0: it got its places. */
+static int place_reserved(struct pass *pass, struct entry *e, const struct sched_gang *g,
+                          struct sched_placement *ret) {
+        struct reservation *r = e->reservation;
+        int q;
+
+        if (!r || (!r->claim && r->start > pass->now))
+                return SCHED_E_NO_FIT;
+        q = need_plan(pass);
+        if (q == 0)
+                q = plan_place_there(pass->plan, e, g, &r->places, ret);
+        if (q > 0 && r->claim && r->leaving == 0) /* they have gone, and still: begin again */
+                drop(pass, e);
+        return q;
 }
 
 static int place(struct pass *pass, struct entry *e, const struct sched_gang *g) {
         struct sched_shape shapes[SCHED_SHAPES_MAX];
-        struct sched_gang within = { shapes, g->n_shapes }, more;
+        struct sched_gang within = { shapes, g->n_shapes };
         struct policy *p = pass->policy;
         _cleanup_(sched_placement_done) struct sched_placement found = {};
         struct sched_no_fit why = {};
         const struct miss *miss;
+        uint64_t ahead = 0;
         uint32_t shape;
         int r;
 
+        r = place_reserved(pass, e, g, &found);
+        if (r == 0)
+                return started(pass, e, &found);
+        if (r < 0)
+                return r;
+        if (e->reservation && e->reservation->claim) {
+                waits(pass, e, POLICY_PREEMPTING, &e->why.no_fit, 0);
+                return 0;
+        }
         miss = find_miss(pass, e, g, &shape);
         if (miss) {
                 why = miss->why;
                 why.shape = shape;
                 why.wanted = g->shapes[shape].min;
-                no_room(pass, e, g, &why);
-                return 0;
+                return no_room(pass, e, g, &why, miss->ahead);
         }
         memcpy(shapes, g->shapes, g->n_shapes * sizeof(*shapes));
         quota_shrink(p, e, shapes, g->n_shapes);
-        r = sched_place(p->sched, &within, &found, &why);
+        r = pass->plan && plan_length(pass->plan) > 0
+                    ? plan_place(pass->plan, e, &within, &found, &why, &ahead)
+                    : sched_place(p->sched, &within, &found, &why);
         if (r == SCHED_E_NO_FIT) {
-                add_miss(pass, g, &why);
-                no_room(pass, e, g, &why);
-                return 0;
+                add_miss(pass, e, g, &why, ahead);
+                return no_room(pass, e, g, &why, ahead);
         }
-        if (r < 0)
-                return r;
-        pass->started++;
-        p->ops->placed(p->userdata, e->job.id, &found);
-        if (e->band && p->ops->gang(p->userdata, e->job.id, &more) > 0)
-                entry_satisfied(p, e);
-        return 0;
+        return r < 0 ? r : started(pass, e, &found);
+}
+
+/* It may not have that much now. Those behind may not have it either once it has waited for its patience:
+ * what becomes free under the limit is for it. */
+static void no_quota(struct pass *pass, struct entry *e, enum policy_reason reason,
+                     const struct policy_amount *least) {
+        drop(pass, e);
+        waits(pass, e, reason, NULL, 0);
+        if (reason == POLICY_NEVER || !out_of_patience(pass, e))
+                return;
+        if (reason == POLICY_POOL_LIMIT)
+                pass->pool_owed[e->job.pool] |= quota_lacking(pass->policy, e, least);
+        else if (reason == POLICY_USER_LIMIT) {
+                struct account *a = e->account;
+                a->owed = (a->owed_at == pass->now ? a->owed : 0) | quota_lacking(pass->policy, e, least);
+                a->owed_at = pass->now;
+        } else
+                pass->firm_owed = true;
+}
+
+/* Whether a limit is kept for somebody before it. */
+static enum policy_reason limit_owed(const struct pass *pass, const struct entry *e, uint32_t uses) {
+        const struct account *a = e->account;
+
+        if (pass->pool_owed[e->job.pool] & uses)
+                return POLICY_POOL_LIMIT;
+        if (a->owed_at == pass->now && (a->owed & uses))
+                return POLICY_USER_LIMIT;
+        return POLICY_FREE;
 }
 
 static int try_entry(struct pass *pass, struct entry *e) {
@@ -121,9 +338,11 @@ static int try_entry(struct pass *pass, struct entry *e) {
         struct policy_amount least;
         enum policy_reason reason;
         struct sched_gang g = {};
+        uint32_t uses;
         int r = p->ops->gang(p->userdata, e->job.id, &g);
 
         if (r > 0) {
+                drop(pass, e);
                 entry_satisfied(p, e);
                 return 0;
         }
@@ -131,13 +350,19 @@ static int try_entry(struct pass *pass, struct entry *e) {
                 waits(pass, e, POLICY_SKIPPED, NULL, 0);
                 return r == -ENOMEM ? r : 0;
         }
+        if (e->reservation && e->reservation->mark != gang_mark(&g))
+                drop(pass, e);
         least = gang_amount(&g, false);
-        reason = quota_check(p, e, &least);
+        uses = sched_gang_uses(&g);
+        reason = quota_check(p, e, &least, pass->firm_owed);
+        if (reason == POLICY_FREE)
+                reason = limit_owed(pass, e, uses);
         if (reason != POLICY_FREE) {
-                waits(pass, e, reason, NULL, 0);
+                no_quota(pass, e, reason, &least);
                 return 0;
         }
-        if (sched_gang_uses(&g) & pass->owed) {
+        if ((uses & pass->owed) && !(e->reservation && e->reservation->claim)) {
+                drop(pass, e);
                 waits(pass, e, POLICY_RESERVED, NULL, pass->owed_to);
                 return 0;
         }
@@ -147,24 +372,41 @@ static int try_entry(struct pass *pass, struct entry *e) {
         return r == -ENOMEM ? r : 0; /* others may still be right */
 }
 
-int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next) {
-        struct pass *pass = calloc(1, sizeof(*pass));
+static int run(struct pass *pass) {
+        struct policy *p = pass->policy;
         struct cursor c = {};
         struct entry *e;
-        int r = pass ? 0 : -ENOMEM;
+        int r = add_claims(pass);
 
-        p->now = MAX(p->now, now);
-        policy_measure(p);
         if (r >= 0)
-                r = cursor_begin(p, now, &c);
-        if (r >= 0) {
-                *pass = (struct pass){ .policy = p, .now = now, .next = UINT64_MAX };
-                while (r >= 0 && (e = cursor_next(&c)))
-                        r = try_entry(pass, e);
-                *ret_next = pass->next;
-                r = r < 0 ? r : (int)pass->started;
-        }
+                r = cursor_begin(p, pass->now, &c);
+        if (r < 0)
+                return r;
+        while (r >= 0 && (e = cursor_next(&c)))
+                r = try_entry(pass, e);
         cursor_done(&c);
+        return r;
+}
+
+int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next) {
+        struct pass *pass = calloc(1, sizeof(*pass));
+        int r;
+
+        if (!pass)
+                return -ENOMEM;
+        *pass = (struct pass){ .policy = p, .now = now, .next = UINT64_MAX };
+        p->now = MAX(p->now, now);
+        p->ahead = 0;
+        policy_measure(p);
+        r = run(pass);
+        if (r >= 0) {
+                *ret_next = pass->next;
+                r = (int)pass->started;
+        }
+        plan_free(pass->plan);
+        for (size_t i = 0; i < pass->n_voided; i++)
+                reservation_free(pass->voided[i]);
+        free(pass->voided);
         free(pass);
         return r;
 }

@@ -2,6 +2,7 @@
 /* A pass over those that wait: what its files share. */
 #pragma once
 
+#include "masterd/sched/plan.h"
 #include "masterd/sched/policy-internal.h"
 
 /* policy.c */
@@ -9,23 +10,50 @@
 void entry_waits(struct policy *p, struct entry *e, const struct policy_why *why);
 /* It wants nothing any more. */
 void entry_satisfied(struct policy *p, struct entry *e);
+/* Gives the entry a reservation instead of the one that it has; NULL: none. */
+void entry_reserve(struct policy *p, struct entry *e, struct reservation *r);
 
 #define MISSES_MAX 32u
 
-/* A shape for which there was no room: neither is there for one that takes as much, until something is given
- * back. */
+/* A shape for which there was no room: neither is there for one that takes as much for as long, until
+ * something is given back. */
 struct miss {
         struct sched_shape shape;
         struct sched_no_fit why;
+        uint64_t until; /* the end of its run, if it was in the way of reservations; else 0 */
+        uint64_t ahead;
+};
+
+/* A shape for which there were not enough victims either. */
+struct hopeless {
+        struct sched_shape shape;
+        uint32_t pool;
+        int32_t priority;
 };
 
 struct pass {
         struct policy *policy;
+        struct plan *plan; /* NULL: none was needed yet */
         uint64_t now, next;
-        uint32_t started;
+        uint32_t started, planned, searched;
         uint32_t
                 owed; /* SCHED_... bits that those before wait for, and may not be passed over for any more */
         uint64_t owed_to;
+        bool firm_owed; /* the same for what is not guaranteed to anybody */
         struct miss misses[MISSES_MAX];
         size_t n_misses;
+        struct hopeless hopeless[MISSES_MAX];
+        size_t n_hopeless;
+        uint32_t pool_owed[POLICY_POOLS_MAX]; /* SCHED_... bits of limits */
+        struct reservation **voided;          /* freed at the end */
+        size_t n_voided;
 };
+
+/* Whether nothing but amounts is asked for. */
+bool shape_plain(const struct sched_shape *h);
+bool shape_takes_as_much(const struct sched_shape *h, const struct sched_shape *as);
+
+/* preempt.c */
+/* Looks for jobs to be stopped for the entry, and has them stopped. *ret: the claim on their places; NULL:
+ * nobody is to be stopped. */
+int preempt_for(struct pass *pass, struct entry *e, const struct sched_gang *g, struct reservation **ret);

@@ -8,6 +8,7 @@
 #include "masterd/sched/policy.h"
 
 struct entry;
+struct reservation;
 
 /* What somebody has used, and holds now. */
 struct ledger {
@@ -33,7 +34,9 @@ struct account {
         struct ledger ledger;
         struct band **bands; /* by priority, highest first */
         uint32_t n_bands;
-        uint32_t first; /* the first band that is not through, in a pass */
+        uint32_t first;   /* the first band that is not through, in a pass */
+        uint32_t owed;    /* SCHED_... bits of a limit that are kept for one of its jobs */
+        uint64_t owed_at; /* as of the pass of then */
         UT_hash_handle hh;
 };
 
@@ -48,9 +51,12 @@ struct entry {
         struct policy_job job;
         struct account *account;
         struct policy_amount held;
-        uint64_t held_n;     /* executors */
-        uint64_t started;    /* 0: it does not run */
-        uint64_t leaving_by; /* 0: it is not being stopped */
+        uint64_t held_n;      /* executors */
+        uint64_t started;     /* 0: it does not run */
+        uint64_t leaving_by;  /* 0: it is not being stopped */
+        uint64_t leaving_for; /* the job that gets its place; 0: none */
+        bool out;             /* taken for gone, while victims are looked for */
+        struct reservation *reservation;
         struct policy_why why;
         struct band *band; /* NULL: it does not wait */
         struct entry *left, *right, *parent;
@@ -67,6 +73,9 @@ struct policy {
         struct account *accounts;
         struct entry *entries;
         struct policy_amount total; /* of the cluster, as of the last pass */
+        uint64_t changes;           /* of what a plan is derived from, beside what is held */
+        uint64_t ahead;             /* jobs of this pass that were tried so far and do not fit */
+        uint32_t claims;            /* reservations for which others are being stopped */
         uint64_t now;               /* of the last pass or charge */
 };
 
@@ -99,8 +108,12 @@ void policy_measure(struct policy *p);
 #define POLICY_FREE ((enum policy_reason) - 1)
 /* What the least of the gang takes, or the most. */
 struct policy_amount gang_amount(const struct sched_gang *g, bool most);
-/* POLICY_FREE, or why the entry may not have that much more now. */
-enum policy_reason quota_check(const struct policy *p, const struct entry *e, const struct policy_amount *a);
+/* POLICY_FREE, or why the entry may not have that much more now. firm_owed: what is not guaranteed to anybody
+ * is kept for somebody before it. */
+enum policy_reason quota_check(const struct policy *p, const struct entry *e, const struct policy_amount *a,
+                               bool firm_owed);
+/* The SCHED_... bits of what is short: by which it would be above a limit. */
+uint32_t quota_lacking(const struct policy *p, const struct entry *e, const struct policy_amount *a);
 /* Lowers max of shapes (copies of the gang's) until the whole is within the quota; their min is. */
 void quota_shrink(const struct policy *p, const struct entry *e, struct sched_shape *shapes, size_t n);
 /* a + b <= limit, in everything. */

@@ -8,6 +8,7 @@
 
 #include "lib/base/cleanup.h"
 #include "masterd/sched/pass.h"
+#include "masterd/sched/plan.h"
 #include "masterd/sched/policy-internal.h"
 
 #define SECOND UINT64_C(1000000)
@@ -72,6 +73,7 @@ void policy_configure(struct policy *p, const struct policy_conf *conf) {
         for (struct account *a = p->accounts; a; a = a->hh.next)
                 ledger_charge(p, &a->ledger, p->now);
         p->conf = *conf;
+        p->changes++;
 }
 
 /* ---- jobs
@@ -120,11 +122,29 @@ static int queue(struct policy *p, struct entry *e) {
         return 0;
 }
 
+void entry_reserve(struct policy *p, struct entry *e, struct reservation *r) {
+        if (e->reservation && e->reservation->claim)
+                p->claims--;
+        reservation_free(e->reservation);
+        e->reservation = r;
+        p->claims += r && r->claim;
+}
+
 static void unqueue(struct policy *p, struct entry *e) {
         if (!e->band)
                 return;
+        entry_reserve(p, e, NULL);
         order_remove(e);
         count_waiting(p, e, -1);
+}
+
+/* It has given back all that it held. */
+static void gone(struct policy *p, struct entry *e) {
+        struct entry *by = e->leaving_for ? policy_entry(p, e->leaving_for) : NULL;
+
+        if (by && by->reservation && by->reservation->claim && by->reservation->leaving > 0)
+                by->reservation->leaving--;
+        e->leaving_for = e->leaving_by = 0;
 }
 
 static bool valid(const struct policy *p, const struct policy_job *job) {
@@ -177,6 +197,7 @@ int policy_job_update(struct policy *p, const struct policy_job *job) {
         e->account = a;
         entry_hold(p, e, &e->held, 1, p->now);
         count_running(p, e, runs);
+        p->changes++;
         return waits ? queue(p, e) : 0;
 }
 
@@ -198,16 +219,17 @@ void policy_job_runs(struct policy *p, uint64_t id, uint64_t started) {
 
         if (!e)
                 return;
+        p->changes += e->started != started;
         e->started = started;
-        if (started == 0)
-                e->leaving_by = 0;
 }
 
 void policy_job_leaving(struct policy *p, uint64_t id, uint64_t gone_by) {
         struct entry *e = policy_entry(p, id);
 
-        if (e)
-                e->leaving_by = gone_by;
+        if (!e)
+                return;
+        e->leaving_by = MAX(gone_by, UINT64_C(1));
+        p->changes++;
 }
 
 void policy_job_remove(struct policy *p, uint64_t id) {
@@ -220,6 +242,7 @@ void policy_job_remove(struct policy *p, uint64_t id) {
                 entry_hold(p, e, &e->held, -1, p->now);
                 count_running(p, e, -1);
         }
+        gone(p, e);
         HASH_DEL(p->entries, e);
         free(e);
 }
@@ -234,8 +257,14 @@ void policy_held(struct policy *p, uint64_t id, const struct policy_amount *a, i
         amount_add(&e->held, a, sign);
         if (sign > 0 && e->held_n++ == 0)
                 count_running(p, e, 1);
-        else if (sign < 0 && --e->held_n == 0)
+        else if (sign < 0 && --e->held_n == 0) {
                 count_running(p, e, -1);
+                gone(p, e);
+        }
+}
+
+uint64_t policy_passed_over(const struct policy *p) {
+        return p->ahead;
 }
 
 /* ---- why

@@ -145,6 +145,9 @@ void policy_held(struct policy *p, uint64_t id, const struct policy_amount *a, i
  * never. */
 int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next);
 
+/* In ops->placed(): how many jobs that come before it do not fit; above 0, it fills a hole that they leave. */
+uint64_t policy_passed_over(const struct policy *p);
+
 /* Why it waits. -ENOENT: it does not. */
 int policy_why(struct policy *p, uint64_t id, struct policy_why *ret);
 

@@ -46,13 +46,16 @@ static struct policy_amount claim_of(const struct pool *pool, const struct polic
 
 /* Whether the pools could still have what they are guaranteed if the entry, which nobody may stop, had that
  * much more. What takes none of a resource does not have to answer for it. */
-static bool guarantees_hold(const struct policy *p, const struct entry *e, const struct policy_amount *a) {
+static bool guarantees_hold(const struct policy *p, const struct entry *e, const struct policy_amount *a,
+                            bool firm_owed) {
         static const struct policy_amount none;
         const struct pool *own = p->pools + e->job.pool;
         struct policy_amount claims = {};
 
         if (amount_within(&own->ledger.firm, a, &own->conf.guarantee)) /* it uses what is its own */
                 return true;
+        if (firm_owed)
+                return false;
         for (uint32_t i = 0; i < p->n_pools; i++) {
                 struct policy_amount c = claim_of(p->pools + i, i == e->job.pool ? a : &none);
                 amount_add(&claims, &c, 1);
@@ -71,7 +74,8 @@ static bool anybody_guaranteed(const struct policy *p) {
         return false;
 }
 
-enum policy_reason quota_check(const struct policy *p, const struct entry *e, const struct policy_amount *a) {
+enum policy_reason quota_check(const struct policy *p, const struct entry *e, const struct policy_amount *a,
+                               bool firm_owed) {
         const struct pool *pool = p->pools + e->job.pool;
         const struct policy_amount *limit = &pool->conf.limit, *user_limit = &pool->conf.user_limit;
 
@@ -81,16 +85,31 @@ enum policy_reason quota_check(const struct policy *p, const struct entry *e, co
                 return POLICY_USER_LIMIT;
         if (!amount_within(&pool->ledger.held, a, limit))
                 return POLICY_POOL_LIMIT;
-        if (!e->job.preemptible && anybody_guaranteed(p) && !guarantees_hold(p, e, a))
+        if (!e->job.preemptible && anybody_guaranteed(p) && !guarantees_hold(p, e, a, firm_owed))
                 return POLICY_GUARANTEED;
         return POLICY_FREE;
+}
+
+static uint32_t above(const struct policy_amount *a, const struct policy_amount *b,
+                      const struct policy_amount *limit) {
+        return (limit->cpu_milli != UINT64_MAX && a->cpu_milli + b->cpu_milli > limit->cpu_milli ? SCHED_CPU
+                                                                                                 : 0u) |
+               (limit->memory != UINT64_MAX && a->memory + b->memory > limit->memory ? SCHED_MEMORY : 0u) |
+               (limit->gpus != UINT32_MAX && (uint64_t)a->gpus + b->gpus > limit->gpus ? SCHED_GPUS : 0u);
+}
+
+uint32_t quota_lacking(const struct policy *p, const struct entry *e, const struct policy_amount *a) {
+        const struct pool *pool = p->pools + e->job.pool;
+
+        return above(&pool->ledger.held, a, &pool->conf.limit) |
+               above(&e->account->ledger.held, a, &pool->conf.user_limit);
 }
 
 void quota_shrink(const struct policy *p, const struct entry *e, struct sched_shape *shapes, size_t n) {
         struct sched_gang g = { shapes, n };
         struct policy_amount a = gang_amount(&g, true);
 
-        if (quota_check(p, e, &a) == POLICY_FREE)
+        if (quota_check(p, e, &a, false) == POLICY_FREE)
                 return;
         /* Those named last give way first: the most of each that goes, with min of those behind it. */
         for (size_t i = n; i-- > 0;) {
@@ -102,7 +121,7 @@ void quota_shrink(const struct policy *p, const struct entry *e, struct sched_sh
                                 break;
                         shapes[i].max = middle;
                         a = gang_amount(&g, true);
-                        if (quota_check(p, e, &a) == POLICY_FREE)
+                        if (quota_check(p, e, &a, false) == POLICY_FREE)
                                 low = middle;
                         else
                                 high = middle - step;
@@ -114,7 +133,7 @@ void quota_shrink(const struct policy *p, const struct entry *e, struct sched_sh
                         continue;
                 }
                 a = gang_amount(&g, true);
-                if (quota_check(p, e, &a) == POLICY_FREE)
+                if (quota_check(p, e, &a, false) == POLICY_FREE)
                         return;
         }
 }

@@ -91,6 +91,9 @@ static int complete_job(struct job_spec *s) {
                 if ((r = complete_command(role)) < 0 || (r = complete_nodes(s, role)) < 0)
                         return r;
         }
+        if (s->waits.signal && (r = spec_signal_parse(s->waits.signal, &s->waits.signal_number,
+                                                      &s->waits.signal_before_usec)) < 0)
+                return r;
         return complete_data(s);
 }
 
@@ -225,6 +228,8 @@ int check_job(struct reader *r, struct job_spec *s) {
                 q = check_totals(r, s);
         if (q >= 0)
                 q = check_order(r, s);
+        if (q >= 0)
+                q = check_queue(r, s);
         if (q >= 0)
                 q = check_data(r, s);
         if (q >= 0 && s->backoff.max_usec < s->backoff.initial_usec)

@@ -12,6 +12,8 @@ int check_job(struct reader *r, struct job_spec *s);
 /* The parts of it that are about data (check-data.c). */
 int complete_data(struct job_spec *s);
 int check_data(struct reader *r, struct job_spec *s);
+/* What is about waiting and giving way (check-queue.c). */
+int check_queue(struct reader *r, const struct job_spec *s);
 
 /* A key of the job. */
 struct place place_of(const char *key);

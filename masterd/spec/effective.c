@@ -87,6 +87,8 @@ static json_t *write_value(const struct key *k, void *target, size_t n) {
                 return json_boolean(*(bool *)target);
         case KEY_U32:
                 return json_integer(*(uint32_t *)target);
+        case KEY_I32:
+                return json_integer(*(int32_t *)target);
         case KEY_MILLI: {
                 uint32_t parts = *(uint32_t *)target, unit = (uint32_t)(k->scale ?: 1000);
                 return parts % unit == 0 ? json_integer(parts / unit) : json_real((double)parts / unit);

@@ -196,11 +196,22 @@ static const struct key backoff_keys[] = {
 };
 static const struct schema backoff_schema = SCHEMA(backoff_keys);
 
+static bool has_priority(const void *target) {
+        const struct job_spec *s = target;
+        return s->waits.priority != SPEC_PRIORITY_NONE;
+}
+
 static const struct key job_keys[] = {
         { "name", KEY_TEXT, AT(job_spec, name), RANGE(1, SPEC_NAME_MAX), .preset_text = "job",
           .valid = valid_label },
         { "queue", KEY_TEXT, AT(job_spec, queue), RANGE(1, SPEC_NAME_MAX), .preset_text = "default",
           .valid = valid_queue },
+        { "priority", KEY_I32, AT(job_spec, waits.priority),
+          RANGE((uint64_t)-SPEC_PRIORITY_MAX, SPEC_PRIORITY_MAX), .preset = (uint32_t)SPEC_PRIORITY_NONE,
+          .written = has_priority },
+        { "preemptible", KEY_BOOL, AT(job_spec, waits.preemptible) },
+        { "requeue", KEY_BOOL, AT(job_spec, waits.requeue) },
+        { "signal", KEY_TEXT, AT(job_spec, waits.signal), RANGE(1, 64), .valid = valid_signal },
         { "files", KEY_TEXTS, LIST_AT(job_spec, files, n_files), RANGE(0, SPEC_FILES_MAX),
           .valid = valid_file },
         { "env", KEY_MAP, LIST_AT(job_spec, env, n_env), RANGE(0, SPEC_ENV_MAX), .valid = valid_env_name },

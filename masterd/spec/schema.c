@@ -31,6 +31,7 @@ int schema_preset(const struct schema *s, void *message) {
                         *(bool *)target = k->preset;
                         break;
                 case KEY_U32:
+                case KEY_I32:
                 case KEY_MILLI:
                 case KEY_ENUM:
                         *(uint32_t *)target = (uint32_t)k->preset;

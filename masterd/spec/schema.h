@@ -12,6 +12,7 @@
 enum key_type {
         KEY_BOOL,     /* bool; true, false, "true", "false" */
         KEY_U32,      /* uint32_t; whole number */
+        KEY_I32,      /* int32_t; whole number; min and max are int64_t as uint64_t */
         KEY_MILLI,    /* uint32_t, thousandths (or parts of scale); a number with as many decimals at most */
         KEY_SCALED,   /* uint64_t, value * scale; whole number */
         KEY_DURATION, /* uint64_t, microseconds; number of seconds, or text as parse_duration() takes it */

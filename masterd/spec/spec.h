@@ -199,6 +199,18 @@ struct topic_spec {
         uint32_t weight;
 };
 
+/* How a job waits, and how it gives way. */
+#define SPEC_PRIORITY_MAX 1000 /* -1000 ... 1000 */
+#define SPEC_PRIORITY_NONE INT32_MIN
+struct queue_spec {
+        int32_t priority; /* SPEC_PRIORITY_NONE: that of its pool */
+        bool preemptible; /* also where the pool's jobs are not */
+        bool requeue;     /* at its time limit the job is not failed but begins again, as often as it takes */
+        char *signal;     /* "USR1@60s", or NULL */
+        int32_t signal_number;       /* of it; 0: none */
+        uint64_t signal_before_usec; /* so long before SIGTERM */
+};
+
 struct order_spec {
         char *role;             /* name of a role, each at most once */
         uint32_t schedule_type; /* enum schedule_type */
@@ -206,7 +218,8 @@ struct order_spec {
 
 struct job_spec {
         char *name;   /* default "job" */
-        char *queue;  /* "default": others are not built */
+        char *queue;  /* the pool, "default" without a word; whether there is one of that name masterd knows */
+        struct queue_spec waits;
         char **files; /* NULL-ended; paths relative to the configuration's folder, or absolute; never NULL */
         size_t n_files;
         char **env; /* NULL-ended NAME=VALUE for every executor; never NULL */
@@ -288,6 +301,10 @@ struct spec_source {
         uint32_t weight;
 };
 void spec_source(const struct job_spec *s, size_t i, struct spec_source *ret);
+
+/* "USR1@60s", "SIGTERM@5min", "10": a signal and how long before the end it comes (60 s where it is not said).
+ * -EINVAL: not of that form, a signal that cannot be caught, or longer than a day. */
+int spec_signal_parse(const char *text, int32_t *ret_number, uint64_t *ret_before_usec);
 
 /* The role of that name, or NULL. */
 const struct role_spec *spec_role(const struct job_spec *s, const char *name);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "masterd/spec/spec.h"
 
 /* Says why when the rule does not hold. */
 static bool rule(bool holds, const char *why, const char **ret_why) {
@@ -38,7 +39,21 @@ bool valid_label(const char *s, const char **ret_why) {
 }
 
 bool valid_queue(const char *s, const char **ret_why) {
-        return rule(strcmp(s, "default") == 0, "must be \"default\": other queues are not built yet",
+        bool good = *s && strlen(s) < 64;
+
+        for (const char *p = s; *p; p++)
+                good = good &&
+                       strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *p);
+        return rule(good, "must be a pool's name: 1 to 63 letters, digits, '.', '_' and '-'", ret_why);
+}
+
+bool valid_signal(const char *s, const char **ret_why) {
+        uint64_t before;
+        int32_t number;
+
+        return rule(spec_signal_parse(s, &number, &before) == 0,
+                    "must be a signal that can be caught and how long before the end it comes, such as "
+                    "\"USR1@60s\" (at most a day)",
                     ret_why);
 }
 

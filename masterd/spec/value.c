@@ -126,6 +126,18 @@ static int read_whole(struct reader *r, const struct key *k, json_t *v, void *ta
         return 0;
 }
 
+static int read_signed(struct reader *r, const struct key *k, json_t *v, void *target) {
+        int64_t n, min = (int64_t)k->min, max = (int64_t)k->max;
+
+        if (!whole_number_of(v, &n))
+                return report_error(r, "must be a whole number, not %s", SHOW(v));
+        if (n < min || n > max)
+                return report_error(r, "must be %" PRId64 " to %" PRId64 ", not %" PRId64, min, max, n);
+        if (target)
+                *(int32_t *)target = (int32_t)n;
+        return 0;
+}
+
 static int read_milli(struct reader *r, const struct key *k, json_t *v, void *target) {
         uint64_t unit = k->scale ?: 1000, parts;
         double d;
@@ -298,7 +310,7 @@ int value_read(struct reader *r, const struct key *k, json_t *v, void *target) {
                 [KEY_BOOL] = read_bool,     [KEY_U32] = read_whole,         [KEY_MILLI] = read_milli,
                 [KEY_SCALED] = read_whole,  [KEY_DURATION] = read_duration, [KEY_SIZE] = read_size,
                 [KEY_NUMBER] = read_number, [KEY_ENUM] = read_enum,         [KEY_TEXT] = read_text,
-                [KEY_TIME] = read_time,
+                [KEY_TIME] = read_time,     [KEY_I32] = read_signed,
         };
 
         return readers[k->type](r, k, v, target);

@@ -93,6 +93,16 @@ static int print_text(const struct cli *c, const char *text, size_t n) {
         return CLI_OK;
 }
 
+/* Beside the configuration, which may be piped on. */
+static void say_version(struct cli *c, const struct job_ref *job) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
+        uint64_t version;
+
+        if (sd_bus_get_property(c->bus, MASTER_NAME, job->path, MASTER_JOB, "Version", NULL, &reply, "t") >= 0 &&
+            sd_bus_message_read_basic(reply, 't', &version) >= 0)
+                fprintf(stderr, "Job %" PRIu32 " is at version %" PRIu64 "\n", job->number, version);
+}
+
 static int config_of_job(struct cli *c, const char *text) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         struct job_ref job;
@@ -110,6 +120,7 @@ static int config_of_job(struct cli *c, const char *text) {
         r = sd_bus_message_read_array(reply, 'y', &config, &n);
         if (r < 0)
                 return cli_bad_reply(c, r);
+        say_version(c, &job);
         json = json_loadb(config, n, 0, NULL);
         return json ? cli_print_json(c, json) : print_text(c, config, n);
 }

@@ -9,6 +9,7 @@
 static const struct command *const commands[] = {
         &submit_command, &run_command,       &list_command,     &status_command,  &wait_command,
         &logs_command,   &events_command,    &kill_command,     &suspend_command, &resume_command,
+        &update_command, &scale_command,     &role_command,     &restart_command,
         &data_command,   &savepoint_command, &validate_command, &config_command,  &nodes_command,
         &exec_command,   &shell_command,     &forward_command,
         &node_command,   &replace_command, &token_command,     &join_command,

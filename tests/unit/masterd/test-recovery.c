@@ -17,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "masterd/change.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/hosts.h"
@@ -87,6 +88,34 @@ static void dump_executor(FILE *f, const struct executor *e) {
         fputc('\n', f);
 }
 
+static int by_name(const void *a, const void *b) {
+        const struct executor *x = *(struct executor *const *)a, *y = *(struct executor *const *)b;
+        int c = strcmp(x->left->name, y->left->name);
+
+        c = c ?: (x->index > y->index) - (x->index < y->index);
+        return c ?: (x->attempt > y->attempt) - (x->attempt < y->attempt);
+}
+
+/* Who has left the job and holds a place still. */
+static void dump_leaving(FILE *f, const struct job *j) {
+        struct executor *list[256], *e;
+        uint32_t n = 0;
+
+        DL_FOREACH2(j->leaving, e, leaving_next)
+        list[n++] = e;
+        assert_int_equal(n, j->n_leaving);
+        qsort(list, n, sizeof(list[0]), by_name);
+        for (uint32_t i = 0; i < n; i++)
+                fprintf(f, "  leaving %s/%u attempt %u %s on %s memory %" PRIu64 "\n", list[i]->left->name,
+                        list[i]->index, list[i]->attempt, executor_state_to_string(list[i]->state),
+                        list[i]->node->name, list[i]->left->memory);
+}
+
+static void dump_changes(FILE *f, const struct job *j) {
+        fprintf(f, " version %" PRIu64 " attempts beyond %u limits %d: %s\n", j->version, j->attempt_base,
+                j->limits_real > 0, change_latest(j));
+}
+
 static void dump_job(FILE *f, const struct job *j) {
         fprintf(f, "job %u %s%s%s attempt %u active %u limit %d: %s\n", j->number,
                 job_state_to_string(j->state), j->state == JOB_STOPPING ? " as " : "",
@@ -107,8 +136,11 @@ static void dump_job(FILE *f, const struct job *j) {
                 fprintf(f, " role %s succeeded %u failed %u restarts %u\n", r->spec->name, r->n_succeeded,
                         r->n_failed, r->restarts);
         }
+        dump_changes(f, j);
+        dump_leaving(f, j);
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
+                assert_int_equal(e->rank, i);
                 if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued)
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
@@ -281,14 +313,14 @@ static void register_node(struct manager *m, unsigned i, uint64_t boot, unsigned
 }
 
 static struct executor *some_executor(struct manager *m, bool (*wanted)(const struct executor *e)) {
-        struct executor *found = NULL;
+        struct executor *found = NULL, *e;
         struct job *j, *next;
         uint32_t n = 0;
 
         HASH_ITER (hh, m->jobs, j, next)
-                for (uint32_t i = 0; i < j->n_executors; i++)
-                        if (wanted(j->executors[i]) && dice(++n) == 0)
-                                found = j->executors[i];
+                JOB_FOREACH(j, e)
+        if (wanted(e) && dice(++n) == 0)
+                found = e;
         return found;
 }
 
@@ -441,6 +473,33 @@ static struct job *submit(struct manager *m, const char *config) {
         return j;
 }
 
+/* Some of these are refused, for one reason or another: that must change nothing either. */
+static void change(struct manager *m, struct job *j) {
+        static const char *const numbers[] = { "1", "2", "3", "4", "5" };
+        static const struct spec_edit others[] = {
+                { EDIT_SET, "w.memoryMb", "8" },
+                { EDIT_SET, "w.memoryMb", "32" },
+                { EDIT_SET, "w.vcores", "0.25" },
+                { EDIT_SET, "w.vcores", "2" },
+                { EDIT_SET, "timeLimit", "null" },
+                { EDIT_SET, "timeLimit", "2h" },
+                { EDIT_SET, "w.command", "y" },
+                { EDIT_ADD_ROLE, NULL,
+                  "{\"roleName\":\"x\",\"num\":2,\"vcores\":0.1,\"memoryMb\":4,\"command\":\"x\"}" },
+                { EDIT_REMOVE_ROLE, "x", NULL },
+                { EDIT_REMOVE_ROLE, "ps", NULL },
+        };
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        struct spec_edit edit = { EDIT_SCALE, "w", numbers[dice(ELEMENTSOF(numbers))] };
+        uint64_t version;
+
+        if (dice(2))
+                edit = others[dice(ELEMENTSOF(others))];
+        if (change_job(m, j, 1000, 0, &edit, 1, NULL, &version, &error) < 0)
+                assert_non_null(error.message);
+        sd_bus_error_free(&error);
+}
+
 /* A person, about a host. */
 static void held(struct manager *m, struct node *node) {
         static const char *const values[] = { "a", "b", NULL };
@@ -499,7 +558,11 @@ static const char *step(struct manager *m) {
         struct job *j;
         unsigned i = dice(NODES);
 
-        switch (dice(24)) {
+        switch (dice(27)) {
+        case 24 ... 26:
+                if ((j = some_job(m, false)))
+                        change(m, j);
+                return "change";
         case 20 ... 22:
                 held(m, node_at(m, i));
                 return "hold";

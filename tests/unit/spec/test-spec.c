@@ -6,6 +6,7 @@
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <signal.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -133,6 +134,8 @@ static void test_defaults(void **state) {
         assert_string_equal(s->name, "job");
         assert_string_equal(s->queue, "default");
         assert_int_equal(s->max_app_attempts, 1);
+        assert_int_equal(s->waits.priority, SPEC_PRIORITY_NONE);
+        assert_false(s->waits.requeue || s->waits.preemptible || s->waits.signal);
         assert_true(s->stop_grace_usec == 10 * USEC_PER_SEC);
         assert_true(s->time_limit_usec == USEC_INFINITY);
         assert_true(s->failure_window_usec == USEC_INFINITY);
@@ -162,6 +165,8 @@ static void test_everything(void **state) {
                 parse("{ // ours and upstream's\n"
                       "\"name\": \"all \xc3\xa9\", \"queue\": \"default\", \"files\": [\"train.py\", "
                       "\"/opt/lib\"], \"env\": {\"A\": \"1=2\", \"B\": \"\"},\n"
+                      "\"priority\": -7, \"requeue\": true, \"preemptible\": true, \"signal\": "
+                      "\"SIGUSR1@2min\",\n"
                       "\"maxAppAttempts\": \"3\", \"gracefulShutdownTimeoutMin\": 2, \"cwd\": \"/home/ml\", "
                       "\"output\": \"out/%j-%r-%i.%a\",\n"
                       "\"nodes\": \"n[1-3]\", \"onPartition\": \"wait\", \"gpuVisibility\": \"executor\", "
@@ -197,6 +202,10 @@ static void test_everything(void **state) {
         assert_string_equal(s->env[0], "A=1=2");
         assert_string_equal(s->env[1], "B=");
         assert_int_equal(s->max_app_attempts, 3);
+        assert_int_equal(s->waits.priority, -7);
+        assert_true(s->waits.requeue && s->waits.preemptible);
+        assert_int_equal(s->waits.signal_number, SIGUSR1);
+        assert_true(s->waits.signal_before_usec == 120 * USEC_PER_SEC);
         assert_true(s->stop_grace_usec == 120 * USEC_PER_SEC);
         assert_int_equal(s->n_nodes, 3);
         assert_true(s->time_limit_usec == 129600 * USEC_PER_SEC);

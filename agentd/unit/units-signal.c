@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A signal for the program of an executor. Invariant: only a process of the unit gets it, and only one that
+ * has a handler for it: nothing ends because it was told something. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "agentd/unit/units-internal.h"
+#include "lib/base/file.h"
+
+#define PROC_TEXT_MAX (64u << 10)
+
+/* "SigCgt:	0000000000000200" of /proc/PID/status: bit N - 1 is signal N. */
+static bool catches(pid_t pid, int signal) {
+        _cleanup_free_ char *text = NULL;
+        char path[64], *line;
+
+        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+        if (read_file(path, PROC_TEXT_MAX, &text, NULL) < 0)
+                return false;
+        line = strstr(text, "\nSigCgt:");
+        return line && strtoull(line + strlen("\nSigCgt:"), NULL, 16) >> (signal - 1) & 1;
+}
+
+/* Its number may have gone to another process since systemd named it. */
+static bool is_of(pid_t pid, const char *unit) {
+        _cleanup_free_ char *text = NULL;
+        size_t n = strlen(unit);
+        char path[64];
+
+        snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+        if (read_file(path, PROC_TEXT_MAX, &text, NULL) < 0)
+                return false;
+        for (const char *p = strstr(text, unit); p; p = strstr(p + n, unit))
+                if (p > text && p[-1] == '/' && (p[n] == '\n' || p[n] == '/' || !p[n]))
+                        return true;
+        return false;
+}
+
+static bool signal_process(pid_t pid, const char *unit, int signal) {
+        _cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+        return fd >= 0 && is_of(pid, unit) && catches(pid, signal) &&
+               syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) == 0;
+}
+
+static void on_processes(sd_bus_message *reply, void *userdata) {
+        struct asked *a = userdata;
+        struct executor *e = executor_find_unit(a->units, a->unit);
+        unsigned told = 0, seen = 0;
+        uint32_t pid;
+        int r = sd_bus_message_is_method_error(reply, NULL)
+                        ? -ESRCH
+                        : sd_bus_message_enter_container(reply, 'a', "(sus)");
+
+        while (r >= 0 && (r = sd_bus_message_read(reply, "(sus)", NULL, &pid, NULL)) > 0) {
+                seen++;
+                told += pid > 1 && signal_process((pid_t)pid, a->unit, a->signal);
+        }
+        if (e)
+                log_executor(e, LOG_INFO, "SIG%s for %s: %u of %u processes catch it",
+                             sigabbrev_np(a->signal) ?: "RT", a->unit, told, seen);
+        asked_free(a);
+}
+
+int units_signal(struct units *u, const struct executor_id *id, int signal) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct executor *e = executor_find(u, id);
+        struct asked *a;
+        int r;
+
+        if (!e || !e->started || e->state >= EXECUTOR_STOPPING)
+                return -ENOENT;
+        r = systemd_message(u->systemd, "GetUnitProcesses", &m);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", e->unit);
+        if (r < 0)
+                return r;
+        a = asked_new(e);
+        if (!a)
+                return -ENOMEM;
+        a->signal = signal;
+        r = systemd_call(u->systemd, m, true, on_processes, a);
+        if (r < 0)
+                asked_free(a);
+        return r;
+}
