@@ -249,7 +249,8 @@ static int let_go(struct manager *m, struct job *j, uint32_t uid) {
         if (j->state == JOB_QUEUED) {
                 (void)text_set(&j->reason, NULL);
                 placement_enqueue(m, j);
-        }
+        } else
+                lifecycle_arm_limit(m, j);
         lifecycle_job_changed(m, j);
         return 0;
 }
