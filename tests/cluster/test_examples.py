@@ -153,6 +153,30 @@ def test_torch_ddp(new_cluster, tmp_path):
     assert min(accuracy) > 0.95 and abs(accuracy[0] - accuracy[1]) < 0.01, accuracy
 
 
+WITH_MPI = {**WITH_TORCH, "PATH": f"{LENT}/bin:/usr/bin:/bin", "LD_LIBRARY_PATH": f"{LIBRARIES}:{LENT}/lib/x86_64-linux-gnu/openmpi/lib",
+            "OPAL_PREFIX": LENT, "PMIX_INSTALL_PREFIX": f"{LENT}/lib/x86_64-linux-gnu/pmix2", "MPIRUN": "mpirun.openmpi", "MPI_SLOTS": "2"}
+
+
+def test_mpi(new_cluster):
+    """mpirun on the three hosts of a job, without ssh; every process of MPI is in an executor."""
+    if not shutil.which("mpirun.openmpi") or subprocess.run(["/usr/bin/python3", "-c", "import mpi4py"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("this machine has no openmpi-bin and python3-mpi4py")
+    cluster = new_cluster(nodes=3, binds=[f"/usr:{LENT}"])
+    with open(f"{SOURCE}/examples/mpi/mpi.json", encoding="utf-8") as file:
+        text = file.read().replace('{ "MPI_SLOTS": "2" }', json.dumps(WITH_MPI))
+    job = cluster.submit(text)
+    assert cluster.wait_job(job, timeout=120) == 0, cluster.primusctl("logs", str(job))
+    said = cluster.primusctl("logs", str(job))
+    assert "pi is 3.1415926536, says each of 6 ranks on n1 n2 n3" in said
+    joined = {line.split(" | ")[1] for line in said.splitlines() if line.endswith(" joins")}
+    assert len(joined) == 2, "two of them were started by way of the third"
+    # One that fails fails the job, and nothing of it stays anywhere.
+    job = cluster.submit(text.replace("python3 pi.py", "python3 -c 'import mpi4py.MPI, os, time; mpi4py.MPI.COMM_WORLD.Get_rank() == 5 and os._exit(3); time.sleep(600)'"))
+    assert cluster.wait_job(job, timeout=120) == 1
+    for node in cluster.nodes:
+        assert cluster.run(node, "pgrep", "-x", "orted").returncode == 1
+
+
 def test_order(cluster):
     said = run(cluster, "order")
     assert len([line for line in said if "started at" in line]) == 3
