@@ -101,6 +101,7 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
         r = units_visit_exits(m->units, send_final, sd_bus_message_get_bus(message));
         if (r < 0 || (r = units_append(m->units, message)) < 0 ||
             (r = sd_bus_message_open_container(message, 'a', "{sv}")) < 0 ||
+            (r = units_append_epochs(m->units, message)) < 0 ||
             (r = units_append_work(m->units, message)) < 0)
                 return r;
         return sd_bus_message_close_container(message);
@@ -201,6 +202,19 @@ static void on_hook(const char *name, uint32_t job, bool ok, const char *text, v
         /* A prolog that failed is the answer to the start. */
         if (strcmp(name, "epilog") == 0)
                 health_tell(userdata, name, job, ok, text);
+}
+
+static void on_unkillable(const struct executor_id *id, const char *text, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct manager *m = userdata;
+        int r = link_message(m->link, false, "Unkillable", &message);
+
+        if (r == -ENOTCONN)
+                return; /* until the next registration */
+        if (r < 0 || (r = executor_id_append(message, id)) < 0 ||
+            (r = link_append_text(message, text, LINK_TEXT_MAX)) < 0 ||
+            (r = link_append_extra_empty(message)) < 0 || (r = link_send(m->link, message)) < 0)
+                log_warning_errno(r, "Cannot tell masterd of an executor that does not die");
 }
 
 static int start_link(struct manager *m) {
@@ -313,6 +327,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 .ended = on_ended,
                 .forgotten = on_forgotten,
                 .hook = on_hook,
+                .unkillable = on_unkillable,
                 .bundle = on_bundle,
                 .other_job = on_other_job,
         };
@@ -356,7 +371,8 @@ int manager_new(sd_event *event, struct manager **ret) {
         options = (struct units_options){ .root = "",
                                           .node = m->node,
                                           .inventory = &m->inventory,
-                                          .hook_usec = m->settings.hook_usec };
+                                          .hook_usec = m->settings.hook_usec,
+                                          .unkillable_usec = m->settings.unkillable_usec };
         if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
             (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
             (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0)

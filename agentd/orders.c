@@ -63,6 +63,8 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
         r = sd_bus_message_read(call, "tt", &term, &epoch);
         if (r > 0)
                 r = start_order_read(call, &order);
+        if (r > 0)
+                r = start_extra_read(call, &order.extra);
         if (r <= 0)
                 return malformed(r, error);
         r = fenced(m, term, epoch, error);
@@ -122,6 +124,68 @@ static int method_signal(sd_bus_message *call, void *userdata, sd_bus_error *err
         if (r < 0 && r != -ENOENT) /* it has ended: its end is reported */
                 log_full(LOG_WARNING, r, &(struct log_fields){ .job = id.job, .role = id.role },
                          "Cannot send a signal to job %u, %s %u", id.job, id.role, id.index);
+        return done(call);
+}
+
+static void on_limits(const char *error, const char *text, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
+        char clean[1024];
+        int r;
+
+        if (error)
+                r = sd_bus_reply_method_errorf(call, error, "%s",
+                                               utf8_clean(text ?: "", strlen(text ?: ""), clean, sizeof(clean)));
+        else
+                r = sd_bus_reply_method_return(call, NULL);
+        if (r < 0)
+                log_full(LOG_DEBUG, r, NULL, "Cannot answer about limits");
+}
+
+static int method_set_limits(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct unit_limits limits;
+        struct executor_id id;
+        uint64_t term, epoch;
+        int r;
+
+        r = sd_bus_message_read(call, "tt", &term, &epoch);
+        if (r > 0)
+                r = executor_id_read(call, &id);
+        if (r > 0)
+                r = unit_limits_read(call, &limits);
+        if (r <= 0)
+                return malformed(r, error);
+        r = fenced(m, term, epoch, error);
+        if (r <= 0)
+                return r;
+        r = units_set_limits(m->units, &id, &limits, on_limits, sd_bus_message_ref(call));
+        if (r >= 0)
+                return 1;
+        sd_bus_message_unref(call);
+        return r == -ENOENT ? sd_bus_error_setf(error, LINK_ERROR_UNKNOWN, "host %s has no unit of it", m->node) : r;
+}
+
+static int method_set_rendezvous(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_(rendezvous_order_done) struct rendezvous_order order = {};
+        struct manager *m = userdata;
+        struct executor_id id;
+        uint64_t term, epoch;
+        int r;
+
+        r = sd_bus_message_read(call, "tt", &term, &epoch);
+        if (r > 0)
+                r = executor_id_read(call, &id);
+        if (r > 0)
+                r = rendezvous_order_read(call, &order);
+        if (r <= 0)
+                return malformed(r, error);
+        r = fenced(m, term, epoch, error);
+        if (r <= 0)
+                return r;
+        r = units_set_rendezvous(m->units, &id, &order);
+        if (r < 0 && r != -ENOENT)
+                log_full(LOG_WARNING, r, &(struct log_fields){ .job = id.job, .role = id.role },
+                         "Cannot tell job %u, %s %u who its peers are", id.job, id.role, id.index);
         return done(call);
 }
 
@@ -287,6 +351,9 @@ const sd_bus_vtable orders_vtable[] = {
         SD_BUS_METHOD("Stop", "tt(ayusuu)tsa{sv}", "", method_stop, 0),
         SD_BUS_METHOD("Power", "ttssa{sv}", "", method_power, 0),
         SD_BUS_METHOD("Signal", "tt(ayusuu)ia{sv}", "", method_signal, SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("SetLimits", "tt(ayusuu)bttta{sv}", "", method_set_limits, 0),
+        SD_BUS_METHOD("SetRendezvous", "tt(ayusuu)tuaaya{sv}", "", method_set_rendezvous,
+                      SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Freeze", "tt(ayusuu)ba{sv}", "", method_freeze, 0),
         SD_BUS_METHOD("DropJob", "tayua{sv}", "", method_drop_job, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed,

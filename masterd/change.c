@@ -10,12 +10,15 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/job/reshape.h"
 #include "masterd/lifecycle.h"
 #include "masterd/limits.h"
 #include "masterd/manager.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
+#include "masterd/submit-pool.h"
 #include "masterd/record.h"
 
 #define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
@@ -115,6 +118,11 @@ const char *change_latest(const struct job *j) {
 /* ---- refusals ---- */
 
 static int refuse_state(const struct job *j, sd_bus_error *error) {
+        /* One configuration stands for all of them on disk. */
+        if (j->array || j->array_number > 0)
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Job %u is %s: its configuration is for all elements and stays as it is",
+                                         j->number, j->array ? "an array" : "an element of an array");
         if (!job_state_ended(j->state) && j->state != JOB_STOPPING)
                 return 0;
         return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is %s: it cannot be changed any more",
@@ -281,15 +289,20 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         before = j->config;
         j->config = text;
         j->order_step = step;
-        if (effects->limits)
-                limits_apply(m, j, &limits);
         record_change(m, j, &gone, before);
+        if (effects->limits) {
+                limits_apply(m, j, &limits);
+                record_job(m, j, NULL, false); /* since when */
+        }
         free(gone.cuts);
         let_go(m, j);
         if (limit_changes) {
                 j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+                j->signal_timer = sd_event_source_disable_unref(j->signal_timer);
                 lifecycle_arm_limit(m, j);
         }
+        queueing_changed(m, j);
+        epochs_update(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);
         api_job_changed(m, j);
@@ -297,7 +310,8 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
 }
 
 int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
-               const struct spec_edit *edits, size_t n, const struct limits_ask *ask, uint64_t *ret_version, sd_bus_error *error) {
+               const struct spec_edit *edits, size_t n, const struct limits_ask *ask, uint64_t *ret_version,
+               sd_bus_error *error) {
         _cleanup_(spec_free_p) struct job_spec *spec = NULL;
         _cleanup_free_ char *text = NULL, *what = NULL, *said = NULL;
         char why[SPEC_EDIT_TEXT_MAX] = "";
@@ -324,6 +338,17 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
                         e->left->name);
         if (spec_role(spec, SCAN_ROLE))
                 return sd_bus_error_setf(error, ERROR_BAD_CONFIG, "role: the name %s is reserved", SCAN_ROLE);
+        if (strcmp(spec->queue, j->spec->queue) != 0 || spec->waits.priority != j->spec->waits.priority ||
+            spec->time_limit_usec != j->spec->time_limit_usec) {
+                r = submit_pool_admit(&m->conf.pools, uid, spec, error);
+                if (r < 0)
+                        return r;
+                free(text); /* the pool may have filled something in */
+                text = NULL;
+                r = spec_effective(spec, &text);
+                if (r < 0)
+                        return r;
+        }
         if (effects.limits && ask) {
                 r = limits_ask(m, j, spec, ask);
                 if (r != 0)

@@ -32,11 +32,13 @@ struct change_cut {
 
 /* Gives the job another configuration: 0, or the error is set (Conflict when version is neither 0 nor the
  * present one, BadConfig, Refused) and nothing has changed. In both cases nothing of edits is kept.
- * *ret_version: the job's from now on; the same as before where nothing is different. ask (or NULL): where units would get less memory, their hosts are
- * asked first, and CHANGE_LATER is returned: nothing has changed, and ask->done will be called. */
+ * *ret_version: the job's from now on; the same as before where nothing is different. ask (or NULL): where
+ * units would get less memory, their hosts are asked first, and CHANGE_LATER is returned: nothing has
+ * changed, and ask->done will be called. */
 #define CHANGE_LATER 1
 int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
-               const struct spec_edit *edits, size_t n, const struct limits_ask *ask, uint64_t *ret_version, sd_bus_error *error);
+               const struct spec_edit *edits, size_t n, const struct limits_ask *ask, uint64_t *ret_version,
+               sd_bus_error *error);
 
 /* The latest change in words: "" = there was none. */
 const char *change_latest(const struct job *j);

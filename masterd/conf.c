@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 
 #define PORT_DEFAULT 7747
+#define POLICY(member) offsetof(struct conf, pools.policy.member)
 
 /* "*:7747 192.0.2.1:7747 [2001:db8::1]:7747": replaces the whole list. */
 static int parse_listen(const char *value, void *target, const char **ret_why) {
@@ -61,6 +62,30 @@ static const struct conf_key keys[] = {
         { "Master", "MaintenanceLeadSec", conf_parse_duration, offsetof(struct conf, maintenance_lead_usec),
           false },
         { "Master", "StateDirectory", conf_parse_string, offsetof(struct conf, state_directory), false },
+        { "Scheduler", "HalfLifeSec", conf_parse_duration, POLICY(half_life_usec), false },
+        { "Scheduler", "AgingSec", conf_parse_duration, POLICY(aging_usec), false },
+        { "Scheduler", "AgingMax", pools_parse_priority, POLICY(aging_max), false },
+        { "Scheduler", "ReservationsMax", conf_parse_u32, POLICY(reservations), false },
+        { "Scheduler", "AheadSec", conf_parse_duration, POLICY(ahead_usec), false },
+        { "Scheduler", "PatienceSec", conf_parse_duration, POLICY(patience_usec), false },
+        { "Scheduler", "MinRunSec", conf_parse_duration, POLICY(min_run_usec), false },
+        { "Pool", "Weight", conf_parse_u32, offsetof(struct pool, policy.weight), false },
+        { "Pool", "Guarantee", pools_parse_guarantee, offsetof(struct pool, policy.guarantee), false },
+        { "Pool", "Limit", pools_parse_limit, offsetof(struct pool, policy.limit), false },
+        { "Pool", "UserLimit", pools_parse_limit, offsetof(struct pool, policy.user_limit), false },
+        { "Pool", "Preempts", conf_parse_bool, offsetof(struct pool, policy.preempts), false },
+        { "Pool", "Preemptible", conf_parse_bool, offsetof(struct pool, preemptible), false },
+        { "Pool", "DefaultTime", conf_parse_duration, offsetof(struct pool, default_time_usec), false },
+        { "Pool", "MaxTime", conf_parse_duration, offsetof(struct pool, max_time_usec), false },
+        { "Pool", "Priority", pools_parse_priority, offsetof(struct pool, priority), false },
+        { "Pool", "MaxPriority", pools_parse_priority, offsetof(struct pool, max_priority), false },
+        { "Pool", "Users", pools_parse_names, offsetof(struct pool, users), true },
+        { "Pool", "Groups", pools_parse_names, offsetof(struct pool, groups), true },
+        {},
+};
+
+static const struct conf_group groups[] = {
+        { "Pool", pools_find_section },
         {},
 };
 
@@ -87,9 +112,12 @@ int conf_read(struct conf *c) {
         };
         if (!c->state_directory)
                 return -ENOMEM;
-        r = conf_load(NULL, "masterd.conf", keys, c);
+        r = pools_new(&c->pools);
+        if (r >= 0)
+                r = conf_load_groups(NULL, "masterd.conf", keys, groups, c);
         if (r < 0)
                 return r;
+        pools_check(&c->pools);
         /* The order of these matters to every timer: heartbeat < suspect < lost. */
         if (c->heartbeat_usec < 50 * USEC_PER_MSEC || c->suspect_usec < 2 * c->heartbeat_usec ||
             c->lost_usec <= c->suspect_usec || c->lost_usec == USEC_INFINITY) {
@@ -106,4 +134,5 @@ int conf_read(struct conf *c) {
 void conf_done(struct conf *c) {
         free(c->state_directory);
         c->state_directory = NULL;
+        pools_done(&c->pools);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "lib/base/addr.h"
+#include "masterd/pools.h"
 
 #define LISTEN_MAX 8u
 
@@ -23,8 +24,9 @@ struct conf {
         uint64_t bundles_per_user_max; /* bytes a user may have stored */
         uint64_t maintenance_lead_usec; /* what has no time limit does not start so short before a window */
         char *state_directory;
+        struct pools pools;
 };
 
-/* Defaults, then the files. -EINVAL when a security key is bad. */
+/* Defaults, then the files; who may use a pool is not looked up yet (pools_resolve()). -EINVAL when a security key is bad. */
 int conf_read(struct conf *c);
 void conf_done(struct conf *c);

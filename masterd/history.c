@@ -7,9 +7,11 @@
 
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
 #include "masterd/feeding.h"
 #include "masterd/manager.h"
 #include "masterd/recover.h"
+#include "masterd/usage.h"
 
 static void evict(struct manager *m) {
         while (m->ended &&
@@ -36,10 +38,18 @@ static void run_evict(struct manager *m, void *data) {
 }
 
 void history_job_ended(struct manager *m, struct job *j) {
-        m->n_active--;
+        m->n_active -= j->array_number == 0;
         keep(m, j);
         api_job_removed(m, j);
         (void)manager_effect(m, run_evict, NULL);
+}
+
+void history_job_again(struct manager *m, struct job *j) {
+        DL_DELETE2(m->ended, j, ended_prev, ended_next);
+        j->ended_prev = j->ended_next = NULL;
+        m->n_ended--;
+        m->n_ended_executors -= j->n_executors;
+        m->n_active++;
 }
 
 struct request {
@@ -81,14 +91,36 @@ static void on_state(void *userdata, int error, const struct data_state_record *
         free(q);
 }
 
+/* Of an array, which may be run again: what it held before goes on to count. */
+static void on_usage(void *userdata, int error, const struct usage_record *list, size_t n) {
+        struct request *q = userdata;
+
+        for (size_t i = 0; error >= 0 && i < n; i++)
+                error = usage_loaded(q->job, list + i);
+        q->job->usage_known = error >= 0;
+        on_state(q, error, NULL, 0);
+}
+
+static void on_elements(void *userdata, int error, const struct element_record *list, size_t n) {
+        struct request *q = userdata;
+
+        for (size_t i = 0; error >= 0 && i < n; i++)
+                arrays_loaded(q->job, list + i);
+        if (error >= 0)
+                error = store_query_job_usage(q->manager->store, q->number, on_usage, q);
+        if (error < 0)
+                on_state(q, error, NULL, 0);
+}
+
 static void on_executors(void *userdata, int error, const struct executor_record *list, size_t n) {
         struct request *q = userdata;
         struct manager *m = q->manager;
 
         for (size_t i = 0; error >= 0 && i < n; i++)
                 error = recover_executor(m, q->job, list + i);
-        if (error >= 0 && q->job->data) {
-                error = store_query_data_state(m->store, q->number, on_state, q);
+        if (error >= 0 && (q->job->data || q->job->array)) {
+                error = q->job->array ? store_query_elements(m->store, q->number, UINT32_MAX, on_elements, q)
+                                      : store_query_data_state(m->store, q->number, on_state, q);
                 if (error >= 0)
                         return;
         }

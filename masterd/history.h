@@ -11,6 +11,8 @@ struct manager;
 #define HISTORY_EXECUTORS 1000u
 
 void history_job_ended(struct manager *m, struct job *j);
+/* A job that had ended is active again. */
+void history_job_again(struct manager *m, struct job *j);
 
 /* Calls back with the job (NULL: there is none of that number, or error < 0), at once when it is in memory.
  */

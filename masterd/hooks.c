@@ -48,7 +48,8 @@ struct request {
         char node[65];  /* of a fence */
         uint64_t epoch; /* of that node, then */
         int written;    /* how writing it down went */
-        sd_bus_slot *match, *call;
+        bool matched;
+        sd_bus_slot *call;
         sd_event_source *timer;
         struct request *next, *prev;
         size_t size;
@@ -60,6 +61,7 @@ struct hooks {
         struct worker *worker;
         char *directory;
         struct request *requests;
+        sd_bus_slot *filter;
         unsigned running[_KIND_MAX], waiting[_KIND_MAX];
         uint64_t count, dropped;
 };
@@ -94,10 +96,35 @@ static void set_state(struct request *r, int state) {
         h->running[r->kind] += r->state == RUNNING;
 }
 
+/* JobRemoved of this unit alone: there may be a thousand others a second. sd-bus itself cannot match the
+ * third argument behind a first that is no string, so the bus is asked, and a filter takes what it sends. */
+static int match_call(const struct request *r, const char *method, sd_bus_slot **slot,
+                      sd_bus_message_handler_t handler, void *userdata) {
+        char match[512];
+
+        snprintf(match, sizeof(match),
+                 "type='signal',sender='" SYSTEMD "',path='" SYSTEMD_PATH "',interface='" SYSTEMD_MANAGER
+                 "',member='JobRemoved',arg2='%s'",
+                 r->unit);
+        return sd_bus_call_method_async(r->manager->bus, slot, "org.freedesktop.DBus",
+                                        "/org/freedesktop/DBus", "org.freedesktop.DBus", method, handler,
+                                        userdata, "s", match);
+}
+
+static int on_unmatched(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return 0;
+}
+
+static void unmatch(struct request *r) {
+        if (r->matched)
+                (void)match_call(r, "RemoveMatch", NULL, on_unmatched, NULL);
+        r->matched = false;
+}
+
 static void request_free(struct request *r) {
         set_state(r, LATER);
         DL_DELETE(r->manager->hooks->requests, r);
-        sd_bus_slot_unref(r->match);
+        unmatch(r);
         sd_bus_slot_unref(r->call);
         sd_event_source_disable_unref(r->timer);
         free(r);
@@ -128,7 +155,7 @@ static void finish(struct request *r, bool ok, const char *why) {
 
         if (path)
                 (void)unlink(path);
-        r->match = sd_bus_slot_unref(r->match);
+        unmatch(r);
         r->call = sd_bus_slot_unref(r->call);
         r->timer = sd_event_source_disable_unref(r->timer);
         if (!ok)
@@ -152,12 +179,19 @@ static int on_given_up(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        struct request *r = userdata;
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct hooks *h = userdata;
         const char *unit, *result;
+        struct request *r;
 
-        if (sd_bus_message_read(m, "uoss", NULL, NULL, &unit, &result) >= 0 && strcmp(unit, r->unit) == 0)
-                finish(r, strcmp(result, "done") == 0, result);
+        if (!sd_bus_message_is_signal(m, SYSTEMD_MANAGER, "JobRemoved") ||
+            sd_bus_message_read(m, "uoss", NULL, NULL, &unit, &result) < 0)
+                return 0;
+        DL_FOREACH (h->requests, r)
+                if (r->state == RUNNING && strcmp(unit, r->unit) == 0) {
+                        finish(r, strcmp(result, "done") == 0, result);
+                        break;
+                }
         return 0;
 }
 
@@ -175,6 +209,8 @@ static int on_matched(sd_bus_message *reply, void *userdata, sd_bus_error *error
         struct request *r = userdata;
         int k = sd_bus_message_is_method_error(reply, NULL) ? -sd_bus_message_get_errno(reply) : 0;
 
+        r->call = sd_bus_slot_unref(r->call);
+        r->matched = k >= 0;
         if (k >= 0)
                 k = sd_bus_call_method_async(r->manager->bus, &r->call, SYSTEMD, SYSTEMD_PATH,
                                              SYSTEMD_MANAGER, "StartUnit", on_started, r, "ss", r->unit,
@@ -193,18 +229,16 @@ static void run_write(void *data) {
 
 static void on_written(void *data) {
         struct request *r = data;
-        char match[512];
+        struct hooks *h = r->manager->hooks;
         int k = r->written;
 
-        snprintf(match, sizeof(match),
-                 "type='signal',sender='" SYSTEMD "',path='" SYSTEMD_PATH "',interface='" SYSTEMD_MANAGER
-                 "',member='JobRemoved',arg2='%s'",
-                 r->unit);
+        if (k >= 0 && !h->filter)
+                k = sd_bus_add_filter(r->manager->bus, &h->filter, on_message, h);
         if (k >= 0)
                 k = sd_event_add_time_relative(r->manager->event, &r->timer, CLOCK_BOOTTIME, GIVE_UP_USEC,
                                                USEC_PER_SEC, on_given_up, r);
         if (k >= 0)
-                k = sd_bus_add_match_async(r->manager->bus, &r->match, match, on_job_removed, on_matched, r);
+                k = match_call(r, "AddMatch", &r->call, on_matched, r);
         if (k < 0)
                 finish(r, false, strerror(-k));
 }
@@ -357,6 +391,7 @@ void hooks_free(struct hooks *h) {
         if (!h)
                 return;
         worker_free(h->worker);
+        sd_bus_slot_unref(h->filter);
         while (h->requests)
                 request_free(h->requests);
         free(h->directory);

@@ -60,16 +60,16 @@ static void run_settle(struct manager *m, void *data) {
         struct node_hold *h;
 
         free(n);
-        if (!node || !node_drained(node))
+        if (!node || !node_left(node))
                 return;
-        if (!node->left_told) {
+        if (!node->left_told && node_drained(node)) {
                 log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s is drained",
                          node->name);
                 feeding_leave(m, node);
                 api_node_changed(m, node);
                 hooks_notify(m, "host-drained", node, NULL, holds_text(node->holds, text, sizeof(text)));
         }
-        node->left_told = true;
+        node->left_told = node_drained(node);
         h = node->holds + HOLD_ADMIN;
         if (!h->set || h->then == HOLD_THEN_NOTHING || *h->boot || sd_id128_is_null(node->boot_id) ||
             node->state != NODE_READY)
@@ -82,7 +82,7 @@ static void run_settle(struct manager *m, void *data) {
 void hosts_left(struct manager *m, struct node *node) {
         struct named *n;
 
-        if (!node_drained(node))
+        if (!node_left(node))
                 return;
         n = calloc(1, sizeof(*n));
         if (!n) {

@@ -12,7 +12,10 @@
 #include "lib/base/parse.h"
 #include "lib/wire/messages.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
 #include "masterd/change.h"
+#include "masterd/depend.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/hooks.h"
@@ -23,10 +26,14 @@
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/requeue.h"
 #include "masterd/restarts.h"
 #include "masterd/suspension.h"
+#include "masterd/usage.h"
 #include "masterd/rolling.h"
+#include "masterd/stuck.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);
@@ -36,6 +43,8 @@ static void executor_changed(struct manager *m, struct executor *e) {
 void lifecycle_job_changed(struct manager *m, struct job *j) {
         record_job(m, j, NULL, false);
         api_job_changed(m, j);
+        arrays_job_changed(m, j);
+        depend_job_changed(m, j);
 }
 
 static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text);
@@ -82,9 +91,12 @@ static void finish_job(struct manager *m, struct job *j) {
                 }
                 j->rolling = (struct rolling){};
                 feeding_restart(m, j);
-                record_event(m, j, "attempt", NULL, "attempt %u of %u begins", j->attempt,
-                             j->spec->max_app_attempts);
-                placement_enqueue(m, j);
+                if (j->requeueing)
+                        requeue_begin(m, j);
+                else
+                        record_event(m, j, "attempt", NULL, "attempt %u of %u begins",
+                                     j->attempt - j->requeues, j->spec->max_app_attempts);
+                queueing_again(m, j);
                 suspension_queued(m, j);
                 lifecycle_job_changed(m, j);
                 return;
@@ -92,7 +104,8 @@ static void finish_job(struct manager *m, struct job *j) {
         j->ended_real = now_real();
         j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
         j->grace_timer = sd_event_source_disable_unref(j->grace_timer);
-        placement_dequeue(m, j);
+        requeue_drop_timers(j);
+        queueing_forget(m, j);
         store_delete_secrets(m->store, j->number);
         feeding_ended(m, j);
         record_event(m, j, "job-ended", NULL, "%s after %s%s%s", job_state_to_string(j->state),
@@ -104,6 +117,8 @@ static void finish_job(struct manager *m, struct job *j) {
         hooks_notify(m, "job-ended", NULL, j, j->reason ? j->reason : "");
         lifecycle_job_changed(m, j);
         history_job_ended(m, j);
+        arrays_job_ended(m, j);
+        depend_job_ended(m, j);
 }
 
 void lifecycle_cancel(struct executor *e) {
@@ -153,6 +168,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 if (verdict != JOB_EVENT_SUCCEEDED && verdict != j->verdict &&
                     j->verdict == JOB_EVENT_REQUEUE) {
                         j->verdict = verdict;
+                        j->requeueing = false;
                         (void)text_set(&j->reason, "%s", reason);
                         lifecycle_job_changed(m, j);
                 }
@@ -164,11 +180,14 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         j->saving = false;
         suspension_stopping(j);
         (void)text_set(&j->reason, "%s", reason);
+        requeue_drop_timers(j);
         placement_dequeue(m, j);
+        queueing_leaving(m, j, requeue_time_needed(j));
         for (uint32_t i = 0; i < j->n_executors; i++)
-                lifecycle_stop_executor(m, j->executors[i], why[verdict]);
+                lifecycle_stop_executor(m, j->executors[i], j->requeueing ? "the job waits again" : why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
+        arrays_stop(m, j, reason);
         /* Nobody will answer for those on a lost host, so they do not hold up the end. */
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
                 if (j->executors[i]->state == EXECUTOR_STOPPING && j->executors[i]->node->state == NODE_LOST)
@@ -181,11 +200,11 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
 }
 
 void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason) {
-        bool again = j->attempt < j->spec->max_app_attempts;
+        bool again = j->attempt - j->requeues < j->spec->max_app_attempts;
 
         if (again && j->state != JOB_STOPPING && !job_state_ended(j->state))
-                record_event(m, j, "attempt-failed", NULL, "attempt %u of %u failed: %s", j->attempt,
-                             j->spec->max_app_attempts, reason);
+                record_event(m, j, "attempt-failed", NULL, "attempt %u of %u failed: %s",
+                             j->attempt - j->requeues, j->spec->max_app_attempts, reason);
         lifecycle_stop_job(m, j, again ? JOB_EVENT_REQUEUE : JOB_EVENT_FAILED, reason);
 }
 
@@ -194,6 +213,10 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
         char limit[FORMAT_DURATION_MAX], reason[128];
 
         j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+        if (j->spec->waits.requeue && j->state != JOB_QUEUED) {
+                requeue_time(j->manager, j);
+                return 0;
+        }
         snprintf(reason, sizeof(reason), "ran longer than its time limit (%s)",
                  format_duration(j->spec->time_limit_usec, limit, sizeof(limit)));
         lifecycle_stop_job(j->manager, j, JOB_EVENT_FAILED, reason);
@@ -230,7 +253,7 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 finish_job(m, j);
                 return;
         }
-        if (j->state != JOB_STARTING && !job_state_up(j->state))
+        if (j->array || (j->state != JOB_STARTING && !job_state_up(j->state)))
                 return;
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 counts[i] = (struct role_count){ j->spec->roles[i].name, j->spec->roles[i].num,
@@ -279,6 +302,7 @@ void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t i
         if (executor_transition(e, EXECUTOR_EVENT_STARTED) < 0)
                 return;
         executor_changed(m, e);
+        epochs_running(m, e);
         lifecycle_review(m, e->job);
         suspension_runs(m, e);
 }
@@ -300,6 +324,7 @@ static void bounce(struct manager *m, struct executor *e, const char *why) {
         (void)text_set(&e->reason, "%s", why);
         e->ended_real = now_real();
         executor_changed(m, e);
+        usage_count(m, e);
         e->bounced = true;
         /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round.
          */
@@ -367,10 +392,13 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         release(m, e);
         if (executor_transition(e, event) < 0)
                 return;
-        e->ordered = false;
+        e->ordered = e->stuck = false;
+        if (e->node)
+                stuck_review(m, e->node);
         e->ended_real = e->ended_real ? e->ended_real : now_real();
         (void)text_set(&e->reason, "%s", text);
         executor_changed(m, e);
+        usage_count(m, e);
         record_event(m, j, kinds[event], e, "attempt %u on %s: %s", e->attempt, e->node ? e->node->name : "?",
                      text);
         if (event == EXECUTOR_EVENT_FAILED)
@@ -397,9 +425,12 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         struct executor *e = NULL;
         enum executor_event event;
         char text[OUTCOME_TEXT_MAX];
+        bool asks;
 
         /* In any case the agent may forget it when this turn is on disk. */
         (void)orders_committed_later(m, node, &report->id);
+        if (stuck_ended(m, node, &report->id))
+                return;
         if (!j || !sd_id128_equal(j->uid, report->id.job_uid))
                 return;
         if (feeding_scan_exited(m, j, node, report))
@@ -416,6 +447,11 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
                 event = EXECUTOR_EVENT_KILLED;
         if (event == EXECUTOR_EVENT_LOST && e->stop_ordered)
                 event = EXECUTOR_EVENT_KILLED;
+        asks = event == EXECUTOR_EVENT_FAILED && requeue_asks(e, report);
+        if (asks) {
+                event = EXECUTOR_EVENT_KILLED;
+                snprintf(text, sizeof(text), "exit status %d: asks to be requeued", REQUEUE_EXIT_STATUS);
+        }
         snprintf(e->result, sizeof(e->result), "%s", report->result);
         e->status = report->status;
         e->memory_peak = report->memory_peak;
@@ -425,7 +461,16 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
                 e->started_real = report->started_real;
         if (!sd_id128_is_null(report->invocation))
                 e->invocation = report->invocation;
+        if (asks)
+                requeue_asked(m, e);
         ended(m, e, event, text);
+}
+
+void lifecycle_given_up(struct manager *m, struct executor *e, const char *text) {
+        char why[OUTCOME_TEXT_MAX];
+
+        snprintf(why, sizeof(why), "does not die: %.*s", utf8_fit(text, OUTCOME_TEXT_MAX - 32), text);
+        ended(m, e, EXECUTOR_EVENT_KILLED, why);
 }
 
 void lifecycle_vanished(struct manager *m, struct executor *e) {
@@ -451,10 +496,11 @@ void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared) {
 }
 
 void lifecycle_arm_limit(struct manager *m, struct job *j) {
-        uint64_t used = usec_sub(now_real(), j->started_real);
+        uint64_t used = usec_sub(now_real(), j->slot_real);
 
-        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->started_real == 0 ||
-            suspension_keeps(j))
+        requeue_arm_signal(m, j);
+        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 ||
+            j->array) /* each of its elements has it */
                 return;
         (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,
                                          usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC, on_limit,

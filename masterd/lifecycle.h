@@ -27,6 +27,8 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
 void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
                              uint64_t started_real);
 void lifecycle_exited(struct manager *m, struct node *node, const struct exit_report *report);
+/* It is being stopped and does not die; its job goes on without it, and what it holds goes to somebody else. */
+void lifecycle_given_up(struct manager *m, struct executor *e, const char *text);
 /* Neither a unit nor a record of it is on its node (or the node booted anew): LOST, or KILLED when it was
  * being stopped. */
 void lifecycle_vanished(struct manager *m, struct executor *e);

@@ -30,8 +30,8 @@ void limits_abandon(struct manager *m, struct limits *l);
 /* The host has registered: units that were started with other limits are told. */
 void limits_registered(struct manager *m, struct node *node);
 
-/* Asks the hosts whether units that would get less memory can do with it. done is called later, once: problem NULL, or a
- * sentence. Returns how many are asked; 0: there is nobody to ask, and done is not called. */
+/* Asks the hosts whether units that would get less memory can do with it. done is called later, once: problem
+ * NULL, or a sentence. Returns how many are asked; 0: there is nobody to ask, and done is not called. */
 struct limits_ask {
         void (*done)(void *userdata, const char *problem);
         void *userdata;

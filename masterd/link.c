@@ -20,6 +20,7 @@
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/record.h"
+#include "masterd/stuck.h"
 #include "masterd/recover.h"
 #include "masterd/sessions.h"
 
@@ -252,6 +253,19 @@ static int on_hook_result(sd_bus_message *m, void *userdata, sd_bus_error *error
         return 1;
 }
 
+static int on_unkillable(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_free_ char *text = NULL;
+        struct link *l = userdata;
+        struct executor_id id;
+        int r = executor_id_read(m, &id);
+
+        if (r > 0)
+                r = link_read_text(m, LINK_TEXT_MAX, &text);
+        if (r > 0 && node_of(l) && !l->bulk)
+                stuck_told(l->manager, l->node, &id, text);
+        return 1;
+}
+
 static int on_feed_open(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct executor_id id;
@@ -379,6 +393,8 @@ static const sd_bus_vtable vtable[] = {
                       "", on_register, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Renew", "aya{sv}", "aya{sv}", on_renew, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Heartbeat", "ta{sv}", "", on_heartbeat,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Unkillable", "(ayusuu)sa{sv}", "", on_unkillable,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("HookResult", "subsa{sv}", "", on_hook_result,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),

@@ -15,6 +15,7 @@
 #include "masterd/manager.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
+#include "masterd/stuck.h"
 
 static void change(struct manager *m, struct node *node, enum node_event event) {
         enum node_state next = node_next(node->state, event);
@@ -51,6 +52,8 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         DL_FOREACH_SAFE2(node->executors, e, next, node_next)
         lifecycle_node_lost(m, e, declared);
         feeding_node_gone(m, node, false);
+        if (declared)
+                stuck_forget(m, node);
         if (!declared)
                 hooks_fence(m, node);
         hooks_notify(m, declared ? "host-dead" : "host-lost", node, NULL,

@@ -12,6 +12,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/bundles.h"
+#include "masterd/depend.h"
 #include "masterd/hooks.h"
 #include "masterd/hosts.h"
 #include "masterd/identity.h"
@@ -19,6 +20,7 @@
 #include "masterd/liveness.h"
 #include "masterd/logs.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/recover.h"
 #include "masterd/savepoints.h"
 #include "masterd/sessions.h"
@@ -228,6 +230,11 @@ static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void
         return sd_event_exit(m->event, 0);
 }
 
+static int on_reload(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        queueing_reload(userdata);
+        return 0;
+}
+
 int manager_new(struct manager **ret) {
         struct manager *m = calloc(1, sizeof(*m));
         int r;
@@ -287,6 +294,8 @@ int manager_start(struct manager *m) {
 
         r = sd_event_add_signal(m->event, NULL, SIGTERM, on_signal, m);
         if (r >= 0)
+                r = sd_event_add_signal(m->event, NULL, SIGHUP, on_reload, m);
+        if (r >= 0)
                 r = sd_event_add_signal(m->event, NULL, SIGINT, on_signal, m);
         if (r >= 0)
                 r = sd_event_set_watchdog(m->event, true);
@@ -300,7 +309,7 @@ int manager_start(struct manager *m) {
         r = store_open(path, m->event, NULL, &m->store);
         if (r < 0)
                 return r; /* logged, with what to do */
-        r = placement_new(&m->placement);
+        r = placement_new(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up the scheduler");
         r = identity_load(m);
@@ -347,6 +356,7 @@ void manager_free(struct manager *m) {
                 HASH_DEL(m->jobs, j);
                 recover_job_free(j);
         }
+        depend_free(m);
         savepoints_free(m);
         logs_free(m->logs);
         bundles_free(m->bundles);

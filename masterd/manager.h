@@ -27,6 +27,7 @@ struct logs;
 struct bundles;
 struct sessions;
 struct savepoint;
+struct dependents;
 struct hooks;
 
 struct manager {
@@ -60,6 +61,8 @@ struct manager {
         uint32_t n_active;
         struct job *ended; /* oldest first */
         uint32_t n_ended, n_ended_executors;
+        struct dependents *dependents;        /* by the job that is waited for (masterd/depend.c) */
+        struct job *settling, **settling_end; /* have ended, and those that wait for them are not told yet */
         struct placement *placement;
         struct logs *logs;
         struct bundles *bundles;

@@ -27,6 +27,7 @@ static int run(void) {
         sigemptyset(&mask);
         sigaddset(&mask, SIGTERM);
         sigaddset(&mask, SIGINT);
+        sigaddset(&mask, SIGHUP);
         if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
                 return -errno;
         (void)signal(SIGPIPE, SIG_IGN);

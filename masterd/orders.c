@@ -160,9 +160,10 @@ static int environment_of(char **const layers[], size_t n_layers, char ***ret) {
         return 0;
 }
 
-/* Submitter's variables, then the job's, the role's, and the rendezvous. */
+/* Submitter's variables, then the job's, the role's, which element it is, and the rendezvous. */
 static int executor_environment(const struct executor *e, char **rendezvous, char ***ret) {
-        char **const layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, rendezvous };
+        char **const layers[] = { e->job->env, e->job->spec->env, executor_role(e)->env, e->job->array_env,
+                                  rendezvous };
 
         return environment_of(layers, ELEMENTSOF(layers), ret);
 }
@@ -191,6 +192,14 @@ static int gpu_names(const struct node *node, uint64_t mask, char ***ret) {
 /* The description of the job's input, as a private file: configurations of Kafka may hold passwords. */
 static struct secret input_secret(const struct job *j) {
         return (struct secret){ (char *)INPUT_FILE, j->data->input_text, strlen(j->data->input_text) };
+}
+
+static int append_start_extra(sd_bus_message *message, const struct executor *e, char *const *rendezvous) {
+        struct start_extra extra = { .epoch = e->job->epoch };
+
+        while (rendezvous[extra.n_rendezvous])
+                extra.n_rendezvous++;
+        return start_extra_append(message, &extra);
 }
 
 static int send_start(struct manager *m, struct executor *e) {
@@ -265,7 +274,7 @@ static int send_start(struct manager *m, struct executor *e) {
         if (r >= 0)
                 r = start_order_append(message, &order);
         if (r >= 0)
-                r = link_append_extra_empty(message);
+                r = append_start_extra(message, e, rendezvous_env);
         o = r >= 0 ? order_new(m, e->node, &order.id) : NULL;
         if (r >= 0 && !o)
                 r = -ENOMEM;
@@ -278,6 +287,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 return r;
         }
         e->ordered = true;
+        e->epoch = e->job->epoch;
         e->node->link->starts++;
         return 0;
 }
@@ -363,9 +373,9 @@ static void run_stop(struct manager *m, void *data) {
 
         if (e && e->state == EXECUTOR_STOPPING)
                 (void)send_stop(m, e->node, &o->id, hosts_grace(e),
-                                e->stop_why                        ? e->stop_why
+                                e->stop_why                     ? e->stop_why
                                 : e->job->state == JOB_STOPPING ? "the job ends"
-                                                                   : "it goes on elsewhere");
+                                                                : "it goes on elsewhere");
         free(o);
 }
 
@@ -374,6 +384,37 @@ int orders_stop_later(struct manager *m, struct executor *e) {
         struct order *o = order_new(m, e->node, &id);
 
         return o ? manager_effect(m, run_stop, o) : -ENOMEM;
+}
+
+static void run_signal(struct manager *m, void *data) {
+        struct order *o = data;
+        struct executor *e = order_executor(m, o);
+        int32_t number = e ? e->job->spec->waits.signal_number : 0;
+        sd_bus_message *message = NULL;
+        int r;
+
+        if (number > 0 && executor_state_holds(e->state) && e->state != EXECUTOR_STOPPING) {
+                r = new_order(m, e->node, "Signal", &message);
+                if (r >= 0)
+                        r = sd_bus_message_set_expect_reply(message, false);
+                if (r >= 0)
+                        r = executor_id_append(message, &o->id);
+                if (r >= 0)
+                        r = sd_bus_message_append(message, "i", number);
+                if (r >= 0)
+                        r = link_append_extra_empty(message);
+                if (r >= 0)
+                        (void)sd_bus_send(NULL, message, NULL);
+                sd_bus_message_unref(message);
+        }
+        free(o);
+}
+
+int orders_signal_later(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct order *o = order_new(m, e->node, &id);
+
+        return o ? manager_effect(m, run_signal, o) : -ENOMEM;
 }
 
 static void run_stop_stale(struct manager *m, void *data) {
@@ -440,8 +481,8 @@ static int on_limits(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 
         /* Without a link the next registration has it said again. */
         if (failure && e && strncmp(failure->name, "org.primus.Error.", 17) == 0)
-                record_event(o->manager, e->job, "limits-refused", e, "%s keeps the limits that it had: %s", o->node,
-                             failure->message);
+                record_event(o->manager, e->job, "limits-refused", e, "%s keeps the limits that it had: %s",
+                             o->node, failure->message);
         free(o);
         return 0;
 }
@@ -568,7 +609,7 @@ static void run_power(struct manager *m, void *data) {
         sd_bus_message *message = NULL;
         int r;
 
-        if (!node || !h->set || h->then == HOLD_THEN_NOTHING || !node_drained(node)) {
+        if (!node || !h->set || h->then == HOLD_THEN_NOTHING || !node_left(node)) {
                 free(o);
                 return;
         }
@@ -591,6 +632,53 @@ int orders_power_later(struct manager *m, const struct node *node) {
         struct order *o = order_new(m, node, &(struct executor_id){});
 
         return o ? manager_effect(m, run_power, o) : -ENOMEM;
+}
+
+static int send_rendezvous(struct manager *m, struct executor *e) {
+        _cleanup_(strv_free_p) char **env = NULL;
+        struct executor_id id = executor_id_of(e);
+        struct rendezvous_order order = { .epoch = e->job->epoch,
+                                          .signal = (uint32_t)e->job->spec->rendezvous.signal_number };
+        sd_bus_message *message = NULL;
+        int r = job_peers_environment(e, &env);
+
+        if (r >= 0)
+                r = new_order(m, e->node, "SetRendezvous", &message);
+        if (r >= 0)
+                r = sd_bus_message_set_expect_reply(message, false);
+        if (r >= 0)
+                r = executor_id_append(message, &id);
+        order.env = env;
+        if (r >= 0)
+                r = rendezvous_order_append(message, &order);
+        if (r >= 0)
+                r = sd_bus_send(NULL, message, NULL);
+        sd_bus_message_unref(message);
+        if (r >= 0)
+                e->epoch = order.epoch;
+        return r;
+}
+
+static void run_rendezvous(struct manager *m, void *data) {
+        struct order *o = data;
+        struct executor *e = order_executor(m, o);
+        int r;
+
+        if (e && !e->leaving && e->state == EXECUTOR_RUNNING && e->epoch != e->job->epoch) {
+                r = send_rendezvous(m, e);
+                if (r < 0 && r != -ENOTCONN) /* else the next registration has it said */
+                        log_full(LOG_WARNING, r, &(struct log_fields){ .job = e->job->number },
+                                 "Cannot tell job %u %s/%u who its peers are", e->job->number,
+                                 executor_role(e)->name, e->index);
+        }
+        free(o);
+}
+
+int orders_rendezvous_later(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct order *o = order_new(m, e->node, &id);
+
+        return o ? manager_effect(m, run_rendezvous, o) : -ENOMEM;
 }
 
 /* ---- scan

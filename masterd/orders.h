@@ -23,6 +23,8 @@ struct executor_id executor_id_of(const struct executor *e);
  * is over. Where the node is not connected nothing is sent; its registration brings it up again. */
 int orders_start_later(struct manager *m, struct executor *e);
 int orders_stop_later(struct manager *m, struct executor *e);
+/* The signal of the job's configuration. */
+int orders_signal_later(struct manager *m, struct executor *e);
 int orders_committed_later(struct manager *m, const struct node *node, const struct executor_id *id);
 /* job_uid may be its first four bytes: the files of a job are named by those. */
 int orders_drop_job_later(struct manager *m, const struct node *node, sd_id128_t job_uid, uint32_t job);
@@ -31,6 +33,8 @@ int orders_limits_send(struct manager *m, struct executor *e, const struct unit_
                        sd_bus_message_handler_t handler, void *userdata);
 /* Gives the unit the limits that its role has now. */
 int orders_limits_later(struct manager *m, struct executor *e);
+/* Tells a trainer that runs who its peers are in this epoch. */
+int orders_rendezvous_later(struct manager *m, struct executor *e);
 /* Stops a unit that is none of ours any more (a stale attempt). */
 int orders_stop_stale_later(struct manager *m, const struct node *node, const struct executor_id *id);
 /* The drained host reboots or goes off, as its hold says by then. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between jobs and the scheduler: which executors are waiting for a node, in which groups, and what was found
- * for them. The decisions themselves are sched/'s, which knows no jobs. */
+/* Between jobs and the scheduler: who holds what where. Who is next is queueing.h's. */
 #pragma once
 
 #include "masterd/job/job.h"
@@ -9,19 +8,13 @@ struct manager;
 struct node;
 struct placement;
 
-int placement_new(struct placement **ret);
+/* Sets m->placement. */
+int placement_new(struct manager *m);
 void placement_free(struct placement *p);
 
 /* The node's inventory, address or state has changed (or it is new). */
 int placement_node_changed(struct manager *m, struct node *node);
 void placement_node_removed(struct manager *m, struct node *node);
-
-/* The job has executors that may be placed now. Idempotent. */
-void placement_enqueue(struct manager *m, struct job *j);
-void placement_dequeue(struct manager *m, struct job *j);
-
-/* Goes through the queue once: reserves, numbers attempts, records, registers the orders. */
-void placement_run(struct manager *m);
 
 /* Gives back what the executor holds. */
 void placement_release(struct manager *m, struct executor *e);
@@ -35,3 +28,7 @@ void placement_port_taken(struct manager *m, struct executor *e);
 /* What a node has left. */
 void placement_free_of(const struct manager *m, const struct node *node, uint64_t *ret_cpu_milli,
                        uint64_t *ret_memory, uint32_t *ret_gpus);
+
+/* What an attempt that does not die has is held for it (hold), or given back. */
+struct stuck;
+void placement_stuck(struct manager *m, struct node *node, struct stuck *s, bool hold);

@@ -12,9 +12,18 @@ struct job_state_data {
         uint8_t version; /* 2; what is behind the end of an older one is zero */
         uint8_t verdict;
         uint8_t saving;
-        uint8_t reserved;
+        uint8_t requeueing;
         uint32_t order_step;
         uint64_t attempt_real;
+        /* 2: */
+        uint32_t requeues, asked;
+        uint64_t slot_real, waits_real, not_before_real, leave_real;
+        uint32_t leave_for;
+        uint8_t leave_why;
+        uint8_t reserved[3];
+        uint64_t after_met;
+        uint32_t array_since;
+        uint8_t had_env, had_secrets, reserved2[2];
         /* 2: changes while it runs */
         uint64_t limits_real;
         uint64_t epoch, membership; /* masterd/epochs.h */

@@ -9,7 +9,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
 #include "masterd/change.h"
+#include "masterd/depend.h"
+#include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/hosts.h"
 #include "masterd/job/peers.h"
@@ -21,10 +24,14 @@
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/requeue.h"
 #include "masterd/restarts.h"
 #include "masterd/savepoints.h"
+#include "masterd/stuck.h"
 #include "masterd/suspension.h"
+#include "masterd/usage.h"
 
 /* ---- from the store
  * ------------------------------------------------------------------------------------------------- */
@@ -133,16 +140,22 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         if (k < 0)
                 return log_full(LOG_ERR, k, &(struct log_fields){ .job = r->number },
                                 "The stored configuration of job %u cannot be read", r->number);
+        if (r->array > 0)
+                arrays_strip(spec);
         k = job_new(r->number, r->uid, r->owner, spec, &j);
         if (k < 0)
                 return k;
+        j->array_number = r->array;
+        j->array_index = r->index;
         j->manager = m;
         k = text_set(&j->name, "%s", r->name);
         if (k < 0)
                 return k;
         free(j->cwd);
         j->cwd = store_bytes_text(&r->body->cwd);
-        j->config = store_bytes_text(&r->body->config);
+        j->config = r->array > 0 ? NULL : store_bytes_text(&r->body->config);
+        if (r->array > 0 && spec_effective(j->spec, &j->config) < 0) /* the body is its array's */
+                j->config = NULL;
         if (!j->cwd || !j->config)
                 return -ENOMEM;
         k = load_env(j, &r->body->env);
@@ -164,6 +177,15 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         j->saving = data.saving;
         j->order_step = data.order_step;
         j->attempt_real = data.attempt_real;
+        j->requeueing = data.requeueing;
+        j->requeues = data.requeues;
+        j->asked = data.asked;
+        j->slot_real = data.version >= 2 ? data.slot_real : j->started_real;
+        j->waits_real = data.waits_real ?: j->submitted_real;
+        j->not_before_real = data.not_before_real;
+        j->leave_real = data.leave_real;
+        j->leave_for = data.leave_for;
+        j->leave_why = data.leave_why;
         j->limits_real = data.limits_real;
         j->epoch = data.epoch;
         j->membership = data.membership;
@@ -175,7 +197,15 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
         j->held.by = data.held_by;
         j->held.since_real = data.held_real;
         j->held.froze_real = data.froze_real;
-        k = feeding_new(j);
+        j->after_met = data.after_met;
+        j->array_since = data.array_since;
+        j->had_env = data.had_env;
+        j->had_secrets = data.had_secrets;
+        k = arrays_prepare(j);
+        if (k >= 0)
+                k = depend_prepare(j);
+        if (k >= 0 && !j->array)
+                k = feeding_new(j);
         if (k < 0)
                 return k;
         *ret = TAKE_PTR(j);
@@ -189,8 +219,23 @@ static int load_job(void *userdata, const struct job_record *r) {
 
         if (k < 0)
                 return k;
+        j->usage_known = true;
         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
-        m->n_active++;
+        m->n_active += j->array_number == 0;
+        return 0;
+}
+
+static int load_usage(void *userdata, const struct usage_record *r) {
+        struct job *j = manager_job(userdata, r->job);
+
+        return j ? usage_loaded(j, r) : 0;
+}
+
+static int load_element(void *userdata, const struct element_record *r) {
+        struct job *j = manager_job(userdata, r->array);
+
+        if (j)
+                arrays_loaded(j, r);
         return 0;
 }
 
@@ -333,7 +378,9 @@ static void resume_job(struct manager *m, struct job *j) {
         job_retired_trim(j);
         lifecycle_arm_limit(m, j);
         suspension_restored(m, j);
+        depend_watch(m, j);
         placement_enqueue(m, j);
+        requeue_restored(m, j);
         lifecycle_review(m, j);
 }
 
@@ -356,9 +403,21 @@ int recover_load(struct manager *m) {
         if (r >= 0)
                 r = store_load_secrets(m->store, load_secret, m);
         if (r >= 0)
+                r = store_load_elements(m->store, load_element, m);
+        if (r >= 0)
+                r = store_load_usage(m->store, load_usage, m);
+        if (r >= 0)
                 r = feeding_load(m);
+        if (r >= 0)
+                r = queueing_load(m);
         if (r < 0)
                 return r;
+        r = stuck_load(m);
+        if (r < 0)
+                return r;
+        HASH_ITER (hh, m->jobs, j, next)
+                if (j->array_number > 0 && (r = arrays_adopt(m, j)) < 0)
+                        return r;
         HASH_ITER (hh, m->jobs, j, next)
                 resume_places(m, j);
         HASH_ITER (hh, m->jobs, j, next)
@@ -415,10 +474,12 @@ static int take_inventory(struct node *node, const struct inventory *new) {
         return 0;
 }
 
-static void unit_reported(struct manager *m, struct node *node, const struct unit_report *u) {
+static void unit_reported(struct manager *m, struct node *node, const struct unit_report *u, uint64_t epoch) {
         struct job *j = manager_job(m, u->id.job);
         struct executor *e;
 
+        if (stuck_reported(node, &u->id))
+                return;
         if (j && !sd_id128_equal(j->uid, u->id.job_uid))
                 j = NULL;
         if (j && strcmp(u->id.role, SCAN_ROLE) == 0) {
@@ -435,6 +496,7 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
                 return;
         }
         e->confirmed = true;
+        e->epoch = epoch;
         if (e->state == EXECUTOR_STOPPING)
                 (void)orders_stop_later(m, e);
         else if (u->state == UNIT_STARTING)
@@ -474,7 +536,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         for (size_t i = 0; i < g->n_exits; i++)
                 lifecycle_exited(m, node, g->exits + i);
         for (size_t i = 0; i < g->n_units; i++)
-                unit_reported(m, node, g->units + i);
+                unit_reported(m, node, g->units + i, g->epochs ? g->epochs[i] : 0);
         DL_FOREACH_SAFE2(node->executors, e, next, node_next) {
                 if (e->confirmed)
                         continue;
@@ -497,9 +559,12 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                  was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
                  g->n_exits, rebooted ? ", new boot" : "");
         feeding_node_gone(m, node, true);
+        requeue_registered(m, node);
+        stuck_registered(m, node);
         hosts_registered(m, node);
         limits_registered(m, node);
         suspension_registered(m, node);
+        epochs_registered(m, node);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
         DL_FOREACH2(node->executors, e, node_next)

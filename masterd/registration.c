@@ -85,6 +85,25 @@ static int read_work(sd_bus_message *m, struct registration *g) {
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* As many as there are units, or they are of no use. */
+static int read_epochs(sd_bus_message *m, struct registration *g) {
+        const void *list;
+        size_t size;
+        int r = sd_bus_message_enter_container(m, 'v', "at");
+
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 't', &list, &size);
+        if (r < 0)
+                return r;
+        if (size > 0 && size == g->n_units * sizeof(*g->epochs)) {
+                g->epochs = malloc(size);
+                if (!g->epochs)
+                        return -ENOMEM;
+                memcpy(g->epochs, list, size);
+        }
+        return sd_bus_message_exit_container(m);
+}
+
 static int read_extra(sd_bus_message *m, struct registration *g) {
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
@@ -92,8 +111,9 @@ static int read_extra(sd_bus_message *m, struct registration *g) {
                 const char *key;
                 r = sd_bus_message_read_basic(m, 's', &key);
                 if (r >= 0)
-                        r = strcmp(key, "work") == 0 && !g->work ? read_work(m, g)
-                                                                 : sd_bus_message_skip(m, "v");
+                        r = strcmp(key, "work") == 0 && !g->work       ? read_work(m, g)
+                            : strcmp(key, "epochs") == 0 && !g->epochs ? read_epochs(m, g)
+                                                                       : sd_bus_message_skip(m, "v");
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }
@@ -126,5 +146,6 @@ void registration_done(struct registration *g) {
         free(g->exits);
         free(g->units);
         free(g->work);
+        free(g->epochs);
         *g = (struct registration){};
 }

@@ -21,6 +21,7 @@ struct registration {
                 sd_id128_t uid; /* its first four bytes */
         } * work;               /* directories of jobs without a unit there */
         size_t n_work;
+        uint64_t *epochs; /* of the units, in their order; NULL: not said */
 };
 
 /* -EBADMSG where it is out of bounds; registration_done() in any case. */

@@ -11,7 +11,7 @@
 #include "masterd/lifecycle.h"
 #include "masterd/logs.h"
 #include "masterd/manager.h"
-#include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
 
 static int on_restart(sd_event_source *s, uint64_t usec, void *userdata) {

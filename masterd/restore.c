@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/log.h"
+#include "masterd/depend.h"
 #include "masterd/feeding-parts.h"
 #include "masterd/manager.h"
 #include "masterd/record.h"
@@ -15,6 +16,7 @@
 #define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
 #define ERROR_REFUSED "org.primus.Error.Refused"
 #define ERROR_BUSY "org.primus.Error.Busy"
+#define ERROR_NO_SUCH_JOB "org.primus.Error.NoSuchJob"
 #define ERROR_NO_SUCH_SAVEPOINT "org.primus.Error.NotFound"
 #define ROWS_MAX 4096u /* files in one answer of the store */
 
@@ -70,10 +72,23 @@ static void refuse_damaged(struct restore *q, const char *why) {
 
 /* ---- everything fits ---- */
 
-static void admit(struct restore *q) {
+static void on_asked(void *userdata, int error, uint32_t unknown) {
+        struct restore *q = userdata;
         struct manager *m = q->manager;
-        struct job *j = TAKE_PTR(q->job);
+        struct job *j;
+        char text[96];
 
+        if (error < 0) {
+                refuse_errno(q, error);
+                return;
+        }
+        if (unknown > 0) {
+                snprintf(text, sizeof(text), "after: there is no job %u (primusctl list -a shows all)",
+                         unknown);
+                refuse_text(q, ERROR_NO_SUCH_JOB, text);
+                return;
+        }
+        j = TAKE_PTR(q->job);
         submit_admit(m, j, q->warnings);
         store_copy_files(m->store, q->savepoint->key, j->number);
         record_event(m, j, "restored", NULL,
@@ -84,6 +99,13 @@ static void admit(struct restore *q) {
         feeding_changed(m, j);
         q->done(q->userdata, j, q->warnings, NULL);
         restore_free(q);
+}
+
+static void admit(struct restore *q) {
+        int r = depend_ask(q->manager, q->job, on_asked, q);
+
+        if (r < 0)
+                refuse_errno(q, r);
 }
 
 /* ---- tasks that are begun: the rows of their files ---- */
@@ -245,6 +267,11 @@ static int make(struct restore *q, sd_bus_error *error) {
         r = submit_make(q->manager, s, &q->job, &q->warnings, error);
         if (r < 0)
                 return r;
+        if (q->job->array)
+                return sd_bus_error_set(
+                        error, ERROR_BAD_CONFIG,
+                        "1:1: array: an array cannot go on from a savepoint; submit its elements "
+                        "one by one");
         r = savepoint_same_data(q->config, q->job->config, &difference);
         if (r > 0)
                 return sd_bus_error_setf(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rolling restarts. Invariants: who is still to be started again follows from when its attempt was placed, which is on
- * disk; while it goes on, at most a batch of those concerned is not up. */
+/* Rolling restarts. Invariants: who is still to be started again follows from when its attempt was placed,
+ * which is on disk; while it goes on, at most a batch of those concerned is not up. */
 #include "masterd/rolling.h"
 
 #include <string.h>
@@ -60,19 +60,20 @@ void rolling_go_on(struct manager *m, struct job *j) {
         }
 }
 
-int rolling_begin(struct manager *m, struct job *j, uint32_t uid, const char *role, uint32_t index, uint32_t batch,
-                  uint32_t *ret_n, sd_bus_error *error) {
+int rolling_begin(struct manager *m, struct job *j, uint32_t uid, const char *role, uint32_t index,
+                  uint32_t batch, uint32_t *ret_n, sd_bus_error *error) {
         struct rolling before = j->rolling;
         uint32_t n = 0;
 
         if (j->state != JOB_STARTING && !job_state_up(j->state))
-                return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is %s: nothing of it can be restarted", j->number,
-                                         job_state_to_string(j->state));
+                return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is %s: nothing of it can be restarted",
+                                         j->number, job_state_to_string(j->state));
         if (*role && !spec_role(j->spec, role))
                 return sd_bus_error_setf(error, ERROR_NOT_FOUND, "Job %u has no role %.*s", j->number,
                                          utf8_fit(role, 64), role);
         if (*role && index != UINT32_MAX && !job_executor(j, role, index))
-                return sd_bus_error_setf(error, ERROR_NOT_FOUND, "Job %u has no executor %s/%u", j->number, role, index);
+                return sd_bus_error_setf(error, ERROR_NOT_FOUND, "Job %u has no executor %s/%u", j->number,
+                                         role, index);
         if (!*role && index != UINT32_MAX)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "An index needs a role");
         j->rolling = (struct rolling){ .since_real = MAX(now_real(), j->attempt_real + 1),
@@ -89,10 +90,11 @@ int rolling_begin(struct manager *m, struct job *j, uint32_t uid, const char *ro
         }
         if (n == 0) {
                 j->rolling = before;
-                return sd_bus_error_setf(error, ERROR_REFUSED, "Nothing of that runs: there is nothing to restart");
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Nothing of that runs: there is nothing to restart");
         }
-        record_event(m, j, "restart-asked", NULL, "%u executors%s%s are started again, %u at a time (uid %u)", n,
-                     *role ? " of role " : "", role, j->rolling.batch, uid);
+        record_event(m, j, "restart-asked", NULL, "%u executors%s%s are started again, %u at a time (uid %u)",
+                     n, *role ? " of role " : "", role, j->rolling.batch, uid);
         record_job(m, j, NULL, false);
         rolling_go_on(m, j);
         *ret_n = n;

@@ -6,12 +6,16 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "masterd/arrays.h"
 #include "masterd/bundles.h"
+#include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/manager.h"
-#include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
 #include "masterd/recover.h"
+#include "masterd/submit-options.h"
+#include "masterd/submit-pool.h"
 
 #define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
 #define ERROR_REFUSED "org.primus.Error.Refused"
@@ -30,6 +34,8 @@ void submission_done(struct submission *s) {
         free(s->name);
         free(s->cwd);
         free(s->savepoint);
+        json_decref(s->overrides);
+        start_options_done(&s->start);
         *s = (struct submission){};
 }
 
@@ -48,7 +54,7 @@ static int refuse_load(struct manager *m, const struct submission *s, sd_bus_err
         if (s->owner == 0)
                 return 0;
         HASH_ITER (hh, m->jobs, j, next)
-                own += j->owner == s->owner && !job_state_ended(j->state);
+                own += j->owner == s->owner && !job_state_ended(j->state) && j->array_number == 0;
         if (own >= m->conf.jobs_per_user_max)
                 return sd_bus_error_setf(
                         error, ERROR_REFUSED,
@@ -105,7 +111,7 @@ static bool has_secret(const struct submission *s, const char *name) {
         return false;
 }
 
-static void put_secrets(struct manager *m, const struct job *j) {
+void submit_put_secrets(struct manager *m, const struct job *j) {
         for (size_t i = 0; i < j->n_secrets; i++)
                 store_put_secret(m->store, &(struct secret_record){
                                                    .job = j->number,
@@ -127,8 +133,16 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 r = refuse_root(m, s, error);
         if (r >= 0)
                 r = parse(s, &spec, &warnings, error);
-        if (r < 0)
+        if (r >= 0)
+                r = submit_options_apply(&spec, s->overrides, error);
+        if (r >= 0)
+                r = start_options_apply(&s->start, spec, error);
+        if (r >= 0)
+                r = submit_pool_admit(&m->conf.pools, s->owner, spec, error);
+        if (r < 0) {
+                spec_free(spec);
                 return r;
+        }
         if (spec->n_files > 0 && !s->bundle[0])
                 r = sd_bus_error_set(
                         error, ERROR_REFUSED,
@@ -158,6 +172,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         if (r < 0)
                 return r;
         j->manager = m;
+        j->usage_known = true;
         r = spec_effective(j->spec, &j->config);
         if (r >= 0 && s->name)
                 r = text_set(&j->name, "%s", s->name);
@@ -166,6 +181,10 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 j->cwd = TAKE_PTR(s->cwd);
         }
         if (r >= 0)
+                r = arrays_prepare(j);
+        if (r >= 0)
+                r = depend_prepare(j);
+        if (r >= 0 && !j->array)
                 r = feeding_new(j);
         if (r < 0) {
                 recover_job_free(j);
@@ -175,6 +194,8 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         j->secrets = TAKE_PTR(s->secrets);
         j->n_secrets = s->n_secrets;
         s->n_secrets = 0;
+        j->had_env = j->env && *j->env;
+        j->had_secrets = j->n_secrets > 0;
         memcpy(j->bundle, s->bundle, sizeof(j->bundle));
         *ret = j;
         *ret_warnings = TAKE_PTR(warnings);
@@ -182,15 +203,18 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
 }
 
 void submit_admit(struct manager *m, struct job *j, const char *warnings) {
-        j->submitted_real = j->attempt_real = now_real();
+        j->submitted_real = j->attempt_real = j->waits_real = now_real();
         (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
         HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
         m->n_active++;
 
         record_job(m, j, warnings, true);
-        put_secrets(m, j);
+        submit_put_secrets(m, j);
         record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executors in %zu roles", j->owner,
                      j->n_executors, j->spec->n_roles);
+        if (j->array)
+                record_event(m, j, "array", NULL, "an array of %u elements", j->array->range.n);
+        depend_watch(m, j);
         placement_enqueue(m, j);
 }
 

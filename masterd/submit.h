@@ -2,11 +2,13 @@
 /* From a submission to a job. */
 #pragma once
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
 #include "masterd/job/job.h"
+#include "masterd/start-options.h"
 
 struct manager;
 
@@ -21,21 +23,28 @@ struct submission {
         char *cwd;       /* NULL: the configuration's, else the job's own directory */
         char **env;      /* NULL-ended NAME=VALUE, or NULL */
         char *savepoint; /* NULL: from the beginning; else masterd/restore.h */
+        json_t *overrides; /* masterd/submit-options.h; or NULL */
         char bundle[65];
         struct job_secret *secrets;
         size_t n_secrets;
+        struct start_options start;
 };
 
 void submission_done(struct submission *s);
 
-/* Makes the job and puts it into the open batch and the queue; takes over env and secrets of the submission.
- * On refusal sets the D-Bus error (BadConfig, Refused, Busy) and returns its negative errno. *ret_warnings:
- * lines ended by \n, allocated. */
+/* Makes a job of a submission; takes over env and secrets of it. On refusal sets the D-Bus error (BadConfig,
+ * Refused, Busy) and returns its negative errno. *ret_warnings: lines ended by \n, allocated.
+ *
+ * A job that was made is known to nobody; what it waits for is looked up (depend_ask()), and it is admitted,
+ * or freed (recover_job_free()). */
+int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+                sd_bus_error *error);
+/* Puts it into the table, the open batch and the queue. */
+void submit_admit(struct manager *m, struct job *j, const char *warnings);
+
+/* Both in one, for a job that waits for none that has left memory. */
 int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
                sd_bus_error *error);
 
-/* The two halves of it. A job that was made is known to nobody; it is admitted, or freed
- * (recover_job_free()). */
-int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
-                sd_bus_error *error);
-void submit_admit(struct manager *m, struct job *j, const char *warnings);
+/* Secrets of a job into the open batch. */
+void submit_put_secrets(struct manager *m, const struct job *j);

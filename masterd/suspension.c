@@ -15,8 +15,9 @@
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
-#include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/requeue.h"
 
 static const char *const mode_names[_SUSPEND_MODE_MAX] = {
         [SUSPEND_DATA] = "data",
@@ -162,15 +163,11 @@ void suspension_queued(struct manager *m, struct job *j) {
         if (!suspension_keeps(j))
                 return;
         placement_dequeue(m, j);
-        j->started_real = 0; /* the time that it may run begins anew */
         (void)text_set(&j->reason, "%s", held_text(j, text));
 }
 
 static int stop(struct manager *m, struct job *j, uint32_t uid) {
-        char reason[SUSPENSION_TEXT_MAX];
-
         set_held(j, SUSPEND_STOP, uid);
-        j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
         record_event(m, j, "suspended", NULL, "%s (uid %u)",
                      j->state == JOB_QUEUED ? "it is not placed" : "its executors are stopped; it waits",
                      uid);
@@ -179,8 +176,7 @@ static int stop(struct manager *m, struct job *j, uint32_t uid) {
                 lifecycle_job_changed(m, j);
                 return 0;
         }
-        snprintf(reason, sizeof(reason), "suspended by uid %u", uid);
-        lifecycle_stop_job(m, j, JOB_EVENT_REQUEUE, reason);
+        requeue_to_hold(m, j);
         return 0;
 }
 
@@ -219,6 +215,11 @@ int suspension_begin(struct manager *m, struct job *j, enum suspend_mode mode, u
                      char text[static SUSPENSION_TEXT_MAX]) {
         int r;
 
+        if (j->array) {
+                snprintf(text, SUSPENSION_TEXT_MAX,
+                         "Job %u is an array, which cannot be suspended as a whole", j->number);
+                return -EOPNOTSUPP;
+        }
         if (mode == SUSPEND_STOP) {
                 if (job_state_ended(j->state) || j->state == JOB_STOPPING || j->state == JOB_SUBMITTED ||
                     suspension_keeps(j))
@@ -249,8 +250,7 @@ static int let_go(struct manager *m, struct job *j, uint32_t uid) {
         if (j->state == JOB_QUEUED) {
                 (void)text_set(&j->reason, NULL);
                 placement_enqueue(m, j);
-        } else
-                lifecycle_arm_limit(m, j);
+        }
         lifecycle_job_changed(m, j);
         return 0;
 }

@@ -24,6 +24,9 @@ struct world_event {
         size_t subject;
 };
 
+#define EPOCH                                                                                                \
+        UINT64_C(1000000) /* the policy's time of the world's 0, for 0 says there that a job does not run */
+
 /* ---- events
  * ----------------------------------------------------------------------------------------------------------
  */
@@ -99,7 +102,7 @@ static void give_back(struct world *w, size_t index) {
                 if (w->segment)
                         w->segment(w->userdata, index, h, j->started, w->now);
                 sched_release(w->sched, h);
-                policy_held(w->policy, index, &a, -1, w->now);
+                policy_held(w->policy, index, &a, -1, w->now + EPOCH);
                 count_held(w, &a, false);
         }
         sched_placement_done(&j->places);
@@ -114,6 +117,7 @@ static void finish(struct world *w, size_t index, bool over_limit) {
         j->state = WORLD_DONE;
         j->ended = w->now;
         j->over_limit = over_limit;
+        w->last_end = w->now;
         w->n_done++;
 }
 
@@ -135,7 +139,7 @@ static int submit(struct world *w, size_t index) {
                                   .pool = j->pool,
                                   .user = j->user,
                                   .priority = j->priority,
-                                  .submitted = j->submitted,
+                                  .submitted = j->submitted + EPOCH,
                                   .duration_usec = j->limit,
                                   .preemptible = j->preemptible };
 
@@ -239,10 +243,10 @@ static void placed(void *userdata, uint64_t id, const struct sched_placement *p)
         }
         for (size_t i = 0; i < p->n; i++) {
                 struct policy_amount a = amount_of(&p->items[i].hold);
-                policy_held(w->policy, id, &a, 1, w->now);
+                policy_held(w->policy, id, &a, 1, w->now + EPOCH);
                 count_held(w, &a, true);
         }
-        policy_job_runs(w->policy, id, MAX(w->now, UINT64_C(1)));
+        policy_job_runs(w->policy, id, w->now + EPOCH);
 }
 
 static void preempt(void *userdata, uint64_t victim, uint64_t by_id) {
@@ -254,7 +258,7 @@ static void preempt(void *userdata, uint64_t victim, uint64_t by_id) {
                 w->preempt(w->userdata, victim, by_id);
         j->state = WORLD_LEAVING;
         j->preempted++;
-        policy_job_leaving(w->policy, victim, w->now + w->grace);
+        policy_job_leaving(w->policy, victim, w->now + w->grace + EPOCH);
         r = push(w, w->now + w->grace, EVENT_GONE, victim, j->runs);
         if (r < 0)
                 w->error = r;
@@ -264,7 +268,7 @@ static uint64_t cost(void *userdata, uint64_t id, uint64_t now) {
         const struct world *w = userdata;
         const struct world_job *j = w->jobs + id;
 
-        return (now - j->started - kept_work(w, j)) * j->places.n;
+        return (now - EPOCH - j->started - kept_work(w, j)) * j->places.n;
 }
 
 static void waits(void *userdata, uint64_t id, const struct policy_why *why) {
@@ -273,7 +277,7 @@ static void waits(void *userdata, uint64_t id, const struct policy_why *why) {
 
         j->why = *why;
         if (j->first_promise == UINT64_MAX && why->starts_by != UINT64_MAX)
-                j->first_promise = why->starts_by;
+                j->first_promise = why->starts_by - EPOCH;
 }
 
 static const struct policy_ops ops = { gang, holds, placed, preempt, cost, waits };
@@ -317,6 +321,9 @@ int world_add_host(struct world *w, const struct sched_capacity *c, uint32_t *re
         w->capacity.cpu_milli += c->cpu_milli;
         w->capacity.memory += c->memory;
         w->capacity.gpus += c->gpus;
+        w->all.cpu_milli += c->cpu_milli;
+        w->all.memory += c->memory;
+        w->all.gpus += c->gpus;
         if (ret_slot)
                 *ret_slot = slot;
         return 0;
@@ -369,6 +376,8 @@ int world_fail_host(struct world *w, uint32_t slot, uint64_t from, uint64_t to) 
 static void advance(struct world *w, uint64_t to) {
         double t = (double)(to - w->now);
 
+        if (w->n_done == w->n_jobs) /* what is idle then is nobody's loss */
+                t = 0;
         w->cpu_time += t * (double)w->held.cpu_milli;
         w->cpu_capacity += t * (double)w->capacity.cpu_milli;
         w->gpu_time += t * w->held.gpus;
@@ -388,7 +397,8 @@ int world_run(struct world *w, uint64_t until) {
                         r = handle(w, &e);
                 }
                 if (r >= 0)
-                        r = policy_run(w->policy, w->now, &w->wake);
+                        r = policy_run(w->policy, w->now + EPOCH, &w->wake);
+                w->wake -= w->wake != UINT64_MAX ? EPOCH : 0;
                 if (r < 0)
                         return r;
                 w->passes++;
@@ -396,4 +406,13 @@ int world_run(struct world *w, uint64_t until) {
                         w->pass(w->userdata);
         }
         return w->error;
+}
+
+void world_cut(struct world *w) {
+        for (size_t i = 0; i < w->n_jobs && w->segment; i++)
+                for (size_t k = 0; k < w->jobs[i].places.n; k++) {
+                        w->segment(w->userdata, i, &w->jobs[i].places.items[k].hold, w->jobs[i].started,
+                                   w->now);
+                        w->last_end = w->now;
+                }
 }

@@ -58,9 +58,10 @@ struct world {
         size_t n_done;
 
         /* Sums over time, per microsecond. */
-        struct policy_amount capacity, held;
+        struct policy_amount all;            /* of all hosts */
+        struct policy_amount capacity, held; /* of those that are up, now */
         double cpu_time, cpu_capacity, gpu_time, gpu_capacity;
-        uint64_t passes;
+        uint64_t passes, last_end;
 
         /* Told when a run is over, for each executor (NULL: nobody wants to know). */
         void (*segment)(void *userdata, size_t job, const struct sched_hold *hold, uint64_t from,
@@ -86,3 +87,5 @@ int world_add_job(struct world *w, const struct world_job *job, size_t *ret);
 int world_fail_host(struct world *w, uint32_t slot, uint64_t from, uint64_t to);
 /* Until nothing happens any more, or then. */
 int world_run(struct world *w, uint64_t until);
+/* Tells .segment of runs that have not ended. */
+void world_cut(struct world *w);

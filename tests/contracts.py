@@ -84,7 +84,7 @@ def settings_are_complete(daemon):
     known = set(re.findall(r'\{\s*(?:CONF_\w+\()?"([A-Z][A-Za-z]+)",\s*"([A-Z][A-Za-z0-9]+)",', table.read_text(encoding="utf-8")))
     section, shown = None, set()
     for line in (source / f"units/{daemon}.conf").read_text(encoding="utf-8").splitlines():
-        if match := re.fullmatch(r"\[(\w+)\]", line):
+        if match := re.fullmatch(r"\[(\w+)( \w+)?\]", line):
             section = match[1]
         elif match := re.match(r"#([A-Z]\w+)=", line):
             shown.add((section, match[1]))

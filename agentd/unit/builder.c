@@ -221,6 +221,16 @@ static int append_limits(sd_bus_message *m, const struct start_order *o) {
         return 0;
 }
 
+int limits_build(sd_bus_message *m, const char *unit, const struct unit_limits *limits) {
+        TRY(sd_bus_message_append(m, "sb", unit, 1)); /* for as long as the unit lives */
+        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        TRY(property_u64(m, "CPUQuotaPerSecUSec",
+                         limits->cpu_usec_per_sec > 0 ? limits->cpu_usec_per_sec : UINT64_MAX));
+        TRY(property_u64(m, "MemoryMax", limits->memory_max > 0 ? limits->memory_max : UINT64_MAX));
+        TRY(property_u64(m, "MemorySwapMax", limits->memory_max > 0 ? 0 : UINT64_MAX));
+        return sd_bus_message_close_container(m);
+}
+
 /* Nodes that several GPUs share, and InfiniBand's, which come with them. */
 static const char *const nvidia_nodes[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
                                             "/dev/nvidia-modeset" };

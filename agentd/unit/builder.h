@@ -29,6 +29,9 @@ int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max);
 /* The body of SetUnitProperties for it: another memory limit (0: none), for as long as the slice lives. */
 int slice_update_build(sd_bus_message *m, uint32_t job, uint64_t memory_max);
 
+/* The body of SetUnitProperties for a unit that runs: other limits, for as long as it lives. */
+int limits_build(sd_bus_message *m, const char *unit, const struct unit_limits *limits);
+
 /* One sentence for an exit status by which systemd says that it could not run the command (200 ... 243),
  * allocated; "" for other ends. Texts may be NULL where they are no longer known. */
 char *exit_explain(const struct exit_report *e, const char *node, const char *command, const char *directory,

@@ -27,6 +27,7 @@ struct run {
         hook_handler handler;
         void *userdata;
         bool running;
+        uint64_t started;
         int fd; /* of its output */
         sd_event_source *output;
         char line[HOOK_TEXT_MAX], last[HOOK_TEXT_MAX]; /* the one that comes, the one before */
@@ -147,7 +148,9 @@ bool hooks_job_removed(struct hooks *h, const char *unit, const char *result) {
                 return false;
         DL_FOREACH (h->runs, r)
                 if (r->running && strcmp(r->unit, unit) == 0) {
-                        if (strcmp(result, "timeout") == 0)
+                        /* systemd calls both a failure. */
+                        if (strcmp(result, "failed") == 0 &&
+                            now_boot() >= usec_add(r->started, h->timeout_usec))
                                 snprintf(why, sizeof(why), "it did not end within %s",
                                          format_duration(h->timeout_usec, limit, sizeof(limit)));
                         else if (strcmp(result, "done") != 0 && strcmp(result, "failed") != 0)
@@ -212,7 +215,8 @@ static int start(struct run *r) {
             (k = systemd_message(r->hooks->systemd, "StartTransientUnit", &m)) < 0 ||
             (k = build(r, m, output)) < 0)
                 return k;
-        log_full(LOG_INFO, 0, &(struct log_fields){ .job = r->job, .unit = r->unit }, "Running %s", r->unit);
+        r->started = now_boot();
+        log_full(LOG_DEBUG, 0, &(struct log_fields){ .job = r->job, .unit = r->unit }, "Running %s", r->unit);
         return systemd_call_job(r->hooks->systemd, m, on_reply, r);
 }
 

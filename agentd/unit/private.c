@@ -5,6 +5,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -133,6 +135,49 @@ int private_create(const char *root, const char *unit, uint32_t uid, const char 
         if (r < 0)
                 (void)remove_tree(path);
         return r;
+}
+
+#define RENDEZVOUS_TEMPORARY ".rendezvous"
+
+int private_write_rendezvous(const char *root, const char *unit, uint32_t uid, uint64_t epoch, char *const *env) {
+        _cleanup_close_ int fd = open_private(root, unit);
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *f;
+        int r;
+
+        if (fd < 0)
+                return fd;
+        f = open_memstream(&text, &size);
+        if (!f)
+                return -ENOMEM;
+        fprintf(f, "PRIMUS_EPOCH=%" PRIu64 "\n", epoch);
+        for (char *const *e = env; e && *e; e++) {
+                if (strchr(*e, '\n')) {
+                        (void)fclose(f);
+                        return -EINVAL;
+                }
+                fprintf(f, "%s\n", *e);
+        }
+        if (fclose(f) != 0)
+                return -ENOMEM;
+        if (unlinkat(fd, RENDEZVOUS_TEMPORARY, 0) < 0 && errno != ENOENT)
+                return -errno;
+        r = write_at(fd, RENDEZVOUS_TEMPORARY, text, size, 0400, uid);
+        if (r < 0)
+                return r;
+        return renameat(fd, RENDEZVOUS_TEMPORARY, fd, "rendezvous") < 0 ? -errno : 0;
+}
+
+uint64_t private_rendezvous_epoch(const char *root, const char *unit) {
+        _cleanup_close_ int fd = open_private(root, unit);
+        _cleanup_close_ int file = fd < 0 ? -EBADF : openat(fd, "rendezvous", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        char text[64] = "";
+        uint64_t epoch;
+
+        if (file < 0 || read(file, text, sizeof(text) - 1) <= 0)
+                return 0;
+        return sscanf(text, "PRIMUS_EPOCH=%" SCNu64 "\n", &epoch) == 1 ? epoch : 0;
 }
 
 int private_mark_stop(const char *root, const char *unit, const char *reason) {

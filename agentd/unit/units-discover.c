@@ -86,6 +86,7 @@ static int adopt(struct discovery *d) {
                 e->stop_grace = identity.grace_usec;
                 executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
         }
+        e->epoch = private_rendezvous_epoch(u->options.root, e->unit);
         executor_read_start(e);
         r = job_enter(u, e, JOB_MEMORY_KEEP);
         if (r < 0)

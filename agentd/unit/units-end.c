@@ -75,6 +75,7 @@ void units_registered(struct units *u) {
         HASH_ITER (hh, u->executors, e, next)
                 if (e->state == EXECUTOR_ENDED && !e->told)
                         tell(e);
+        units_tell_stuck(u);
 }
 
 void executor_report(struct executor *e) {
@@ -93,6 +94,7 @@ void executor_report(struct executor *e) {
         executor_remove_private(e);
         sd_event_source_disable_unref(TAKE_PTR(e->timer));
         sd_event_source_disable_unref(TAKE_PTR(e->kill_timer));
+        sd_event_source_disable_unref(TAKE_PTR(e->stuck_timer));
         job_leave(e);
         if (u->ops.ended)
                 u->ops.ended(&e->id, u->userdata);

@@ -89,6 +89,7 @@ struct executor {
         bool stop_requested, stop_local;
         bool watched; /* we have seen its whole life: no foreign stop job has escaped us */
         uint64_t stop_grace;
+        uint64_t epoch; /* of the rendezvous that its file has; 0: it has none */
         char *start_job, *stop_job;
         char *command, *directory;
         struct waiter *waiters;
@@ -96,7 +97,8 @@ struct executor {
         bool has_exit;
         bool told; /* the end is part of a registration or was reported */
         struct exit_report exit;
-        sd_event_source *timer, *kill_timer;
+        sd_event_source *timer, *kill_timer, *stuck_timer;
+        char *stuck; /* what is in the way of its death, once that was told */
         struct job *job; /* counted there */
         UT_hash_handle hh;
 };
@@ -114,6 +116,7 @@ struct units {
         struct executor *executors; /* by unit name */
         struct job *jobs;           /* by uid */
         struct asked *asked;        /* of which systemd may still answer */
+        struct limiting *limiting;  /* limits being set */
         struct discovery *discoveries;
         struct freezing *freezing;  /* of which systemd has not answered yet */
         unsigned discovering; /* property calls of the listing under way */
@@ -148,6 +151,12 @@ void executor_limit_grace(struct executor *e, uint64_t grace_usec);
 void executor_thaw(struct executor *e);
 void freezings_free(struct units *u);
 
+/* units-stuck.c */
+/* It gets SIGKILL now. */
+void executor_watch_kill(struct executor *e);
+/* To a master that has come up. */
+void units_tell_stuck(struct units *u);
+
 /* units-end.c */
 /* Moves the report. */
 void executor_take_exit(struct executor *e, struct exit_report *x);
@@ -178,6 +187,9 @@ bool job_hooked(struct job *j);
 void job_run_prolog(struct job *j);
 /* True: it runs, and job_idle() follows. */
 bool job_run_epilog(struct job *j);
+
+/* units-change.c */
+void limitings_free(struct units *u);
 
 /* units-discover.c */
 int units_list(struct units *u);

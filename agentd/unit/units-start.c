@@ -14,7 +14,9 @@ struct preparing {
         struct start_order order;
         uint64_t term;
         char *bundle, *work, *why;
-        struct job *waits; /* for the prolog of the job, in its list */
+        struct job *waits;      /* for the prolog of the job, in its list */
+        sd_event_source *again; /* systemd is asked once more then */
+        unsigned tries;
         struct preparing *next, *prev;
 };
 
@@ -23,6 +25,7 @@ static void preparing_free(struct preparing *p) {
                 DL_DELETE(p->waits->waiting, p);
         if (p->executor)
                 p->executor->preparing = NULL;
+        sd_event_source_disable_unref(p->again);
         start_order_done(&p->order);
         free(p->bundle);
         free(p->work);
@@ -35,9 +38,13 @@ void executor_drop_start(struct executor *e) {
 }
 
 void executor_abandon_start(struct executor *e) {
-        if (e->preparing)
-                e->preparing->executor = NULL;
-        e->preparing = NULL;
+        struct preparing *p = TAKE_PTR(e->preparing);
+
+        if (!p)
+                return;
+        p->executor = NULL;
+        if (p->again) /* nobody else has it */
+                preparing_free(p);
 }
 
 static void refuse_as(struct executor *e, const char *error, const char *why) {
@@ -88,12 +95,47 @@ static void prepared(struct executor *e) {
         job_run_prolog(j);
 }
 
+/* The job's slice is on its way out, with the last unit that was here a moment ago: no unit gets into it
+ * before it is gone. */
+#define SLICE_GOES "org.freedesktop.systemd1.TransactionIsDestructive"
+#define SLICE_TRIES 100u
+#define SLICE_AGAIN_USEC (100 * USEC_PER_MSEC)
+
+static int build_start(struct preparing *p, sd_bus_message **ret);
+static int call_start(struct preparing *p, sd_bus_message *m);
+
+static int on_start_again(sd_event_source *s, uint64_t usec, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct preparing *p = userdata;
+        struct executor *e = p->executor;
+        int r;
+
+        p->again = sd_event_source_disable_unref(p->again);
+        e->job->sliced = false;
+        r = build_start(p, &m);
+        if (r >= 0)
+                r = call_start(p, m);
+        if (r < 0) {
+                preparing_free(p);
+                refuse(e, strerror(-r));
+        }
+        return 0;
+}
+
+static bool start_again(struct preparing *p) {
+        return p->tries++ < SLICE_TRIES &&
+               sd_event_add_time_relative(p->units->event, &p->again, CLOCK_BOOTTIME, SLICE_AGAIN_USEC, 0,
+                                          on_start_again, p) >= 0;
+}
+
 static void on_start_reply(sd_bus_message *reply, void *userdata) {
         struct preparing *p = userdata;
         struct executor *e = p->executor;
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         const char *job;
 
+        if (e && error && strcmp(error->name, SLICE_GOES) == 0 && start_again(p))
+                return;
         if (e && error)
                 refuse(e, error->message ?: error->name);
         else if (e) {
@@ -104,6 +146,15 @@ static void on_start_reply(sd_bus_message *reply, void *userdata) {
                         executor_event(e, EVENT_STOP); /* it came while the start waited */
         }
         preparing_free(p);
+}
+
+/* The last ones of the order's environment. */
+static char **rendezvous_of(const struct start_order *o) {
+        size_t n = 0;
+
+        while (o->env && o->env[n])
+                n++;
+        return o->env ? o->env + (n - MIN(n, (size_t)o->extra.n_rendezvous)) : NULL;
 }
 
 static int write_private(struct preparing *p, const struct unit_context *context) {
@@ -127,31 +178,51 @@ static int write_private(struct preparing *p, const struct unit_context *context
         strings_free(environment);
         if (r < 0)
                 return r;
-        return private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size,
-                              p->order.secrets, p->order.n_secrets);
+        r = private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size, p->order.secrets,
+                           p->order.n_secrets);
+        if (r >= 0 && p->order.extra.epoch > 0)
+                r = private_write_rendezvous(p->units->options.root, p->executor->unit, p->order.uid,
+                                             p->order.extra.epoch, rendezvous_of(&p->order));
+        if (r >= 0)
+                p->executor->epoch = p->order.extra.epoch;
+        return r;
 }
 
-static int submit_unit(struct preparing *p) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        struct units *u = p->units;
-        const struct unit_context context = {
-                .node = u->options.node,
+static struct unit_context context_of(const struct preparing *p) {
+        return (struct unit_context){
+                .node = p->units->options.node,
                 .term = p->term,
-                .inventory = u->options.inventory,
+                .inventory = p->units->options.inventory,
                 .directory = p->executor->directory,
                 .work = p->work,
                 .bundle = p->bundle,
         };
+}
+
+static int build_start(struct preparing *p, sd_bus_message **ret) {
+        const struct unit_context context = context_of(p);
+        int r = systemd_message(p->units->systemd, "StartTransientUnit", ret);
+
+        return r < 0 ? r : unit_build(*ret, &p->order, &context, &p->why);
+}
+
+static int call_start(struct preparing *p, sd_bus_message *m) {
+        int r = job_make_slice(p->executor->job);
+
+        return r < 0 ? r : systemd_call_job(p->units->systemd, m, on_start_reply, p);
+}
+
+static int submit_unit(struct preparing *p) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        const struct unit_context context = context_of(p);
+        struct units *u = p->units;
         int r;
 
-        if ((r = systemd_message(u->systemd, "StartTransientUnit", &m)) < 0 ||
-            (r = unit_build(m, &p->order, &context, &p->why)) < 0)
-                return r;
-        if ((r = write_private(p, &context)) < 0 || (r = job_make_slice(p->executor->job)) < 0)
+        if ((r = build_start(p, &m)) < 0 || (r = write_private(p, &context)) < 0)
                 return r;
         if (u->ops.starting)
                 u->ops.starting(&p->order, u->userdata);
-        return systemd_call_job(u->systemd, m, on_start_reply, p);
+        return call_start(p, m);
 }
 
 void executor_submit(struct executor *e) {

@@ -81,6 +81,8 @@ static int signal_unit(struct executor *e, int signal) {
                 return -ENOMEM;
         a->signal = signal;
         a->again_usec = grace_of(e);
+        if (signal == SIGKILL)
+                executor_watch_kill(e);
         r = systemd_get(e->units->systemd, path, "Unit", "SubState", on_sub_state, a);
         if (r < 0)
                 asked_free(a);

@@ -77,6 +77,8 @@ static void executor_free(struct executor *e) {
         job_leave(e);
         sd_event_source_disable_unref(e->timer);
         sd_event_source_disable_unref(e->kill_timer);
+        sd_event_source_disable_unref(e->stuck_timer);
+        free(e->stuck);
         exit_report_done(&e->exit);
         free(e->start_job);
         free(e->stop_job);
@@ -406,6 +408,7 @@ void units_free(struct units *u) {
                 asked_free(u->asked);
         discoveries_free(u);
         freezings_free(u);
+        limitings_free(u);
         HASH_ITER (hh, u->executors, e, next) {
                 e->job = NULL; /* the jobs go below, without touching systemd */
                 if (e->preparing)

@@ -31,6 +31,8 @@ struct units_ops {
         /* A unit is about to be started, has ended. */
         void (*starting)(const struct start_order *order, void *userdata);
         void (*ended)(const struct executor_id *id, void *userdata);
+        /* SIGKILL did not end it; text: what is in the way. Told again to every master. */
+        void (*unkillable)(const struct executor_id *id, const char *text, void *userdata);
         /* masterd has the end on disk. What else is kept of the executor can go; its exit record goes after
          * it. */
         void (*forgotten)(const struct executor_id *id, void *userdata);
@@ -48,7 +50,8 @@ struct units_options {
         const char *root; /* "" in life, see private.h */
         const char *node;
         const struct inventory *inventory;
-        uint64_t hook_usec; /* how long a hook may take */
+        uint64_t hook_usec;       /* how long a hook may take */
+        uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die; 0: never */
 };
 
 /* bus: the system bus, attached. Strings and the inventory stay the caller's. */
@@ -83,6 +86,18 @@ int units_freeze(struct units *u, const struct executor_id *id, bool freeze, fre
 /* Sends a signal to those processes of an executor that catch it (a wrapper that does not would die of it, and the
  * executor with it). -ENOENT: no unit of it runs here. */
 int units_signal(struct units *u, const struct executor_id *id, int signal);
+
+/* Gives a unit other limits, or (check) only says whether it could have them. handler is called once, later: error NULL,
+ * or a D-Bus error name and a sentence. -ENOENT: no unit of it runs here. */
+typedef void (*limits_handler)(const char *error, const char *text, void *userdata);
+int units_set_limits(struct units *u, const struct executor_id *id, const struct unit_limits *limits,
+                     limits_handler handler, void *userdata);
+
+/* Tells an executor who its peers are: its file is replaced, and its program gets the signal. An epoch that it knows
+ * already changes nothing. -ENOENT as above. */
+int units_set_rendezvous(struct units *u, const struct executor_id *id, const struct rendezvous_order *order);
+/* The entry "epochs" of the registration's a{sv}: for the units, in their order, what their files have. */
+int units_append_epochs(struct units *u, sd_bus_message *m);
 
 /* Kills, without grace, everything that is to be stopped when the link is lost (onPartition: stop). Returns
  * how many. */

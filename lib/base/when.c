@@ -207,11 +207,13 @@ int when_parse(const char *s, uint64_t now_real, uint64_t *ret_real) {
         else if (skip_word(&s, "tomorrow"))
                 r = day_of(now_real, 1, &tm) < 0 ? -ERANGE : read_rest(s, true, &tm, &real);
         else if (strlen(s) >= 10 && s[4] == '-') {
+                bool day;
                 r = read_date(&s, &tm);
-                if (r >= 0 && *s && !skip(&s, ' ') && !skip(&s, 'T'))
+                day = !*s; /* alone: its first moment */
+                if (r >= 0 && !day && !skip(&s, ' ') && !skip(&s, 'T'))
                         r = -EINVAL;
                 if (r >= 0)
-                        r = read_rest(s, true, &tm, &real);
+                        r = read_rest(s, day, &tm, &real);
         } else
                 r = parse_next(s, now_real, &real);
         if (r >= 0)

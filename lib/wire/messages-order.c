@@ -183,6 +183,7 @@ void start_order_done(struct start_order *o) {
         strv_free(o->visible_gpus);
         free(o->ports);
         free(o->output);
+        start_extra_done(&o->extra);
         *o = (struct start_order){};
 }
 

@@ -316,6 +316,20 @@ struct secret {
         size_t size;
 };
 
+/* What an order says in its a{sv}, which older agents ignore: keys that are not there are zero. */
+struct start_extra {
+        char ready[8];               /* "tcp", "notify", "file"; "": its process runs */
+        uint32_t ready_port;         /* tcp */
+        char *ready_file;            /* file: a pattern as output is, or NULL */
+        uint64_t ready_timeout_usec; /* 0: none */
+        uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
+        uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
+};
+/* The whole a{sv}. */
+int start_extra_append(sd_bus_message *m, const struct start_extra *x);
+int start_extra_read(sd_bus_message *m, struct start_extra *ret);
+void start_extra_done(struct start_extra *x);
+
 /* Everything agentd needs to make one unit. */
 struct start_order {
         struct executor_id id;
@@ -344,6 +358,7 @@ struct start_order {
         char *output;       /* path pattern for stdout and stderr with %j %r %i %a %n, relative to the working
                                directory or not; "": the journal */
         bool new_privileges; /* NoNewPrivileges=no */
+        struct start_extra extra; /* travels beside the order */
 };
 int start_order_append(sd_bus_message *m, const struct start_order *o);
 int start_order_read(sd_bus_message *m, struct start_order *ret);

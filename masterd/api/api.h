@@ -44,6 +44,22 @@ void api_node_changed(struct manager *m, struct node *node);
 /* Submit, of a caller that is known. */
 int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 
+struct submission;
+/* Reads the value of one of Submit's options. */
+int api_read_submit_option(sd_bus_message *call, const char *key, struct submission *s, sd_bus_error *error);
+/* Makes a job of the submission and answers the call with it (u number, o job, as warnings) when it is on
+ * disk. */
+int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error);
+/* That answer. */
+int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const char *warnings);
+
+/* Of arrays (array-calls.c): an entry of the manager's table, and "array" of GetStatus. */
+int api_on_get_element(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_append_array(sd_bus_message *reply, struct manager *m, const struct job *j);
+
+/* usage-call.c: an entry of the manager's table. */
+int api_on_usage(sd_bus_message *call, void *userdata, sd_bus_error *error);
+
 /* Of savepoints (savepoint-calls.c): entries of the manager's table. */
 int api_on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
@@ -57,6 +73,10 @@ int api_on_node_set_labels(sd_bus_message *call, void *userdata, sd_bus_error *e
 int api_on_node_set_maintenance(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_node_cancel_maintenance(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_node_describe(sd_bus_message *call, void *userdata, sd_bus_error *error);
+
+/* Of the queue (queue-calls.c). */
+int api_on_list_queue(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
 extern const sd_bus_vtable api_manager_vtable[], api_job_vtable[], api_node_vtable[], api_job_change_vtable[];
 

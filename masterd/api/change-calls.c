@@ -244,7 +244,8 @@ static int restart_call(sd_bus_message *call, uint32_t uid, void *userdata, sd_b
                 return API_JOB_GONE;
         r = sd_bus_message_read(call, "siu", &role, &index, &batch);
         if (r >= 0)
-                r = rolling_begin(m, j, uid, role, index < 0 ? UINT32_MAX : (uint32_t)index, batch, &n, error);
+                r = rolling_begin(m, j, uid, role, index < 0 ? UINT32_MAX : (uint32_t)index, batch, &n,
+                                  error);
         if (r >= 0)
                 r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)

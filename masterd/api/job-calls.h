@@ -34,6 +34,10 @@ int api_on_read_session(sd_bus_message *call, void *userdata, sd_bus_error *erro
 int api_on_write_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_resize_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_close_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
+/* array-calls.c */
+int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_requeue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_rerun(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* node-calls.c */
 int api_replace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* savepoint-calls.c */

@@ -102,6 +102,9 @@ ENTRY(on_list_tasks, api_list_tasks)
 ENTRY(on_retry_task, api_retry_task)
 ENTRY(on_skip_task, api_skip_task)
 ENTRY(on_create_savepoint, api_create_savepoint)
+ENTRY(on_why, api_why)
+ENTRY(on_requeue, api_requeue)
+ENTRY(on_rerun, api_rerun)
 ENTRY(on_replace, api_replace)
 
 /* Running something as the job's user is more than seeing into the job. */
@@ -165,6 +168,10 @@ const sd_bus_vtable api_job_vtable[] = {
                 SD_BUS_RESULT("ay", data, "ay", next, "b", end), on_read_log, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Kill", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_kill,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Why", SD_BUS_NO_ARGS, SD_BUS_RESULT("a{sv}", why), on_why,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Requeue", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_requeue,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Suspend", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_suspend,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("SuspendAs", SD_BUS_ARGS("s", mode), SD_BUS_NO_RESULT, on_suspend_as,
@@ -192,6 +199,9 @@ const sd_bus_vtable api_job_vtable[] = {
                                 SD_BUS_NO_RESULT, api_on_resize_session, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("CloseSession", SD_BUS_ARGS("u", session), SD_BUS_NO_RESULT,
                                 api_on_close_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Rerun", SD_BUS_ARGS("a{sv}", options),
+                                SD_BUS_RESULT("u", number, "o", job, "as", warnings), on_rerun,
+                                SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
         SD_BUS_METHOD_WITH_ARGS("Replace", SD_BUS_ARGS("s", node), SD_BUS_RESULT("u", moved), on_replace,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("ExecutorChanged",

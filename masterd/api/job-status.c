@@ -7,6 +7,7 @@
 #include "masterd/api/job-calls.h"
 #include "masterd/api/reply.h"
 #include "masterd/feeding.h"
+#include "masterd/job/array.h"
 #include "masterd/manager.h"
 #include "masterd/record.h"
 
@@ -19,7 +20,13 @@ static int append_roles(sd_bus_message *reply, const struct job *j) {
 
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "(suuuuuuu)");
-        for (size_t i = 0; r >= 0 && i < j->spec->n_roles; i++) {
+        if (r >= 0 && j->array) { /* whoever shows roles shows its elements */
+                const uint32_t *n = j->array->n_state;
+                r = sd_bus_message_append(reply, "(suuuuuuu)", "elements", j->array->range.n, n[ELEMENT_RUNS],
+                                          n[ELEMENT_UNMADE] + n[ELEMENT_WAITS], n[ELEMENT_SUCCEEDED],
+                                          n[ELEMENT_FAILED], n[ELEMENT_KILLED], 0u);
+        }
+        for (size_t i = 0; r >= 0 && !j->array && i < j->spec->n_roles; i++) {
                 const struct role *role = j->roles + i;
                 const uint32_t *n = role->n_state;
                 r = sd_bus_message_append(reply, "(suuuuuuu)", role->spec->name, role->spec->num,
@@ -106,6 +113,8 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         if (r >= 0)
                 r = append_data(reply, j);
         if (r >= 0)
+                r = api_append_array(reply, userdata, j);
+        if (r >= 0)
                 r = reply_open_key(reply, "cwd", "ay");
         if (r >= 0)
                 r = sd_bus_message_append_array(reply, 'y', j->cwd, strlen(j->cwd));
@@ -150,6 +159,8 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
                 k = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "result", "s",
                                           r->result ? r->result : "", "status", "i", r->status, "reason", "s",
                                           r->reason ? r->reason : "", "restarts", "u", restarts);
+        if (k >= 0 && r->placed_real > 0)
+                k = sd_bus_message_append(reply, "{sv}", "placed", "t", r->placed_real);
         if (k >= 0 && r->memory_peak != UINT64_MAX)
                 k = sd_bus_message_append(reply, "{sv}", "memoryPeak", "t", r->memory_peak);
         if (k >= 0 && r->cpu_usec != UINT64_MAX)
@@ -178,6 +189,7 @@ int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         struct manager *m = userdata;
         struct job *j = api_job_or_error(m, call, error);
         sd_bus_message *reply = NULL;
+        struct executor *e;
         int all, r;
 
         if (!j)
@@ -193,8 +205,9 @@ int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 return r;
         }
         r = reply_list_new(call, EXECUTOR_ROW, &reply);
-        for (uint32_t i = 0; r >= 0 && i < j->n_executors; i++) {
-                struct executor *e = j->executors[i];
+        JOB_FOREACH(j, e) { /* also those that are leaving, until they have ended */
+                if (r < 0 || j->array)
+                        break;
                 struct executor_record record = record_of_executor(e);
                 r = append_executor(reply, &record, e->restarts, e);
         }

@@ -13,20 +13,24 @@
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/identity.h"
+#include "masterd/job/array.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/maintenance.h"
 #include "masterd/manager.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
+#include "masterd/stuck.h"
 
 /* ---- lists
  * ----------------------------------------------------------------------------------------------------------
  */
 
 struct list_filter {
-        bool all, by_uid;
-        uint32_t uid, limit;
+        bool all, by_uid, elements;
+        uint32_t uid, limit, array;
+        uint64_t since;
+        const char *name; /* in the call */
         int state;
 };
 
@@ -56,7 +60,16 @@ static int read_filter(sd_bus_message *call, struct list_filter *f, sd_bus_error
                                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                                          "There is no job state '%.*s'", utf8_fit(text, 32),
                                                          text);
-                } else
+                } else if (strcmp(key, "elements") == 0) {
+                        r = sd_bus_message_read(call, "v", "b", &b);
+                        f->elements = r >= 0 && b;
+                } else if (strcmp(key, "array") == 0)
+                        r = sd_bus_message_read(call, "v", "u", &f->array);
+                else if (strcmp(key, "since") == 0)
+                        r = sd_bus_message_read(call, "v", "t", &f->since);
+                else if (strcmp(key, "name") == 0)
+                        r = sd_bus_message_read(call, "v", "s", &f->name);
+                else
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                                  "ListJobs has no filter '%.*s'", utf8_fit(key, 64), key);
                 if (r < 0)
@@ -68,17 +81,29 @@ static int read_filter(sd_bus_message *call, struct list_filter *f, sd_bus_error
 
 static int append_job(sd_bus_message *reply, const struct job_record *r, const struct job *j, bool visible) {
         uint32_t running = j ? job_running(j) : 0, wanted = j ? j->n_executors : 0;
+        char summary[ARRAY_SUMMARY_MAX];
+        const char *reason = r->reason ? r->reason : "";
         int k = sd_bus_message_open_container(reply, 'r', "ussutttuusa{sv}");
 
+        if (j && j->array) {
+                running = j->array->n_state[ELEMENT_RUNS];
+                wanted = j->array->range.n;
+                if (j->state == JOB_RUNNING)
+                        reason = array_text(j->array, summary, sizeof(summary));
+        }
         if (k >= 0)
                 k = sd_bus_message_append(reply, "ussutttuus", r->number, r->name,
                                           job_state_to_string((enum job_state)r->state), r->owner,
                                           r->submitted_real, r->started_real, r->ended_real, running, wanted,
-                                          visible && r->reason ? r->reason : "");
+                                          visible ? reason : "");
         if (k >= 0)
                 k = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (k >= 0 && j && feeding_progress(j) >= 0)
                 k = sd_bus_message_append(reply, "{sv}", "progress", "d", feeding_progress(j));
+        if (k >= 0 && r->array > 0)
+                k = sd_bus_message_append(reply, "{sv}{sv}", "array", "u", r->array, "index", "u", r->index);
+        if (k >= 0 && j && j->array)
+                k = sd_bus_message_append(reply, "{sv}", "elements", "u", j->array->range.n);
         if (k >= 0)
                 k = sd_bus_message_close_container(reply);
         return k < 0 ? k : sd_bus_message_close_container(reply);
@@ -112,7 +137,15 @@ static int list_jobs(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_
         if (r < 0)
                 return r;
         filter = (struct store_job_filter){
-                .all = f.all, .by_owner = f.by_uid, .owner = f.uid, .state = f.state, .limit = f.limit
+                .all = f.all,
+                .elements = f.elements,
+                .array = f.array,
+                .by_owner = f.by_uid,
+                .owner = f.uid,
+                .state = f.state,
+                .since = f.since,
+                .name = f.name,
+                .limit = f.limit,
         };
         q = malloc(sizeof(*q));
         if (!q)
@@ -191,8 +224,12 @@ static int get_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
                 return -ENOMEM;
         *q = (struct get_request){ m, sd_bus_message_ref(call), 0 };
         r = store_query_jobs(m->store,
-                             &(struct store_job_filter){
-                                     .all = true, .by_owner = true, .owner = uid, .state = -1, .limit = 1 },
+                             &(struct store_job_filter){ /* not an element: people submit arrays */
+                                                         .all = true,
+                                                         .by_owner = true,
+                                                         .owner = uid,
+                                                         .state = -1,
+                                                         .limit = 1 },
                              on_latest, q);
         if (r < 0) {
                 sd_bus_message_unref(call);
@@ -336,6 +373,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         DL_FOREACH_SAFE2(node->executors, e, next, node_next)
         lifecycle_node_lost(m, e, true);
         feeding_node_gone(m, node, false);
+        stuck_forget(m, node);
         placement_node_removed(m, node);
         maintenance_forget(m, node);
         store_delete_node(m->store, node->name);
@@ -405,6 +443,15 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 SD_BUS_RESULT("a(ussutttuusa{sv})", jobs), on_list_jobs,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("GetJob", SD_BUS_ARGS("u", number), SD_BUS_RESULT("o", job), on_get_job,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetElement", SD_BUS_ARGS("u", array, "u", index), SD_BUS_RESULT("o", job),
+                                api_on_get_element, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Usage", SD_BUS_ARGS("as", by, "a{sv}", filter),
+                                SD_BUS_RESULT("a(uususttttttt)", rows), api_on_usage,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListQueue", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", jobs), api_on_list_queue,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListPools", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", pools), api_on_list_pools,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListNodes", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(sssddttuuuta{sv})", nodes),
                                 on_list_nodes, SD_BUS_VTABLE_UNPRIVILEGED),

@@ -13,6 +13,7 @@
 #include "masterd/maintenance.h"
 #include "masterd/manager.h"
 #include "masterd/placement.h"
+#include "masterd/stuck.h"
 
 /* The node of the object that was called, or NULL with an error. */
 static struct node *node_of(struct manager *m, sd_bus_message *call, sd_bus_error *error) {
@@ -354,8 +355,9 @@ static int append_labels(sd_bus_message *reply, const struct node *node) {
 }
 
 /* That a job runs there is for everybody to see; what it consists of is for its owner. */
-static int append_executors(sd_bus_message *reply, const struct node *node, uint32_t uid) {
+static int append_executors(sd_bus_message *reply, struct manager *m, const struct node *node, uint32_t uid) {
         const struct executor *e;
+        const struct stuck *s;
         int r = open_entry(reply, "executors", "a(usuusut)");
 
         DL_FOREACH2(node->executors, e, node_next) {
@@ -365,6 +367,15 @@ static int append_executors(sd_bus_message *reply, const struct node *node, uint
                                                   shown ? executor_role(e)->name : "", shown ? e->index : 0,
                                                   shown ? e->attempt : 0, executor_state_to_string(e->state),
                                                   e->job->owner, e->started_real);
+        }
+        DL_FOREACH (node->stuck, s) {
+                const struct job *j = manager_job(m, s->id.job);
+                bool shown = uid == 0 || (j && uid == j->owner);
+                if (r >= 0)
+                        r = sd_bus_message_append(reply, "(usuusut)", s->id.job, shown ? s->id.role : "",
+                                                  shown ? s->id.index : 0, shown ? s->id.attempt : 0,
+                                                  executor_state_to_string(EXECUTOR_STOPPING),
+                                                  j ? j->owner : 0, UINT64_C(0));
         }
         return r < 0 ? r : close_entry(reply);
 }
@@ -408,7 +419,7 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
         if (r >= 0)
                 r = append_windows(reply, m, node);
         if (r >= 0)
-                r = append_executors(reply, node, uid);
+                r = append_executors(reply, m, node, uid);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);

@@ -5,9 +5,12 @@
 
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/depend.h"
 #include "masterd/manager.h"
+#include "masterd/recover.h"
 #include "masterd/restore.h"
 #include "masterd/savepoint-text.h"
+#include "masterd/submit-options.h"
 #include "masterd/submit.h"
 
 #define ENV_STRING_MAX (127u << 10) /* less than what execve() takes, so that the end and a default fit */
@@ -169,13 +172,38 @@ static int read_savepoint(sd_bus_message *m, struct submission *s, sd_bus_error 
         return s->savepoint ? 0 : -ENOMEM;
 }
 
+static int read_after(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        return start_options_read(m, "after", &s->start, error);
+}
+
+static int read_array(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        return start_options_read(m, "array", &s->start, error);
+}
+
+static int read_begin(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
+        return start_options_read(m, "begin", &s->start, error);
+}
+
 static const struct {
         const char *key;
         int (*read)(sd_bus_message *m, struct submission *s, sd_bus_error *error);
 } submit_options[] = {
-        { "cwd", read_cwd },       { "env", read_env },   { "secrets", read_secrets },
-        { "bundle", read_bundle }, { "name", read_name }, { "savepoint", read_savepoint },
+        { "cwd", read_cwd },       { "env", read_env },     { "secrets", read_secrets },
+        { "bundle", read_bundle }, { "name", read_name },   { "savepoint", read_savepoint },
+        { "after", read_after },   { "array", read_array }, { "begin", read_begin },
 };
+
+int api_read_submit_option(sd_bus_message *call, const char *key, struct submission *s, sd_bus_error *error) {
+        int r = submit_option_read(call, key, &s->overrides);
+
+        if (r != 0)
+                return MIN(r, 0);
+        for (size_t i = 0; i < ELEMENTSOF(submit_options); i++)
+                if (strcmp(submit_options[i].key, key) == 0)
+                        return submit_options[i].read(call, s, error);
+        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Submit has no option '%.*s'",
+                                 utf8_fit(key, 64), key);
+}
 
 static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_error *error) {
         int r = sd_bus_message_read_array(call, 'y', (const void **)&s->config, &s->config_size);
@@ -188,17 +216,10 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
         r = sd_bus_message_enter_container(call, 'a', "{sv}");
         while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
                 const char *key;
-                size_t i;
                 r = sd_bus_message_read_basic(call, 's', &key);
                 if (r < 0)
                         return r;
-                for (i = 0; i < ELEMENTSOF(submit_options); i++)
-                        if (strcmp(submit_options[i].key, key) == 0)
-                                break;
-                if (i == ELEMENTSOF(submit_options))
-                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "Submit has no option '%.*s'", utf8_fit(key, 64), key);
-                r = submit_options[i].read(call, s, error);
+                r = api_read_submit_option(call, key, s, error);
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(call);
@@ -207,7 +228,7 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
 }
 
 /* The answer, when the job is on disk. */
-static int submitted(struct manager *m, sd_bus_message *call, struct job *j, const char *warnings) {
+int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const char *warnings) {
         _cleanup_free_ char *lines = strdup(warnings ? warnings : "");
         sd_bus_message *reply = NULL;
         char path[64], *save = NULL;
@@ -233,6 +254,56 @@ static int submitted(struct manager *m, sd_bus_message *call, struct job *j, con
         return manager_reply_later(m, reply);
 }
 
+/* ---- a job that is made, while those that it waits for are looked up ---- */
+
+struct admission {
+        struct manager *manager;
+        sd_bus_message *call;
+        struct job *job;
+        char *warnings;
+};
+
+static void admission_free(struct admission *q) {
+        sd_bus_message_unref(q->call);
+        free(q->warnings);
+        free(q);
+}
+
+static void on_asked(void *userdata, int error, uint32_t unknown) {
+        _cleanup_(sd_bus_error_free) sd_bus_error why = SD_BUS_ERROR_NULL;
+        struct admission *q = userdata;
+
+        if (error >= 0 && unknown > 0)
+                error = sd_bus_error_setf(&why, ERROR_NO_SUCH_JOB,
+                                          "after: there is no job %u (primusctl list -a shows all)", unknown);
+        if (error >= 0) {
+                submit_admit(q->manager, q->job, q->warnings);
+                error = api_submitted(q->manager, q->call, TAKE_PTR(q->job), q->warnings);
+        }
+        if (error < 0)
+                caller_answer(q->call, error, &why);
+        recover_job_free(q->job);
+        admission_free(q);
+}
+
+int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_bus_error *error) {
+        struct admission *q = calloc(1, sizeof(*q));
+        int r = q ? submit_make(m, s, &q->job, &q->warnings, error) : -ENOMEM;
+
+        if (r < 0) {
+                free(q);
+                return r;
+        }
+        q->manager = m;
+        q->call = sd_bus_message_ref(call);
+        r = depend_ask(m, q->job, on_asked, q);
+        if (r < 0) {
+                recover_job_free(q->job);
+                admission_free(q);
+        }
+        return r < 0 ? r : 1;
+}
+
 struct restoring {
         struct manager *manager;
         sd_bus_message *call; /* has the configuration */
@@ -240,7 +311,7 @@ struct restoring {
 
 static void on_restored(void *userdata, struct job *j, const char *warnings, const sd_bus_error *error) {
         struct restoring *q = userdata;
-        int r = j ? submitted(q->manager, q->call, j, warnings) : 0;
+        int r = j ? api_submitted(q->manager, q->call, j, warnings) : 0;
 
         if (!j || r < 0)
                 caller_answer(q->call, j ? r : -sd_bus_error_get_errno(error), error);
@@ -266,17 +337,12 @@ static int restore(struct manager *m, sd_bus_message *call, struct submission *s
 int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct submission s = { .owner = uid };
-        _cleanup_free_ char *warnings = NULL;
-        struct job *j;
         int r = read_submission(call, &s, error);
 
         if (r >= 0 && s.savepoint)
                 r = restore(m, call, &s, error);
-        else if (r >= 0) {
-                r = submit_job(m, &s, &j, &warnings, error);
-                if (r >= 0)
-                        r = submitted(m, call, j, warnings);
-        }
+        else if (r >= 0)
+                r = api_admit(m, call, &s, error);
         submission_done(&s);
         return r;
 }

@@ -9,6 +9,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "masterd/job/array.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"
 
@@ -103,8 +104,18 @@ struct job *job_free(struct job *j) {
         }
         for (char **p = j->env; p && *p; p++)
                 free(*p);
+        for (char **p = j->array_env; p && *p; p++)
+                free(*p);
+        free(j->array_env);
+        free(j->after);
+        free(j->usage);
+        array_free(j->array);
+        sd_event_source_disable_unref(j->begin_timer);
         sd_event_source_disable_unref(j->limit_timer);
         sd_event_source_disable_unref(j->grace_timer);
+        sd_event_source_disable_unref(j->leave_timer);
+        sd_event_source_disable_unref(j->signal_timer);
+        sd_event_source_disable_unref(j->hold_timer);
         sd_event_source_disable_unref(j->epoch_timer);
         free(j->secrets);
         free(j->env);
@@ -286,6 +297,8 @@ uint32_t job_running(const struct job *j) {
 uint32_t job_active(const struct job *j) {
         uint32_t n = j->n_leaving;
 
+        if (j->array)
+                return array_active(j->array);
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 for (enum executor_state s = EXECUTOR_PLACED; s <= EXECUTOR_STOPPING; s++)
                         n += j->roles[i].n_state[s];
@@ -296,9 +309,7 @@ bool job_all_up(const struct job *j) {
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role *r = j->roles + i;
                 uint32_t up = r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_failed;
-                uint32_t wanted =
-                        j->spec->schedule_policy == SCHEDULE_POLICY_GANG ? r->spec->num : r->spec->min_num;
-                if (up < wanted)
+                if (up < r->spec->min_num)
                         return false;
         }
         return true;

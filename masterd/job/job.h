@@ -20,6 +20,9 @@ struct node;
 struct job;
 struct job_data;
 struct job_peers;
+struct after_entry;
+struct array;
+struct usage;
 struct retired;
 struct change_note;
 struct change_cut;
@@ -52,6 +55,7 @@ struct executor {
         bool ordered;                                    /* the Start call is under way on the current link */
         bool confirmed; /* the node's agent has reported this attempt since this master came up */
         bool stop_ordered;
+        bool stuck;            /* it does not die, and is waited for (masterd/stuck.h) */
         bool bounced;         /* the host could not start the latest attempt, for no fault of the executor */
         const char *stop_why; /* static text */
 
@@ -162,7 +166,38 @@ struct job {
         struct job_data *data;   /* NULL without input */
         struct job_peers *peers; /* masterd/job/peers.h */
 
-        bool queued;                         /* in the placement queue */
+        /* In the queue (masterd/queueing.h), and given way (masterd/requeue.h). */
+        bool queued;              /* known to the policy */
+        uint32_t requeues;        /* of its attempts, those that began for no fault of the job */
+        uint32_t asked;           /* times in a row that an executor asked for the job to be requeued */
+        bool requeueing;          /* STOPPING to wait again, for no fault of the job */
+        uint8_t leave_why;        /* enum requeue_cause: it is to be stopped at leave_real; 0: nothing of that */
+        uint32_t leave_for;       /* the job that takes its place; 0: none */
+        uint64_t leave_real;      /* its executors have been told by signal; their stop comes then */
+        uint64_t slot_real;       /* its time limit counts from then; 0: from the next start */
+        uint64_t waits_real;      /* it waits since then, for the order of the queue */
+        uint64_t not_before_real; /* it is not tried before */
+        sd_event_source *leave_timer, *signal_timer, *hold_timer;
+
+        struct after_entry
+                *after; /* what has to end before its first start, and its time (masterd/depend.h) */
+        uint32_t n_after;
+        uint64_t after_met; /* a bit for each that holds */
+        uint64_t begin_real;
+        sd_event_source *begin_timer;
+        struct job *settle_next; /* has ended, and those that wait for it are to be told */
+
+        struct array *array;   /* it is an array: masterd/arrays.h */
+        uint32_t array_number; /* it is an element of that one; 0: it is none */
+        uint32_t array_index;
+        char **array_env;     /* what tells its executors so */
+        uint32_t array_since; /* of an array that was run again: elements up to this number count if they
+                                 succeeded */
+
+        struct usage *usage;       /* what its executors held: masterd/usage.h */
+        bool usage_known;          /* usage is all of it */
+        bool had_env, had_secrets; /* at submission: they end with the job */
+
         struct job *ended_next, *ended_prev; /* finished jobs kept in memory, oldest first */
         UT_hash_handle hh;                   /* by number */
 };
@@ -224,7 +259,8 @@ void executor_set_gone(struct executor *e);
 void executor_restore_state(struct executor *e, enum executor_state state);
 
 uint32_t job_running(const struct job *j);
-uint32_t job_active(const struct job *j); /* hold resources; also those that are leaving */
+/* Hold resources, also those that are leaving; of an array: its elements that are not over. */
+uint32_t job_active(const struct job *j);
 bool job_all_up(const struct job
                         *j); /* every executor that has to run for RUNNING (min_num of each role) is or was */
 

@@ -3,6 +3,8 @@
  * it (a state that is entered or left with a place, a node's address) drops it. */
 #include "masterd/job/peers.h"
 
+#include <endian.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "masterd/job/job.h"
@@ -31,6 +33,47 @@ void job_peers_drop(struct job *j) {
         peers_free(TAKE_PTR(j->peers));
 }
 
+/* One that has ended, or comes back in a moment, keeps its place in the rank order: most come back where they were. */
+static bool has_place(const struct executor *e) {
+        if (!e->node || e->attempt == 0)
+                return false;
+        return e->state != EXECUTOR_PENDING ||
+               (e->placed_real >= e->job->attempt_real && e->node->state != NODE_LOST && !e->bounced);
+}
+
+static uint64_t mix(uint64_t h, const void *data, size_t size) {
+        const uint8_t *p = data;
+
+        for (size_t i = 0; i < size; i++) /* FNV-1a */
+                h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+        return h;
+}
+
+static uint64_t mix_u32(uint64_t h, uint32_t v) {
+        v = htole32(v);
+        return mix(h, &v, sizeof(v));
+}
+
+uint64_t job_membership(const struct job *j) {
+        uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                const struct executor *e = j->executors[i];
+                if (!has_place(e))
+                        continue;
+                h = mix(h, executor_role(e)->name, strlen(executor_role(e)->name) + 1);
+                h = mix_u32(h, e->index);
+                h = mix(h, e->node->name, strlen(e->node->name) + 1);
+                h = mix(h, e->node->address.bytes, sizeof(e->node->address.bytes));
+                h = mix_u32(h, (uint32_t)e->n_ports);
+                for (size_t k = 0; k < e->n_ports; k++)
+                        h = mix_u32(h, e->ports[k]);
+        }
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                h = mix_u32(h, j->spec->roles[i].num);
+        return h;
+}
+
 static int peers_new(const struct job *j, struct job_peers **ret) {
         _cleanup_(peers_free_p) struct job_peers *p = calloc(1, sizeof(*p));
         int r;
@@ -48,7 +91,7 @@ static int peers_new(const struct job *j, struct job_peers **ret) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
                 /* An executor that has ended keeps its place in the rank order. */
-                bool placed = e->node && e->attempt > 0 && e->state != EXECUTOR_PENDING;
+                bool placed = has_place(e);
                 p->members[i] = (struct rendezvous_member){
                         e->role,  e->index,  placed ? e->node->name : NULL, placed ? &e->node->address : NULL,
                         e->ports, e->n_ports

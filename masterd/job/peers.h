@@ -12,6 +12,9 @@ struct node;
 /* The rendezvous variables of a placed executor (rendezvous_environment()). -ENOENT: it is not placed. */
 int job_peers_environment(struct executor *e, char ***ret);
 
+/* A digest of who is where in the job: the same for the same membership, also in another master. */
+uint64_t job_membership(const struct job *j);
+
 /* Forgets what was computed: a place, a port or an address of the job has changed, or nobody will ask soon.
  */
 void job_peers_drop(struct job *j);

@@ -19,6 +19,8 @@ static const uint8_t job_table[_JOB_STATE_MAX][_JOB_EVENT_MAX] = {
                            [JOB_EVENT_SUCCEEDED] = JOB_SUCCEEDED,
                            [JOB_EVENT_FAILED] = JOB_FAILED,
                            [JOB_EVENT_KILLED] = JOB_KILLED },
+        [JOB_FAILED] = { [JOB_EVENT_RERUN] = JOB_QUEUED },
+        [JOB_KILLED] = { [JOB_EVENT_RERUN] = JOB_QUEUED },
 };
 
 #define ENDS                                                                                                 \
@@ -54,7 +56,8 @@ static const char *const job_state_names[_JOB_STATE_MAX] = {
         "STOPPING",  "SUCCEEDED", "FAILED",   "KILLED",
 };
 static const char *const job_event_names[_JOB_EVENT_MAX] = {
-        "recorded", "placed", "up", "stop", "requeue", "succeeded", "failed", "killed", "suspend", "resume",
+        "recorded", "placed", "up",      "stop",   "requeue", "succeeded",
+        "failed",   "killed", "suspend", "resume", "rerun",
 };
 static const char *const executor_state_names[_EXECUTOR_STATE_MAX] = {
         "PENDING", "PLACED", "STARTING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "KILLED", "LOST",

@@ -28,8 +28,9 @@ enum job_event {
         JOB_EVENT_SUCCEEDED,
         JOB_EVENT_FAILED,
         JOB_EVENT_KILLED,
-        JOB_EVENT_SUSPEND, /* these two last: the numbers of those above are on disk */
+        JOB_EVENT_SUSPEND, /* these last: the numbers of those above are on disk */
         JOB_EVENT_RESUME,
+        JOB_EVENT_RERUN, /* of an array that has ended: what failed of it runs again */
         _JOB_EVENT_MAX,
 };
 

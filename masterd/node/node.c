@@ -50,8 +50,12 @@ bool node_usable(const struct node *node) {
         return node->state == NODE_READY && !holds_any(node->holds);
 }
 
+bool node_left(const struct node *node) {
+        return holds_drain(node->holds) && node->n_executors == 0;
+}
+
 bool node_drained(const struct node *node) {
-        return holds_drain(node->holds) && node->n_executors == 0 && node->n_stuck == 0;
+        return node_left(node) && node->n_stuck == 0;
 }
 
 const char *node_shown_state(const struct node *node) {

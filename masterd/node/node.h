@@ -79,6 +79,8 @@ struct nodes {
 bool node_usable(const struct node *node);
 /* Whether it drains and nothing is left of what ran there. */
 bool node_drained(const struct node *node);
+/* The same but for attempts that are over and do not die: a reboot is what may help against those. */
+bool node_left(const struct node *node);
 /* For people: CORDONED, DRAINING, DRAINED where a node that is READY is held, else its liveness. */
 const char *node_shown_state(const struct node *node);
 

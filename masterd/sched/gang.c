@@ -1,35 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Placement of gangs. Invariant: sched_place() either holds everything of the placement that it returns, or
- * leaves every count and bit as it found them. Choices are first made as counts per node; GPUs and ports are
+ * leaves every count and bit as it found them. Choices are first made as counts per node; ports are
  * picked at the end, when nothing can fail any more but memory. */
 #include <errno.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "masterd/sched/internal.h"
+#include "masterd/sched/placing.h"
 
-#define ONE_BY_ONE_MAX                                                                                       \
-        512u /* executors; larger gangs are not tried one by one, which takes a look at all nodes for each   \
-              */
-
-/* k executors of a shape on a node. */
-struct choice {
-        uint32_t shape, slot, k;
-};
-
-struct placing {
-        struct sched *s;
-        const struct sched_gang *gang;
-        struct need needs[SCHED_SHAPES_MAX];
-        struct choice *choices;
-        size_t n, allocated;
-        uint32_t gang_mark, shape_mark;
-};
-
-/* A stamp that no slot carries yet. */
-static uint32_t new_stamp(struct sched *s) {
-        return ++s->stamp;
-}
+/* Executors; larger gangs are not tried one by one, which takes a look at all nodes for each. */
+#define ONE_BY_ONE_MAX 512u
 
 /* Before stamps run out, which one placement never does by itself. */
 static void renew_stamps(struct sched *s) {
@@ -41,243 +21,18 @@ static void renew_stamps(struct sched *s) {
         s->stamp = 0;
 }
 
-static uint32_t count_there(const struct placing *p, uint32_t slot) {
-        return p->s->shape_stamp[slot] == p->shape_mark ? p->s->shape_count[slot] : 0;
-}
-
-/* Counts k more executors of the current shape on a node, which is the gang's from now on. */
-static void mark(struct placing *p, uint32_t slot, uint32_t k) {
-        uint32_t there = count_there(p, slot);
-
-        p->s->shape_stamp[slot] = p->shape_mark;
-        p->s->shape_count[slot] = there + k;
-        p->s->gang_stamp[slot] = p->gang_mark;
-}
-
-static int choose(struct placing *p, uint32_t shape, uint32_t slot, uint32_t k) {
-        if (p->n == p->allocated) {
-                size_t m = p->allocated ? p->allocated * 2 : 16;
-                struct choice *c = realloc(p->choices, m * sizeof(*c));
-                if (!c)
-                        return -ENOMEM;
-                p->choices = c;
-                p->allocated = m;
-        }
-        p->choices[p->n++] = (struct choice){ shape, slot, k };
-        node_take(p->s, slot, &p->needs[shape], k);
-        mark(p, slot, k);
-        return 0;
-}
-
-/* Gives back the choices behind the first n. */
-static void take_back(struct placing *p, size_t n) {
-        while (p->n > n) {
-                const struct choice *c = &p->choices[--p->n];
-                node_return(p->s, c->slot, &p->needs[c->shape], c->k);
+void placing_restart(struct placing *p) {
+        p->gang_mark = placing_stamp(p->s);
+        for (uint32_t i = 0; i < p->gang->n_shapes; i++) {
+                const struct sched_shape *h = &p->gang->shapes[i];
+                p->needs[i].gang_mark = p->gang_mark;
+                for (size_t k = 0; k < h->n_present; k++)
+                        if (h->present[k] < p->s->n)
+                                p->s->gang_stamp[h->present[k]] = p->gang_mark;
         }
 }
 
-/* Makes the marks those of a shape: where executors of it are, and what it may not use. Undone by
- * nodes_show(). */
-static void begin_shape(struct placing *p, uint32_t shape) {
-        const struct sched_shape *h = &p->gang->shapes[shape];
-
-        p->shape_mark = new_stamp(p->s);
-        for (size_t i = 0; i < h->n_present; i++)
-                if (h->present[i] < p->s->n)
-                        mark(p, h->present[i], 1);
-        for (size_t i = 0; i < p->n; i++)
-                if (p->choices[i].shape == shape)
-                        mark(p, p->choices[i].slot, p->choices[i].k);
-        for (size_t i = 0; i < h->n_excluded; i++)
-                node_hide(p->s, h->excluded[i]);
-}
-
-/* How many more of the shape the limits per node allow on a node. */
-static uint32_t allowance(const struct placing *p, const struct sched_shape *h, uint32_t slot) {
-        uint32_t there = count_there(p, slot), limit = h->per_node > 0 ? h->per_node : h->max_per_node;
-
-        if (limit == 0)
-                return UINT32_MAX;
-        return limit > there ? limit - there : 0;
-}
-
-static bool comes_before(const struct candidate *a, const struct candidate *b) {
-        return a->key != b->key ? a->key < b->key : a->slot < b->slot;
-}
-
-static void sift_down(struct candidate *c, uint32_t n, uint32_t i) {
-        for (uint32_t child; (child = 2 * i + 1) < n; i = child) {
-                struct candidate t;
-                if (child + 1 < n && comes_before(&c[child + 1], &c[child]))
-                        child++;
-                if (!comes_before(&c[child], &c[i]))
-                        return;
-                t = c[i];
-                c[i] = c[child];
-                c[child] = t;
-        }
-}
-
-/* Nodes of the gang first, then those with room for more, then those on which less is left. */
-static uint64_t candidate_key(const struct placing *p, const struct need *n, uint32_t slot, uint32_t count,
-                              uint32_t wanted) {
-        uint64_t left = fit_left(p->s, n, slot, count), elsewhere = p->s->gang_stamp[slot] != p->gang_mark;
-
-        return elsewhere << 63 | (uint64_t)(wanted - count) << 43 | (left >> 32) << 36 |
-               MIN(left & UINT32_MAX, (UINT64_C(1) << 36) - 1);
-}
-
-/* Where the shape may go, and how many: s->candidates, the best of them first. Returns how many nodes;
- * *ret_room: executors on them together, each node counted for no more than are wanted. */
-static uint32_t find_candidates(struct placing *p, uint32_t shape, uint32_t wanted, uint64_t *ret_room) {
-        const struct sched_shape *h = &p->gang->shapes[shape];
-        const struct need *need = &p->needs[shape];
-        struct sched *s = p->s;
-        uint32_t n = 0, seen = h->restricted ? new_stamp(s) : 0;
-        size_t universe = h->restricted ? h->n_allowed : s->n;
-        uint64_t room = 0;
-
-        for (size_t i = 0; i < universe; i++) {
-                uint32_t slot = h->restricted ? h->allowed[i] : (uint32_t)i, k;
-                if (slot >= s->n || s->executors[slot] <= 0)
-                        continue;
-                if (h->restricted) {
-                        if (s->allow_stamp[slot] == seen)
-                                continue;
-                        s->allow_stamp[slot] = seen;
-                }
-                k = MIN(wanted, allowance(p, h, slot));
-                k = k > 0 ? fit_count(s, need, slot, k) : 0;
-                if (k == 0 || (h->per_node > 0 && count_there(p, slot) == 0 && k < h->per_node))
-                        continue;
-                s->candidates[n] = (struct candidate){ candidate_key(p, need, slot, k, wanted), slot, k };
-                if (n > 0 && comes_before(&s->candidates[n], &s->candidates[0])) {
-                        struct candidate t = s->candidates[0];
-                        s->candidates[0] = s->candidates[n];
-                        s->candidates[n] = t;
-                }
-                n++;
-                room += k;
-        }
-        *ret_room = room;
-        return n;
-}
-
-/* Of the candidates that can take all of rest, the one of the gang, or else with the least left over. */
-static const struct candidate *tightest(const struct placing *p, uint32_t shape, uint32_t n, uint32_t rest) {
-        const struct candidate *best = NULL;
-        struct candidate a = {}, b;
-
-        for (uint32_t i = 0; i < n; i++) {
-                const struct candidate *c = &p->s->candidates[i];
-                if (c->count < rest)
-                        continue;
-                b = (struct candidate){ candidate_key(p, &p->needs[shape], c->slot, rest, rest), c->slot,
-                                        rest };
-                if (!best || comes_before(&b, &a)) {
-                        best = c;
-                        a = b;
-                }
-        }
-        return best;
-}
-
-/* Chooses places for wanted executors of a shape, as few nodes as possible; or, when partial, for as many as
- * fit. *ret_placed of them. SCHED_E_NO_FIT: there is no room for all (then nothing was chosen, except of
- * shapes with per_node). */
-static int place_together(struct placing *p, uint32_t shape, uint32_t wanted, bool partial,
-                          uint32_t *ret_placed) {
-        const struct sched_shape *h = &p->gang->shapes[shape];
-        struct candidate *c = p->s->candidates;
-        uint32_t rest = wanted;
-        uint64_t room;
-        uint32_t n = find_candidates(p, shape, wanted, &room);
-        int r;
-
-        *ret_placed = 0;
-        if (room < wanted && !partial)
-                return SCHED_E_NO_FIT;
-        if (n > 0 && c[0].count >= wanted && h->per_node == 0) { /* no need to sort them */
-                *ret_placed = wanted;
-                return choose(p, shape, c[0].slot, wanted);
-        }
-        for (uint32_t i = n / 2; i-- > 0;)
-                sift_down(c, n, i);
-        while (rest > 0 && n > 0) {
-                struct candidate top = c[0];
-                if (top.count >= rest && h->per_node == 0)
-                        top = *tightest(p, shape, n, rest);
-                uint32_t k = MIN(top.count, rest);
-                /* A node that is new to a shape with per_node takes all of them or none. */
-                if (h->per_node == 0 || k == h->per_node || count_there(p, top.slot) > 0) {
-                        r = choose(p, shape, top.slot, k);
-                        if (r < 0)
-                                return r;
-                        rest -= k;
-                        *ret_placed += k;
-                }
-                c[0] = c[--n];
-                sift_down(c, n, 0);
-        }
-        return rest == 0 || partial ? 0 : SCHED_E_NO_FIT;
-}
-
-/* One executor of a shape without per_node: on a node of the gang if together (then the shape is not
- * restricted), or where it fits best. */
-static int place_one(struct placing *p, uint32_t shape, bool together) {
-        const struct sched_shape *h = &p->gang->shapes[shape];
-        const struct need *need = &p->needs[shape];
-        uint32_t slot = SLOT_NONE;
-
-        if (together) {
-                uint64_t least = UINT64_MAX;
-                slot = fit_best_of(p->s, need, h->present, h->n_present);
-                for (size_t i = 0; i < p->n; i++) {
-                        uint32_t other = p->choices[i].slot;
-                        uint64_t left;
-                        if (fit_count(p->s, need, other, 1) == 0)
-                                continue;
-                        left = fit_left(p->s, need, other, 1);
-                        if (left < least) {
-                                least = left;
-                                slot = other;
-                        }
-                }
-        }
-        if (slot == SLOT_NONE)
-                slot = h->restricted ? fit_best_of(p->s, need, h->allowed, h->n_allowed)
-                                     : fit_best(p->s, need);
-        return slot == SLOT_NONE ? SCHED_E_NO_FIT : choose(p, shape, slot, 1);
-}
-
-/* Hides a node where the shape has reached its limit. */
-static void hide_if_full(struct placing *p, const struct sched_shape *h, uint32_t slot) {
-        if (slot < p->s->n && allowance(p, h, slot) == 0)
-                node_hide(p->s, slot);
-}
-
-static int place_singly(struct placing *p, uint32_t shape, uint32_t wanted, bool together) {
-        const struct sched_shape *h = &p->gang->shapes[shape];
-        int r = 0;
-
-        for (size_t i = 0; i < h->n_present; i++)
-                hide_if_full(p, h, h->present[i]);
-        for (uint32_t k = 0; k < wanted && r == 0; k++) {
-                r = place_one(p, shape, together);
-                if (r == 0)
-                        hide_if_full(p, h, p->choices[p->n - 1].slot);
-        }
-        return r;
-}
-
-/* How shapes are sorted, largest first. */
-enum order {
-        BY_GPUS,
-        BY_MEMORY,
-        BY_CPU,
-        _ORDER_MAX
-};
+/* ---- order ---- */
 
 static int compare_u64(uint64_t a, uint64_t b) {
         return a > b ? -1 : a < b;
@@ -297,15 +52,42 @@ static bool larger(const struct need *a, const struct need *b, enum order order)
         }
 }
 
-/* Indices of the shapes, largest first; equals in their own order. There are at most 64. */
-static void sort_shapes(const struct placing *p, enum order order, uint32_t ret[static SCHED_SHAPES_MAX]) {
+/* Whether it may not use all nodes. */
+static bool has_choice_limits(const struct placing *p, uint32_t shape) {
+        return p->needs[shape].filter || p->gang->shapes[shape].restricted;
+}
+
+/* Equals in their own order. There are at most 64. */
+static void sort_by(const struct placing *p, enum order order, uint32_t ret[static SCHED_SHAPES_MAX]) {
         for (uint32_t i = 0; i < p->gang->n_shapes; i++) {
                 uint32_t k = i;
-                for (; k > 0 && larger(&p->needs[i], &p->needs[ret[k - 1]], order); k--)
+                for (; k > 0; k--) {
+                        bool free = order != BY_FREEDOM || !has_choice_limits(p, i),
+                             before_free = order != BY_FREEDOM || !has_choice_limits(p, ret[k - 1]);
+                        if (free != before_free ? free : !larger(&p->needs[i], &p->needs[ret[k - 1]], order))
+                                break;
                         ret[k] = ret[k - 1];
+                }
                 ret[k] = i;
         }
 }
+
+/* Indices of the shapes, largest first, but none before one that it has to be near to. */
+static void sort_shapes(const struct placing *p, enum order order, uint32_t ret[static SCHED_SHAPES_MAX]) {
+        uint32_t sorted[SCHED_SHAPES_MAX], n = p->gang->n_shapes;
+        uint64_t done = 0;
+
+        sort_by(p, order, p->has_near ? sorted : ret);
+        for (uint32_t k = 0; k < n && p->has_near; k++)
+                for (uint32_t i = 0; i < n; i++)
+                        if (!(done >> sorted[i] & 1) && !(p->gang->shapes[sorted[i]].near & ~done)) {
+                                ret[k] = sorted[i];
+                                done |= UINT64_C(1) << sorted[i];
+                                break;
+                        }
+}
+
+/* ---- search ---- */
 
 /* Chooses min executors of every shape. On SCHED_E_NO_FIT *ret_shape is the one for which there was no room;
  * what was chosen for those before it stays, for the caller to look at and to take back. */
@@ -320,11 +102,13 @@ static int place_all(struct placing *p, enum order order, bool together, uint32_
                 if (h->min == 0)
                         continue;
                 begin_shape(p, sorted[i]);
-                if (h->per_node > 0 || (together && (h->min > 1 || h->restricted)))
+                if (p->gang->topology == SCHED_SPREAD && together)
+                        r = place_spread(p, sorted[i], h->min, false, &placed);
+                else if (h->per_node > 0 || (together && (h->min > 1 || p->limited)))
                         r = place_together(p, sorted[i], h->min, false, &placed);
                 else
                         r = place_singly(p, sorted[i], h->min, together);
-                nodes_show(p->s);
+                end_shape(p);
                 if (r > 0)
                         take_back(p, before);
                 *ret_shape = sorted[i];
@@ -332,174 +116,299 @@ static int place_all(struct placing *p, enum order order, bool together, uint32_
         return r;
 }
 
+/* One more way. */
+static int place_again(struct placing *p, enum order order, bool together) {
+        uint32_t shape;
+        int r;
+
+        placing_restart(p);
+        r = place_all(p, order, together, &shape);
+        if (r != 0)
+                take_back(p, 0);
+        return r;
+}
+
+int place_somehow(struct placing *p, struct sched_no_fit *ret_why) {
+        enum order first = p->has_limits ? BY_FREEDOM : BY_GPUS;
+        uint32_t shape = 0;
+        int r;
+
+        p->company = p->has_near ? 2 : 0;
+        r = place_all(p, first, true, &shape);
+        if (r <= 0)
+                return r;
+        if (ret_why)
+                explain(p, shape, ret_why);
+        take_back(p, 0);
+        while (p->company > 0 && r > 0) {
+                p->company--;
+                r = place_again(p, first, true);
+        }
+        if (p->gang->n_shapes == 1 ||
+            p->min > ONE_BY_ONE_MAX) /* of one shape, all that fits has been counted */
+                return r;
+        for (enum order order = first; order < _ORDER_MAX && r > 0; order++)
+                for (p->company = p->has_near ? 2 : 0; r > 0; p->company--) {
+                        r = place_again(p, order, false);
+                        if (p->company == 0)
+                                break;
+                }
+        return r;
+}
+
 /* Adds what fits beyond min. */
-static int extend(struct placing *p) {
+static int place_more(struct placing *p) {
         uint32_t sorted[SCHED_SHAPES_MAX], placed;
         int r = 0;
 
+        p->company = 0;
         sort_shapes(p, BY_GPUS, sorted);
         for (uint32_t i = 0; i < p->gang->n_shapes && r == 0; i++) {
                 const struct sched_shape *h = &p->gang->shapes[sorted[i]];
                 if (h->max == h->min)
                         continue;
                 begin_shape(p, sorted[i]);
-                r = place_together(p, sorted[i], h->max - h->min, true, &placed);
-                nodes_show(p->s);
+                r = (p->gang->topology == SCHED_SPREAD ? place_spread : place_together)(
+                        p, sorted[i], h->max - h->min, true, &placed);
+                end_shape(p);
         }
         return r;
 }
 
-/* Why there is no room for a shape beside what is chosen now. */
-static void explain(struct placing *p, uint32_t shape, struct sched_no_fit *ret) {
-        const struct sched_shape *h = &p->gang->shapes[shape];
-        const struct need *need = &p->needs[shape];
-        struct sched_no_fit why = { .shape = shape, .wanted = h->min };
-        uint32_t nodes_lacking[6] = {}, seen;
-        uint64_t room, empty = 0;
-        struct sched *s = p->s;
+static int search(struct placing *p, bool **ret_scope, struct sched_no_fit *ret_why) {
+        uint8_t topology = p->gang->topology;
+        uint32_t shape = 0;
+        int r;
 
-        begin_shape(p, shape);
-        (void)find_candidates(p, shape, h->min, &room);
-        why.fits = (uint32_t)MIN(room, h->min);
-        seen = new_stamp(s);
-        for (size_t i = 0; i < (h->restricted ? h->n_allowed : s->n); i++) {
-                uint32_t slot = h->restricted ? h->allowed[i] : (uint32_t)i, bits, k;
-                const struct sched_node *n = slot < s->n ? &s->nodes[slot] : NULL;
-                if (!n || !n->exists || !n->usable || n->hidden || s->allow_stamp[slot] == seen)
-                        continue;
-                s->allow_stamp[slot] = seen;
-                why.nodes++;
-                bits = allowance(p, h, slot) == 0 ? SCHED_NODES : fit_lacking(s, need, slot);
-                why.lacking |= bits;
-                for (unsigned b = 0; b < ELEMENTSOF(nodes_lacking); b++)
-                        nodes_lacking[b] += bits >> b & 1;
-                k = h->per_node > 0 ? h->per_node : h->max_per_node > 0 ? h->max_per_node : UINT32_MAX;
-                k = fit_capacity(&n->capacity, need, MIN(k, h->min));
-                empty += h->per_node > 0 && k < h->per_node ? 0 : k;
-        }
-        nodes_show(s);
-        why.scarce = SCHED_NODES;
-        for (unsigned b = 0, most = 0; b < ELEMENTSOF(nodes_lacking); b++)
-                if (nodes_lacking[b] > most) {
-                        most = nodes_lacking[b];
-                        why.scarce = 1u << b;
-                }
-        why.never = why.nodes > 0 && empty < h->min;
-        why.lacking = why.never ? 0 : why.lacking ?: SCHED_NODES;
-        *ret = why;
+        if (topology != SCHED_REQUIRE && topology != SCHED_PACK)
+                return place_somehow(p, ret_why);
+        r = place_in_topology(p, ret_scope);
+        if (r <= 0 || !ret_why)
+                return r;
+        p->scope = NULL;
+        placing_restart(p);
+        r = place_all(p, BY_GPUS, true, &shape);
+        if (r > 0)
+                explain(p, shape, ret_why);
+        take_back(p, 0);
+        if (r == 0)
+                r = explain_topology(p, ret_why);
+        return r < 0 ? r : SCHED_E_NO_FIT;
 }
 
-/* Turns counts into executors with GPUs and ports of their own. */
-static int settle(struct placing *p, struct sched_placement *ret) {
-        _cleanup_(sched_placement_done) struct sched_placement out = {};
-        size_t total = 0, ports = 0;
+/* ---- result ---- */
+
+static int allocate(const struct placing *p, struct sched_placement *out) {
+        size_t total = 0, ports = 0, cpus = 0, amounts = 0;
 
         for (size_t i = 0; i < p->n; i++) {
                 total += p->choices[i].k;
                 ports += (size_t)p->choices[i].k * p->needs[p->choices[i].shape].ports;
+                cpus += p->choices[i].grant.cpus != NULL;
         }
-        out.items = calloc(total, sizeof(*out.items));
-        out.ports = calloc(ports ?: 1, sizeof(*out.ports));
-        if (!out.items || !out.ports)
+        for (size_t i = 0; i < p->gang->n_shapes; i++)
+                amounts += p->gang->shapes[i].n_amounts;
+        out->items = calloc(total, sizeof(*out->items));
+        out->ports = calloc(ports ?: 1, sizeof(*out->ports));
+        out->cpus = cpus > 0 ? calloc(cpus, sizeof(*out->cpus)) : NULL;
+        out->amounts = amounts > 0 ? calloc(amounts, sizeof(*out->amounts)) : NULL;
+        return !out->items || !out->ports || (cpus > 0 && !out->cpus) || (amounts > 0 && !out->amounts)
+                       ? -ENOMEM
+                       : 0;
+}
+
+/* The next executor of a choice; gpus are those that none before it got. */
+static struct sched_hold hold_of(const struct placing *p, const struct choice *c, uint64_t *gpus) {
+        const struct need *n = &p->needs[c->shape];
+        uint64_t own = c->k == 1 ? *gpus : layout_pick_gpus(&p->s->nodes[c->slot], *gpus, n->gpus);
+
+        *gpus &= ~own;
+        return (struct sched_hold){
+                .slot = c->slot,
+                .cpu_milli = n->cpu_milli,
+                .memory = n->memory,
+                .gpus = own,
+                .n_ports = n->ports,
+                .shm = n->shm,
+                .owner = p->gang->whole_hosts,
+        };
+}
+
+static void unassign(struct placing *p, const struct sched_placement *out) {
+        for (size_t j = 0; j < out->n; j++)
+                node_unassign(p->s, out->items[j].hold.slot, out->items[j].hold.ports,
+                              out->items[j].hold.n_ports);
+}
+
+/* Turns counts into executors with ports of their own. */
+static int settle(struct placing *p, struct sched_placement *ret) {
+        _cleanup_(sched_placement_done) struct sched_placement out = {};
+        struct sched_cpuset *cpus;
+        struct sched_amount *amounts;
+        uint16_t *ports;
+
+        if (allocate(p, &out) < 0)
                 return -ENOMEM;
-        ports = 0;
+        cpus = out.cpus;
+        ports = out.ports;
+        amounts = out.amounts;
         for (uint32_t shape = 0; shape < p->gang->n_shapes; shape++) {
-                const struct need *n = &p->needs[shape];
+                const struct sched_shape *h = &p->gang->shapes[shape];
                 uint32_t member = 0;
+                if (h->n_amounts > 0)
+                        memcpy(amounts, h->amounts, h->n_amounts * sizeof(*amounts));
                 for (size_t i = 0; i < p->n; i++) {
                         const struct choice *c = &p->choices[i];
+                        uint64_t gpus = c->grant.gpus;
                         for (uint32_t k = 0; c->shape == shape && k < c->k; k++) {
-                                struct sched_item *item = &out.items[out.n];
-                                *item = (struct sched_item){
-                                        .shape = shape,
-                                        .member = member++,
-                                        .hold = { c->slot, n->cpu_milli, n->memory, 0, out.ports + ports,
-                                                  n->ports },
-                                };
-                                if (node_assign(p->s, c->slot, n, &item->hold.gpus, out.ports + ports) < 0) {
-                                        for (size_t j = 0; j < out.n; j++)
-                                                node_unassign(p->s, out.items[j].hold.slot,
-                                                              out.items[j].hold.gpus, out.items[j].hold.ports,
-                                                              out.items[j].hold.n_ports);
+                                struct sched_hold hold = hold_of(p, c, &gpus);
+                                hold.ports = ports;
+                                hold.amounts = h->n_amounts > 0 ? amounts : NULL;
+                                hold.n_amounts = (uint32_t)h->n_amounts;
+                                if (c->grant.cpus) {
+                                        *cpus = *c->grant.cpus;
+                                        hold.cpus = cpus++;
+                                }
+                                if (node_assign(p->s, c->slot, &p->needs[shape], ports) < 0) {
+                                        unassign(p, &out);
                                         return -ENOMEM;
                                 }
-                                out.n++;
-                                ports += n->ports;
+                                out.items[out.n++] = (struct sched_item){ shape, member++, hold };
+                                ports += p->needs[shape].ports;
                         }
                 }
+                amounts += h->n_amounts;
         }
+        for (size_t i = 0; i < p->n && p->gang->whole_hosts != 0; i++)
+                node_own(p->s, p->choices[i].slot, p->gang->whole_hosts);
         *ret = out;
         out = (struct sched_placement){};
         return 0;
 }
 
-static int check(const struct sched_gang *g, uint64_t *ret_min) {
-        uint64_t max = 0, min = 0;
+/* ---- what is asked for ---- */
 
-        if (g->n_shapes == 0 || g->n_shapes > SCHED_SHAPES_MAX)
-                return -EINVAL;
-        for (size_t i = 0; i < g->n_shapes; i++) {
-                const struct sched_shape *h = &g->shapes[i];
-                if (h->max == 0 || h->min > h->max || h->cpu_milli > SCHED_CPU_MAX ||
-                    h->memory > SCHED_MEMORY_MAX || h->gpus > SCHED_GPUS_MAX || h->ports > SCHED_PORTS_MAX)
-                        return -EINVAL;
-                max += h->max;
-                min += h->min;
+static bool shape_valid(const struct sched *s, const struct sched_shape *h) {
+        if (h->min > h->max || h->cpu_milli > SCHED_CPU_MAX || h->memory > SCHED_MEMORY_MAX ||
+            h->gpus > SCHED_GPUS_MAX || h->ports > SCHED_PORTS_MAX || h->shm > SCHED_MEMORY_MAX ||
+            h->n_required + h->n_preferred > SCHED_CONSTRAINTS_MAX || h->n_amounts > SCHED_AMOUNTS_MAX ||
+            h->numa > SCHED_NUMA_REQUIRE)
+                return false;
+        if (h->exclusive_cpus &&
+            (h->cpu_milli == 0 || h->cpu_milli % 1000 != 0 || h->cpu_milli / 1000 > SCHED_CPUS_MAX))
+                return false;
+        for (size_t i = 0; i < h->n_preferred; i++)
+                if (h->preferred[i].weight == 0 || h->preferred[i].weight > SCHED_WEIGHT_MAX)
+                        return false;
+        for (size_t i = 0; i < h->n_amounts; i++) {
+                if (h->amounts[i].index >= s->n_consumables)
+                        return false;
+                for (size_t k = 0; k < i; k++)
+                        if (h->amounts[k].index == h->amounts[i].index)
+                                return false;
         }
-        *ret_min = min;
-        return max > SCHED_EXECUTORS_MAX ? -EINVAL : 0;
+        return true;
 }
 
-/* Chooses for every shape, in whichever way works. */
-static int search(struct placing *p, uint64_t min, struct sched_no_fit *ret_why) {
-        uint32_t shape = 0;
-        int r = place_all(p, BY_GPUS, true, &shape);
+/* Whether the shapes can be put in an order in which each comes after those it has to be near to. */
+static bool near_valid(const struct sched_gang *g) {
+        uint64_t all = g->n_shapes == 64 ? UINT64_MAX : (UINT64_C(1) << g->n_shapes) - 1, done = 0, before;
 
-        if (r <= 0)
-                return r;
-        if (ret_why)
-                explain(p, shape, ret_why);
-        take_back(p, 0);
-        if (p->gang->n_shapes == 1 || min > ONE_BY_ONE_MAX) /* of one shape, all that fits has been counted */
-                return r;
-        for (enum order order = 0; order < _ORDER_MAX && r > 0; order++) {
-                p->gang_mark = new_stamp(p->s);
-                r = place_all(p, order, false, &shape);
-                if (r != 0)
-                        take_back(p, 0);
+        do {
+                before = done;
+                for (size_t i = 0; i < g->n_shapes; i++)
+                        if (!(g->shapes[i].near & ~done))
+                                done |= UINT64_C(1) << i;
+        } while (done != before);
+        for (size_t i = 0; i < g->n_shapes; i++)
+                if (g->shapes[i].apart & ~all)
+                        return false;
+        return done == all;
+}
+
+static int check(const struct sched *s, const struct sched_gang *g, uint64_t *ret_min) {
+        uint64_t max = 0, min = 0;
+
+        if (g->n_shapes == 0 || g->n_shapes > SCHED_SHAPES_MAX || g->topology > SCHED_SPREAD)
+                return -EINVAL;
+        for (size_t i = 0; i < g->n_shapes; i++) {
+                if (!shape_valid(s, &g->shapes[i]))
+                        return -EINVAL;
+                max += g->shapes[i].max;
+                min += g->shapes[i].min;
         }
+        if (max == 0 || max > SCHED_EXECUTORS_MAX || !near_valid(g))
+                return -EINVAL;
+        *ret_min = min;
+        return 0;
+}
+
+static int need_for(struct placing *p, uint32_t shape) {
+        const struct sched_shape *h = &p->gang->shapes[shape];
+        struct need *n = &p->needs[shape];
+        int r;
+
+        *n = (struct need){ .cpu_milli = h->cpu_milli,
+                            .gpus = h->gpus,
+                            .ports = h->ports,
+                            .memory = h->memory,
+                            .worst = h->worst,
+                            .numa = h->numa,
+                            .cpus = (uint16_t)(h->exclusive_cpus ? h->cpu_milli / 1000 : 0),
+                            .shm = h->shm,
+                            .owner = p->gang->whole_hosts,
+                            .amounts = h->amounts,
+                            .n_amounts = h->n_amounts };
+        r = filter_get(p->s, h, &n->filter);
+        n->special = n->filter || n->shm > 0 || n->owner != 0 || need_is_exact(n);
+        p->has_limits |= n->filter || h->restricted;
+        p->has_near |= h->near != 0;
+        p->apart[shape] |= h->apart;
+        for (uint64_t b = h->apart; b; b &= b - 1)
+                p->apart[__builtin_ctzll(b)] |= UINT64_C(1) << shape;
         return r;
+}
+
+/* The hosts that the gang has for itself already. */
+static void open_own(const struct placing *p, bool open) {
+        for (size_t i = 0; i < p->gang->n_shapes && p->gang->whole_hosts != 0; i++)
+                for (size_t k = 0; k < p->gang->shapes[i].n_present; k++)
+                        node_open(p->s, p->gang->shapes[i].present[k], p->gang->whole_hosts, open);
 }
 
 int sched_place(struct sched *s, const struct sched_gang *g, struct sched_placement *ret,
                 struct sched_no_fit *ret_why) {
         struct placing p = { .s = s, .gang = g };
-        uint64_t min;
-        int r = check(g, &min);
+        _cleanup_free_ bool *scope = NULL;
+        int r = check(s, g, &p.min);
 
         if (r < 0)
                 return r;
         renew_stamps(s);
-        p.gang_mark = new_stamp(s);
-        for (uint32_t i = 0; i < g->n_shapes; i++) {
-                const struct sched_shape *h = &g->shapes[i];
-                p.needs[i] = (struct need){ h->cpu_milli, h->gpus, h->ports, h->memory };
-                for (size_t k = 0; k < h->n_present; k++)
-                        if (h->present[k] < s->n)
-                                s->gang_stamp[h->present[k]] = p.gang_mark;
-        }
-        r = search(&p, min, ret_why);
+        for (uint32_t i = 0; i < g->n_shapes && r == 0; i++)
+                r = need_for(&p, i);
+        if (r < 0)
+                return r;
+        open_own(&p, true);
+        placing_restart(&p);
+        r = search(&p, &scope, ret_why);
         if (r == 0)
-                r = extend(&p);
+                r = place_more(&p);
         if (r == 0 && p.n == 0) { /* nothing was asked for at the least, and nothing fits */
+                uint32_t shape = 0;
+                while (g->shapes[shape].max == 0)
+                        shape++;
                 if (ret_why)
-                        explain(&p, 0, ret_why);
+                        explain(&p, shape, ret_why);
                 r = SCHED_E_NO_FIT;
         }
         if (r == 0)
                 r = settle(&p, ret);
         if (r != 0)
                 take_back(&p, 0);
+        open_own(&p, false);
+        for (size_t i = 0; i < p.n; i++)
+                free(p.choices[i].grant.cpus);
         free(p.choices);
         return r;
 }
@@ -507,35 +416,7 @@ int sched_place(struct sched *s, const struct sched_gang *g, struct sched_placem
 void sched_placement_done(struct sched_placement *p) {
         free(p->items);
         free(p->ports);
+        free(p->cpus);
+        free(p->amounts);
         *p = (struct sched_placement){};
-}
-
-uint32_t sched_gang_uses(const struct sched_gang *g) {
-        uint32_t bits = SCHED_EXECUTORS;
-
-        for (size_t i = 0; i < g->n_shapes; i++) {
-                const struct sched_shape *h = &g->shapes[i];
-                bits |= (h->cpu_milli > 0 ? SCHED_CPU : 0u) | (h->memory > 0 ? SCHED_MEMORY : 0u) |
-                        (h->gpus > 0 ? SCHED_GPUS : 0u) | (h->ports > 0 ? SCHED_PORTS : 0u);
-        }
-        return bits;
-}
-
-char *sched_no_fit_text(const struct sched_no_fit *why, char *buf, size_t size) {
-        static const char *const names[] = {
-                "CPU", "memory", "GPUs", "ports", "executors per node", "nodes"
-        };
-        unsigned bit = why->scarce ? (unsigned)__builtin_ctz(why->scarce) : 5;
-        const char *name = bit < ELEMENTSOF(names) ? names[bit] : "nodes";
-
-        if (why->nodes == 0)
-                snprintf(buf, size, "no usable node is there for it");
-        else if (why->never)
-                snprintf(buf, size,
-                         "%u wanted, more than the %u usable nodes hold even when empty, short of %s",
-                         why->wanted, why->nodes, name);
-        else
-                snprintf(buf, size, "%u of %u fit now on %u usable nodes, short of %s", why->fits,
-                         why->wanted, why->nodes, name);
-        return buf;
 }

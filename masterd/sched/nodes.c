@@ -3,7 +3,6 @@
  * while a placement is being put together; what the flat arrays say is free is the capacity less what is
  * held, or 0. */
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
@@ -16,111 +15,20 @@ static uint32_t port_count(const struct sched_capacity *c) {
 static bool capacity_valid(const struct sched_capacity *c) {
         return c->cpu_milli <= SCHED_CPU_MAX && c->memory <= SCHED_MEMORY_MAX && c->gpus <= SCHED_GPUS_MAX &&
                c->port_first <= c->port_last && (c->port_first > 0 || c->port_last == 0) &&
-               c->executors <= INT32_MAX;
-}
-
-int sched_new(struct sched **ret) {
-        struct sched *s = calloc(1, sizeof(*s));
-
-        if (!s)
-                return -ENOMEM;
-        *ret = s;
-        return 0;
-}
-
-/* What there is one of for every slot: struct sched's arrays. */
-static const struct {
-        size_t offset, element;
-} arrays[] = {
-#define ARRAY(member)                                                                                        \
-        { offsetof(struct sched, member), sizeof(*((struct sched *)NULL)->member) }
-        ARRAY(nodes),       ARRAY(cpu),        ARRAY(memory_mib), ARRAY(gpus),        ARRAY(ports),
-        ARRAY(executors),   ARRAY(memory),     ARRAY(gang_stamp), ARRAY(shape_stamp), ARRAY(shape_count),
-        ARRAY(allow_stamp), ARRAY(candidates), ARRAY(hidden),
-#undef ARRAY
-};
-
-static void **array_of(struct sched *s, size_t i) {
-        return (void **)((char *)s + arrays[i].offset);
-}
-
-struct sched *sched_free(struct sched *s) {
-        if (!s)
-                return NULL;
-        for (uint32_t i = 0; i < s->n; i++)
-                free(s->nodes[i].ports);
-        for (size_t i = 0; i < ELEMENTSOF(arrays); i++)
-                free(*array_of(s, i));
-        free(s);
-        return NULL;
-}
-
-/* Lengthens the arrays, the new elements zero. */
-static int grow_all(struct sched *s) {
-        uint32_t n = s->allocated, m = n ? n * 2 : BLOCK;
-
-        for (size_t i = 0; i < ELEMENTSOF(arrays); i++) {
-                void **a = array_of(s, i), *p = realloc(*a, m * arrays[i].element);
-                if (!p)
-                        return -ENOMEM; /* those that did grow are longer than they need be, which is fine */
-                memset((char *)p + n * arrays[i].element, 0, (m - n) * arrays[i].element);
-                *a = p;
-        }
-        s->allocated = m;
-        return 0;
-}
-
-static size_t port_words(const struct sched_capacity *c) {
-        return (port_count(c) + 63) / 64;
-}
-
-static int copy_ports(struct sched_node *n) {
-        uint64_t *ports = n->ports;
-
-        if (!ports)
-                return 0;
-        n->ports = calloc(port_words(&n->capacity), sizeof(*ports));
-        if (!n->ports)
-                return -ENOMEM;
-        memcpy(n->ports, ports, port_words(&n->capacity) * sizeof(*ports));
-        return 0;
-}
-
-int sched_clone(const struct sched *s, struct sched **ret) {
-        _cleanup_(sched_free_p) struct sched *c = malloc(sizeof(*c));
-
-        if (!c)
-                return -ENOMEM;
-        *c = *s;
-        c->n = 0; /* nodes whose ports are c's own */
-        for (size_t i = 0; i < ELEMENTSOF(arrays); i++)
-                *array_of(c, i) = NULL;
-        for (size_t i = 0; i < ELEMENTSOF(arrays) && s->allocated > 0; i++) {
-                size_t size = s->allocated * arrays[i].element;
-                void **a = array_of(c, i);
-                *a = malloc(size);
-                if (!*a)
-                        return -ENOMEM;
-                memcpy(*a, *array_of((struct sched *)s, i), size);
-        }
-        for (; c->n < s->n; c->n++)
-                if (copy_ports(&c->nodes[c->n]) < 0)
-                        return -ENOMEM;
-        *ret = TAKE_PTR(c);
-        return 0;
+               c->executors <= INT32_MAX && c->shm <= SCHED_MEMORY_MAX;
 }
 
 void node_refresh(struct sched *s, uint32_t slot) {
         const struct sched_node *n = &s->nodes[slot];
         const struct sched_capacity *c = &n->capacity;
         const struct held *h = &n->held;
-        bool open = n->exists && n->usable && !n->hidden;
+        bool open = n->exists && n->usable && !n->hidden && (n->owner == 0 || n->open);
 
 #define FREE(has, taken) (open && (has) > (taken) ? (has) - (taken) : 0)
         s->cpu[slot] = (int32_t)FREE(c->cpu_milli, h->cpu_milli);
         s->memory[slot] = FREE(c->memory, h->memory);
         s->memory_mib[slot] = (int32_t)((s->memory[slot] + (1 << 20) - 1) >> 20);
-        s->gpus[slot] = (int32_t)FREE(c->gpus, h->gpus);
+        s->gpus[slot] = open && c->gpus > 0 ? __builtin_popcountll(layout_whole(n) & ~n->gpus) : 0;
         s->ports[slot] = (int32_t)FREE(port_count(c), h->ports);
         s->executors[slot] = (int32_t)FREE(c->executors, h->executors);
 #undef FREE
@@ -137,7 +45,7 @@ int sched_node_add(struct sched *s, const struct sched_capacity *c, uint32_t *re
         while (slot < s->n && s->nodes[slot].exists)
                 slot++;
         if (slot == s->allocated) {
-                r = grow_all(s);
+                r = sched_grow(s);
                 if (r < 0)
                         return r;
         }
@@ -145,6 +53,10 @@ int sched_node_add(struct sched *s, const struct sched_capacity *c, uint32_t *re
         s->n = MAX(s->n, slot + 1);
         s->existing++;
         s->grown++;
+        s->changed++;
+        for (uint32_t i = 0; i < s->n_levels; i++)
+                s->level_of[i][slot] = 0;
+        filters_update(s, slot);
         node_refresh(s, slot);
         *ret_slot = slot;
         return 0;
@@ -167,6 +79,7 @@ int sched_node_update(struct sched *s, uint32_t slot, const struct sched_capacit
         }
         n->capacity = *c;
         s->grown++;
+        s->changed++;
         node_refresh(s, slot);
         return 0;
 }
@@ -177,6 +90,7 @@ void sched_node_set_usable(struct sched *s, uint32_t slot, bool usable) {
         if (!n)
                 return;
         s->grown += n->usable != usable;
+        s->changed += n->usable != usable;
         n->usable = usable;
         node_refresh(s, slot);
 }
@@ -189,9 +103,14 @@ int sched_node_remove(struct sched *s, uint32_t slot) {
         if (n->held.executors > 0)
                 return -EBUSY;
         free(n->ports);
+        free(n->cpus);
+        layout_unref(n->layout);
+        label_set_unref(n->labels);
         *n = (struct sched_node){};
         s->existing--;
         s->grown++;
+        s->changed++;
+        filters_update(s, slot);
         node_refresh(s, slot);
         return 0;
 }
@@ -209,29 +128,101 @@ int sched_node_usage(const struct sched *s, uint32_t slot, struct sched_usage *r
                 .ports = n->held.ports,
                 .executors = n->held.executors,
                 .usable = n->usable,
+                .shm = n->held.shm,
+                .owner = n->owner,
         };
+        if (n->cpus)
+                ret->cpus = *n->cpus;
         return 0;
 }
 
-void node_take(struct sched *s, uint32_t slot, const struct need *n, uint32_t k) {
-        struct held *h = &s->nodes[slot].held;
-
+static void count_in(struct held *h, const struct need *n, uint32_t k) {
         h->cpu_milli += (uint64_t)n->cpu_milli * k;
         h->memory += n->memory * k;
-        h->gpus += n->gpus * k;
+        h->shm += n->shm * k;
         h->ports += n->ports * k;
         h->executors += k;
+}
+
+static void count_out(struct held *h, const struct need *n, uint32_t k) {
+        h->cpu_milli -= (uint64_t)n->cpu_milli * k;
+        h->memory -= n->memory * k;
+        h->shm -= n->shm * k;
+        h->ports -= n->ports * k;
+        h->executors -= k;
+}
+
+static int need_cpu_bits(struct sched_node *n) {
+        if (!n->cpus)
+                n->cpus = calloc(1, sizeof(*n->cpus));
+        return n->cpus ? 0 : -ENOMEM;
+}
+
+static void add_cpus(struct sched_cpuset *to, const struct sched_cpuset *from) {
+        for (size_t i = 0; i < ELEMENTSOF(to->bits); i++)
+                to->bits[i] |= from->bits[i];
+}
+
+static void remove_cpus(struct sched_node *n, const struct sched_cpuset *cpus) {
+        for (size_t i = 0; i < ELEMENTSOF(cpus->bits); i++)
+                n->cpus->bits[i] &= ~cpus->bits[i];
+}
+
+static bool overlap(const struct sched_cpuset *a, const struct sched_cpuset *b) {
+        uint64_t both = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(a->bits); i++)
+                both |= a->bits[i] & b->bits[i];
+        return both;
+}
+
+int node_take(struct sched *s, uint32_t slot, const struct need *n, uint32_t k, struct grant *ret) {
+        struct sched_node *node = &s->nodes[slot];
+        _cleanup_free_ struct sched_cpuset *cpus = NULL;
+        uint64_t gpus = 0, free_gpus = n->gpus > 0 ? layout_will_do(s, n, slot) & ~node->gpus : 0;
+
+        if (n->cpus > 0 && (!(cpus = malloc(sizeof(*cpus))) || need_cpu_bits(node) < 0))
+                return -ENOMEM;
+        if (need_is_exact(n)) {
+                struct sched_cpuset chosen;
+                layout_pick(node, n, free_gpus, &gpus, &chosen);
+                if (cpus) {
+                        *cpus = chosen;
+                        add_cpus(node->cpus, cpus);
+                }
+        } else if (n->gpus > 0)
+                gpus = layout_pick_gpus(node, free_gpus, n->gpus * k);
+        node->gpus |= gpus;
+        count_in(&node->held, n, k);
+        consumables_take(s, n->amounts, n->n_amounts, k);
+        node_refresh(s, slot);
+        *ret = (struct grant){ gpus, TAKE_PTR(cpus) };
+        return 0;
+}
+
+void node_return(struct sched *s, uint32_t slot, const struct need *n, uint32_t k, struct grant *g) {
+        struct sched_node *node = &s->nodes[slot];
+
+        node->gpus &= ~g->gpus;
+        if (g->cpus)
+                remove_cpus(node, g->cpus);
+        free(TAKE_PTR(g->cpus));
+        count_out(&node->held, n, k);
+        consumables_return(s, n->amounts, n->n_amounts, k);
         node_refresh(s, slot);
 }
 
-void node_return(struct sched *s, uint32_t slot, const struct need *n, uint32_t k) {
-        struct held *h = &s->nodes[slot].held;
+void node_open(struct sched *s, uint32_t slot, uint64_t owner, bool open) {
+        struct sched_node *n = get(s, slot);
 
-        h->cpu_milli -= (uint64_t)n->cpu_milli * k;
-        h->memory -= n->memory * k;
-        h->gpus -= n->gpus * k;
-        h->ports -= n->ports * k;
-        h->executors -= k;
+        if (!n || n->owner != owner || n->open == open)
+                return;
+        n->open = open;
+        node_refresh(s, slot);
+}
+
+void node_own(struct sched *s, uint32_t slot, uint64_t owner) {
+        s->nodes[slot].owner = owner;
         node_refresh(s, slot);
 }
 
@@ -263,11 +254,9 @@ static bool port_held(const struct sched_node *n, uint32_t i) {
         return n->ports && n->ports[i / 64] >> (i % 64) & 1;
 }
 
-int node_assign(struct sched *s, uint32_t slot, const struct need *need, uint64_t *ret_gpus,
-                uint16_t *ports) {
+int node_assign(struct sched *s, uint32_t slot, const struct need *need, uint16_t *ports) {
         struct sched_node *n = &s->nodes[slot];
         uint32_t range = port_count(&n->capacity);
-        uint64_t gpus = 0;
         int r;
 
         if (need->ports > 0) {
@@ -284,20 +273,12 @@ int node_assign(struct sched *s, uint32_t slot, const struct need *need, uint64_
                 n->port_next = i + 1;
                 ports[k++] = (uint16_t)(n->capacity.port_first + i);
         }
-        for (uint32_t k = 0, i = 0; k < need->gpus; i++)
-                if (!(n->gpus >> i & 1)) {
-                        gpus |= UINT64_C(1) << i;
-                        k++;
-                }
-        n->gpus |= gpus;
-        *ret_gpus = gpus;
         return 0;
 }
 
-void node_unassign(struct sched *s, uint32_t slot, uint64_t gpus, const uint16_t *ports, uint32_t n_ports) {
+void node_unassign(struct sched *s, uint32_t slot, const uint16_t *ports, uint32_t n_ports) {
         struct sched_node *n = &s->nodes[slot];
 
-        n->gpus &= ~gpus;
         for (uint32_t i = 0; i < n_ports; i++) {
                 uint32_t p = (uint32_t)ports[i] - n->capacity.port_first;
                 n->ports[p / 64] &= ~(UINT64_C(1) << (p % 64));
@@ -309,16 +290,29 @@ static struct need need_of(const struct sched_hold *h) {
         return (struct need){
                 .cpu_milli = h->cpu_milli,
                 .memory = h->memory,
-                .gpus = (uint32_t)__builtin_popcountll(h->gpus),
                 .ports = h->n_ports,
+                .shm = h->shm,
         };
 }
 
-/* Whether every GPU and port is the node's and nobody's, and no port is named twice. */
+static bool valid(const struct sched *s, const struct sched_hold *h) {
+        for (uint32_t i = 0; i < h->n_amounts; i++)
+                if (h->amounts[i].index >= s->n_consumables)
+                        return false;
+        return h->cpu_milli <= SCHED_CPU_MAX && h->memory <= SCHED_MEMORY_MAX && h->shm <= SCHED_MEMORY_MAX &&
+               h->n_amounts <= SCHED_AMOUNTS_MAX;
+}
+
+/* Whether every GPU, CPU and port is the node's and nobody's, and no port is named twice. CPUs need not be
+ * the node's: it may be described differently by now. */
 static bool grantable(const struct sched_node *n, const struct sched_hold *h) {
         uint64_t all = n->capacity.gpus == 64 ? UINT64_MAX : (UINT64_C(1) << n->capacity.gpus) - 1;
 
         if ((h->gpus & ~all) || (h->gpus & n->gpus) || h->n_ports > SCHED_PORTS_MAX)
+                return false;
+        if (h->cpus && n->cpus && overlap(h->cpus, n->cpus))
+                return false;
+        if (n->owner != h->owner && n->held.executors > 0)
                 return false;
         for (uint32_t i = 0; i < h->n_ports; i++) {
                 uint16_t p = h->ports[i];
@@ -339,7 +333,7 @@ int sched_reserve(struct sched *s, const struct sched_hold *h) {
 
         if (!n)
                 return -ENOENT;
-        if (h->cpu_milli > SCHED_CPU_MAX || h->memory > SCHED_MEMORY_MAX)
+        if (!valid(s, h))
                 return -EINVAL;
         if (!grantable(n, h))
                 return SCHED_E_CONFLICT;
@@ -348,12 +342,21 @@ int sched_reserve(struct sched *s, const struct sched_hold *h) {
                 if (r < 0)
                         return r;
         }
+        if (h->cpus) {
+                r = need_cpu_bits(n);
+                if (r < 0)
+                        return r;
+                add_cpus(n->cpus, h->cpus);
+        }
         n->gpus |= h->gpus;
         for (uint32_t i = 0; i < h->n_ports; i++) {
                 uint32_t p = (uint32_t)h->ports[i] - n->capacity.port_first;
                 n->ports[p / 64] |= UINT64_C(1) << (p % 64);
         }
-        node_take(s, h->slot, &need, 1);
+        count_in(&n->held, &need, 1);
+        consumables_take(s, h->amounts, h->n_amounts, 1);
+        n->owner = h->owner;
+        node_refresh(s, h->slot);
         return 0;
 }
 
@@ -364,8 +367,17 @@ void sched_release(struct sched *s, const struct sched_hold *h) {
         if (!n)
                 return;
         s->grown++;
-        node_unassign(s, h->slot, h->gpus, h->ports, h->n_ports);
-        node_return(s, h->slot, &need, 1);
+        node_unassign(s, h->slot, h->ports, h->n_ports);
+        n->gpus &= ~h->gpus;
+        if (h->cpus && n->cpus)
+                remove_cpus(n, h->cpus);
+        count_out(&n->held, &need, 1);
+        consumables_return(s, h->amounts, h->n_amounts, 1);
+        if (n->held.executors == 0) {
+                n->owner = 0;
+                free(TAKE_PTR(n->cpus));
+        }
         if (n->held.ports == 0)
                 free(TAKE_PTR(n->ports)); /* port_next stays */
+        node_refresh(s, h->slot);
 }

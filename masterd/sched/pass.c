@@ -140,7 +140,9 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
         if (r < 0)
                 return r;
         sign = plan_sign(pass->plan);
-        if (old && old->sign == sign && old->start > pass->now)
+        if (old && old->start > pass->now &&
+            (old->sign == sign ||
+             (pass->now - old->made < pass->policy->conf.replan_usec && plan_keeps(pass->plan, old))))
                 return plan_add(pass->plan, old);
         for (size_t i = 0; i < g->n_shapes; i++)
                 if (g->shapes[i].min > 0) {
@@ -151,17 +153,17 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
         if (least.n_shapes !=
             g->n_shapes) /* parts of it need not come at all: it takes what there is, when there is */
                 return SCHED_E_NO_FIT;
-        r = plan_find(pass->plan, e, &least, &found);
+        r = plan_exhausted(pass->plan) ? SCHED_E_NO_FIT : plan_find(pass->plan, e, &least, &found);
         if (r < 0)
                 return r;
         if (old && (!found || found->start >= old->start) && plan_keeps(pass->plan, old)) {
                 reservation_free(found);
                 found = NULL;
+                old->made = pass->now;
         } else {
                 drop(pass, e);
                 if (!found)
                         return SCHED_E_NO_FIT;
-                found->mark = gang_mark(g);
                 entry_reserve(pass->policy, e, found);
         }
         e->reservation->sign = sign;
@@ -197,6 +199,21 @@ static bool out_of_patience(struct pass *pass, const struct entry *e) {
         return due <= pass->now;
 }
 
+/* Nobody knows when it will fit: perhaps because it never will, though each part of it would. */
+static int look_whether_possible(struct pass *pass, struct entry *e, const struct sched_gang *g) {
+        uint64_t nodes = pass->policy->sched->changed + 1;
+        int r;
+
+        if (e->looked_at == nodes)
+                return 0;
+        r = plan_possible(pass->plan, g);
+        if (r < 0)
+                return r;
+        e->impossible = r > 0;
+        e->looked_at = nodes;
+        return 0;
+}
+
 /* The gang does not fit now. */
 static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *g,
                    const struct sched_no_fit *why, uint64_t ahead) {
@@ -213,9 +230,20 @@ static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *
                 r = reserve(pass, e, g);
         else
                 drop(pass, e);
+        if (r > 0) {
+                r = look_whether_possible(pass, e, g);
+                if (r >= 0 && e->impossible) {
+                        struct sched_no_fit never = *why;
+                        never.never = true;
+                        never.lacking = 0;
+                        waits(pass, e, POLICY_NEVER, &never, 0);
+                        return 0;
+                }
+                r = r < 0 ? r : 1;
+        }
         if (r < 0)
                 return r;
-        if (r > 0 && out_of_patience(pass, e)) { /* nobody knows when it will fit */
+        if (r > 0 && out_of_patience(pass, e)) {
                 if (pass->owed == 0)
                         pass->owed_to = e->job.id;
                 pass->owed |= why->lacking;
@@ -224,7 +252,6 @@ static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *
         if (r < 0)
                 return r;
         if (claim) {
-                claim->mark = gang_mark(g);
                 drop(pass, e);
                 entry_reserve(pass->policy, e, claim);
                 r = plan_add(pass->plan, claim);
@@ -338,6 +365,7 @@ static int try_entry(struct pass *pass, struct entry *e) {
         struct policy_amount least;
         enum policy_reason reason;
         struct sched_gang g = {};
+        uint64_t mark;
         uint32_t uses;
         int r = p->ops->gang(p->userdata, e->job.id, &g);
 
@@ -350,8 +378,12 @@ static int try_entry(struct pass *pass, struct entry *e) {
                 waits(pass, e, POLICY_SKIPPED, NULL, 0);
                 return r == -ENOMEM ? r : 0;
         }
-        if (e->reservation && e->reservation->mark != gang_mark(&g))
+        mark = gang_mark(&g);
+        if (e->mark != mark) { /* it asks for something else now */
+                e->mark = mark;
+                e->looked_at = 0;
                 drop(pass, e);
+        }
         least = gang_amount(&g, false);
         uses = sched_gang_uses(&g);
         reason = quota_check(p, e, &least, pass->firm_owed);

@@ -49,10 +49,6 @@ struct pass {
         size_t n_voided;
 };
 
-/* Whether nothing but amounts is asked for. */
-bool shape_plain(const struct sched_shape *h);
-bool shape_takes_as_much(const struct sched_shape *h, const struct sched_shape *as);
-
 /* preempt.c */
 /* Looks for jobs to be stopped for the entry, and has them stopped. *ret: the claim on their places; NULL:
  * nobody is to be stopped. */

@@ -11,7 +11,10 @@
 #include "lib/base/cleanup.h"
 #include "masterd/sched/internal.h"
 
-#define LINEAR 64u /* times tried one by one before steps become larger */
+#define FOUND_MAX 64u
+#define FITS_MAX                                                                                             \
+        4000u /* looks at whether something fits, in a plan; then what was found earlier has to do           \
+               */
 
 #define NONE UINT32_MAX
 
@@ -30,6 +33,23 @@ struct item {
         uint32_t next;
 };
 
+/* What was found for a shape: one that takes as much for as long does not fit before it either. */
+struct found {
+        struct sched_shape shape;
+        uint64_t duration, start;
+};
+
+/* What has been given back by a time, beside what is free now, on all nodes. */
+struct moment {
+        uint64_t at;
+        struct policy_amount there;
+};
+
+/* What the reservation that is looked at takes on a node. */
+struct own {
+        uint64_t cpu, memory, gpus;
+};
+
 struct shadow {
         struct sched_hold *holds;
         size_t n, allocated;
@@ -40,6 +60,7 @@ struct shadow {
 struct plan {
         struct policy *policy;
         struct sched *live, *copy;
+        struct sched *empty; /* the same nodes with nothing on them; NULL: not needed yet */
         uint64_t now, at;
         uint32_t n_slots;
         uint32_t *slot_runs, *slot_items; /* heads of chains */
@@ -53,9 +74,14 @@ struct plan {
         size_t n_reservations, reservations_allocated;
         uint64_t sign;
         struct shadow shadow;
-        uint64_t *times; /* scratch */
-        size_t times_allocated;
-        int error; /* of a callback */
+        struct own *own; /* scratch, by slot; NULL: not needed yet */
+        bool building;
+        struct moment *times; /* at which something ends, as far as runs go; as of n_times > 0 */
+        size_t n_times, times_allocated;
+        struct found found[FOUND_MAX];
+        size_t n_found;
+        unsigned fits; /* how often that was looked at */
+        int error;     /* of a callback */
 };
 
 struct reservation *reservation_free(struct reservation *r) {
@@ -77,6 +103,10 @@ static bool make_room(void *array, size_t element, size_t n, size_t *allocated) 
         *a = bigger;
         *allocated = m;
         return true;
+}
+
+static uint64_t gpus_of(const struct sched_capacity *c) {
+        return c->gpus == 64 ? UINT64_MAX : (UINT64_C(1) << c->gpus) - 1;
 }
 
 static uint64_t mix(uint64_t a, uint64_t b) {
@@ -145,8 +175,26 @@ static int add_run(struct plan *plan, struct entry *e, uint64_t end, const struc
                 return -ENOMEM;
         plan->runs[index] = (struct run){ end, e, *hold, plan->slot_runs[hold->slot] };
         plan->slot_runs[hold->slot] = index;
-        insert_by_end(plan, index);
+        plan->n_times = 0;
+        if (plan->building) /* sorted when all are there */
+                plan->by_end[plan->n_runs++] = index;
+        else
+                insert_by_end(plan, index);
         return 0;
+}
+
+static int compare_ends(const void *a, const void *b, void *arg) {
+        const struct plan *plan = arg;
+        const struct run *x = plan->runs + *(const uint32_t *)a, *y = plan->runs + *(const uint32_t *)b;
+
+        if (x->end != y->end)
+                return x->end < y->end ? -1 : 1;
+        return x < y ? -1 : x > y;
+}
+
+static void sort_by_end(struct plan *plan) {
+        qsort_r(plan->by_end, plan->n_runs, sizeof(*plan->by_end), compare_ends, plan);
+        plan->n_times = 0;
 }
 
 struct adding {
@@ -193,21 +241,19 @@ int plan_started(struct plan *plan, struct entry *e, const struct sched_placemen
 
 int plan_leaves(struct plan *plan, struct entry *e) {
         uint64_t end = expected_end(plan, e);
-        size_t n = plan->n_runs;
         bool known = false;
 
         seek(plan, plan->now);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < plan->n_runs; i++)
                 if (plan->runs[i].entry == e) {
                         plan->runs[i].end = end;
                         known = true;
                 }
         plan->sign = mix(plan->sign, ~e->job.id);
+        plan->n_found = 0; /* things may fit earlier now */
         if (!known)
                 return add_entry(plan, e);
-        plan->n_runs = 0;
-        for (size_t i = 0; i < n; i++)
-                insert_by_end(plan, (uint32_t)i);
+        sort_by_end(plan);
         return 0;
 }
 
@@ -522,12 +568,28 @@ static uint64_t run_end(const struct entry *e, uint64_t start) {
                                            : time_add(start, e->job.duration_usec);
 }
 
+static bool concerned(const struct plan *plan, const struct entry *e, uint64_t from, uint64_t to) {
+        for (size_t i = 0; i < plan->n_reservations; i++)
+                if (concerns(plan, plan->reservations[i], e, from, to))
+                        return true;
+        return false;
+}
+
 static int fits_at(struct plan *plan, struct entry *e, const struct sched_gang *g, uint64_t t,
                    struct sched_placement *ret) {
         struct sched_placement places = {};
         int r;
 
+        plan->fits++;
         seek(plan, t);
+        if (concerned(plan, e, t,
+                      run_end(e, t))) { /* without them it may not fit either, which is known sooner */
+                r = sched_place(plan->copy, g, &places, NULL);
+                if (r != 0)
+                        return r;
+                give_back(plan->copy, &places);
+                sched_placement_done(&places);
+        }
         r = cast_shadow(plan, plan->copy, e, t, run_end(e, t));
         if (r < 0)
                 return r;
@@ -547,134 +609,270 @@ int plan_fits(struct plan *plan, struct entry *e, const struct sched_gang *g, st
         return fits_at(plan, e, g, plan->now, ret);
 }
 
-static int compare_times(const void *a, const void *b) {
-        uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+/* Lists the times at which runs end. */
+static int list_times(struct plan *plan) {
+        struct policy_amount there = {};
+        size_t n = 0;
 
-        return (x > y) - (x < y);
-}
-
-/* The times at which something is given back that is not before. */
-static int list_times(struct plan *plan, const struct entry *e, size_t *ret_n) {
-        uint64_t *t;
-        size_t n = 0, k = 0, m = 0, runs;
-
-        if (!make_room(&plan->times, sizeof(*plan->times), 2 * (plan->n_runs + plan->n_reservations) + 1,
-                       &plan->times_allocated))
+        if (plan->n_times > 0 || plan->n_runs == 0)
+                return 0;
+        if (!make_room(&plan->times, sizeof(*plan->times), plan->n_runs, &plan->times_allocated))
                 return -ENOMEM;
-        t = plan->times + plan->n_runs + plan->n_reservations;
-        for (size_t i = 0; i < plan->n_reservations; i++) {
-                const struct reservation *r = plan->reservations[i];
-                if (r->entry != e && r->end > plan->now && r->end != UINT64_MAX)
-                        t[n++] = r->end;
+        for (uint32_t i = 0; i < plan->copy->n; i++) {
+                const struct sched *s = plan->live;
+                there.cpu_milli += (uint32_t)s->cpu[i];
+                there.memory += s->memory[i];
+                there.gpus += (uint32_t)s->gpus[i];
         }
-        qsort(t, n, sizeof(*t), compare_times);
-        for (runs = 0; runs < plan->n_runs || k < n;) { /* both are sorted */
-                uint64_t a = runs < plan->n_runs ? plan->runs[plan->by_end[runs]].end : UINT64_MAX,
-                         b = k < n ? t[k] : UINT64_MAX, next = MIN(a, b);
-                runs += a == next;
-                k += b == next && k < n;
-                if (m == 0 || plan->times[m - 1] != next)
-                        plan->times[m++] = next;
+        for (size_t i = 0; i < plan->n_runs; i++) {
+                const struct run *r = plan->runs + plan->by_end[i];
+                there.cpu_milli += r->hold.cpu_milli;
+                there.memory += r->hold.memory;
+                there.gpus += (uint32_t)__builtin_popcountll(r->hold.gpus);
+                n += n == 0 || plan->times[n - 1].at != r->end;
+                plan->times[n - 1] = (struct moment){ r->end, there };
         }
-        *ret_n = m;
+        plan->n_times = n;
         return 0;
 }
 
-/* The first time at which there is enough in sum. */
-static size_t enough_from(const struct plan *plan, const struct sched_gang *g, size_t n) {
-        struct policy_amount wanted = gang_amount(g, false), there = {};
-        const struct sched *s = plan->live;
-        size_t i = 0;
+/* The first of these times that is later. */
+static size_t later_than(const struct plan *plan, uint64_t t) {
+        size_t low = 0, high = plan->n_times;
 
-        for (uint32_t k = 0; k < s->n; k++) {
-                there.cpu_milli += (uint32_t)s->cpu[k];
-                there.memory += s->memory[k];
-                there.gpus += (uint32_t)s->gpus[k];
+        while (low < high) {
+                size_t middle = (low + high) / 2;
+                if (plan->times[middle].at <= t)
+                        low = middle + 1;
+                else
+                        high = middle;
         }
-        for (size_t k = 0; k < n; k++) {
-                for (; i < plan->n_runs && plan->runs[plan->by_end[i]].end <= plan->times[k]; i++) {
-                        const struct sched_hold *h = &plan->runs[plan->by_end[i]].hold;
-                        there.cpu_milli += h->cpu_milli;
-                        there.memory += h->memory;
-                        there.gpus += (uint32_t)__builtin_popcountll(h->gpus);
-                }
-                if (wanted.cpu_milli <= there.cpu_milli && wanted.memory <= there.memory &&
-                    wanted.gpus <= there.gpus)
-                        return k;
-        }
-        return n;
+        return low;
 }
 
-/* The index of the first time at which it fits. One by one first; where many jobs run, in growing steps and
- * back by halves: that is exact as long as what is given back is not reserved again. */
-static int first_fit(struct plan *plan, struct entry *e, const struct sched_gang *g, size_t n, size_t *ret) {
-        size_t low = enough_from(plan, g, n), high = low, step = 1, tried = 0;
-        int r;
+/* The first of these times at which there is enough in sum; UINT64_MAX: there never is. */
+static uint64_t enough_from(const struct plan *plan, const struct sched_gang *g) {
+        struct policy_amount wanted = gang_amount(g, false);
+        size_t low = 0, high = plan->n_times;
 
-        if (low == n)
-                return SCHED_E_NO_FIT;
-        r = fits_at(plan, e, g, plan->times[n - 1], NULL); /* when all is over */
-        if (r != 0)
-                return r;
-        for (;; high = MIN(high + step, n - 1)) {
-                r = fits_at(plan, e, g, plan->times[high], NULL);
-                if (r <= 0)
+        while (low < high) {
+                size_t middle = (low + high) / 2;
+                const struct policy_amount *a = &plan->times[middle].there;
+                if (wanted.cpu_milli > a->cpu_milli || wanted.memory > a->memory || wanted.gpus > a->gpus)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low < plan->n_times ? plan->times[low].at : UINT64_MAX;
+}
+
+/* The first time after t at which a run or a reservation ends; UINT64_MAX: there is none. */
+static uint64_t next_time(const struct plan *plan, const struct entry *e, uint64_t t) {
+        size_t i = later_than(plan, t);
+        uint64_t next = i < plan->n_times ? plan->times[i].at : UINT64_MAX;
+
+        for (size_t k = 0; k < plan->n_reservations; k++) {
+                const struct reservation *r = plan->reservations[k];
+                if (r->entry != e && r->end > t)
+                        next = MIN(next, r->end);
+        }
+        return next;
+}
+
+static uint64_t last_time(const struct plan *plan, const struct entry *e) {
+        uint64_t last = plan->n_times > 0 ? plan->times[plan->n_times - 1].at : 0;
+
+        for (size_t k = 0; k < plan->n_reservations; k++) {
+                const struct reservation *r = plan->reservations[k];
+                if (r->entry != e && r->end != UINT64_MAX)
+                        last = MAX(last, r->end);
+        }
+        return last;
+}
+
+/* The time before which it cannot fit, by what was found for others. */
+static uint64_t not_before(const struct plan *plan, const struct entry *e, const struct sched_gang *g) {
+        uint64_t t = 0;
+
+        for (size_t i = 0; i < plan->n_found && e->held_n == 0; i++)
+                for (size_t k = 0; k < g->n_shapes; k++)
+                        if (plan->found[i].duration <= e->job.duration_usec &&
+                            shape_takes_as_much(g->shapes + k, &plan->found[i].shape))
+                                t = MAX(t, plan->found[i].start);
+        return t;
+}
+
+static void remember(struct plan *plan, const struct entry *e, const struct sched_gang *g, uint64_t start) {
+        if (g->n_shapes == 1 && shape_plain(g->shapes) && e->held_n == 0 && plan->n_found < FOUND_MAX)
+                plan->found[plan->n_found++] = (struct found){ g->shapes[0], e->job.duration_usec, start };
+}
+
+/* In growing steps from a time at which it does not fit, then back by halves. */
+static int leap(struct plan *plan, struct entry *e, const struct sched_gang *g, uint64_t from,
+                uint64_t *ret) {
+        size_t low = later_than(plan, from), high = low, step = 1;
+        uint64_t last = last_time(plan, e);
+        int r = SCHED_E_NO_FIT;
+
+        for (; r > 0 && high < plan->n_times; high += step, step *= 2) {
+                r = fits_at(plan, e, g, plan->times[high].at, NULL);
+                if (r == 0)
                         break;
                 low = high + 1;
-                step = ++tried < LINEAR ? 1 : step * 2;
+        }
+        if (r > 0) {
+                high = plan->n_times;
+                r = last > from ? fits_at(plan, e, g, last, NULL) : r;
         }
         while (r == 0 && low < high) {
                 size_t middle = (low + high) / 2;
-                r = fits_at(plan, e, g, plan->times[middle], NULL);
+                r = fits_at(plan, e, g, plan->times[middle].at, NULL);
                 if (r > 0) {
                         low = middle + 1;
                         r = 0;
                 } else
                         high = middle;
         }
-        *ret = high;
+        *ret = high < plan->n_times ? plan->times[high].at : last;
         return r;
+}
+
+/* The first time at which it fits. One by one first; where much runs, in leaps: those are exact as long as
+ * what is given back is not reserved again. */
+static int first_fit(struct plan *plan, struct entry *e, const struct sched_gang *g, uint64_t *ret) {
+        uint64_t linear = plan->policy->conf.looks / 64, t = MAX(plan->now + 1, not_before(plan, e, g));
+        uint64_t enough = plan->n_times > 0 ? enough_from(plan, g) : 0;
+        int r;
+
+        if (enough == UINT64_MAX)
+                return SCHED_E_NO_FIT;
+        for (t = next_time(plan, e, MAX(t, enough) - 1); t != UINT64_MAX; t = next_time(plan, e, t)) {
+                r = fits_at(plan, e, g, t, NULL);
+                if (r <= 0) {
+                        *ret = t;
+                        return r;
+                }
+                if (linear-- <= 1)
+                        return leap(plan, e, g, t, ret);
+        }
+        return SCHED_E_NO_FIT;
+}
+
+bool plan_exhausted(const struct plan *plan) {
+        return plan->fits > plan->policy->conf.looks;
 }
 
 int plan_find(struct plan *plan, struct entry *e, const struct sched_gang *g, struct reservation **ret) {
         struct reservation *res;
-        size_t n, k = 0;
-        int r = list_times(plan, e, &n);
+        uint64_t t = 0;
+        int r = list_times(plan);
 
         if (r == 0)
-                r = n == 0 ? SCHED_E_NO_FIT : first_fit(plan, e, g, n, &k);
+                r = first_fit(plan, e, g, &t);
         if (r != 0)
                 return r;
         res = calloc(1, sizeof(*res));
         if (!res)
                 return -ENOMEM;
-        r = fits_at(plan, e, g, plan->times[k], &res->places);
+        r = fits_at(plan, e, g, t, &res->places);
         if (r != 0) {
                 free(res);
                 return r;
         }
         res->entry = e;
-        res->start = plan->times[k];
+        remember(plan, e, g, t);
+        res->start = t;
         res->end = run_end(e, res->start);
+        res->made = plan->now;
         *ret = res;
         return 0;
 }
 
-bool plan_keeps(struct plan *plan, const struct reservation *r) {
-        uint64_t t = MAX(r->start, plan->now);
-        struct sched_placement mine = {};
-        bool keeps;
+static void empty_hold(void *arg, const struct sched_hold *h) {
+        sched_release(arg, h);
+}
 
-        seek(plan, t);
-        if (copy_places(&r->places, &mine) < 0)
+int plan_possible(struct plan *plan, const struct sched_gang *g) {
+        struct policy *p = plan->policy;
+        struct sched_placement places;
+        int r;
+
+        if (!plan->empty) {
+                r = sched_clone(plan->live, &plan->empty);
+                if (r < 0)
+                        return r;
+                for (struct entry *e = p->entries; e; e = e->hh.next)
+                        if (e->held_n > 0)
+                                p->ops->holds(p->userdata, e->job.id, empty_hold, plan->empty);
+        }
+        r = sched_place(plan->empty, g, &places, NULL);
+        if (r == 0) {
+                give_back(plan->empty, &places);
+                sched_placement_done(&places);
+        }
+        return r;
+}
+
+/* Whether the node has what a reservation takes there, all the time. */
+static bool slot_keeps(const struct plan *plan, uint32_t slot, const struct reservation *r, uint64_t from) {
+        const struct own *own = plan->own + slot;
+        const struct sched_node *n = &plan->live->nodes[slot];
+        uint64_t gpus = n->gpus, t = from;
+        int64_t cpu, memory;
+
+        if (!n->exists || !n->usable)
                 return false;
-        for (size_t i = 0; i < mine.n; i++)
-                mine.items[i].hold.n_ports = 0;
-        keeps = cast_shadow(plan, plan->copy, r->entry, t, r->end) == 0 && take_all(plan->copy, &mine) == 0;
-        if (keeps)
-                give_back(plan->copy, &mine);
-        lift_shadow(plan, plan->copy);
-        sched_placement_done(&mine);
+        for (uint32_t i = plan->slot_runs[slot]; i != NONE; i = plan->runs[i].next)
+                if (plan->runs[i].end <= from)
+                        gpus &= ~plan->runs[i].hold.gpus;
+        for (uint32_t i = plan->slot_items[slot];;
+             i = plan->items[i].next) { /* at from, and whenever another begins */
+                const struct item *it = i != NONE ? plan->items + i : NULL;
+                if (it && !concerns(plan, it->r, r->entry, from, r->end))
+                        continue;
+                if (it) {
+                        gpus |= it->hold->gpus;
+                        t = MAX(begins(plan, it->r), from);
+                } else
+                        t = from;
+                added(plan, slot, r->entry, plan->now, t, &cpu, &memory);
+                if ((int64_t)n->held.cpu_milli + cpu + (int64_t)own->cpu > (int64_t)n->capacity.cpu_milli ||
+                    (int64_t)n->held.memory + memory + (int64_t)own->memory > (int64_t)n->capacity.memory)
+                        return false;
+                if (!it)
+                        break;
+        }
+        return (own->gpus & (gpus | ~gpus_of(&n->capacity))) == 0;
+}
+
+bool plan_keeps(struct plan *plan, const struct reservation *r) {
+        uint64_t from = MAX(r->start, plan->now);
+        bool keeps = true;
+
+        if (!plan->own)
+                plan->own = calloc((size_t)plan->n_slots + 1, sizeof(*plan->own));
+        if (!plan->own)
+                return false;
+        for (size_t i = 0; i < r->places.n; i++) {
+                const struct sched_hold *h = &r->places.items[i].hold;
+                if (h->slot >= plan->n_slots)
+                        return false;
+                plan->own[h->slot] = (struct own){};
+        }
+        for (size_t i = 0; i < r->places.n; i++) {
+                const struct sched_hold *h = &r->places.items[i].hold;
+                plan->own[h->slot].cpu += h->cpu_milli;
+                plan->own[h->slot].memory += h->memory;
+                plan->own[h->slot].gpus |= h->gpus;
+        }
+        plan->shadow.stamp++;
+        for (size_t i = 0; i < r->places.n && keeps; i++) {
+                uint32_t slot = r->places.items[i].hold.slot;
+                if (plan->shadow.stamps[slot] == plan->shadow.stamp)
+                        continue;
+                plan->shadow.stamps[slot] = plan->shadow.stamp;
+                keeps = slot_keeps(plan, slot, r, from);
+        }
         return keeps;
 }
 
@@ -701,10 +899,13 @@ int plan_new(struct policy *p, uint64_t now, struct plan **ret) {
         for (uint32_t i = 0; i < plan->n_slots; i++)
                 plan->slot_runs[i] = plan->slot_items[i] = NONE;
         r = sched_clone(p->sched, &plan->copy);
+        plan->building = true;
         for (struct entry *e = p->entries; e && r >= 0; e = e->hh.next)
                 r = add_entry(plan, e);
         if (r < 0)
                 return r;
+        plan->building = false;
+        sort_by_end(plan);
         *ret = TAKE_PTR(plan);
         return 0;
 }
@@ -713,6 +914,7 @@ struct plan *plan_free(struct plan *plan) {
         if (!plan)
                 return NULL;
         sched_free(plan->copy);
+        sched_free(plan->empty);
         free(plan->slot_runs);
         free(plan->slot_items);
         free(plan->runs);
@@ -722,6 +924,7 @@ struct plan *plan_free(struct plan *plan) {
         free(plan->shadow.holds);
         free(plan->shadow.stamps);
         free(plan->times);
+        free(plan->own);
         free(plan);
         return NULL;
 }

@@ -12,7 +12,7 @@ struct reservation {
         struct entry *entry;
         uint64_t start, end;           /* UINT64_MAX: nobody knows when it ends */
         struct sched_placement places; /* of the least of its gang; the ports in it are not promised */
-        uint64_t mark;                 /* of the gang it was made for */
+        uint64_t made;                 /* when it was found */
         uint64_t sign;                 /* of all that it was derived from */
         bool claim; /* others are being stopped for it: it comes before all other reservations */
         uint32_t victims;
@@ -53,6 +53,10 @@ int plan_place_there(struct plan *plan, struct entry *e, const struct sched_gang
 /* The first time at which the gang fits without delaying a reservation of others. SCHED_E_NO_FIT: not even
  * when all has ended of which the end is known. */
 int plan_find(struct plan *plan, struct entry *e, const struct sched_gang *g, struct reservation **ret);
+/* Whether the gang would fit if nothing else were there at all. SCHED_E_NO_FIT: no. */
+int plan_possible(struct plan *plan, const struct sched_gang *g);
+/* So much was looked for that it has to do for this pass. */
+bool plan_exhausted(const struct plan *plan);
 /* Whether a reservation still holds. */
 bool plan_keeps(struct plan *plan, const struct reservation *r);
 

@@ -55,6 +55,10 @@ struct entry {
         uint64_t started;     /* 0: it does not run */
         uint64_t leaving_by;  /* 0: it is not being stopped */
         uint64_t leaving_for; /* the job that gets its place; 0: none */
+        uint64_t mark;        /* of what it asked for last */
+        uint64_t looked_at;   /* the state of the nodes, plus 1, when it was looked up whether it fits on them
+                                 empty */
+        bool impossible;      /* it does not */
         bool out;             /* taken for gone, while victims are looked for */
         struct reservation *reservation;
         struct policy_why why;
@@ -137,3 +141,8 @@ int cursor_begin(struct policy *p, uint64_t now, struct cursor *ret);
  * for the next one of that user and pool. */
 struct entry *cursor_next(struct cursor *c);
 void cursor_done(struct cursor *c);
+
+/* pass.c */
+/* Whether nothing but amounts is asked for. */
+bool shape_plain(const struct sched_shape *h);
+bool shape_takes_as_much(const struct sched_shape *h, const struct sched_shape *as);

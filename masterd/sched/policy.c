@@ -19,6 +19,8 @@ void policy_conf_defaults(struct policy_conf *ret) {
                 .aging_usec = 3600 * SECOND,
                 .aging_max = 10,
                 .reservations = 64,
+                .replan_usec = 5 * SECOND,
+                .looks = 300,
                 .min_run_usec = 60 * SECOND,
                 .ahead_usec = 3600 * SECOND,
                 .patience_usec = 600 * SECOND,

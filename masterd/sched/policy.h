@@ -43,8 +43,13 @@ struct policy_conf {
         int32_t aging_max;       /* levels at most; default 10 */
         uint32_t reservations;   /* jobs that get one in a pass; default 64 */
         uint64_t min_run_usec;   /* no victim before it has run so long; default 60 s */
-        uint64_t ahead_usec;    /* what is held counts as used for so long in advance, so that those who get a
-                                   place do not look as poor as those who did not; default 1 hour */
+        uint64_t
+                replan_usec; /* a reservation that still holds is not looked for again so soon; default 5 s */
+        uint32_t looks;      /* at whether something fits at some time, in a pass; when they are used up,
+                                reservations          made earlier have to do; default 300. More make them more
+                                exact */
+        uint64_t ahead_usec; /* what is held counts as used for so long in advance, so that those who get a
+                                place do not look as poor as those who did not; default 1 hour */
         uint64_t patience_usec; /* a job whose reservation is not known is passed over for so long; default 10
                                    min */
 };
@@ -145,7 +150,8 @@ void policy_held(struct policy *p, uint64_t id, const struct policy_amount *a, i
  * never. */
 int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next);
 
-/* In ops->placed(): how many jobs that come before it do not fit; above 0, it fills a hole that they leave. */
+/* In ops->placed(): how many jobs that come before it do not fit; above 0, it fills a hole that they leave.
+ */
 uint64_t policy_passed_over(const struct policy *p);
 
 /* Why it waits. -ENOENT: it does not. */

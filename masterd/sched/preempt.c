@@ -36,7 +36,7 @@ struct choosing {
 static bool stoppable(struct pass *pass, const struct entry *v) {
         uint64_t from = time_add(v->started, pass->policy->conf.min_run_usec);
 
-        if (!v->job.preemptible || v->held_n == 0 || v->leaving_by || v->started == 0)
+        if (v->leaving_by || v->started == 0)
                 return false;
         if (from > pass->now) {
                 pass->next = MIN(pass->next, from);
@@ -53,24 +53,27 @@ static bool less_important(const struct pass *pass, const struct entry *v, const
                entry_level(p, v, pass->now) < entry_level(p, e, pass->now);
 }
 
-/* Its pool holds more than it is guaranteed. */
-static bool borrows(const struct policy *p, const struct entry *v) {
-        static const struct policy_amount none;
-        const struct pool *pool = p->pools + v->job.pool;
+/* Whether a pool that holds that much more is within what it is guaranteed. Where it is guaranteed GPUs
+ * alone, it may have the CPUs that go with them. */
+static bool within_guarantee(const struct pool *pool, const struct policy_amount *more) {
+        const struct policy_amount *g = &pool->conf.guarantee, *held = &pool->ledger.held;
 
-        return !amount_within(&pool->ledger.held, &none, &pool->conf.guarantee);
+        return (g->cpu_milli > 0 || g->memory > 0 || g->gpus > 0) &&
+               (g->cpu_milli == 0 || held->cpu_milli + more->cpu_milli <= g->cpu_milli) &&
+               (g->memory == 0 || held->memory + more->memory <= g->memory) &&
+               (g->gpus == 0 || held->gpus + more->gpus <= g->gpus);
 }
 
-static bool within_guarantee(const struct policy *p, const struct entry *e, const struct sched_gang *g) {
-        const struct pool *pool = p->pools + e->job.pool;
-        struct policy_amount least = gang_amount(g, false), all = pool->ledger.held;
+/* Of its own pool the less important ones may be stopped; of other pools those of them that hold more than
+ * they are guaranteed, for what is within its own guarantee whatever their priority is. So nobody is stopped
+ * for the one whom he is stopped for. */
+static bool may_be_stopped_for(const struct choosing *c, const struct entry *v, bool reclaims) {
+        static const struct policy_amount none;
+        const struct policy *p = c->pass->policy;
+        const struct pool *mine = p->pools + c->entry->job.pool, *its = p->pools + v->job.pool;
+        bool less = mine->conf.preempts && less_important(c->pass, v, c->entry);
 
-        /* A pool that is guaranteed GPUs alone may have the CPUs that go with them. */
-        amount_add(&all, &least, 1);
-        return (pool->conf.guarantee.cpu_milli || pool->conf.guarantee.memory || pool->conf.guarantee.gpus) &&
-               (!pool->conf.guarantee.cpu_milli || all.cpu_milli <= pool->conf.guarantee.cpu_milli) &&
-               (!pool->conf.guarantee.memory || all.memory <= pool->conf.guarantee.memory) &&
-               (!pool->conf.guarantee.gpus || all.gpus <= pool->conf.guarantee.gpus);
+        return its == mine ? less : (less || reclaims) && !within_guarantee(its, &none);
 }
 
 static double size_of(const struct policy *p, const struct policy_amount *a) {
@@ -84,20 +87,18 @@ static double size_of(const struct policy *p, const struct policy_amount *a) {
 static int collect(struct choosing *c) {
         struct pass *pass = c->pass;
         const struct policy *p = pass->policy;
-        bool preempts = p->pools[c->entry->job.pool].conf.preempts,
-             reclaims = within_guarantee(p, c->entry, c->gang);
+        const struct pool *pool = p->pools + c->entry->job.pool;
+        struct policy_amount least = gang_amount(c->gang, false);
+        bool reclaims = within_guarantee(pool, &least);
         size_t allocated = 0;
 
-        if (!preempts && !reclaims)
+        if (!pool->conf.preempts && !reclaims)
                 return 0;
         for (struct entry *v = p->entries; v; v = v->hh.next) {
                 struct candidate_job *bigger;
                 double size;
-                bool mine = v == c->entry || v->held_n == 0;
-                if (mine || !((preempts && less_important(pass, v, c->entry)) ||
-                              (reclaims && v->job.pool != c->entry->job.pool && borrows(p, v))))
-                        continue;
-                if (!stoppable(pass, v))
+                if (v == c->entry || v->held_n == 0 || !v->job.preemptible ||
+                    !may_be_stopped_for(c, v, reclaims) || !stoppable(pass, v))
                         continue;
                 if (c->n == allocated) {
                         allocated = allocated ? allocated * 2 : 16;
@@ -313,8 +314,8 @@ static int search(struct choosing *c, struct reservation **ret) {
                 claim->entry = c->entry;
                 claim->claim = true;
                 claim->start = by;
-                claim->end = time_add(claim->start, c->entry->job.duration_usec);
                 q = stop_victims(c, claim);
+                claim->end = time_add(claim->start, c->entry->job.duration_usec);
                 *ret = claim;
                 return q;
         }

@@ -36,28 +36,34 @@ struct policy_amount gang_amount(const struct sched_gang *g, bool most) {
 }
 
 /* What a pool may count on: what it holds for certain, or its guarantee if that is more. */
-static struct policy_amount claim_of(const struct pool *pool, const struct policy_amount *more) {
-        const struct policy_amount *g = &pool->conf.guarantee, *f = &pool->ledger.firm;
+static struct policy_amount claim_of(const struct pool *pool, const struct policy_amount *firm,
+                                     const struct policy_amount *more) {
+        const struct policy_amount *g = &pool->conf.guarantee;
 
-        return (struct policy_amount){ MAX(g->cpu_milli, f->cpu_milli + more->cpu_milli),
-                                       MAX(g->memory, f->memory + more->memory),
-                                       MAX(g->gpus, f->gpus + more->gpus) };
+        return (struct policy_amount){ MAX(g->cpu_milli, firm->cpu_milli + more->cpu_milli),
+                                       MAX(g->memory, firm->memory + more->memory),
+                                       MAX(g->gpus, firm->gpus + more->gpus) };
 }
 
 /* Whether the pools could still have what they are guaranteed if the entry, which nobody may stop, had that
- * much more. What takes none of a resource does not have to answer for it. */
+ * much more (alone: and nobody else held anything). What takes none of a resource does not have to answer for
+ * it. */
 static bool guarantees_hold(const struct policy *p, const struct entry *e, const struct policy_amount *a,
-                            bool firm_owed) {
+                            bool alone, bool owed) {
         static const struct policy_amount none;
         const struct pool *own = p->pools + e->job.pool;
+        const struct policy_amount *mine = alone ? &e->held : &own->ledger.firm;
         struct policy_amount claims = {};
 
-        if (amount_within(&own->ledger.firm, a, &own->conf.guarantee)) /* it uses what is its own */
+        if (amount_within(mine, a, &own->conf.guarantee)) /* it uses what is its own */
                 return true;
-        if (firm_owed)
+        if (owed)
                 return false;
         for (uint32_t i = 0; i < p->n_pools; i++) {
-                struct policy_amount c = claim_of(p->pools + i, i == e->job.pool ? a : &none);
+                const struct pool *pool = p->pools + i;
+                struct policy_amount c = pool == own
+                                                 ? claim_of(pool, mine, a)
+                                                 : claim_of(pool, alone ? &none : &pool->ledger.firm, &none);
                 amount_add(&claims, &c, 1);
         }
         return (a->cpu_milli == 0 || claims.cpu_milli <= p->total.cpu_milli) &&
@@ -78,14 +84,17 @@ enum policy_reason quota_check(const struct policy *p, const struct entry *e, co
                                bool firm_owed) {
         const struct pool *pool = p->pools + e->job.pool;
         const struct policy_amount *limit = &pool->conf.limit, *user_limit = &pool->conf.user_limit;
+        bool guaranteed = anybody_guaranteed(p);
 
         if (!amount_within(&e->held, a, limit) || !amount_within(&e->held, a, user_limit))
+                return POLICY_NEVER;
+        if (!e->job.preemptible && guaranteed && !guarantees_hold(p, e, a, true, false))
                 return POLICY_NEVER;
         if (!amount_within(&e->account->ledger.held, a, user_limit))
                 return POLICY_USER_LIMIT;
         if (!amount_within(&pool->ledger.held, a, limit))
                 return POLICY_POOL_LIMIT;
-        if (!e->job.preemptible && anybody_guaranteed(p) && !guarantees_hold(p, e, a, firm_owed))
+        if (!e->job.preemptible && guaranteed && !guarantees_hold(p, e, a, false, firm_owed))
                 return POLICY_GUARANTEED;
         return POLICY_FREE;
 }

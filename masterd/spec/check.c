@@ -94,6 +94,11 @@ static int complete_job(struct job_spec *s) {
         if (s->waits.signal && (r = spec_signal_parse(s->waits.signal, &s->waits.signal_number,
                                                       &s->waits.signal_before_usec)) < 0)
                 return r;
+        if (s->rendezvous.signal) {
+                uint64_t unused;
+                if ((r = spec_signal_parse(s->rendezvous.signal, &s->rendezvous.signal_number, &unused)) < 0)
+                        return r;
+        }
         return complete_data(s);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schema of a job: upstream's keys under upstream's names, and ours. docs/man/primus-job.5.scd describes
  * the same keys; tests/unit/spec/test-schema.c compares the two. */
+#include "masterd/spec/array.h"
 #include "masterd/spec/names.h"
 #include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
@@ -229,6 +230,7 @@ static const struct key job_keys[] = {
         { "inputManager", KEY_MESSAGE, .offset = 0, .message = &input_manager_schema,
           .written = job_has_data },
         { "input", KEY_MESSAGE, .offset = 0, .message = &input_extension_schema, .written = job_has_data },
+        { "rendezvous", KEY_MESSAGE, AT(job_spec, rendezvous), .message = &rendezvous_schema },
         { "cwd", KEY_TEXT, AT(job_spec, cwd), RANGE(1, SPEC_PATH_MAX), .valid = valid_directory },
         { "output", KEY_TEXT, AT(job_spec, output), RANGE(1, SPEC_PATH_MAX), .valid = valid_output },
         { "nodes", KEY_NODES, LIST_AT(job_spec, nodes, n_nodes), RANGE(0, SPEC_NODES_MAX) },
@@ -240,6 +242,10 @@ static const struct key job_keys[] = {
         { "failureWindow", KEY_DURATION, AT(job_spec, failure_window_usec), RANGE(1, DURATION_MAX),
           .preset = UINT64_MAX },
         { "backoff", KEY_MESSAGE, AT(job_spec, backoff), .message = &backoff_schema },
+        { "after", KEY_TEXTS, LIST_AT(job_spec, array.after, array.n_after), RANGE(0, AFTER_MAX),
+          .valid = valid_after },
+        { "begin", KEY_TEXT, AT(job_spec, array.begin), RANGE(1, 64), .valid = valid_begin },
+        { "array", KEY_TEXT, AT(job_spec, array.array), RANGE(1, ARRAY_TEXT_MAX), .valid = valid_array },
         CHECKED("blacklistConfig", KEY_MESSAGE, .message = &blacklist_schema),
         CHECKED("progressManagerConf", KEY_MESSAGE, .message = &progress_manager_schema),
         SLIP("progressManagerType", KEY_ENUM,

@@ -87,6 +87,9 @@ extern const struct schema job_schema;
 extern const struct schema input_manager_schema, input_extension_schema;
 bool job_has_data(const void *target);
 
+/* What a job says about changes while it runs; its struct is struct rendezvous_spec. */
+extern const struct schema rendezvous_schema;
+
 /* Parts that other rooms of the schema refer to: what only upstream's platforms (YARN, Kubernetes, Hadoop,
  * the JVM) use. */
 extern const struct schema runtime_schema, yarn_scheduler_schema, attribute_schema, plugin_config_schema,

@@ -216,6 +216,20 @@ struct order_spec {
         uint32_t schedule_type; /* enum schedule_type */
 };
 
+/* When the job starts, and as how many (masterd/spec/array.h reads the texts). */
+struct array_spec {
+        char **after; /* NULL-ended; never NULL */
+        size_t n_after;
+        char *array; /* or NULL */
+        char *begin; /* RFC 3339, or NULL */
+};
+
+/* What trainers are told of changes of the job's membership. */
+struct rendezvous_spec {
+        char *signal;          /* "USR1", or NULL */
+        int32_t signal_number; /* of it; 0: none */
+};
+
 struct job_spec {
         char *name;   /* default "job" */
         char *queue;  /* the pool, "default" without a word; whether there is one of that name masterd knows */
@@ -231,6 +245,7 @@ struct job_spec {
         struct role_spec *roles;
         size_t n_roles; /* 1..SPEC_ROLES_MAX */
 
+        struct rendezvous_spec rendezvous;
         char *cwd;    /* absolute directory on every host, or NULL: the job's work directory */
         char *output; /* file pattern for stdout and stderr (%j %r %i %a %n %%); NULL: the journal */
         char **nodes; /* NULL-ended; empty: any; never NULL */
@@ -242,6 +257,7 @@ struct job_spec {
         uint64_t stop_grace_usec;     /* SIGTERM ... SIGKILL, also gracefulShutdownTimeoutMin; default 10 s */
         uint64_t failure_window_usec; /* older failures are forgotten; UINT64_MAX (default): never */
         struct backoff_spec backoff;
+        struct array_spec array;
 
         /* Data: sources are numbered files first, then topics. Neither: the job has none. */
         struct input_spec *inputs;

@@ -72,3 +72,11 @@ bool valid_output(const char *s, const char **ret_why) {
                         return rule(false, "must have only j, r, i, a, n or % behind each '%'", ret_why);
         return true;
 }
+
+bool valid_plain_signal(const char *s, const char **ret_why) {
+        int32_t number;
+        uint64_t before;
+
+        return rule(!strchr(s, '@') && spec_signal_parse(s, &number, &before) == 0,
+                    "must be a signal that can be caught, such as \"USR1\"", ret_why);
+}

@@ -9,10 +9,15 @@ bool valid_role_name(const char *s, const char **ret_why);
 bool valid_env_name(const char *s, const char **ret_why);
 bool valid_label(const char *s, const char **ret_why); /* names of jobs and inputs */
 bool valid_queue(const char *s, const char **ret_why);
+bool valid_plain_signal(const char *s, const char **ret_why); /* "USR1" */
 bool valid_signal(const char *s, const char **ret_why); /* "USR1@60s" */
 bool valid_file(const char *s, const char **ret_why);      /* files[] */
 bool valid_directory(const char *s, const char **ret_why); /* cwd */
 bool valid_output(const char *s, const char **ret_why);    /* pattern with %j %r %i %a %n %% */
+/* When a job starts, and as how many (valid-array.c): */
+bool valid_after(const char *s, const char **ret_why);
+bool valid_array(const char *s, const char **ret_why);
+bool valid_begin(const char *s, const char **ret_why);
 /* Of data: */
 bool valid_data_path(const char *s, const char **ret_why);    /* pathPattern */
 bool valid_name_pattern(const char *s, const char **ret_why); /* namePattern */

@@ -23,6 +23,8 @@ enum item_kind {
         ITEM_QUERY_JOBS,
         ITEM_QUERY_EXECUTORS,
         ITEM_QUERY_EVENTS,
+        ITEM_QUERY_ELEMENTS,
+        ITEM_QUERY_USAGE,
         ITEM_QUERY_FILES,
         ITEM_QUERY_SOURCES,
         ITEM_QUERY_SAVEPOINTS,
@@ -30,10 +32,15 @@ enum item_kind {
         ITEM_QUERY_KEPT_TASKS,
 };
 
+/* Jobs with their bodies: an element of an array has its array's. */
+#define FROM_JOB_WITH_BODY                                                                                   \
+        " FROM job JOIN job_body ON job_body.number ="                                                       \
+        " CASE job.array WHEN 0 THEN job.number ELSE job.array END"
+
 /* What a query asks. */
 struct query {
         const char *sql;
-        int64_t parameters[6];
+        int64_t parameters[8];
         int n_parameters;
         char *text;  /* one more parameter behind them, or NULL; owned */
         bool bodies; /* of jobs */
@@ -41,6 +48,8 @@ struct query {
                 store_jobs_t jobs;
                 store_executors_t executors;
                 store_events_t events;
+                store_elements_t elements;
+                store_usage_t usage;
                 store_files_t files;
                 store_sources_t sources;
                 store_savepoints_t savepoints;

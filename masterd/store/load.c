@@ -12,6 +12,8 @@ struct load {
         union {
                 store_load_job_t job;
                 store_load_executor_t executor;
+                store_load_element_t element;
+                store_load_usage_t usage;
                 store_load_node_t node;
                 store_load_hold_t hold;
                 store_load_label_t label;
@@ -20,6 +22,7 @@ struct load {
                 store_load_avoid_t avoid;
                 store_load_token_t token;
                 store_load_revoked_t revoked;
+                store_load_share_t share;
                 store_load_secret_t secret;
                 store_load_data_file_t data_file;
                 store_load_data_source_t data_source;
@@ -78,6 +81,8 @@ static int row_job(sqlite3_stmt *statement, const struct load *l) {
         }
 
 DEFINE_ROW(executor)
+DEFINE_ROW(element)
+DEFINE_ROW(usage)
 DEFINE_ROW(node)
 DEFINE_ROW(hold)
 DEFINE_ROW(label)
@@ -86,6 +91,7 @@ DEFINE_ROW(stuck)
 DEFINE_ROW(avoid)
 DEFINE_ROW(token)
 DEFINE_ROW(revoked)
+DEFINE_ROW(share)
 DEFINE_ROW(secret)
 DEFINE_ROW(data_file)
 DEFINE_ROW(data_source)
@@ -96,14 +102,15 @@ DEFINE_ROW(savepoint)
 DEFINE_ROW(change)
 
 #define JOB_COLUMNS                                                                                          \
-        "SELECT number, uid, owner, name, state, attempt, submitted, started, ended, reason, first_error,"   \
-        " exit_status, state_data, coalesce((SELECT max(seq) FROM event WHERE job = number), 0),"            \
-        " config, original, options, cwd, env, warnings, bundle FROM job JOIN job_body USING (number)"
+        "SELECT job.number, uid, owner, name, state, attempt, submitted, started, ended, reason,"            \
+        " first_error, exit_status, state_data, array, idx,"                                                 \
+        " coalesce((SELECT max(seq) FROM event WHERE event.job = job.number), 0),"                           \
+        " config, original, options, cwd, env, warnings, bundle" FROM_JOB_WITH_BODY
 
 int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback, void *userdata) {
         return load(s,
-                    active_only ? JOB_COLUMNS " WHERE ended = 0 ORDER BY number"
-                                : JOB_COLUMNS " ORDER BY number",
+                    active_only ? JOB_COLUMNS " WHERE ended = 0 ORDER BY job.number"
+                                : JOB_COLUMNS " ORDER BY job.number",
                     &(struct load){ row_job, { .job = callback }, userdata });
 }
 
@@ -115,6 +122,20 @@ int store_load_executors(struct store *s, store_load_executor_t callback, void *
                 " started, ended, result, code, status, stop_requested, memory_peak, cpu, io_read, io_write,"
                 " reason FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
                 &(struct load){ row_executor, { .executor = callback }, userdata });
+}
+
+int store_load_elements(struct store *s, store_load_element_t callback, void *userdata) {
+        return load(s,
+                    "SELECT array, idx, number, state FROM job WHERE array > 0 AND array IN"
+                    " (SELECT number FROM job WHERE ended = 0) ORDER BY array, idx, number",
+                    &(struct load){ row_element, { .element = callback }, userdata });
+}
+
+int store_load_usage(struct store *s, store_load_usage_t callback, void *userdata) {
+        return load(s,
+                    "SELECT day, owner, pool, job, role, cpu_held, cpu_used, memory_held, gpu_held, attempts,"
+                    " unmeasured FROM usage" OF_ACTIVE " ORDER BY job, day, role",
+                    &(struct load){ row_usage, { .usage = callback }, userdata });
 }
 
 int store_load_changes(struct store *s, store_load_change_t callback, void *userdata) {
@@ -240,6 +261,11 @@ int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userd
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata) {
         return load(s, "SELECT id, secret_hash, uses_left, expires, source, creator FROM token ORDER BY id",
                     &(struct load){ row_token, { .token = callback }, userdata });
+}
+
+int store_load_shares(struct store *s, store_load_share_t callback, void *userdata) {
+        return load(s, "SELECT pool, user, usage, at FROM share ORDER BY pool, user",
+                    &(struct load){ row_share, { .share = callback }, userdata });
 }
 
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata) {

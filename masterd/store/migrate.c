@@ -89,7 +89,18 @@ const char *const store_steps[] = {
         "NULL,"
         " bundle TEXT NOT NULL, manifest BLOB NOT NULL, config BLOB NOT NULL) STRICT;",
 
-        /* 3 */
+        /* 3: the scheduler and the life of a job. */
+        /* Arrays, and what was used. */
+        "ALTER TABLE job ADD COLUMN array INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE job ADD COLUMN idx INTEGER NOT NULL DEFAULT 0;"
+        "CREATE INDEX job_element ON job(array, idx, number) WHERE array > 0;"
+        "CREATE TABLE usage(day INTEGER NOT NULL, owner INTEGER NOT NULL, pool TEXT NOT NULL, job INTEGER "
+        "NOT NULL,"
+        " role TEXT NOT NULL, cpu_held INTEGER NOT NULL, cpu_used INTEGER NOT NULL, memory_held INTEGER NOT "
+        "NULL,"
+        " gpu_held INTEGER NOT NULL, attempts INTEGER NOT NULL, unmeasured INTEGER NOT NULL,"
+        " PRIMARY KEY(day, owner, pool, job, role)) STRICT, WITHOUT ROWID;"
+        "CREATE INDEX usage_job ON usage(job) WHERE job > 0;"
         /* Jobs that are changed while they run. */
         "CREATE TABLE change(job INTEGER NOT NULL, version INTEGER NOT NULL, user INTEGER NOT NULL,"
         " at INTEGER NOT NULL, text TEXT NOT NULL, cuts TEXT NOT NULL, before BLOB NOT NULL,"
@@ -108,7 +119,10 @@ const char *const store_steps[] = {
         " memory INTEGER NOT NULL, gpus TEXT NOT NULL, ports BLOB NOT NULL, reason TEXT NOT NULL,"
         " PRIMARY KEY(node, job, role, idx, attempt)) STRICT, WITHOUT ROWID;"
         "CREATE TABLE job_avoid(job INTEGER NOT NULL, node TEXT NOT NULL, PRIMARY KEY(job, node))"
-        " STRICT, WITHOUT ROWID;",
+        " STRICT, WITHOUT ROWID;"
+        /* Shares of users. */
+        "CREATE TABLE share(pool TEXT NOT NULL, user INTEGER NOT NULL, usage INTEGER NOT NULL,"
+        " at INTEGER NOT NULL, PRIMARY KEY(pool, user)) STRICT, WITHOUT ROWID;",
         NULL,
 };
 

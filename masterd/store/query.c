@@ -24,6 +24,8 @@ static const size_t record_sizes[] = {
         [ITEM_QUERY_JOBS] = sizeof(struct job_record),
         [ITEM_QUERY_EXECUTORS] = sizeof(struct executor_record),
         [ITEM_QUERY_EVENTS] = sizeof(struct event_record),
+        [ITEM_QUERY_ELEMENTS] = sizeof(struct element_record),
+        [ITEM_QUERY_USAGE] = sizeof(struct usage_record),
         [ITEM_QUERY_FILES] = sizeof(struct data_file_record),
         [ITEM_QUERY_SOURCES] = sizeof(struct data_source_record),
         [ITEM_QUERY_SAVEPOINTS] = sizeof(struct savepoint_record),
@@ -35,6 +37,8 @@ static const struct field *const record_fields[] = {
         [ITEM_QUERY_JOBS] = job_fields,
         [ITEM_QUERY_EXECUTORS] = executor_fields,
         [ITEM_QUERY_EVENTS] = event_fields,
+        [ITEM_QUERY_ELEMENTS] = element_fields,
+        [ITEM_QUERY_USAGE] = usage_fields,
         [ITEM_QUERY_FILES] = data_file_fields,
         [ITEM_QUERY_SOURCES] = data_source_fields,
         [ITEM_QUERY_SAVEPOINTS] = savepoint_fields,
@@ -166,6 +170,12 @@ void query_deliver(struct item *i) {
         case ITEM_QUERY_EVENTS:
                 q->callback.events(i->userdata, i->error, q->rows, q->n);
                 break;
+        case ITEM_QUERY_ELEMENTS:
+                q->callback.elements(i->userdata, i->error, q->rows, q->n);
+                break;
+        case ITEM_QUERY_USAGE:
+                q->callback.usage(i->userdata, i->error, q->rows, q->n);
+                break;
         case ITEM_QUERY_FILES:
                 q->callback.files(i->userdata, i->error, q->rows, q->n);
                 break;
@@ -198,14 +208,15 @@ static int ask(struct store *s, enum item_kind kind, const struct query *q, void
 }
 
 #define JOB_COLUMNS                                                                                          \
-        "SELECT number, uid, owner, name, state, attempt, submitted, started, ended, reason, first_error,"   \
-        " exit_status, state_data"
+        "SELECT job.number, uid, owner, name, state, attempt, submitted, started, ended, reason,"            \
+        " first_error, exit_status, state_data, array, idx"
 
 int store_query_job(struct store *s, uint32_t number, store_jobs_t callback, void *userdata) {
         return ask(s, ITEM_QUERY_JOBS,
                    &(struct query){
-                           .sql = JOB_COLUMNS ", config, original, options, cwd, env, warnings, bundle"
-                                              " FROM job JOIN job_body USING (number) WHERE number = ?1",
+                           .sql = JOB_COLUMNS
+                           ", config, original, options, cwd, env, warnings, bundle" FROM_JOB_WITH_BODY
+                           " WHERE job.number = ?1",
                            .parameters = { number },
                            .n_parameters = 1,
                            .bodies = true,
@@ -216,16 +227,68 @@ int store_query_job(struct store *s, uint32_t number, store_jobs_t callback, voi
 
 int store_query_jobs(struct store *s, const struct store_job_filter *f, store_jobs_t callback,
                      void *userdata) {
+        char *name = strdup(f->name ? f->name : "");
+
+        if (!name)
+                return -ENOMEM;
         return ask(s, ITEM_QUERY_JOBS,
                    &(struct query){
                            .sql = JOB_COLUMNS " FROM job WHERE (?1 OR ended = 0) AND (?2 < 0 OR owner = ?2)"
                                               " AND (?3 < 0 OR state = ?3) AND number < ?4"
+                                              " AND (?6 OR array = 0) AND (?7 = 0 OR array = ?7)"
+                                              " AND submitted >= ?8 AND (?9 = '' OR instr(name, ?9) > 0)"
                                               " ORDER BY number DESC LIMIT ?5",
                            .parameters = { f->all, f->by_owner ? (int64_t)f->owner : -1, f->state,
                                            f->before > 0 ? (int64_t)f->before : INT64_MAX,
-                                           f->limit > 0 ? MIN(f->limit, JOBS_MAX) : JOBS_DEFAULT },
-                           .n_parameters = 5,
+                                           f->limit > 0 ? MIN(f->limit, JOBS_MAX) : JOBS_DEFAULT,
+                                           f->elements || f->array > 0, f->array,
+                                           f->since > INT64_MAX ? INT64_MAX : (int64_t)f->since },
+                           .n_parameters = 8,
+                           .text = name,
                            .callback.jobs = callback,
+                   },
+                   userdata);
+}
+
+int store_query_elements(struct store *s, uint32_t array, uint32_t index, store_elements_t callback,
+                         void *userdata) {
+        bool all = index == UINT32_MAX;
+
+        return ask(s, ITEM_QUERY_ELEMENTS,
+                   &(struct query){
+                           .sql = all ? "SELECT array, idx, number, state FROM job WHERE array > 0"
+                                        " AND array = ?1 ORDER BY idx, number"
+                                      : "SELECT array, idx, number, state FROM job WHERE array > 0"
+                                        " AND array = ?1 AND idx = ?2 ORDER BY number DESC",
+                           .parameters = { array, index },
+                           .n_parameters = all ? 1 : 2,
+                           .callback.elements = callback,
+                   },
+                   userdata);
+}
+
+int store_query_usage(struct store *s, uint32_t first, uint32_t last, uint32_t owner, store_usage_t callback,
+                      void *userdata) {
+        return ask(s, ITEM_QUERY_USAGE,
+                   &(struct query){
+                           .sql = "SELECT day, owner, pool, job, role, cpu_held, cpu_used, memory_held,"
+                                  " gpu_held, attempts, unmeasured FROM usage WHERE day BETWEEN ?1 AND ?2"
+                                  " AND (?3 < 0 OR owner = ?3)",
+                           .parameters = { first, last, owner == UINT32_MAX ? -1 : (int64_t)owner },
+                           .n_parameters = 3,
+                           .callback.usage = callback,
+                   },
+                   userdata);
+}
+
+int store_query_job_usage(struct store *s, uint32_t job, store_usage_t callback, void *userdata) {
+        return ask(s, ITEM_QUERY_USAGE,
+                   &(struct query){
+                           .sql = "SELECT day, owner, pool, job, role, cpu_held, cpu_used, memory_held,"
+                                  " gpu_held, attempts, unmeasured FROM usage WHERE job > 0 AND job = ?1",
+                           .parameters = { job },
+                           .n_parameters = 1,
+                           .callback.usage = callback,
                    },
                    userdata);
 }

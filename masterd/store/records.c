@@ -14,7 +14,8 @@ const struct field job_fields[] = {
         F(U64, job_record, submitted_real), F(U64, job_record, started_real),
         F(U64, job_record, ended_real),     F(TEXT, job_record, reason),
         F(TEXT, job_record, first_error),   F(U32, job_record, exit_status),
-        F(BYTES, job_record, state_data),   {},
+        F(BYTES, job_record, state_data),   F(U32, job_record, array),
+        F(U32, job_record, index),          {},
 };
 
 const struct field body_fields[] = {
@@ -63,6 +64,21 @@ const struct field event_fields[] = {
         F(U64, event_record, time_real), F(TEXT, event_record, kind),
         F(TEXT, event_record, role),     F(U32, event_record, index),
         F(TEXT, event_record, text),     {},
+};
+
+const struct field element_fields[] = {
+        F(U32, element_record, array),
+        F(U32, element_record, index),
+        F(U32, element_record, job),
+        F(U8, element_record, state),
+        {},
+};
+
+const struct field usage_fields[] = {
+        F(U32, usage_record, day),      F(U32, usage_record, owner),       F(TEXT, usage_record, pool),
+        F(U32, usage_record, job),      F(TEXT, usage_record, role),       F(U64, usage_record, cpu_held),
+        F(U64, usage_record, cpu_used), F(U64, usage_record, memory_held), F(U64, usage_record, gpu_held),
+        F(U64, usage_record, attempts), F(U64, usage_record, unmeasured),  {},
 };
 
 const struct field node_fields[] = {
@@ -212,6 +228,14 @@ const struct field savepoint_fields[] = {
         {},
 };
 
+const struct field share_fields[] = {
+        F(TEXT, share_record, pool),
+        F(U32, share_record, user),
+        F(U64, share_record, usage_micro),
+        F(U64, share_record, at_real),
+        {},
+};
+
 const struct field change_fields[] = {
         F(U32, change_record, job),      F(U64, change_record, version),  F(U32, change_record, uid),
         F(U64, change_record, at_real),  F(TEXT, change_record, text),    F(TEXT, change_record, cuts),
@@ -236,23 +260,27 @@ static const struct field prune_fields[] = {
         {},
 };
 
-/* The jobs that one prune takes: ended before ?1, behind the ?2 newest, oldest first, at most 200. */
-#define PRUNED                                                                                               \
-        "(SELECT number FROM job WHERE ended > 0 AND ended < ?1"                                             \
-        " AND number NOT IN (SELECT number FROM job ORDER BY number DESC LIMIT ?2)"                          \
+/* The jobs that one prune takes: ended before ?1, behind the ?2 newest, oldest first, at most 200. An array
+ * ends behind its elements and goes with them, since its body is theirs. */
+#define PRUNED_WHOLE                                                                                         \
+        "(SELECT number FROM job WHERE ended > 0 AND ended < ?1 AND array = 0"                               \
+        " AND number NOT IN (SELECT number FROM job WHERE array = 0 ORDER BY number DESC LIMIT ?2)"          \
         " ORDER BY number LIMIT 200)"
+#define PRUNED                                                                                               \
+        "(SELECT number FROM job WHERE number IN " PRUNED_WHOLE                                              \
+        " UNION ALL SELECT number FROM job WHERE array > 0 AND array IN " PRUNED_WHOLE ")"
 
 const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_JOB] = { sizeof(struct job_record),
                          job_fields,
                          { "INSERT INTO job(number, uid, owner, name, state, attempt, submitted, started, "
                            "ended, reason,"
-                           " first_error, exit_status, state_data)"
-                           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+                           " first_error, exit_status, state_data, array, idx)"
+                           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
                            " ON CONFLICT(number) DO UPDATE SET uid = ?2, owner = ?3, name = ?4, state = ?5, "
                            "attempt = ?6,"
                            " submitted = ?7, started = ?8, ended = ?9, reason = ?10, first_error = ?11,"
-                           " exit_status = ?12, state_data = ?13" } },
+                           " exit_status = ?12, state_data = ?13, array = ?14, idx = ?15" } },
         [OP_PUT_JOB_BODY] = { sizeof(struct body_row),
                               body_row_fields,
                               { "INSERT OR REPLACE INTO job_body(config, original, options, cwd, env, "
@@ -276,6 +304,11 @@ const struct op_definition op_definitions[_OP_MAX] = {
                            event_fields,
                            { "INSERT OR REPLACE INTO event(job, seq, time, kind, role, idx, text)"
                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)" } },
+        [OP_PUT_USAGE] = { sizeof(struct usage_record),
+                           usage_fields,
+                           { "INSERT OR REPLACE INTO usage(day, owner, pool, job, role, cpu_held, cpu_used, "
+                             "memory_held, gpu_held, attempts, unmeasured)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)" } },
         [OP_PUT_NODE] = { sizeof(struct node_record),
                           node_fields,
                           { "INSERT OR REPLACE INTO node(name, serial, epoch, boot_id, state, address, cpus, "
@@ -355,6 +388,9 @@ const struct op_definition op_definitions[_OP_MAX] = {
                                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                                  "INSERT INTO counter(name, value) VALUES ('last_savepoint', ?5)"
                                  " ON CONFLICT(name) DO UPDATE SET value = max(value, ?5)" } },
+        [OP_PUT_SHARE] = { sizeof(struct share_record),
+                           share_fields,
+                           { "INSERT OR REPLACE INTO share(pool, user, usage, at) VALUES (?1, ?2, ?3, ?4)" } },
         [OP_PUT_CHANGE] = { sizeof(struct change_record),
                             change_fields,
                             { "INSERT OR REPLACE INTO change(job, version, user, at, text, cuts, before)"
@@ -412,6 +448,17 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PRUNE] = { sizeof(struct prune_row),
                        prune_fields,
                        { "DELETE FROM revoked WHERE not_after < ?3", "DELETE FROM token WHERE expires < ?3",
+                         /* Run again, it finds nothing more to add. */
+                         "INSERT INTO usage(day, owner, pool, job, role, cpu_held, cpu_used, memory_held,"
+                         " gpu_held, attempts, unmeasured)"
+                         " SELECT day, owner, pool, 0, '', sum(cpu_held), sum(cpu_used), sum(memory_held),"
+                         " sum(gpu_held), sum(attempts), sum(unmeasured) FROM usage WHERE job "
+                         "IN " PRUNED_WHOLE " GROUP BY day, owner, pool ON CONFLICT DO UPDATE SET"
+                         " cpu_held = cpu_held + excluded.cpu_held, cpu_used = cpu_used + excluded.cpu_used,"
+                         " memory_held = memory_held + excluded.memory_held,"
+                         " gpu_held = gpu_held + excluded.gpu_held, attempts = attempts + excluded.attempts,"
+                         " unmeasured = unmeasured + excluded.unmeasured",
+                         "DELETE FROM usage WHERE job IN " PRUNED_WHOLE,
                          "DELETE FROM job_body WHERE number IN " PRUNED,
                          "DELETE FROM executor WHERE job IN " PRUNED,
                          "DELETE FROM event WHERE job IN " PRUNED, "DELETE FROM source WHERE job IN " PRUNED,

@@ -270,6 +270,10 @@ void store_put_event(struct store *s, const struct event_record *r) {
         put(s, OP_PUT_EVENT, r);
 }
 
+void store_put_usage(struct store *s, const struct usage_record *r) {
+        put(s, OP_PUT_USAGE, r);
+}
+
 void store_put_node(struct store *s, const struct node_record *r) {
         put(s, OP_PUT_NODE, r);
 }
@@ -312,6 +316,10 @@ void store_delete_stuck(struct store *s, const struct stuck_record *r) {
 
 void store_put_token(struct store *s, const struct token_record *r) {
         put(s, OP_PUT_TOKEN, r);
+}
+
+void store_put_share(struct store *s, const struct share_record *r) {
+        put(s, OP_PUT_SHARE, r);
 }
 
 void store_put_revoked(struct store *s, const struct revoked_record *r) {

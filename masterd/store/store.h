@@ -59,6 +59,8 @@ struct job_record {
         uint32_t exit_status; /* 0, 1, 3, 255 as in Master1 */
         struct store_bytes
                 state_data; /* small state of the job machine (counters, stop requested ...), its own form */
+        uint32_t array;     /* it is an element of that job, whose body is its own too; 0: of none */
+        uint32_t index;     /* in the array */
         const struct job_body_record
                 *body;       /* put: NULL leaves what is stored; loaded: NULL where not asked for */
         uint64_t last_event; /* loaded only: highest event number, 0: none */
@@ -92,6 +94,27 @@ struct event_record {
         const char *role; /* "": the job */
         uint32_t index;
         const char *text;
+};
+
+/* An element of an array that was made. One index may have been made several times; the latest counts. */
+struct element_record {
+        uint32_t array, index, job;
+        uint8_t state;
+};
+
+/* What executors of a role that have ended held and used on one day (UTC). */
+struct usage_record {
+        uint32_t day; /* since 1970 */
+        uint32_t owner;
+        const char *pool;
+        uint32_t job; /* 0: jobs that were deleted since */
+        const char *role;
+        uint64_t cpu_held;    /* microseconds of a core */
+        uint64_t cpu_used;    /* the same; of attempts that ended on that day */
+        uint64_t memory_held; /* MiB times milliseconds */
+        uint64_t gpu_held;    /* microseconds of a GPU */
+        uint64_t attempts;    /* that ended on that day */
+        uint64_t unmeasured;  /* of these: what they used is not known */
 };
 
 struct node_record {
@@ -234,6 +257,14 @@ struct savepoint_record {
         struct store_bytes manifest, config; /* both JSON; empty where not asked for */
 };
 
+/* What a user has used of the cluster in a pool, decayed. */
+struct share_record {
+        const char *pool;
+        uint32_t user; /* UINT32_MAX: all of the pool */
+        uint64_t usage_micro; /* millionths of the policy's unit */
+        uint64_t at_real;     /* as of then */
+};
+
 /* A job was given another configuration. */
 struct change_record {
         uint32_t job;
@@ -280,6 +311,8 @@ void store_close_p(struct store **s);
 
 typedef int (*store_load_job_t)(void *userdata, const struct job_record *r);
 typedef int (*store_load_executor_t)(void *userdata, const struct executor_record *r);
+typedef int (*store_load_element_t)(void *userdata, const struct element_record *r);
+typedef int (*store_load_usage_t)(void *userdata, const struct usage_record *r);
 typedef int (*store_load_node_t)(void *userdata, const struct node_record *r);
 typedef int (*store_load_hold_t)(void *userdata, const struct hold_record *r);
 typedef int (*store_load_label_t)(void *userdata, const struct label_record *r);
@@ -287,6 +320,7 @@ typedef int (*store_load_window_t)(void *userdata, const struct window_record *r
 typedef int (*store_load_stuck_t)(void *userdata, const struct stuck_record *r);
 typedef int (*store_load_avoid_t)(void *userdata, const struct avoid_record *r);
 typedef int (*store_load_token_t)(void *userdata, const struct token_record *r);
+typedef int (*store_load_share_t)(void *userdata, const struct share_record *r);
 typedef int (*store_load_revoked_t)(void *userdata, const struct revoked_record *r);
 typedef int (*store_load_secret_t)(void *userdata, const struct secret_record *r);
 typedef int (*store_load_data_file_t)(void *userdata, const struct data_file_record *r);
@@ -302,6 +336,10 @@ int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback
 /* The next two: of active jobs only; all attempts of an executor. */
 int store_load_executors(struct store *s, store_load_executor_t callback, void *userdata);
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata);
+/* Elements of active arrays, also those that have ended: by array, index, and number. */
+int store_load_elements(struct store *s, store_load_element_t callback, void *userdata);
+/* Usage of active jobs. */
+int store_load_usage(struct store *s, store_load_usage_t callback, void *userdata);
 /* Data of active jobs. Files come one at a time from the disk, so there may be any number; tasks that were
  * split off come behind the others of their job. */
 int store_load_data_files(struct store *s, store_load_data_file_t callback, void *userdata);
@@ -323,6 +361,7 @@ int store_load_windows(struct store *s, store_load_window_t callback, void *user
 int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdata);
 int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata); /* of active jobs */
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
+int store_load_shares(struct store *s, store_load_share_t callback, void *userdata);
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
 
 /* A small named value (cluster id, term ...), allocated with a NUL behind it. -ENOENT: never set. */
@@ -347,6 +386,7 @@ void store_put_job(struct store *s, const struct job_record *r); /* key: number 
 void store_put_executor(struct store *s,
                         const struct executor_record *r);                /* key: job, role, index, attempt */
 void store_put_event(struct store *s, const struct event_record *r);     /* key: job, seq */
+void store_put_usage(struct store *s, const struct usage_record *r);     /* key: day, job, role (job not 0) */
 void store_put_node(struct store *s, const struct node_record *r);       /* key: name */
 void store_put_hold(struct store *s, const struct hold_record *r);       /* key: node, cause */
 void store_put_label(struct store *s, const struct label_record *r);     /* key: node, key */
@@ -354,6 +394,7 @@ void store_put_window(struct store *s, const struct window_record *r);   /* key:
 void store_put_stuck(struct store *s, const struct stuck_record *r); /* key: node, job, role, index, attempt */
 void store_put_avoid(struct store *s, const struct avoid_record *r);     /* key: all of it */
 void store_put_token(struct store *s, const struct token_record *r);     /* key: id */
+void store_put_share(struct store *s, const struct share_record *r);     /* key: pool, user */
 void store_put_revoked(struct store *s, const struct revoked_record *r); /* key: serial */
 void store_put_secret(struct store *s, const struct secret_record *r);   /* key: job, name */
 void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
@@ -386,7 +427,8 @@ void store_delete_stuck(struct store *s, const struct stuck_record *r);
 void store_delete_token(struct store *s, const uint8_t id[static 8]);
 
 /* Deletes up to 200 jobs, oldest first, that ended before older_than_real and are not among the keep_newest
- * newest; and revocations and tokens that expired before now_real. To be called now and then. */
+ * newest, an array with its elements as one; their usage is added to that of deleted jobs. And revocations
+ * and tokens that expired before now_real. To be called now and then. */
 void store_prune(struct store *s, uint64_t older_than_real, uint32_t keep_newest, uint64_t now_real);
 
 /* error 0: the batch is durable. Negative: it is not, and neither will be anything committed later (-ENOSPC,
@@ -419,7 +461,11 @@ void store_get_stats(struct store *s, struct store_stats *ret);
 /* error 0, or negative with n = 0. Return values: 0, -ENOMEM, -ENOBUFS, -ESHUTDOWN. */
 
 struct store_job_filter {
-        bool all; /* also ended ones */
+        bool all;         /* also ended ones */
+        bool elements;    /* also those of arrays */
+        uint32_t array;   /* only elements of this one; 0: any */
+        uint64_t since;   /* submitted then or later */
+        const char *name; /* part of the name; NULL: any */
         bool by_owner;
         uint32_t owner;
         int state;       /* -1: any */
@@ -437,6 +483,18 @@ int store_query_job(struct store *s, uint32_t number, store_jobs_t callback, voi
 /* Newest first, without bodies. */
 int store_query_jobs(struct store *s, const struct store_job_filter *filter, store_jobs_t callback,
                      void *userdata);
+typedef void (*store_elements_t)(void *userdata, int error, const struct element_record *elements, size_t n);
+typedef void (*store_usage_t)(void *userdata, int error, const struct usage_record *rows, size_t n);
+/* Elements of an array that were made, by index and number; index UINT32_MAX: all, else that one, the latest
+ * number first. */
+int store_query_elements(struct store *s, uint32_t array, uint32_t index, store_elements_t callback,
+                         void *userdata);
+/* Usage of days first ... last; of one owner or (UINT32_MAX) all. -E2BIG to the callback when there is too
+ * much of it. */
+int store_query_usage(struct store *s, uint32_t first, uint32_t last, uint32_t owner, store_usage_t callback,
+                      void *userdata);
+/* All usage of one job. */
+int store_query_job_usage(struct store *s, uint32_t job, store_usage_t callback, void *userdata);
 /* Executors of a job, the latest attempt of each or all, at most limit (0: 100,000). */
 int store_query_executors(struct store *s, uint32_t job, bool all_attempts, uint32_t limit,
                           store_executors_t callback, void *userdata);

@@ -49,6 +49,7 @@ enum op_kind {
         OP_LAST_JOB,
         OP_PUT_EXECUTOR,
         OP_PUT_EVENT,
+        OP_PUT_USAGE,
         OP_PUT_NODE,
         OP_PUT_HOLD,
         OP_PUT_LABEL,
@@ -68,6 +69,7 @@ enum op_kind {
         OP_PUT_DATA_TASK,
         OP_PUT_DATA_STATE,
         OP_PUT_SAVEPOINT,
+        OP_PUT_SHARE,
         OP_PUT_CHANGE,
         OP_DELETE_DATA_BLOCK,
         OP_DELETE_DATA_TASK,
@@ -96,10 +98,10 @@ extern const struct op_definition op_definitions[_OP_MAX];
 
 /* As the columns of the loads; body_fields are those of the struct behind job_record's body. */
 extern const struct field job_fields[], kept_task_fields[], body_fields[], executor_fields[], event_fields[],
-        node_fields[], hold_fields[], label_fields[], window_fields[], stuck_fields[], avoid_fields[],
+        element_fields[], usage_fields[], node_fields[], hold_fields[], label_fields[], window_fields[], stuck_fields[], avoid_fields[],
         token_fields[], revoked_fields[], secret_fields[], data_file_fields[],
         data_source_fields[], data_block_fields[], data_task_fields[], data_state_fields[],
-        savepoint_fields[], change_fields[];
+        savepoint_fields[], share_fields[], change_fields[];
 
 /* Records that exist inside the store alone. */
 struct body_row {

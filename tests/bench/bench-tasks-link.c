@@ -139,7 +139,7 @@ static _Noreturn void run_master(const char *directory, uint16_t port, unsigned 
         if (!m->conf.state_directory || asprintf(&path, "%s/primus.db", directory) < 0)
                 die("store", -ENOMEM);
         check(store_open(path, m->event, NULL, &m->store), "store");
-        check(placement_new(&m->placement), "placement");
+        check(placement_new(m), "placement");
         m->term = 1;
         m->cluster = SD_ID128_MAKE(11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11);
         m->credentials = credentials[1];

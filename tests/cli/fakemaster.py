@@ -44,6 +44,7 @@ class Job:
         self.tasks = []  # rows of ListTasks, in the order of their numbers
         self.changed = []  # (method, task)
         self.reads = 0
+        self.version, self.said, self.edits = 0, "", []
         rank = 0
         for role in self.spec["role"]:
             for index in range(int(role["num"])):
@@ -268,6 +269,33 @@ class FakeMaster:
     # ---- Job
     def do_GetAll(self, job, interface):
         return "a{sv}", (job.properties(),)
+
+    # ---- changes
+    def do_Get(self, job, interface, name):
+        return "v", ({"LatestChange": ("s", job.said), "Version": ("t", job.version)}[name],)
+
+    def new_version(self, job, version, what, said):
+        if version not in (0, job.version):
+            raise Refuse("org.primus.Error.Conflict", f"Job {job.number} is at version {job.version}")
+        job.version, job.said = job.version + 1, said
+        job.edits.append(what)
+        return "t", (job.version,)
+
+    def do_Update(self, job, version, changes):
+        return self.new_version(job, version, {key: value[1] for key, value in changes.items()}, "updated")
+
+    def do_Scale(self, job, version, roles):
+        return self.new_version(job, version, roles, "scaled")
+
+    def do_AddRole(self, job, version, role):
+        return self.new_version(job, version, json.loads(role), "role added")
+
+    def do_RemoveRole(self, job, version, name):
+        return self.new_version(job, version, name, "role removed")
+
+    def do_RestartRole(self, job, role, index, batch):
+        job.edits.append((role, index, batch))
+        return "u", (3 if index < 0 else 1,)
 
     def do_GetStatus(self, job):
         return "a{sv}", ({"roles": ("a(suuuuuuu)", job.role_counts()), "reason": ("s", ""), **job.status},)

@@ -193,6 +193,18 @@ def test_nodes(master, ctl):
     assert ctl("node", "paint", "n2").returncode == 2
 
 
+@pytest.mark.parametrize("arguments, says", (
+    (("cordon",), "usage"), (("cordon", "No_Name"), "not a node's name"), (("label", "n1"), "usage: primusctl node label"),
+    (("drain", "n1", "--deadline", "soon"), "--deadline"), (("drain", "n1", "--grace", "x"), "--grace"),
+    (("drain", "n1", "--from", "+1h"), "go with maintenance"), (("cordon", "n1", "--wait"), "go with drain"),
+    (("uncordon", "n1", "--reason", "x"), "--reason goes with"), (("maintenance", "n1", "--from", "+1h"), "go together"),
+    (("maintenance", "n1", "--from", "2026-02-30 08:00", "--to", "+1h"), "no such date"),
+    (("maintenance", "n1", "soon"), "cancel"), (("show", "n1", "n2"), "usage")))
+def test_node_command_lines(master, ctl, arguments, says):
+    r = ctl("node", *arguments)
+    assert r.returncode == 2 and says in r.stderr, r.stderr
+
+
 def test_token(master, ctl):
     r = ctl("token", "create", "--uses", 3, "--expires", "2h", "--from", "10.0.0.0/8")
     assert r.stdout == "primus1.abcdef\n" and r.stderr == ""
@@ -205,7 +217,9 @@ def test_config_of_a_job(master, job, ctl):
 
 
 @pytest.mark.parametrize("command", ["submit", "run", "list", "status", "wait", "logs", "events", "kill", "validate", "config",
-                                     "nodes", "node", "token", "join", "suspend", "resume", "data", "savepoint"])
+                                     "nodes", "node", "token", "join", "suspend", "resume", "data", "savepoint",
+                                     "update", "scale", "role", "restart"])
+                                     "nodes", "node", "token", "join", "suspend", "resume", "data", "savepoint", "replace"])
 def test_help(ctl, command):
     r = ctl(command, "--help")
     assert r.returncode == 0 and r.stdout.startswith(f"primusctl {command}") and r.stderr == ""

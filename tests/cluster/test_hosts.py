@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of hosts: cordon, drain, uncordon, labels, maintenance windows, replace."""
 import json
+import os
 import time
 
 import pytest
 from ledger import failover
-from sandbox import MASTERD
+from sandbox import AGENTD, MASTERD, Cluster, state
 
 # Says that it was asked to go, and goes; else until somebody lets it.
 RUNNING = "trap 'say term; exit 0' TERM; say runs; while ! [ -e $LEDGER.go ]; do sleep 0.05; done; say end"
@@ -277,3 +278,250 @@ def test_who_may(hosts):
                             (("maintenance", "n3", "--from", "+2h", "--to", "+1h"), "before")):
         assert what in refused(hosts, "node", *arguments)
     assert hosts.node_states()["n3"] == "READY"
+
+
+# ---- the site's hooks
+
+HOOKS = "/etc/primus/hooks"
+
+
+def hook(hosts, name, hook_name, script, mode="0755"):
+    hosts.exec(name, "sh", "-c", f"mkdir -p $(dirname {HOOKS}/{hook_name}); cat > {HOOKS}/{hook_name}.new; chmod {mode} {HOOKS}/{hook_name}.new; "
+                                 f"mv {HOOKS}/{hook_name}.new {HOOKS}/{hook_name}", input="#!/bin/bash\n" + script + "\n")
+
+
+@pytest.fixture(scope="module")
+def hooked_cluster(build, shared_dir):
+    with Cluster(f"h{os.getpid()}", 2, build=build, binds=[f"{shared_dir}:/shared"],
+                 conf=["masterd.conf:Master.LostSec=5", "agentd.conf:Agent.HealthSec=1", "agentd.conf:Agent.HookSec=3",
+                       "agentd.conf:Agent.UnkillableSec=2"]) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def hooked(hooked_cluster):
+    hooked_cluster.heal_all()
+    hooked_cluster.wait_nodes()
+    yield hooked_cluster
+    hooked_cluster.run("n1", "sh", "-c", "primusctl list --json | grep -o '\"job\": *[0-9]*' | grep -o '[0-9]*' | xargs -r -n1 primusctl kill")
+    for name in hooked_cluster.nodes:
+        hooked_cluster.run(name, "sh", "-c", f"rm -rf {HOOKS}/*")
+        hooked_cluster.run("n1", "primusctl", "node", "uncordon", name)
+
+
+def test_prolog_and_epilog(hooked, ledger):
+    """Once for a job and host: before its first executor, after its last; as root, with the job's facts."""
+    says = f'echo "$PRIMUS_HOOK $PRIMUS_JOB $PRIMUS_USER $PRIMUS_NODE $(id -u) $(date +%s.%N)" >> {ledger.inside}.hooks; echo hello'
+    for name in hooked.nodes:
+        hook(hooked, name, "prolog", says)
+        hook(hooked, name, "epilog", "true")
+        hook(hooked, name, "epilog.d/10-more", says)
+    job = hooked.submit(gang(ledger, 2, "[ $PRIMUS_ATTEMPT -ge 2 ] || exit 1; say end"))
+    hooked.wait_job(job)
+    again = hooked.submit(ledger.config("[ $PRIMUS_ATTEMPT -ge 2 ] || exit 1; say end", num=4, failover=failover(3), successPercent=100))
+    assert hooked.wait_job(again) == 0
+    log = ledger.path.with_name(ledger.path.name + ".hooks")
+    where = {e["node"] for e in hooked.status(again)["executors"]}
+    hooked.wait_for(lambda: sum(line.startswith(f"epilog {again} ") for line in log.read_text().splitlines()) == len(where), 10, "the epilogs")
+    lines = [line.split() for line in log.read_text().splitlines() if line.split()[1] == str(again)]
+    for name in where:
+        mine = [line for line in lines if line[3] == name]
+        assert [line[0] for line in mine] == ["prolog", "epilog"], lines
+        assert mine[0][2] == "ml" and mine[0][4] == "0"
+        times = [e.time for e in ledger.entries("end") if e.node == name]
+        assert float(mine[0][5]) < min(times) and max(times) < float(mine[1][5])
+    assert "hello" in hooked.exec("n1", "journalctl", "-q", "--no-pager", "-u", AGENTD)
+
+
+@pytest.mark.parametrize("script, why", (("echo the scratch disk is full; exit 3", "the scratch disk is full"),
+                                         ("echo mounting; sleep 100", "did not end within 3s: mounting")))
+def test_failing_prolog_drains_the_host(hooked, ledger, script, why):
+    """It costs the job nothing: one failure would end it. What else runs there goes on."""
+    other = hooked.submit(ledger.config(RUNNING, name="other", job={"nodes": ["n2"]}))
+    wait_runs(hooked, ledger, 1)
+    hook(hooked, "n2", "prolog", script)
+    job = hooked.submit(ledger.config("say here", failover=failover(1), vcores=1.5, num=2, successPercent=100))
+    hooked.wait_nodes("DRAINING", ["n2"])
+    assert hooked.wait_job(job) == 0
+    assert {e.node for e in ledger.entries("here")} == {"n1"}
+    assert why in node(hooked, "n2")["reason"] and f"job {job}: prolog" in node(hooked, "n2")["reason"]
+    assert not hooked.events(job, "executor-failed")
+    assert hooked.status(other)["state"] == "RUNNING" and not ledger.entries("term")
+    let_go(ledger)
+    assert hooked.wait_job(other) == 0
+    hooked.wait_nodes("DRAINED", ["n2"])
+
+
+def test_hook_that_others_may_write_is_refused(hooked, ledger):
+    hook(hooked, "n2", "prolog", "exit 0", mode="0777")
+    job = hooked.submit(ledger.config("say here", vcores=1.5, num=2, successPercent=100))
+    assert hooked.wait_job(job) == 0
+    assert "others than root may write" in node(hooked, "n2")["reason"]
+
+
+def test_health(hooked, ledger):
+    """Its last line is the reason; when it is content again, the host is in use again. A person's hold is not its to lift."""
+    hook(hooked, "n2", "health", "[ -e /tmp/sick ] || exit 0; echo looking; echo GPU 3 is gone; exit 1")
+    hooked.exec("n2", "touch", "/tmp/sick")
+    hooked.wait_nodes("DRAINED", ["n2"], timeout=15)
+    assert node(hooked, "n2")["reason"] == "health: GPU 3 is gone"
+    hooked.kill9("n1", MASTERD)
+    hooked.wait_nodes("DRAINED", ["n2"])
+    ctl(hooked, "node", "cordon", "n2", "--reason", "mine")
+    hooked.exec("n2", "rm", "/tmp/sick")
+    hooked.wait_nodes("CORDONED", ["n2"], timeout=15)
+    assert node(hooked, "n2")["reason"] == "mine"
+    ctl(hooked, "node", "uncordon", "n2")
+    hooked.wait_nodes()
+
+
+def test_fence_vouches_for_a_dead_host(hooked, ledger):
+    """onPartition: wait is placed again only when somebody says that the host is dead; here the hook does."""
+    seen = f"{ledger.inside}.fence"
+    hook(hooked, "n1", "fence", f'echo "$PRIMUS_NODE $PRIMUS_EXECUTORS" >> {seen}; exit 0')
+    job = hooked.submit(gang(ledger, 1, job={"onPartition": "wait", "nodes": ["n1", "n2"]}, vcores=1.5))
+    wait_runs(hooked, ledger, 1)
+    if places(hooked, job)[0] == "n1":
+        ctl(hooked, "node", "drain", "n1", "--wait")
+        wait_runs(hooked, ledger, 2)
+        ctl(hooked, "node", "uncordon", "n1")
+    assert places(hooked, job)[0] == "n2"
+    before = len(ledger.entries("runs"))
+    hooked.crash("n2")
+    wait_runs(hooked, ledger, before + 1)
+    assert ledger.entries("runs")[-1].node == "n1"
+    assert ledger.path.with_name(ledger.path.name + ".fence").read_text() == "n2 1\n"
+    let_go(ledger)
+    assert hooked.wait_job(job) == 0
+    hooked.boot("n2")
+    hooked.wait_nodes()
+
+
+def test_fence_that_fails_vouches_for_nothing(hooked, ledger):
+    hook(hooked, "n1", "fence", "exit 1")
+    ctl(hooked, "node", "cordon", "n1")
+    job = hooked.submit(gang(ledger, 1, job={"onPartition": "wait"}))
+    wait_runs(hooked, ledger, 1)
+    ctl(hooked, "node", "uncordon", "n1")
+    hooked.cut("n2")
+    hooked.wait_nodes("LOST", ["n2"])
+    time.sleep(2)
+    assert hooked.executor(job)["attempt"] == 1 and hooked.executor(job)["state"] == "RUNNING"
+    hooked.heal("n2")
+    hooked.wait_nodes()
+    let_go(ledger)
+    assert hooked.wait_job(job) == 0
+
+
+def test_notify(hooked, ledger):
+    """What happened is told as nobody in particular, with the facts in the environment."""
+    hook(hooked, "n1", "notify", 'echo "$PRIMUS_EVENT|$PRIMUS_NODE|$PRIMUS_JOB|$PRIMUS_JOB_STATE|$PRIMUS_JOB_NAME|$PRIMUS_TEXT|$(id -u)"')
+
+    def log():
+        return hooked.exec("n1", "journalctl", "-q", "--no-pager", "-o", "cat", "-u", "primus-hook-notify@*")
+
+    job = hooked.submit(ledger.config("exit 3", name="odd '$(reboot)' name"))
+    assert hooked.wait_job(job) == 1
+    ctl(hooked, "node", "drain", "n2", "--reason", "new fan")
+    hooked.wait_for(lambda: "host-drained|n2" in log() and "job-ended" in log(), 15, "the words")
+    ended = next(line.split("|") for line in log().splitlines() if line.startswith("job-ended"))
+    assert ended[2:5] == [str(job), "FAILED", "odd '$(reboot)' name"] and "exit status 3" in ended[5] and int(ended[6]) > 0
+    drained = next(line.split("|") for line in log().splitlines() if line.startswith("host-drained"))
+    assert drained[1] == "n2" and drained[5] == "new fan"
+    ctl(hooked, "node", "uncordon", "n2")
+    hooked.wait_for(lambda: "host-back|n2" in log(), 15, "the last word")
+
+
+def test_master_may_start_nothing_but_hooks(hooked):
+    start = ("busctl", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "StartUnit", "ss")
+    for unit in ("primus-hook-fence@x.service", "systemd-tmpfiles-clean.service", "primus-hook-fence@1-1.service.service"):
+        assert hooked.run("n1", *start, unit, "fail", user="primus").returncode != 0
+
+
+# ---- executors that do not die
+
+@pytest.fixture
+def freezer():
+    """A process in a frozen group of cgroup v1 takes no signal, SIGKILL included, until it is thawed."""
+    directory = f"/sys/fs/cgroup/freezer/primus-{os.getpid()}"
+    if not os.path.isdir("/sys/fs/cgroup/freezer"):
+        pytest.skip("this machine has no freezer of cgroup v1")
+    os.mkdir(directory)
+
+    def write(name, text):
+        with open(f"{directory}/{name}", "w") as f:
+            f.write(text)
+
+    def freeze(pids):
+        for pid in pids:
+            write("cgroup.procs", str(pid))
+        write("freezer.state", "FROZEN")
+
+    def thaw():
+        write("freezer.state", "THAWED")
+
+    yield freeze, thaw
+    thaw()
+    with open(f"{directory}/cgroup.procs") as f:
+        for pid in f.read().split():
+            with open("/sys/fs/cgroup/freezer/cgroup.procs", "w") as root:
+                root.write(pid)
+    time.sleep(0.2)
+    os.rmdir(directory)
+
+
+def frozen_job(hooked, ledger, freezer, on_partition):
+    job = hooked.submit(gang(ledger, 1, job={"onPartition": on_partition, "stopGrace": "1s"}, vcores=1.5))
+    wait_runs(hooked, ledger, 1)
+    executor = hooked.executor(job)
+    payload = state.Cluster(hooked.name).node(executor["node"]).leader()["payload"]
+    found = [root for top in payload for root, _, _ in os.walk(top) if os.path.basename(root) == executor["unit"]]
+    pids = {pid for root in found for pid in open(f"{root}/cgroup.procs").read().split()}
+    assert pids
+    freezer[0](pids)
+    return job, executor["node"]
+
+
+def test_executor_that_does_not_die(hooked, ledger, freezer):
+    """Its host takes nothing new and what it holds stays held; the job goes on elsewhere. When it is dead at last, all is as before."""
+    job, where = frozen_job(hooked, ledger, freezer, "replace")
+    free = node(hooked, where)["cpusFree"]
+    hooked.primusctl("replace", str(job), where)
+    wait_runs(hooked, ledger, 2)
+    assert ledger.entries("runs")[-1].node != where and hooked.executor(job)["attempt"] == 2
+    shown = node(hooked, where)
+    assert f"worker/0 of job {job} does not die: pid " in shown["reason"] and "D state" in shown["reason"], shown["reason"]
+    assert shown["state"] == "DRAINING" and shown["cpusFree"] == free
+    assert [(e["job"], e["attempt"], e["state"]) for e in shown["executors"]] == [(job, 1, "STOPPING")]
+    hooked.kill9("n1", MASTERD)
+    hooked.wait_nodes("DRAINING", [where])
+    assert node(hooked, where)["cpusFree"] == free
+    let_go(ledger)
+    assert hooked.wait_job(job) == 0
+    assert node(hooked, where)["state"] == "DRAINING"
+    freezer[1]()
+    hooked.wait_nodes("READY", [where])
+    assert node(hooked, where)["cpusFree"] == node(hooked, where)["cpus"] and not node(hooked, where)["executors"]
+
+
+def test_executor_that_does_not_die_is_waited_for(hooked, ledger, freezer):
+    """Where two attempts must not overlap, nobody goes on before it is dead."""
+    job, where = frozen_job(hooked, ledger, freezer, "wait")
+    hooked.primusctl("replace", str(job), where)
+    hooked.wait_nodes("DRAINING", [where])
+    assert "does not die" in node(hooked, where)["reason"]
+    assert hooked.executor(job)["state"] == "STOPPING" and len(ledger.entries("runs")) == 1
+    freezer[1]()
+    wait_runs(hooked, ledger, 2)
+    hooked.wait_nodes("READY", [where])
+    let_go(ledger)
+    assert hooked.wait_job(job) == 0
+
+
+def test_job_ends_without_what_does_not_die(hooked, ledger, freezer):
+    job, where = frozen_job(hooked, ledger, freezer, "wait")
+    hooked.primusctl("kill", str(job))
+    assert hooked.wait_job(job) == 3
+    assert node(hooked, where)["executors"][0]["state"] == "STOPPING"
+    freezer[1]()
+    hooked.wait_nodes("READY", [where])

@@ -50,9 +50,10 @@ static int print_change(struct cli *c, const struct job_ref *job, uint64_t versi
         if (sd_bus_message_read(reply, "v", "s", &text) < 0)
                 text = "";
         if (c->json)
-                return cli_print_json(c, json_pack("{s:I, s:I, s:s}", "job", (json_int_t)job->number, "version",
-                                                   (json_int_t)version, "change", text));
-        printf("Job %" PRIu32 " is at version %" PRIu64 "%s%s\n", job->number, version, *text ? ": " : "", text);
+                return cli_print_json(c, json_pack("{s:I, s:I, s:s}", "job", (json_int_t)job->number,
+                                                   "version", (json_int_t)version, "change", text));
+        printf("Job %" PRIu32 " is at version %" PRIu64 "%s%s\n", job->number, version, *text ? ": " : "",
+               text);
         return CLI_OK;
 }
 
@@ -68,8 +69,8 @@ static int finish(struct cli *c, const struct job_ref *job, sd_bus_message *m) {
         return r < 0 ? cli_bad_reply(c, r) : print_change(c, job, version);
 }
 
-static int begin(struct cli *c, const char *text, const char *method, const void *options, struct job_ref *job,
-                 sd_bus_message **ret) {
+static int begin(struct cli *c, const char *text, const char *method, const void *options,
+                 struct job_ref *job, sd_bus_message **ret) {
         const struct change_options *o = options;
         int r = cli_job(c, text, job);
 
@@ -92,7 +93,8 @@ static int update_run(struct cli *c, void *options, char **args, size_t n) {
         for (size_t i = 1; i < n; i++) {
                 value = split(args[i], key, sizeof(key));
                 if (!value)
-                        return cli_usage(c, "'%s': expected KEY=VALUE, such as priority=10 or worker.vcores=2",
+                        return cli_usage(c,
+                                         "'%s': expected KEY=VALUE, such as priority=10 or worker.vcores=2",
                                          args[i]);
                 if (!utf8_valid(args[i], strlen(args[i])))
                         return cli_usage(c, "'%s' is not valid UTF-8", args[i]);
@@ -114,10 +116,13 @@ const struct command update_command = {
         .name = "update",
         .arguments = "JOB KEY=VALUE...",
         .help = "Change the configuration of a job while it runs",
-        .details = "KEY is a key of the configuration, of a role with its name in front: priority, queue, timeLimit,\n"
-                   "env.NAME, worker.vcores, worker.memoryMb, worker.command. VALUE as it would stand in the\n"
-                   "configuration; null takes the key away. CPUs and memory go to executors that run; commands and\n"
-                   "environments to attempts that begin from now on ('primusctl restart' begins them).",
+        .details =
+                "KEY is a key of the configuration, of a role with its name in front: priority, queue, "
+                "timeLimit,\n"
+                "env.NAME, worker.vcores, worker.memoryMb, worker.command. VALUE as it would stand in the\n"
+                "configuration; null takes the key away. CPUs and memory go to executors that run; commands "
+                "and\n"
+                "environments to attempts that begin from now on ('primusctl restart' begins them).",
         .options = change_table,
         .options_size = sizeof(struct change_options),
         .min = 2,
@@ -157,7 +162,8 @@ const struct command scale_command = {
         .name = "scale",
         .arguments = "JOB ROLE=N...",
         .help = "Change how many executors roles of a job have",
-        .details = "New executors get the next indices. When there are too many, those with the highest indices are\n"
+        .details = "New executors get the next indices. When there are too many, those with the highest "
+                   "indices are\n"
                    "stopped, which is neither a failure nor a success; their data goes to others.",
         .options = change_table,
         .options_size = sizeof(struct change_options),
@@ -179,7 +185,8 @@ static int role_run(struct cli *c, void *options, char **args, size_t n) {
         if (!add && strcmp(args[0], "remove") != 0)
                 return cli_usage(c, "role: add or remove, not '%s'", args[0]);
         if (add) {
-                r = read_file(strcmp(args[2], "-") == 0 ? "/dev/stdin" : args[2], ROLE_BYTES_MAX, &text, NULL);
+                r = read_file(strcmp(args[2], "-") == 0 ? "/dev/stdin" : args[2], ROLE_BYTES_MAX, &text,
+                              NULL);
                 if (r < 0)
                         return cli_fail(c, "cannot read %s: %s", args[2], strerror(-r));
                 if (!utf8_valid(text, strlen(text)))
@@ -195,7 +202,8 @@ const struct command role_command = {
         .name = "role",
         .arguments = "add JOB FILE | role remove JOB ROLE",
         .help = "Give a job that runs one more role, or take one away",
-        .details = "FILE has one entry of role[] of a configuration, as JSON; - reads standard input. The executors of a\n"
+        .details = "FILE has one entry of role[] of a configuration, as JSON; - reads standard input. The "
+                   "executors of a\n"
                    "role that is removed are stopped, and the job goes on without it.",
         .options = change_table,
         .options_size = sizeof(struct change_options),
@@ -248,8 +256,8 @@ static int restart_run(struct cli *c, void *options, char **args, size_t n) {
         if (c->json)
                 return cli_print_json(c, json_pack("{s:I, s:I}", "job", (json_int_t)job.number, "executors",
                                                    (json_int_t)executors));
-        printf("Job %" PRIu32 ": %" PRIu32 " executor%s start%s again, %" PRIu32 " at a time\n", job.number, executors,
-               executors == 1 ? "" : "s", executors == 1 ? "s" : "", MAX(o->batch, 1u));
+        printf("Job %" PRIu32 ": %" PRIu32 " executor%s start%s again, %" PRIu32 " at a time\n", job.number,
+               executors, executors == 1 ? "" : "s", executors == 1 ? "s" : "", MAX(o->batch, 1u));
         return CLI_OK;
 }
 
@@ -257,7 +265,8 @@ const struct command restart_command = {
         .name = "restart",
         .arguments = "JOB [ROLE[/INDEX]]",
         .help = "Start executors of a job again, one after the other",
-        .details = "Each waits until the one before runs again. These are no failures; the new attempts have the command\n"
+        .details = "Each waits until the one before runs again. These are no failures; the new attempts have "
+                   "the command\n"
                    "and environment that 'primusctl update' gave the job meanwhile.",
         .options = restart_table,
         .options_size = sizeof(struct restart_options),

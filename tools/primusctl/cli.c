@@ -197,27 +197,45 @@ bool job_number_parse(const char *text, uint32_t *ret) {
         return parse_u32(text, 1, UINT32_MAX, ret) >= 0;
 }
 
+bool element_parse(const char *text, uint32_t *ret_array, uint32_t *ret_index) {
+        const char *bracket = strchr(text, '['), *end = bracket ? strchr(bracket, ']') : NULL;
+        char array[16], index[16];
+
+        if (!end || end[1] || (size_t)(bracket - text) >= sizeof(array) ||
+            (size_t)(end - bracket) > sizeof(index))
+                return false;
+        snprintf(array, sizeof(array), "%.*s", (int)(bracket - text), text);
+        snprintf(index, sizeof(index), "%.*s", (int)(end - bracket - 1), bracket + 1);
+        return parse_u32(array, 1, UINT32_MAX, ret_array) >= 0 &&
+               parse_u32(index, 0, UINT32_MAX, ret_index) >= 0;
+}
+
 int cli_job(struct cli *c, const char *text, struct job_ref *ret) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         struct job_ref job = { 0 };
         const char *path, *tail;
+        uint32_t index;
+        bool element;
         int r;
 
-        if (text && !job_number_parse(text, &job.number))
+        element = text && element_parse(text, &job.number, &index);
+        if (text && !element && !job_number_parse(text, &job.number))
                 return cli_usage(c, "not a job's number: %s", text);
         /* Also for a number that is given: this brings a job that ended long ago back onto the bus. */
-        r = cli_manager_call(c, "GetJob", &m);
+        r = cli_manager_call(c, element ? "GetElement" : "GetJob", &m);
         if (r)
                 return r;
         r = sd_bus_message_append(m, "u", job.number);
+        if (r >= 0 && element)
+                r = sd_bus_message_append(m, "u", index);
         if (r < 0)
                 return cli_oom(c);
         r = cli_send(c, m, &error, &reply);
         if (r < 0 && !text && sd_bus_error_has_name(&error, MASTER_ERROR_NO_SUCH_JOB))
                 return cli_fail(c, "you have no job yet; give a number ('primusctl list -a' shows the jobs)");
         if (r < 0)
-                return cli_call_failed(c, &error, r, NULL, &job);
+                return cli_call_failed(c, &error, r, NULL, element ? NULL : &job);
         r = sd_bus_message_read(reply, "o", &path);
         if (r < 0)
                 return cli_bad_reply(c, r);

@@ -86,10 +86,13 @@ int cli_job_call(struct cli *c, const struct job_ref *job, const char *method, s
 /* For a reply that is not what the contract says. Returns CLI_FAILED. */
 int cli_bad_reply(const struct cli *c, int r);
 
+/* "418[7]": an element of an array. */
+bool element_parse(const char *text, uint32_t *ret_array, uint32_t *ret_index);
+
 /* Is text a job's number? */
 bool job_number_parse(const char *text, uint32_t *ret);
 
-/* The job that text names (a number), or the caller's latest (NULL). */
+/* The job that text names (a number, or an element), or the caller's latest (NULL). */
 int cli_job(struct cli *c, const char *text, struct job_ref *ret);
 
 /* The exit status for a job's state: SUCCEEDED 0, FAILED 1, KILLED 3; -1: not ended. */

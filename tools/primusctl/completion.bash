@@ -142,11 +142,17 @@ _primusctl() {
                 fi
                 ;;
         node)
-                if ((${#args[@]} == 0)); then
-                        __primusctl_reply 'remove declare-dead'
-                else
-                        __primusctl_reply "$(__primusctl_nodes)"
-                fi
+                case ${#args[@]}:${args[0]} in
+                0:*) __primusctl_reply 'show cordon uncordon drain label maintenance declare-dead remove' ;;
+                2:maintenance) __primusctl_reply cancel ;;
+                1:* | *:cordon | *:uncordon | *:drain) __primusctl_reply "$(__primusctl_nodes)" ;;
+                esac
+                ;;
+        replace)
+                case ${#args[@]} in
+                0) __primusctl_reply "$(__primusctl_jobs)" ;;
+                1) __primusctl_reply "$(__primusctl_nodes)" ;;
+                esac
                 ;;
         token) ((${#args[@]} == 0)) && __primusctl_reply create ;;
         help) __primusctl_reply "$(primusctl --words 2>/dev/null | grep -v '^-')" ;;

@@ -129,12 +129,13 @@ static int config_run(struct cli *c, void *options, char **args, size_t n) {
         _cleanup_(spec_free_p) struct job_spec *spec = NULL;
         _cleanup_(diagnostics_done) struct diagnostics d = { 0 };
         _cleanup_free_ char *text = NULL;
-        uint32_t number;
+        uint32_t number, index;
         int r;
 
         (void)options;
         (void)n;
-        if (job_number_parse(args[0], &number) && access(args[0], F_OK) < 0)
+        if ((job_number_parse(args[0], &number) || element_parse(args[0], &number, &index)) &&
+            access(args[0], F_OK) < 0)
                 return config_of_job(c, args[0]);
         r = parse(c, args[0], true, &spec, &d);
         if (r)

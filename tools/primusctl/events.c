@@ -6,64 +6,94 @@
 
 #include "lib/base/clock.h"
 #include "tools/primusctl/commands.h"
+#include "tools/primusctl/story.h"
 #include "tools/primusctl/text.h"
 #include "tools/primusctl/watch.h"
+#include "tools/primusctl/why.h"
+
+#define ROWS_MAX 10000u /* of one answer */
 
 struct events_options {
-        bool follow;
+        bool follow, all;
 };
 
 struct events {
         struct cli *cli;
         sd_event *event;
         struct watch *watch;
-        bool follow, asking, again;
-        uint64_t after;
+        bool follow, all, asking, again;
+        uint64_t after, begin;
 };
 
-static int print_event(const struct cli *c, uint64_t time, uint64_t sequence, const char *kind,
-                       const char *role, uint32_t index, const char *text) {
-        _cleanup_free_ char *clean = strdup(text);
-        char when[TEXT_TIME_MAX];
+static int print_json(const struct cli *c, const struct story_event *e) {
+        json_t *o = json_pack("{s:I, s:I, s:s, s:s, s:I, s:s}", "sequence", (json_int_t)e->sequence, "time",
+                              (json_int_t)e->time, "kind", e->kind, "role", e->role, "index",
+                              (json_int_t)e->index, "text", e->text);
+        int r = o ? json_dumpf(o, stdout, JSON_COMPACT) : -1;
 
-        if (c->json) {
-                json_t *o = json_pack("{s:I, s:I, s:s, s:s, s:I, s:s}", "sequence", (json_int_t)sequence,
-                                      "time", (json_int_t)time, "kind", kind, "role", role, "index",
-                                      (json_int_t)index, "text", text);
-                int r = o ? json_dumpf(o, stdout, JSON_COMPACT) : -1;
+        json_decref(o);
+        putchar('\n');
+        return r < 0 ? cli_oom(c) : 0;
+}
 
-                json_decref(o);
-                putchar('\n');
-                return r < 0 ? cli_oom(c) : 0;
+/* The first one's time of the day; of the others how much later they were. */
+static void print_line(struct events *e, const struct story_line *l) {
+        const struct cli *c = e->cli;
+        char when[TEXT_TIME_MAX], after[STORY_AFTER_MAX];
+
+        if (e->begin == 0) {
+                e->begin = l->time;
+                (void)text_time(l->time, now_real(), when, sizeof(when));
+        } else
+                snprintf(when, sizeof(when), "%s", story_after(e->begin, l->time, after, sizeof(after)));
+        text_clean(l->text);
+        printf("%s%10s%s  ", c->color ? color_sequence(COLOR_DIM) : "", when, c->color ? COLOR_RESET : "");
+        if (*l->who)
+                printf("%s  ", l->who);
+        puts(l->text);
+}
+
+static int tell(struct events *e, const struct story_event *events, size_t n) {
+        struct story_line *lines;
+        size_t n_lines;
+
+        if (!e->all || n == 0) {
+                if (story_tell(events, n, &lines, &n_lines) < 0)
+                        return cli_oom(e->cli);
+                for (size_t i = 0; i < n_lines; i++)
+                        print_line(e, lines + i);
+                story_lines_free(lines, n_lines);
+                return 0;
         }
-        if (!clean)
-                return cli_oom(c);
-        text_clean(clean);
-        printf("%s%s%s  ", c->color ? color_sequence(COLOR_DIM) : "",
-               text_time(time, now_real(), when, sizeof(when)), c->color ? COLOR_RESET : "");
-        if (*role)
-                printf("%s/%" PRIu32 "  ", role, index);
-        puts(clean);
+        for (size_t i = 0; i < n; i++) {
+                if (story_tell(events + i, 1, &lines, &n_lines) < 0)
+                        return cli_oom(e->cli);
+                print_line(e, lines);
+                story_lines_free(lines, n_lines);
+        }
         return 0;
 }
 
 static int print_events(struct events *e, sd_bus_message *m) {
-        uint64_t sequence, time;
-        const char *kind, *role, *text;
-        uint32_t index;
-        int r = sd_bus_message_enter_container(m, 'a', "(ttssus)");
+        struct story_event *events = NULL;
+        size_t n = 0, first = 0;
+        int r = story_read(m, &events, &n);
 
         if (r < 0)
                 return cli_bad_reply(e->cli, r);
-        while ((r = sd_bus_message_read(m, "(ttssus)", &sequence, &time, &kind, &role, &index, &text)) > 0) {
-                if (sequence <= e->after && e->after > 0)
-                        continue;
-                e->after = sequence;
-                if (print_event(e->cli, time, sequence, kind, role, index, text))
-                        return CLI_FAILED;
-        }
-        if (r < 0)
-                return cli_bad_reply(e->cli, r);
+        while (first < n && e->after > 0 && events[first].sequence <= e->after)
+                first++;
+        r = 0;
+        for (size_t i = first; !r && e->cli->json && i < n; i++)
+                r = print_json(e->cli, events + i);
+        if (!r && !e->cli->json)
+                r = tell(e, events + first, n - first);
+        if (n > 0)
+                e->after = MAX(e->after, events[n - 1].sequence);
+        e->again |= n == ROWS_MAX;
+        story_events_free(events, n);
+        if (r)
+                return CLI_FAILED;
         return fflush(stdout) == EOF
                        ? cli_fail(e->cli, "cannot write to standard output: %s", strerror(errno))
                        : 0;
@@ -124,7 +154,7 @@ static const struct watch_handlers handlers = {
 
 static int events_run(struct cli *c, void *options, char **args, size_t n) {
         struct events_options *o = options;
-        struct events e = { .cli = c, .follow = o->follow };
+        struct events e = { .cli = c, .follow = o->follow, .all = o->all };
         struct job_ref job;
         int r = cli_job(c, n > 0 ? args[0] : NULL, &job);
 
@@ -145,13 +175,18 @@ static int events_run(struct cli *c, void *options, char **args, size_t n) {
 
 static const struct cli_option events_options[] = {
         { "follow", 'f', NULL, NULL, offsetof(struct events_options, follow), "go on until the job ends" },
+        { "all", 'a', NULL, NULL, offsetof(struct events_options, all),
+          "each by itself, also when many are alike" },
         { 0 },
 };
 
 const struct command events_command = {
         .name = "events",
-        .arguments = "[-f] [JOB]",
-        .help = "Show what happened to a job",
+        .arguments = "[-f] [-a] [JOB]",
+        .help = "Tell what happened to a job, in order",
+        .details = "The time of the first, and how long after it each of the others was. What many executors "
+                   "did alike "
+                   "is one line.",
         .options = events_options,
         .options_size = sizeof(struct events_options),
         .max = 1,

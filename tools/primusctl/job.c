@@ -148,6 +148,24 @@ static int read_data(sd_bus_message *m, void *target) {
         return sd_bus_message_exit_container(m);
 }
 
+static int read_array(sd_bus_message *m, void *target) {
+        static const struct field fields[] = {
+                { "size", "u", offsetof(struct array_status, size) },
+                { "waiting", "u", offsetof(struct array_status, waiting) },
+                { "running", "u", offsetof(struct array_status, running) },
+                { "succeeded", "u", offsetof(struct array_status, succeeded) },
+                { "failed", "u", offsetof(struct array_status, failed) },
+                { "killed", "u", offsetof(struct array_status, killed) },
+                { "of", "u", offsetof(struct array_status, of) },
+                { "index", "u", offsetof(struct array_status, index) },
+        };
+        int r = sd_bus_message_enter_container(m, 'v', "a{sv}");
+
+        if (r >= 0)
+                r = read_fields(m, fields, ELEMENTSOF(fields), target);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
 int job_status_read(sd_bus_message *m, struct job_status *ret) {
         static const struct field fields[] = {
                 { "reason", "s", offsetof(struct job_status, reason) },
@@ -156,6 +174,7 @@ int job_status_read(sd_bus_message *m, struct job_status *ret) {
                 { "warnings", "as", offsetof(struct job_status, warnings) },
                 { "roles", "a(suuuuuuu)", 0, read_roles },
                 { "data", "a{sv}", offsetof(struct job_status, data), read_data },
+                { "array", "a{sv}", offsetof(struct job_status, array), read_array },
         };
         _cleanup_(job_status_done) struct job_status s = { 0 };
         int r = read_fields(m, fields, ELEMENTSOF(fields), &s);

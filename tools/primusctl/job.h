@@ -42,7 +42,13 @@ struct data_status {
         size_t n_sources;
 };
 
+/* It is an array (size > 0), or an element of one (of > 0). */
+struct array_status {
+        uint32_t size, waiting, running, succeeded, failed, killed, of, index;
+};
+
 struct job_status {
+        struct array_status array;
         char *reason, *first_error, *cwd;
         struct role_status *roles;
         size_t n_roles;

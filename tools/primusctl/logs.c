@@ -85,11 +85,14 @@ static int logs_run(struct cli *c, void *options, char **args, size_t n) {
         struct logs l = { .cli = c };
         _cleanup_free_ char *role = NULL;
         struct job_ref job;
-        uint32_t number;
+        uint32_t number, index;
         int r = 0;
 
         /* JOB may be left out before ROLE: a role never begins with a digit. */
-        const char *job_text = n > 0 && job_number_parse(args[0], &number) ? args[0] : NULL;
+        const char *job_text =
+                n > 0 && (job_number_parse(args[0], &number) || element_parse(args[0], &number, &index))
+                        ? args[0]
+                        : NULL;
         const char *role_text = job_text ? (n > 1 ? args[1] : NULL) : n > 0 ? args[0] : NULL;
 
         if (!job_text && n > 1)

@@ -7,12 +7,14 @@
 #include "tools/primusctl/commands.h"
 
 static const struct command *const commands[] = {
-        &submit_command, &run_command,       &list_command,     &status_command,  &wait_command,
-        &logs_command,   &events_command,    &kill_command,     &suspend_command, &resume_command,
-        &update_command, &scale_command,     &role_command,     &restart_command,
-        &data_command,   &savepoint_command, &validate_command, &config_command,  &nodes_command,
-        &exec_command,   &shell_command,     &forward_command,
-        &node_command,   &replace_command, &token_command,     &join_command,
+        &submit_command,   &run_command,     &list_command,   &status_command, &wait_command,
+        &logs_command,     &events_command,  &kill_command,   &why_command,    &usage_command,
+        &queue_command,    &pools_command,   &requeue_command,
+        &update_command,   &scale_command,   &role_command,   &restart_command,
+        &rerun_command,    &suspend_command, &resume_command, &data_command,   &savepoint_command,
+        &validate_command, &config_command,  &nodes_command,  &node_command,   &replace_command,
+        &token_command,    &join_command,
+        &exec_command,     &shell_command,   &forward_command,
 };
 
 int cli_version(const struct cli *c) {
@@ -48,7 +50,8 @@ static int help_all(void) {
         puts("primusctl COMMAND [OPTIONS] ...\n\nSubmit, watch and steer jobs of a Primus cluster.\n");
         for (size_t i = 0; i < ELEMENTSOF(commands); i++)
                 printf("  %-10s %s\n", commands[i]->name, commands[i]->help);
-        puts("\nJOB is a job's number; where it may be left out, the caller's latest job is meant.\n");
+        puts("\nJOB is a job's number (418[7]: an element of array 418); where it may be left out, the "
+             "caller's latest job is meant.\n");
         options_help(global_options);
         puts("\nExit status: 0 good, 1 failed, 2 wrong command line, 3 the job was killed, 4 masterd cannot "
              "be reached,\n"

@@ -42,7 +42,7 @@ struct command {
         const char *details;              /* more for --help, or NULL */
         const struct cli_option *options; /* ended by a NULL name; may be NULL */
         size_t options_size;              /* of the struct that the offsets are of */
-        size_t lists[3];                  /* offsets + 1 of its option_list members, to be freed; 0 ends */
+        size_t lists[4];                  /* offsets + 1 of its option_list members, to be freed; 0 ends */
         size_t min, max;                  /* positional arguments */
         bool stops;                       /* options end at the first positional argument */
         int (*run)(struct cli *c, void *options, char **args, size_t n);

@@ -20,10 +20,11 @@
 
 struct run_options {
         uint32_t n, per_host, gpus;
-        const char *hosts, *name, *cpus, *output;
+        const char *hosts, *name, *cpus, *output, *begin;
         uint64_t memory, time;
-        struct option_list env, secrets;
+        struct option_list env, secrets, after;
         bool no_env;
+        struct turn_options turn;
 };
 
 extern char **environ;
@@ -362,7 +363,9 @@ static int follow(struct run *run, const struct job_ref *job, const struct run_o
 
 static int run_run(struct cli *c, void *options, char **args, size_t n_args) {
         struct run_options *o = options;
-        struct submission s = { .cwd = NULL, .secrets = o->secrets };
+        struct submission s = {
+                .after = o->after, .begin = o->begin, .turn = o->turn, .secrets = o->secrets
+        };
         struct run run = { .cli = c };
         _cleanup_free_ char *text = NULL, *cwd = getcwd(NULL, 0);
         struct job_ref job;
@@ -414,8 +417,13 @@ static const struct cli_option run_options[] = {
         { "gpus", 0, "G", option_number, offsetof(struct run_options, gpus), "GPUs for each" },
         { "time", 't', "T", option_duration, offsetof(struct run_options, time),
           "stop the job after T, such as 2h or 01:30:00" },
+        TURN_OPTIONS(run_options, turn),
         { "name", 0, "X", option_string, offsetof(struct run_options, name),
           "the job's name (the command's)" },
+        { "after", 0, "JOB[:ok|fail|any]", option_append, offsetof(struct run_options, after),
+          "start when that job has ended: well (ok), not well (fail), in any way" },
+        { "begin", 0, "TIME", option_string, offsetof(struct run_options, begin),
+          "not before, such as 08:00, \"tomorrow 08:00\", +2h" },
         { "env", 0, "NAME[=VALUE]", option_append, offsetof(struct run_options, env),
           "only these variables instead of the caller's environment" },
         { "no-env", 0, NULL, NULL, offsetof(struct run_options, no_env), "none of the caller's environment" },
@@ -438,7 +446,8 @@ const struct command run_command = {
                    "detached.",
         .options = run_options,
         .options_size = sizeof(struct run_options),
-        .lists = { offsetof(struct run_options, env) + 1, offsetof(struct run_options, secrets) + 1 },
+        .lists = { offsetof(struct run_options, env) + 1, offsetof(struct run_options, secrets) + 1,
+                   offsetof(struct run_options, after) + 1 },
         .min = 1,
         .max = SIZE_MAX,
         .stops = true,

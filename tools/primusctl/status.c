@@ -64,6 +64,15 @@ static json_t *executor_json(const struct executor *e) {
         return o;
 }
 
+static json_t *array_json(const struct array_status *a) {
+        if (a->of)
+                return json_pack("{s:I, s:I}", "of", (json_int_t)a->of, "index", (json_int_t)a->index);
+        return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "size", (json_int_t)a->size, "waiting",
+                         (json_int_t)a->waiting, "running", (json_int_t)a->running, "succeeded",
+                         (json_int_t)a->succeeded, "failed", (json_int_t)a->failed, "killed",
+                         (json_int_t)a->killed);
+}
+
 static json_t *status_json(const struct job_properties *p, const struct job_status *s,
                            const struct executor *e, size_t n) {
         json_t *roles = json_array(), *executors = json_array(), *warnings = json_array(), *o;
@@ -94,6 +103,8 @@ static json_t *status_json(const struct job_properties *p, const struct job_stat
                       roles, "executors", executors, "warnings", warnings);
         if (o && s->data.present)
                 (void)json_object_set_new(o, "data", status_data_json(&s->data));
+        if (o && (s->array.size || s->array.of))
+                (void)json_object_set_new(o, "array", array_json(&s->array));
         return o;
 }
 
@@ -264,10 +275,21 @@ static int print_status(const struct cli *c, const struct job_properties *p, con
                 print_clean(*w);
                 putchar('\n');
         }
+        if (s->array.of)
+                printf("  element %" PRIu32 " of array %" PRIu32 ": %" PRIu32 "[%" PRIu32 "]\n",
+                       s->array.index, s->array.of, s->array.of, s->array.index);
         putchar('\n');
         r = print_roles(c, s, e, n);
         if (r)
                 return r;
+        if (s->array.size) {
+                printf("\nElements: primusctl list --all --array %" PRIu32 "   primusctl status %" PRIu32
+                       "[INDEX]   Events: primusctl events %" PRIu32 "\n",
+                       p->number, p->number, p->number);
+                return fflush(stdout) == EOF
+                               ? cli_fail(c, "cannot write to standard output: %s", strerror(errno))
+                               : 0;
+        }
         putchar('\n');
         r = print_executors(c, e, n);
         if (r)

@@ -7,8 +7,10 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
+#include "lib/base/when.h"
 #include "masterd/spec/spec.h"
 #include "tools/primusctl/commands.h"
 #include "tools/primusctl/pack.h"
@@ -133,13 +135,69 @@ static int append_secrets(const struct cli *c, sd_bus_message *m, const struct o
         return r < 0 ? cli_fail(c, "cannot make a call: %s", strerror(-r)) : status;
 }
 
+int submission_append_private(struct cli *c, sd_bus_message *m, const struct option_list *env,
+                              const struct option_list *secrets) {
+        int r, status = check_env(c, env);
+
+        if (status)
+                return status;
+        r = append_env(m, env);
+        return r < 0 ? cli_fail(c, "cannot make a call: %s", strerror(-r)) : append_secrets(c, m, secrets);
+}
+
+/* "12,13:any" of each --after is two entries. */
+static int append_after(sd_bus_message *m, const struct option_list *after) {
+        int r;
+
+        if (after->n == 0)
+                return 0;
+        r = sd_bus_message_open_container(m, 'e', "sv");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", "after");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'v', "as");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "s");
+        for (size_t i = 0; r >= 0 && i < after->n; i++) {
+                _cleanup_free_ char *copy = strdup(after->items[i]);
+                char *rest = copy, *entry;
+
+                if (!copy)
+                        return -ENOMEM;
+                while (r >= 0 && (entry = strsep(&rest, ",")))
+                        r = sd_bus_message_append_basic(m, 's', entry);
+        }
+        for (int i = 0; r >= 0 && i < 3; i++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+static int append_start(const struct cli *c, sd_bus_message *m, const struct submission *s) {
+        char text[FORMAT_TIME_MAX];
+        uint64_t begin;
+        int r = append_after(m, &s->after);
+
+        if (r >= 0)
+                r = turn_append(m, &s->turn);
+
+        if (r >= 0)
+                r = append_string_option(m, "array", s->array);
+        if (r >= 0 && s->begin) {
+                if (when_parse(s->begin, now_real(), &begin) < 0)
+                        return cli_usage(c,
+                                         "--begin: expected a time such as 08:00, \"tomorrow 08:00\", +2h or "
+                                         "2026-01-31T08:00:00Z, not '%s'",
+                                         s->begin);
+                r = append_string_option(m, "begin", format_time(begin, text, sizeof(text)));
+        }
+        return r < 0 ? cli_fail(c, "cannot make a call: %s", strerror(-r)) : 0;
+}
+
 static int build(struct cli *c, const struct submission *s, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
         int r, status;
 
-        status = check_env(c, &s->env);
-        if (!status)
-                status = cli_manager_call(c, "Submit", &m);
+        status = cli_manager_call(c, "Submit", &m);
         if (status)
                 return status;
         r = sd_bus_message_append_array(m, 'y', s->config, s->config_size);
@@ -153,10 +211,10 @@ static int build(struct cli *c, const struct submission *s, sd_bus_message **ret
                 r = append_string_option(m, "savepoint", s->savepoint);
         if (r >= 0)
                 r = append_cwd(m, s->cwd);
-        if (r >= 0)
-                r = append_env(m, &s->env);
         if (r >= 0) {
-                status = append_secrets(c, m, &s->secrets);
+                status = append_start(c, m, s);
+                if (!status)
+                        status = submission_append_private(c, m, &s->env, &s->secrets);
                 if (status)
                         return status;
                 r = sd_bus_message_close_container(m);
@@ -168,31 +226,36 @@ static int build(struct cli *c, const struct submission *s, sd_bus_message **ret
         return 0;
 }
 
-int submission_send(struct cli *c, const struct submission *s, struct job_ref *ret) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+int submission_answer(struct cli *c, sd_bus_message *reply, const char *label, struct job_ref *ret) {
         const char *path, *warning;
         uint32_t number;
-        int r, status;
+        int r;
 
-        status = build(c, s, &m);
-        if (status)
-                return status;
-        r = cli_send(c, m, &error, &reply);
-        if (r < 0)
-                return cli_call_failed(c, &error, r, s->label, NULL);
         r = sd_bus_message_read(reply, "uo", &number, &path);
         if (r >= 0)
                 r = sd_bus_message_enter_container(reply, 'a', "s");
         if (r < 0 || strlen(path) >= sizeof(ret->path))
                 return cli_bad_reply(c, r < 0 ? r : -EBADMSG);
         while ((r = sd_bus_message_read(reply, "s", &warning)) > 0)
-                source_warning(s->label ? s->label : c->program, warning);
+                source_warning(label ? label : c->program, warning);
         if (r < 0)
                 return cli_bad_reply(c, r);
         ret->number = number;
         strcpy(ret->path, path);
         return 0;
+}
+
+int submission_send(struct cli *c, const struct submission *s, struct job_ref *ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r, status;
+
+        status = build(c, s, &m);
+        if (status)
+                return status;
+        r = cli_send(c, m, &error, &reply);
+        return r < 0 ? cli_call_failed(c, &error, r, s->label, NULL)
+                     : submission_answer(c, reply, s->label, ret);
 }
 
 int submit_file(struct cli *c, const char *file, const struct submission *options, struct job_ref *ret,
@@ -253,13 +316,20 @@ int submit_announce(const struct cli *c, const struct job_ref *job, const char *
 
 struct submit_options {
         bool wait, logs;
-        const char *name, *follow;
-        struct option_list env, secrets;
+        const char *name, *follow, *array, *begin;
+        struct option_list env, secrets, after;
+        struct turn_options turn;
 };
 
 static int submit_run(struct cli *c, void *options, char **args, size_t n) {
         struct submit_options *o = options;
-        struct submission s = { .name = o->name, .env = o->env, .secrets = o->secrets };
+        struct submission s = { .name = o->name,
+                                .after = o->after,
+                                .array = o->array,
+                                .begin = o->begin,
+                                .turn = o->turn,
+                                .env = o->env,
+                                .secrets = o->secrets };
         _cleanup_free_ char *name = NULL;
         struct job_ref job;
         int r;
@@ -284,6 +354,15 @@ static const struct cli_option submit_options[] = {
           "with --wait: show everyone's output" },
         { "name", 0, "NAME", option_string, offsetof(struct submit_options, name),
           "instead of the configuration's name" },
+        { "time", 't', "T", option_string, offsetof(struct submit_options, turn.time),
+          "stop the job after T, such as 2h or 01:30:00" },
+        TURN_OPTIONS(submit_options, turn),
+        { "after", 0, "JOB[:ok|fail|any]", option_append, offsetof(struct submit_options, after),
+          "start when that job has ended: well (ok), not well (fail), in any way" },
+        { "begin", 0, "TIME", option_string, offsetof(struct submit_options, begin),
+          "not before, such as 08:00, \"tomorrow 08:00\", +2h" },
+        { "array", 0, "RANGE[%N]", option_string, offsetof(struct submit_options, array),
+          "once for each index, such as 0-99%8 (8 at a time) or 1,3,7-9" },
         { "env", 0, "NAME[=VALUE]", option_append, offsetof(struct submit_options, env),
           "a variable for every executor; without a value, the caller's" },
         { "secret", 0, "NAME=FILE", option_append, offsetof(struct submit_options, secrets),
@@ -300,7 +379,8 @@ const struct command submit_command = {
                    "sent along. With --wait the exit status is the job's: 0 succeeded, 1 failed, 3 killed.",
         .options = submit_options,
         .options_size = sizeof(struct submit_options),
-        .lists = { offsetof(struct submit_options, env) + 1, offsetof(struct submit_options, secrets) + 1 },
+        .lists = { offsetof(struct submit_options, env) + 1, offsetof(struct submit_options, secrets) + 1,
+                   offsetof(struct submit_options, after) + 1 },
         .min = 1,
         .max = 1,
         .run = submit_run,

@@ -4,18 +4,30 @@
 
 #include "tools/primusctl/cli.h"
 #include "tools/primusctl/options.h"
+#include "tools/primusctl/turn.h"
 
 struct submission {
         const char *label; /* the configuration's name in messages; NULL: made by primusctl itself */
         const char *config;
         size_t config_size;
-        const char *cwd;            /* or NULL */
-        const char *name;           /* instead of the configuration's, or NULL */
-        const char *bundle;         /* sha256, or NULL */
-        const char *savepoint;      /* go on from that one, or NULL */
+        const char *cwd;          /* or NULL */
+        const char *name;         /* instead of the configuration's, or NULL */
+        const char *bundle;       /* sha256, or NULL */
+        const char *savepoint;    /* go on from that one, or NULL */
+        struct option_list after; /* JOB[:ok|fail|any]; several in one with ',' between */
+        const char *array;        /* or NULL */
+        const char *begin;        /* as when_parse(), or NULL */
+        struct turn_options turn;
         struct option_list env;     /* NAME=VALUE, or NAME: the caller's own */
         struct option_list secrets; /* NAME=FILE */
 };
+
+/* The env and secrets of a call that takes options as Submit does. */
+int submission_append_private(struct cli *c, sd_bus_message *m, const struct option_list *env,
+                              const struct option_list *secrets);
+
+/* Reads Submit's answer; label as above. */
+int submission_answer(struct cli *c, sd_bus_message *reply, const char *label, struct job_ref *ret);
 
 /* Submits; warnings go to standard error. */
 int submission_send(struct cli *c, const struct submission *s, struct job_ref *ret);

@@ -136,7 +136,7 @@ static void test_all_up(void **state) {
         static const struct {
                 const char *policy;
                 uint32_t needed; /* of the 3 workers */
-        } table[] = { { "\"gangPolicy\": {}", 3 }, { "\"dynamicPolicy\": {}", 2 } };
+        } table[] = { { "\"gangPolicy\": {}", 2 }, { "\"dynamicPolicy\": {}", 2 } };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 struct job *j = job(table[i].policy);

@@ -73,6 +73,7 @@ static void test_follows_placement(void **state) {
         struct job *j = job("100", 2);
         struct executor *ps = j->executors[0], *w0 = j->executors[1], *w1 = j->executors[2];
         struct job_peers *kept;
+        uint64_t before;
         char **env;
 
         assert_int_equal(addr_parse("192.0.2.1", 0, &n1.address), 0);
@@ -94,11 +95,24 @@ static void test_follows_placement(void **state) {
         end(ps, EXECUTOR_EVENT_FAILED);
         assert_has(w1, "MASTER_ADDR=192.0.2.1");
         assert_int_equal(executor_again(ps), 0);
+        assert_has(w1, "MASTER_PORT=2000"); /* it is back in a moment, where it was for all we know */
+        n1.state = NODE_LOST;
+        job_peers_drop(j);
         assert_has(w1, "MASTER_PORT=2001");
+        n1.state = NODE_READY;
         place(ps, &n2, 3000);
         assert_has(w1, "MASTER_ADDR=192.0.2.2");
         assert_has(w1, "MASTER_PORT=3000");
         assert_has(w0, "PRIMUS_HOSTS=n2,n1");
+        /* The digest is of who is where, and of nothing else. */
+        before = job_membership(j);
+        end(w1, EXECUTOR_EVENT_FAILED);
+        assert_int_equal(executor_again(w1), 0);
+        assert_true(job_membership(j) == before);
+        place(w1, &n2, 2000);
+        assert_true(job_membership(j) == before);
+        w1->ports[0]++;
+        assert_true(job_membership(j) != before);
         /* A host may come back with another address. */
         assert_int_equal(addr_parse("192.0.2.77", 0, &n2.address), 0);
         job_peers_drop(j);

@@ -23,7 +23,7 @@ struct manager *kit_open(const char *directory) {
         m->conf.state_directory = strdup(directory);
         snprintf(path, sizeof(path), "%s/primus.db", directory);
         assert_int_equal(store_open(path, m->event, NULL, &m->store), 0);
-        assert_int_equal(placement_new(&m->placement), 0);
+        assert_int_equal(placement_new(m), 0);
         m->term = 1;
         assert_int_equal(recover_load(m), 0);
         return m;

@@ -17,7 +17,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "masterd/arrays.h"
 #include "masterd/change.h"
+#include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
 #include "masterd/hosts.h"
@@ -28,7 +30,9 @@
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/placement.h"
+#include "masterd/queueing.h"
 #include "masterd/recover.h"
+#include "masterd/stuck.h"
 #include "masterd/submit.h"
 #include "masterd/suspension.h"
 #include "tests/unit/masterd/kit.h"
@@ -117,6 +121,20 @@ static void dump_changes(FILE *f, const struct job *j) {
 }
 
 static void dump_job(FILE *f, const struct job *j) {
+        char summary[ARRAY_SUMMARY_MAX];
+
+        if (j->array) {
+                fprintf(f, "array %u %s: %s:", j->number, job_state_to_string(j->state),
+                        array_text(j->array, summary, sizeof(summary)));
+                for (uint32_t i = 0; i < j->array->range.n; i++)
+                        fprintf(f, " %u=%u", j->array->jobs[i], j->array->states[i]);
+                fprintf(f, "%s\n", depend_holds_back(j) ? " held" : "");
+                return;
+        }
+        if (j->array_number > 0)
+                fprintf(f, "%u[%u] %s: ", j->array_number, j->array_index, j->array_env[1]);
+        if (j->n_after > 0)
+                fprintf(f, "after %" PRIx64 "%s: ", j->after_met, depend_holds_back(j) ? " held" : "");
         fprintf(f, "job %u %s%s%s attempt %u active %u limit %d: %s\n", j->number,
                 job_state_to_string(j->state), j->state == JOB_STOPPING ? " as " : "",
                 j->state == JOB_STOPPING ? job_event_to_string(j->verdict) : "", j->attempt, job_active(j),
@@ -141,7 +159,7 @@ static void dump_job(FILE *f, const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
                 assert_int_equal(e->rank, i);
-                if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued)
+                if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued && !depend_holds_back(j))
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
         }
@@ -160,6 +178,7 @@ static void dump_job(FILE *f, const struct job *j) {
 
 static void dump_holds(FILE *f, const struct manager *m, const struct node *node) {
         const struct window *w;
+        const struct stuck *s;
 
         for (int i = 0; i < _HOLD_MAX; i++) {
                 const struct node_hold *h = node->holds + i;
@@ -173,6 +192,12 @@ static void dump_holds(FILE *f, const struct manager *m, const struct node *node
         }
         for (char **p = node->labels; p && *p; p++)
                 fprintf(f, " %s\n", *p);
+        DL_FOREACH (node->stuck, s)
+                fprintf(f,
+                        " stuck job %u %s/%u attempt %u cpu %" PRIu64 " memory %" PRIu64 " gpus %" PRIx64
+                        " ports %zu: %s\n",
+                        s->id.job, s->id.role, s->id.index, s->id.attempt, s->cpu_milli, s->memory, s->gpus,
+                        s->n_ports, s->reason);
         DL_FOREACH (m->windows, w)
                 if (w->node == node)
                         fprintf(f, " window %" PRIu64 " to %" PRIu64 " '%s'\n", w->from_real, w->to_real,
@@ -219,7 +244,7 @@ static char *dump(struct manager *m) {
                 if (job_state_ended(j->state))
                         ended++;
                 else {
-                        active++;
+                        active += j->array_number == 0;
                         dump_job(f, j);
                 }
         HASH_ITER (hh, m->nodes.by_name, node, node_next)
@@ -460,8 +485,10 @@ static const char *const configs[] = {
         "]}",
 };
 
-static struct job *submit(struct manager *m, const char *config) {
-        struct submission s = { .owner = 1000, .config = config, .config_size = strlen(config) };
+static struct job *submit_with(struct manager *m, const char *config, const struct start_options *start) {
+        struct submission s = {
+                .owner = 1000, .config = config, .config_size = strlen(config), .start = *start
+        };
         sd_bus_error error = SD_BUS_ERROR_NULL;
         char *warnings = NULL;
         struct job *j = NULL;
@@ -471,6 +498,37 @@ static struct job *submit(struct manager *m, const char *config) {
                 fail_msg("%s", error.message ? error.message : strerror(-r));
         free(warnings);
         return j;
+}
+
+static struct job *submit(struct manager *m, const char *config) {
+        return submit_with(m, config, &(struct start_options){});
+}
+
+/* Behind one or two others, which may have ended. */
+static void submit_after(struct manager *m) {
+        static const char *const conditions[] = { "", ":ok", ":fail", ":any" };
+        char texts[2][32], *after[3] = {};
+        struct job *j, *next;
+        size_t n = 0;
+
+        HASH_ITER (hh, m->jobs, j, next)
+                if (n < 2 && dice(8) == 0) {
+                        snprintf(texts[n], sizeof(texts[n]), "%u%s", j->number,
+                                 conditions[dice(ELEMENTSOF(conditions))]);
+                        after[n] = texts[n];
+                        n++;
+                }
+        (void)submit_with(m, configs[dice(2)], &(struct start_options){ .after = after });
+}
+
+static void rerun(struct manager *m) {
+        struct job *j, *next;
+
+        HASH_ITER (hh, m->jobs, j, next)
+                if (j->array && (j->state == JOB_FAILED || j->state == JOB_KILLED)) {
+                        assert_int_equal(arrays_again(m, j, 1000), 0);
+                        return;
+                }
 }
 
 /* Some of these are refused, for one reason or another: that must change nothing either. */
@@ -498,6 +556,23 @@ static void change(struct manager *m, struct job *j) {
         if (change_job(m, j, 1000, 0, &edit, 1, NULL, &version, &error) < 0)
                 assert_non_null(error.message);
         sd_bus_error_free(&error);
+}
+
+static bool stopping(const struct executor *e) {
+        return e->state == EXECUTOR_STOPPING && e->node->state != NODE_LOST;
+}
+
+/* An executor that does not die, or does at last. */
+static void hangs(struct manager *m, struct node *node) {
+        struct executor *e;
+
+        if (node->stuck && dice(2)) {
+                struct exit_report x = { .id = node->stuck->id, .result = "signal", .code = "killed" };
+                lifecycle_exited(m, node, &x);
+        } else if ((e = some_executor(m, stopping))) {
+                struct executor_id id = executor_id_of(e);
+                stuck_told(m, e->node, &id, "pid 7 (x) in D state");
+        }
 }
 
 /* A person, about a host. */
@@ -558,12 +633,16 @@ static const char *step(struct manager *m) {
         struct job *j;
         unsigned i = dice(NODES);
 
-        switch (dice(27)) {
-        case 24 ... 26:
+        switch (dice(31)) {
+        case 28 ... 30:
                 if ((j = some_job(m, false)))
                         change(m, j);
                 return "change";
         case 20 ... 22:
+                if (dice(3) == 0) {
+                        hangs(m, node_at(m, i));
+                        return "hangs";
+                }
                 held(m, node_at(m, i));
                 return "hold";
         case 23:
@@ -573,6 +652,20 @@ static const char *step(struct manager *m) {
                         for (int k = 0; k < _HOLD_MAX; k++)
                                 (void)hosts_release(m, node_at(m, i), (enum hold_cause)k, "all is well");
                 return "release";
+        case 24:
+                if (m->n_active < 12)
+                        (void)submit_with(
+                                m, configs[1],
+                                &(struct start_options){ .array = (char *)(dice(2) ? "0-8%3" : "1,5-40:5") });
+                return "submit an array";
+        case 25 ... 26:
+                if (m->n_active < 12)
+                        submit_after(m);
+                return "submit with after";
+        case 27:
+                if (dice(3) == 0)
+                        rerun(m);
+                return "rerun";
         case 19:
                 if ((j = some_job(m, dice(2))) &&
                     suspension_begin(m, j, (enum suspend_mode)dice(_SUSPEND_MODE_MAX), 7, text) < 0)

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The a{sv} of a Start, along one table. Invariant: what is zero is not sent, and what is not sent is zero.
+ */
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/wire/messages-parts.h"
+
+/* Type u: uint32_t, t: uint64_t, s: char * (allocated), S: char [size]. */
+static const struct extra_key {
+        const char *key;
+        char type;
+        size_t offset, size;
+} keys[] = {
+        { "ready", 'S', offsetof(struct start_extra, ready), sizeof(((struct start_extra *)NULL)->ready) },
+        { "readyPort", 'u', offsetof(struct start_extra, ready_port), 0 },
+        { "readyFile", 's', offsetof(struct start_extra, ready_file), 0 },
+        { "epoch", 't', offsetof(struct start_extra, epoch), 0 },
+        { "rendezvous", 'u', offsetof(struct start_extra, n_rendezvous), 0 },
+        { "readyTimeout", 't', offsetof(struct start_extra, ready_timeout_usec), 0 },
+};
+
+static int append_string(sd_bus_message *m, const char *key, const char *value) {
+        return value && *value ? sd_bus_message_append(m, "{sv}", key, "s", value) : 0;
+}
+
+static int append_key(sd_bus_message *m, const struct extra_key *k, const struct start_extra *x) {
+        const void *target = (const char *)x + k->offset;
+
+        switch (k->type) {
+        case 'u':
+                return *(const uint32_t *)target > 0
+                               ? sd_bus_message_append(m, "{sv}", k->key, "u", *(const uint32_t *)target)
+                               : 0;
+        case 't':
+                return *(const uint64_t *)target > 0
+                               ? sd_bus_message_append(m, "{sv}", k->key, "t", *(const uint64_t *)target)
+                               : 0;
+        case 's':
+                return append_string(m, k->key, *(char *const *)target);
+        default:
+                return append_string(m, k->key, target);
+        }
+}
+
+int start_extra_append(sd_bus_message *m, const struct start_extra *x) {
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(keys); i++)
+                r = append_key(m, keys + i, x);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static const struct extra_key *find(const char *key) {
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (strcmp(keys[i].key, key) == 0)
+                        return keys + i;
+        return NULL;
+}
+
+static int read_key(sd_bus_message *m, const struct extra_key *k, struct start_extra *x) {
+        void *target = (char *)x + k->offset;
+        const char *text;
+        int r;
+
+        if (k->type == 'u')
+                return sd_bus_message_read(m, "v", "u", (uint32_t *)target);
+        if (k->type == 't')
+                return sd_bus_message_read(m, "v", "t", (uint64_t *)target);
+        r = sd_bus_message_read(m, "v", "s", &text);
+        if (r < 0)
+                return r;
+        if (k->type == 'S') {
+                if (strlen(text) >= k->size)
+                        return -EBADMSG;
+                memcpy(target, text, strlen(text) + 1);
+                return 1;
+        }
+        if (strlen(text) > LINK_PATH_MAX)
+                return -EBADMSG;
+        free(*(char **)target);
+        *(char **)target = strdup(text);
+        return *(char **)target ? 1 : -ENOMEM;
+}
+
+int start_extra_read(sd_bus_message *m, struct start_extra *ret) {
+        _cleanup_(start_extra_done) struct start_extra x = {};
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        if (r <= 0)
+                return link_bad(r);
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const struct extra_key *k;
+                const char *key;
+
+                r = sd_bus_message_read_basic(m, 's', &key);
+                if (r < 0)
+                        return link_bad(r);
+                k = find(key);
+                r = k ? read_key(m, k, &x) : sd_bus_message_skip(m, "v");
+                if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0)
+                        return link_bad(r);
+        }
+        if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0)
+                return link_bad(r);
+        *ret = x;
+        x = (struct start_extra){};
+        return 1;
+}
+
+void start_extra_done(struct start_extra *x) {
+        free(x->ready_file);
+        *x = (struct start_extra){};
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* org.primus.Master1: arrays and their elements, and jobs that are run again. */
+#include <string.h>
+
+#include "lib/base/parse.h"
+#include "masterd/api/api.h"
+#include "masterd/api/job-calls.h"
+#include "masterd/api/reply.h"
+#include "masterd/arrays.h"
+#include "masterd/bundles.h"
+#include "masterd/history.h"
+#include "masterd/manager.h"
+#include "masterd/submit.h"
+
+/* ---- GetStatus ---- */
+
+static int append_counts(sd_bus_message *reply, const struct array *a) {
+        const uint32_t *n = a->n_state;
+
+        return sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "size", "u", a->range.n, "waiting",
+                                     "u", n[ELEMENT_UNMADE] + n[ELEMENT_WAITS], "running", "u",
+                                     n[ELEMENT_RUNS], "succeeded", "u", n[ELEMENT_SUCCEEDED], "failed", "u",
+                                     n[ELEMENT_FAILED], "killed", "u", n[ELEMENT_KILLED]);
+}
+
+int api_append_array(sd_bus_message *reply, struct manager *m, const struct job *j) {
+        int r;
+
+        if (!j->array && j->array_number == 0)
+                return 0;
+        r = reply_open_key(reply, "array", "a{sv}");
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = j->array ? append_counts(reply, j->array)
+                             : sd_bus_message_append(reply, "{sv}{sv}", "of", "u", j->array_number, "index",
+                                                     "u", j->array_index);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : reply_close_key(reply);
+}
+
+/* ---- GetElement ---- */
+
+struct element_request {
+        struct manager *manager;
+        sd_bus_message *call;
+        uint32_t array, index;
+};
+
+static void refuse(struct element_request *q, int error) {
+        if (error < 0)
+                (void)sd_bus_reply_method_errno(q->call, error, NULL);
+        else
+                (void)sd_bus_reply_method_errorf(q->call, ERROR_NO_SUCH_JOB,
+                                                 "There is no job %u[%u]: %u is no array, or that element is "
+                                                 "not in it or was not made yet "
+                                                 "(primusctl status %u)",
+                                                 q->array, q->index, q->array, q->array);
+        sd_bus_message_unref(q->call);
+        free(q);
+}
+
+static void on_got(struct job *j, int error, void *userdata) {
+        struct element_request *q = userdata;
+        char path[64];
+
+        if (!j) {
+                refuse(q, error);
+                return;
+        }
+        (void)sd_bus_reply_method_return(q->call, "o", api_job_path(j->number, path));
+        sd_bus_message_unref(q->call);
+        free(q);
+}
+
+static void on_elements(void *userdata, int error, const struct element_record *elements, size_t n) {
+        struct element_request *q = userdata;
+
+        /* It comes into memory, so that its object is there. */
+        if (error >= 0 && n > 0) {
+                error = history_get(q->manager, elements[0].job, on_got, q);
+                if (error >= 0)
+                        return;
+        }
+        refuse(q, error);
+}
+
+static int get_element(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct element_request *q = malloc(sizeof(*q));
+        int r;
+
+        if (!q)
+                return -ENOMEM;
+        *q = (struct element_request){ .manager = m, .call = sd_bus_message_ref(call) };
+        r = sd_bus_message_read(call, "uu", &q->array, &q->index);
+        if (r >= 0 && q->index > ARRAY_INDEX_MAX) {
+                refuse(q, 0);
+                return 1;
+        }
+        if (r >= 0)
+                r = store_query_elements(m->store, q->array, q->index, on_elements, q);
+        if (r < 0) {
+                sd_bus_message_unref(call);
+                free(q);
+        }
+        return r;
+}
+
+int api_on_get_element(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, get_element, error);
+}
+
+/* ---- Rerun ---- */
+
+static int read_options(sd_bus_message *call, struct submission *s, bool *ret_failed, sd_bus_error *error) {
+        int r = sd_bus_message_enter_container(call, 'a', "{sv}"), b;
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                const char *key;
+                r = sd_bus_message_read_basic(call, 's', &key);
+                if (r < 0)
+                        return r;
+                if (strcmp(key, "failed") == 0) {
+                        r = sd_bus_message_read(call, "v", "b", &b);
+                        *ret_failed = r >= 0 && b;
+                } else if (strcmp(key, "env") == 0 || strcmp(key, "secrets") == 0)
+                        r = api_read_submit_option(call, key, s, error);
+                else
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "Rerun has no option '%.*s'", utf8_fit(key, 64), key);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(call);
+        }
+        return r;
+}
+
+/* Secrets and the submitter's variables have ended with the job. */
+static int refuse_lost(const struct job *j, const struct submission *s, sd_bus_error *error) {
+        const char *option = j->had_secrets && s->n_secrets == 0 ? "secrets (--secret NAME=FILE)"
+                             : j->had_env && !s->env             ? "variables of its submitter (--env NAME)"
+                                                                 : NULL;
+
+        if (!option)
+                return 0;
+        return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u had %s, which ended with it: give them again",
+                                 j->number, option);
+}
+
+static int refuse_again(const struct job *j, sd_bus_error *error) {
+        if (!j->array)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Job %u is no array: there are no failed elements of it to run again (without "
+                        "--failed it runs again as a whole)",
+                        j->number);
+        if (!job_state_ended(j->state))
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Array %u is %s: what failed of it runs again when all of it has ended", j->number,
+                        job_state_to_string(j->state));
+        if (j->state == JOB_SUCCEEDED)
+                return sd_bus_error_setf(error, ERROR_REFUSED, "Every element of array %u has succeeded",
+                                         j->number);
+        return 0;
+}
+
+static int again(struct manager *m, sd_bus_message *call, struct job *j, struct submission *s, uint32_t uid,
+                 sd_bus_error *error) {
+        int r = refuse_again(j, error);
+
+        if (r >= 0 && j->bundle[0] && !bundles_have(m, j->owner, j->bundle))
+                r = sd_bus_error_setf(error, ERROR_REFUSED, "The files of job %u are gone; submit it again",
+                                      j->number);
+        if (r < 0)
+                return r;
+        for (char **p = j->env; p && *p; p++)
+                free(*p);
+        free(j->env);
+        j->env = TAKE_PTR(s->env);
+        for (size_t i = 0; i < j->n_secrets; i++) {
+                free(j->secrets[i].name);
+                explicit_bzero(j->secrets[i].data, j->secrets[i].size);
+                free(j->secrets[i].data);
+        }
+        free(j->secrets);
+        j->secrets = TAKE_PTR(s->secrets);
+        j->n_secrets = s->n_secrets;
+        s->n_secrets = 0;
+        r = arrays_again(m, j, uid);
+        return r < 0 ? r : api_submitted(m, call, j, NULL);
+}
+
+static int anew(struct manager *m, sd_bus_message *call, const struct job *j, struct submission *s,
+                sd_bus_error *error) {
+        if (!job_state_ended(j->state))
+                return sd_bus_error_setf(error, ERROR_REFUSED,
+                                         "Job %u is %s: only what has ended can be run again", j->number,
+                                         job_state_to_string(j->state));
+        s->config = j->config;
+        s->config_size = strlen(j->config);
+        s->name = strdup(j->name);
+        s->cwd = *j->cwd ? strdup(j->cwd) : NULL;
+        if (!s->name || (*j->cwd && !s->cwd))
+                return -ENOMEM;
+        memcpy(s->bundle, j->bundle, sizeof(s->bundle));
+        s->start.anew = true;
+        return api_admit(m, call, s, error);
+}
+
+int api_rerun(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+        struct submission s = {};
+        bool failed = false;
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        s.owner = j->owner; /* whoever asks may do that for its owner */
+        r = read_options(call, &s, &failed, error);
+        if (r >= 0)
+                r = refuse_lost(j, &s, error);
+        if (r >= 0)
+                r = failed ? again(m, call, j, &s, uid, error) : anew(m, call, j, &s, error);
+        submission_done(&s);
+        return r;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* org.primus.Master1.Manager: Usage. What users and pools held is for all to see; jobs and roles are their
+ * owner's. */
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "masterd/api/api.h"
+#include "masterd/api/reply.h"
+#include "masterd/job/held.h"
+#include "masterd/manager.h"
+#include "masterd/usage.h"
+
+#define ROW "uususttttttt"
+
+static const struct {
+        const char *word;
+        enum usage_key key;
+} keys[] = {
+        { "user", USAGE_USER }, { "pool", USAGE_POOL }, { "job", USAGE_JOB },
+        { "day", USAGE_DAY },   { "role", USAGE_ROLE },
+};
+
+static int read_by(sd_bus_message *call, uint32_t *ret, sd_bus_error *error) {
+        const char *word;
+        size_t i;
+        int r = sd_bus_message_enter_container(call, 'a', "s");
+
+        while (r >= 0 && (r = sd_bus_message_read_basic(call, 's', &word)) > 0) {
+                for (i = 0; i < ELEMENTSOF(keys); i++)
+                        if (strcmp(keys[i].word, word) == 0)
+                                break;
+                if (i == ELEMENTSOF(keys))
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "Usage is by user, pool, job, day or role, not by '%.*s'",
+                                                 utf8_fit(word, 32), word);
+                *ret |= (uint32_t)keys[i].key;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(call);
+}
+
+static int read_filter(sd_bus_message *call, struct usage_question *q, sd_bus_error *error) {
+        uint64_t since = 0, until = now_real();
+        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                const char *key;
+                r = sd_bus_message_read_basic(call, 's', &key);
+                if (r < 0)
+                        return r;
+                if (strcmp(key, "since") == 0)
+                        r = sd_bus_message_read(call, "v", "t", &since);
+                else if (strcmp(key, "until") == 0)
+                        r = sd_bus_message_read(call, "v", "t", &until);
+                else if (strcmp(key, "uid") == 0)
+                        r = sd_bus_message_read(call, "v", "u", &q->owner);
+                else
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                                 "Usage has no filter '%.*s'", utf8_fit(key, 64), key);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(call);
+        }
+        if (r < 0)
+                return r;
+        if (until / DAY_USEC > UINT32_MAX || since > until)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "since: must not be behind until, and both a time");
+        q->first = day_of_time(since);
+        /* Whole days: the one in which it ends, but not the one that it only touches. */
+        q->last = day_of_time(until > since ? until - 1 : until);
+        return 0;
+}
+
+static int append_row(sd_bus_message *reply, const struct usage_row *row) {
+        const struct usage_record *s = &row->sum;
+
+        return sd_bus_message_append(reply, "(" ROW ")", s->day, s->owner, s->pool, s->job, s->role,
+                                     s->cpu_held, s->cpu_used, s->memory_held, s->gpu_held, s->attempts,
+                                     s->unmeasured, row->running);
+}
+
+static void on_answer(void *userdata, int error, const struct usage_row *rows, size_t n) {
+        sd_bus_message *call = userdata, *reply = NULL;
+        int r;
+
+        if (error == -E2BIG) {
+                (void)sd_bus_reply_method_errorf(call, ERROR_REFUSED,
+                                                 "That is too much to add up at once; ask for fewer days");
+                sd_bus_message_unref(call);
+                return;
+        }
+        r = error < 0 ? error : reply_list_new(call, ROW, &reply);
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = append_row(reply, rows + i);
+        reply_list_answer(call, reply, r);
+}
+
+static int usage(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct usage_question q = { .owner = UINT32_MAX };
+        struct manager *m = userdata;
+        int r = read_by(call, &q.by, error);
+
+        if (r >= 0)
+                r = read_filter(call, &q, error);
+        if (r < 0)
+                return r;
+        if ((q.by & (USAGE_JOB | USAGE_ROLE)) && uid != 0) {
+                if (q.owner != UINT32_MAX && q.owner != uid)
+                        return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED,
+                                                "Usage by job or role is for the jobs' owner and for root");
+                q.owner = uid;
+        }
+        r = usage_ask(m, &q, on_answer, sd_bus_message_ref(call));
+        if (r < 0)
+                sd_bus_message_unref(call);
+        return r;
+}
+
+int api_on_usage(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, usage, error);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elements of an array. Invariant: n_state[] is the count of states[]. */
+#include "masterd/job/array.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/cleanup.h"
+
+struct array *array_free(struct array *a) {
+        if (!a)
+                return NULL;
+        array_range_done(&a->range);
+        free(a->states);
+        free(a->jobs);
+        free(a);
+        return NULL;
+}
+
+int array_new(const char *text, struct array **ret) {
+        struct array *a = calloc(1, sizeof(*a));
+        const char *why;
+        int r;
+
+        if (!a)
+                return -ENOMEM;
+        r = array_range_parse(text, &a->range, &why);
+        if (r >= 0) {
+                a->states = calloc(a->range.n, sizeof(*a->states));
+                a->jobs = calloc(a->range.n, sizeof(*a->jobs));
+                if (!a->states || !a->jobs)
+                        r = -ENOMEM;
+        }
+        if (r < 0) {
+                array_free(a);
+                return r;
+        }
+        a->n_state[ELEMENT_UNMADE] = a->range.n;
+        *ret = a;
+        return 0;
+}
+
+int array_find(const struct array *a, uint32_t index, uint32_t *ret_position) {
+        uint32_t low = 0, high = a->range.n;
+
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+                if (a->range.indices[middle] < index)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        if (low == a->range.n || a->range.indices[low] != index)
+                return -ENOENT;
+        *ret_position = low;
+        return 0;
+}
+
+enum element_state element_state_of(enum job_state s) {
+        switch (s) {
+        case JOB_SUBMITTED:
+        case JOB_QUEUED:
+                return ELEMENT_WAITS;
+        case JOB_SUCCEEDED:
+                return ELEMENT_SUCCEEDED;
+        case JOB_FAILED:
+                return ELEMENT_FAILED;
+        case JOB_KILLED:
+                return ELEMENT_KILLED;
+        default:
+                return ELEMENT_RUNS;
+        }
+}
+
+void array_set(struct array *a, uint32_t position, enum element_state s) {
+        a->n_state[a->states[position]]--;
+        a->states[position] = (uint8_t)s;
+        a->n_state[s]++;
+        if (s == ELEMENT_UNMADE)
+                a->next = MIN(a->next, position);
+}
+
+uint32_t array_active(const struct array *a) {
+        return a->n_state[ELEMENT_WAITS] + a->n_state[ELEMENT_RUNS];
+}
+
+bool array_over(const struct array *a) {
+        return a->n_state[ELEMENT_UNMADE] == 0 && array_active(a) == 0;
+}
+
+bool array_wants(struct array *a, uint32_t *ret_position) {
+        uint32_t window = a->range.limit > 0 ? MIN(a->range.limit, ARRAY_WINDOW) : ARRAY_WINDOW;
+
+        if (array_active(a) >= window)
+                return false;
+        while (a->next < a->range.n && a->states[a->next] != ELEMENT_UNMADE)
+                a->next++;
+        if (a->next == a->range.n)
+                return false;
+        *ret_position = a->next;
+        return true;
+}
+
+uint32_t array_again(struct array *a) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < a->range.n; i++)
+                if (a->states[i] != ELEMENT_SUCCEEDED) {
+                        array_set(a, i, ELEMENT_UNMADE);
+                        n++;
+                }
+        return n;
+}
+
+char *array_text(const struct array *a, char *buf, size_t size) {
+        const uint32_t *n = a->n_state;
+        char failed[32] = "", killed[32] = "", active[64] = "";
+
+        if (n[ELEMENT_FAILED] > 0)
+                snprintf(failed, sizeof(failed), ", %u failed", n[ELEMENT_FAILED]);
+        if (n[ELEMENT_KILLED] > 0)
+                snprintf(killed, sizeof(killed), ", %u killed", n[ELEMENT_KILLED]);
+        if (!array_over(a))
+                snprintf(active, sizeof(active), "; %u run, %u wait", n[ELEMENT_RUNS],
+                         n[ELEMENT_WAITS] + n[ELEMENT_UNMADE]);
+        snprintf(buf, size, "%u of %u succeeded%s%s%s", n[ELEMENT_SUCCEEDED], a->range.n, failed, killed,
+                 active);
+        return buf;
+}

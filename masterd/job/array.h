@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the elements of an array stand: which are made, which run, how they ended. Pure; who makes and ends
+ * them is masterd/arrays.c. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "masterd/job/states.h"
+#include "masterd/spec/array.h"
+
+#define ARRAY_WINDOW 1000u /* elements that are under way at a time at most */
+
+enum element_state {
+        ELEMENT_UNMADE,
+        ELEMENT_WAITS, /* its job is there, and has not started */
+        ELEMENT_RUNS,
+        ELEMENT_SUCCEEDED,
+        ELEMENT_FAILED,
+        ELEMENT_KILLED,
+        _ELEMENT_STATE_MAX,
+};
+
+struct array {
+        struct array_range range;
+        uint8_t *states; /* enum element_state, by position in the range */
+        uint32_t *jobs;  /* number of the latest job of each; 0: none */
+        uint32_t n_state[_ELEMENT_STATE_MAX];
+        uint32_t next; /* none before it is UNMADE */
+        bool filling;  /* more will be made soon */
+};
+
+/* -EINVAL, -ENOMEM. */
+int array_new(const char *text, struct array **ret);
+struct array *array_free(struct array *a);
+
+/* The position of an index; -ENOENT: the array has no such. */
+int array_find(const struct array *a, uint32_t index, uint32_t *ret_position);
+
+/* What a job's state is for its array. */
+enum element_state element_state_of(enum job_state s);
+void array_set(struct array *a, uint32_t position, enum element_state s);
+
+/* The next one to make, when one more may be under way. */
+bool array_wants(struct array *a, uint32_t *ret_position);
+uint32_t array_active(const struct array *a); /* WAITS and RUNS */
+bool array_over(const struct array *a);       /* every element has ended */
+
+/* Those that did not succeed are to be made again; of an array without active elements. Returns how many. */
+uint32_t array_again(struct array *a);
+
+/* "97 of 100 succeeded, 3 failed; 8 run", into buf. Returns buf. */
+char *array_text(const struct array *a, char *buf, size_t size);
+#define ARRAY_SUMMARY_MAX 160

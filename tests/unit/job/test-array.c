@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "masterd/job/array.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void test_states(void **state) {
+        char text[ARRAY_SUMMARY_MAX];
+        struct array *a = NULL;
+        uint32_t p;
+
+        assert_int_equal(array_new("7-9,1%2", &a), 0);
+        assert_int_equal(array_find(a, 7, &p), 0);
+        assert_int_equal(p, 1);
+        assert_int_equal(array_find(a, 1, &p), 0);
+        assert_int_equal(p, 0);
+        assert_true(array_find(a, 0, &p) < 0);
+        assert_true(array_find(a, 2, &p) < 0);
+        assert_true(array_find(a, 10, &p) < 0);
+
+        /* Two at a time, in order. */
+        for (uint32_t i = 0; i < 2; i++) {
+                assert_true(array_wants(a, &p));
+                assert_int_equal(p, i);
+                array_set(a, p, ELEMENT_WAITS);
+        }
+        assert_false(array_wants(a, &p));
+        array_set(a, 0, ELEMENT_RUNS);
+        assert_false(array_wants(a, &p));
+        assert_int_equal(array_active(a), 2);
+        assert_string_equal(array_text(a, text, sizeof(text)), "0 of 4 succeeded; 1 run, 3 wait");
+        array_set(a, 0, ELEMENT_FAILED);
+        assert_true(array_wants(a, &p));
+        assert_int_equal(p, 2);
+        array_set(a, 2, ELEMENT_SUCCEEDED);
+        array_set(a, 1, ELEMENT_KILLED);
+        assert_false(array_over(a));
+        array_set(a, 3, ELEMENT_SUCCEEDED);
+        assert_true(array_over(a));
+        assert_false(array_wants(a, &p));
+        assert_string_equal(array_text(a, text, sizeof(text)), "2 of 4 succeeded, 1 failed, 1 killed");
+
+        /* What did not succeed, again. */
+        assert_int_equal(array_again(a), 2);
+        assert_false(array_over(a));
+        assert_true(array_wants(a, &p));
+        assert_int_equal(p, 0);
+        array_set(a, 0, ELEMENT_SUCCEEDED);
+        assert_true(array_wants(a, &p));
+        assert_int_equal(p, 1);
+        array_free(a);
+}
+
+static void test_window(void **state) {
+        struct array *a = NULL;
+        uint32_t p, n = 0;
+
+        assert_int_equal(array_new("0-99999%5000", &a), 0);
+        while (array_wants(a, &p)) {
+                array_set(a, p, ELEMENT_WAITS);
+                n++;
+        }
+        assert_int_equal(n, ARRAY_WINDOW);
+        array_free(a);
+}
+
+static void test_of_jobs(void **state) {
+        assert_int_equal(element_state_of(JOB_SUBMITTED), ELEMENT_WAITS);
+        assert_int_equal(element_state_of(JOB_QUEUED), ELEMENT_WAITS);
+        for (enum job_state s = JOB_STARTING; s <= JOB_STOPPING; s++)
+                assert_int_equal(element_state_of(s), ELEMENT_RUNS);
+        assert_int_equal(element_state_of(JOB_SUCCEEDED), ELEMENT_SUCCEEDED);
+        assert_int_equal(element_state_of(JOB_FAILED), ELEMENT_FAILED);
+        assert_int_equal(element_state_of(JOB_KILLED), ELEMENT_KILLED);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_states),
+                cmocka_unit_test(test_window),
+                cmocka_unit_test(test_of_jobs),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

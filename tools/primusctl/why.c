@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primusctl why. */
+#include "tools/primusctl/why.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "tools/primusctl/commands.h"
+#include "tools/primusctl/text.h"
+
+static int properties(struct cli *c, const struct job_ref *job, struct job_properties *p) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = sd_bus_message_new_method_call(c->bus, &m, MASTER_NAME, job->path,
+                                               "org.freedesktop.DBus.Properties", "GetAll");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", MASTER_JOB);
+        if (r < 0)
+                return cli_oom(c);
+        r = cli_call(c, m, job, &reply);
+        if (r)
+                return r;
+        if (job_properties_read(reply, p) < 0 || !p->state || !p->name)
+                return cli_bad_reply(c, -EBADMSG);
+        return 0;
+}
+
+static int why_run(struct cli *c, void *options, char **args, size_t n) {
+        _cleanup_(job_properties_done) struct job_properties p = { 0 };
+        struct job_ref job;
+        int r = cli_job(c, n > 0 ? args[0] : NULL, &job);
+
+        (void)options;
+        if (!r)
+                r = properties(c, &job, &p);
+        if (r)
+                return r;
+        return job_state_exit(p.state) >= 0 ? why_ended(c, &job, &p) : why_waiting(c, &job);
+}
+
+const struct command why_command = {
+        .name = "why",
+        .arguments = "[JOB]",
+        .help = "Say why a job waits, or how it came to its end",
+        .max = 1,
+        .run = why_run,
+};
