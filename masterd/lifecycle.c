@@ -499,7 +499,7 @@ void lifecycle_arm_limit(struct manager *m, struct job *j) {
         uint64_t used = usec_sub(now_real(), j->slot_real);
 
         requeue_arm_signal(m, j);
-        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 ||
+        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 || j->requeueing ||
             j->array) /* each of its elements has it */
                 return;
         (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,
