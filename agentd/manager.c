@@ -138,6 +138,7 @@ static void on_bulk_down(void *userdata) {
 
         data_bulk_down(m->data);
         logs_bulk_down(m->logs);
+        sessions_bulk_down(m->sessions);
 }
 
 static void on_acked(uint64_t sent_boot, void *userdata) {
@@ -198,6 +199,13 @@ static void on_ended(const struct executor_id *id, void *userdata) {
 
         logs_ended(m->logs, id);
         m->ended = TRIM_HEARTBEATS;
+}
+
+static void on_other_job(const char *unit, const char *result, void *userdata) {
+        struct manager *m = userdata;
+
+        if (m->sessions)
+                sessions_job_over(m->sessions, unit, result);
 }
 
 static int on_bundle(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data,
@@ -339,6 +347,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 .hook = on_hook,
                 .unkillable = on_unkillable,
                 .bundle = on_bundle,
+                .other_job = on_other_job,
         };
         _cleanup_(manager_free_p) struct manager *m = calloc(1, sizeof(*m));
         struct units_options options;
@@ -383,7 +392,8 @@ int manager_new(sd_event *event, struct manager **ret) {
                                           .hook_usec = m->settings.hook_usec,
                                           .unkillable_usec = m->settings.unkillable_usec };
         if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
-            (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0)
+            (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
+            (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0)
                 return r;
         r = agent_bus_offer(m);
         if (r < 0)
@@ -401,6 +411,7 @@ void manager_free(struct manager *m) {
         data_free(m->data);
         logs_free(m->logs);
         units_free(m->units);
+        sessions_free(m->sessions);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);
         sd_event_source_disable_unref(m->health.timer);

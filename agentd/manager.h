@@ -11,6 +11,7 @@
 #include "agentd/link.h"
 #include "agentd/linkstate.h"
 #include "agentd/logs.h"
+#include "agentd/sessions.h"
 #include "agentd/unit/admission.h"
 #include "agentd/unit/units.h"
 #include "lib/base/cleanup.h"
@@ -30,6 +31,7 @@ struct manager {
         struct fence fence;
         struct data *data;
         struct logs *logs;
+        struct sessions *sessions;
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;

@@ -189,6 +189,46 @@ static int method_set_rendezvous(sd_bus_message *call, void *userdata, sd_bus_er
         return done(call);
 }
 
+static void on_frozen(int r, const char *why, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
+        char clean[512];
+
+        if (r < 0)
+                (void)sd_bus_reply_method_errorf(call, LINK_ERROR_REFUSED, "%s",
+                                                 utf8_clean(why, strlen(why), clean, sizeof(clean)));
+        else
+                (void)sd_bus_reply_method_return(call, NULL);
+}
+
+static int method_freeze(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct executor_id id;
+        uint64_t term, epoch;
+        int r, freeze;
+
+        r = sd_bus_message_read(call, "tt", &term, &epoch);
+        if (r > 0)
+                r = executor_id_read(call, &id);
+        if (r > 0)
+                r = sd_bus_message_read(call, "b", &freeze);
+        if (r <= 0)
+                return malformed(r, error);
+        r = fenced(m, term, epoch, error);
+        if (r <= 0)
+                return r;
+        r = units_freeze(m->units, &id, freeze, on_frozen, sd_bus_message_ref(call));
+        if (r >= 0)
+                return 1;
+        sd_bus_message_unref(call);
+        if (r == -EALREADY)
+                return done(call);
+        if (r == -ENOENT)
+                return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN, "host %s has no unit of it", m->node);
+        if (r == -EAGAIN)
+                return sd_bus_error_setf(error, LINK_ERROR_BUSY, "it does not run on %s at the moment", m->node);
+        return r;
+}
+
 static int method_drop_job(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         const void *bytes;
@@ -275,6 +315,34 @@ static int method_read_log(sd_bus_message *call, void *userdata, sd_bus_error *e
         return r < 0 ? malformed(r, error) : 1;
 }
 
+/* ---- sessions
+ * ------------------------------------------------------------------------------------------------------- */
+
+static int session_done(int r, sd_bus_message *call, sd_bus_error *error) {
+        return r < 0 && !sd_bus_error_is_set(error) ? malformed(r, error) : r;
+}
+
+static int method_session_open(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        uint64_t term, epoch;
+        int r = sd_bus_message_read(call, "tt", &term, &epoch);
+
+        if (r <= 0)
+                return malformed(r, error);
+        r = fenced(m, term, epoch, error);
+        return r <= 0 ? r : session_done(sessions_open(m->sessions, call, error), call, error);
+}
+
+#define SESSION_METHOD(name, function)                                                                       \
+        static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                         \
+                struct manager *m = userdata;                                                                \
+                return session_done(function(m->sessions, call, error), call, error);                        \
+        }
+SESSION_METHOD(method_session_read, sessions_read)
+SESSION_METHOD(method_session_write, sessions_write)
+SESSION_METHOD(method_session_resize, sessions_resize)
+SESSION_METHOD(method_session_close, sessions_close)
+
 #define ORDER_SIGNATURE "((ayusuu)yuaayayaayasa(say)tttuasasaqttsssuayb)"
 
 const sd_bus_vtable orders_vtable[] = {
@@ -286,6 +354,7 @@ const sd_bus_vtable orders_vtable[] = {
         SD_BUS_METHOD("SetLimits", "tt(ayusuu)bttta{sv}", "", method_set_limits, 0),
         SD_BUS_METHOD("SetRendezvous", "tt(ayusuu)tuaaya{sv}", "", method_set_rendezvous,
                       SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Freeze", "tt(ayusuu)ba{sv}", "", method_freeze, 0),
         SD_BUS_METHOD("DropJob", "tayua{sv}", "", method_drop_job, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed,
                       SD_BUS_VTABLE_METHOD_NO_REPLY),
@@ -299,5 +368,10 @@ const sd_bus_vtable orders_vtable[] = {
 const sd_bus_vtable bulk_orders_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("ReadLog", "(ayusuu)ayuta{sv}", "ayayba{sv}", method_read_log, 0),
+        SD_BUS_METHOD("SessionOpen", "tt(ayusuu)usbqqqaayaaya{sv}", "a{sv}", method_session_open, 0),
+        SD_BUS_METHOD("SessionRead", "uta{sv}", "a(yay)bisa{sv}", method_session_read, 0),
+        SD_BUS_METHOD("SessionWrite", "uayba{sv}", "a{sv}", method_session_write, 0),
+        SD_BUS_METHOD("SessionResize", "uqqa{sv}", "", method_session_resize, SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("SessionClose", "ua{sv}", "", method_session_close, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_VTABLE_END,
 };

@@ -33,6 +33,8 @@
 #include "masterd/requeue.h"
 #include "masterd/restarts.h"
 #include "masterd/scopes.h"
+#include "masterd/suspension.h"
+#include "masterd/usage.h"
 #include "masterd/rolling.h"
 #include "masterd/stuck.h"
 #include "masterd/usage.h"
@@ -102,6 +104,7 @@ static void finish_job(struct manager *m, struct job *j) {
                         record_event(m, j, "attempt", NULL, "attempt %u of %u begins",
                                      j->attempt - j->requeues, j->spec->max_app_attempts);
                 queueing_again(m, j);
+                suspension_queued(m, j);
                 lifecycle_job_changed(m, j);
                 return;
         }
@@ -182,6 +185,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 return;
         j->verdict = verdict;
         j->saving = false;
+        suspension_stopping(j);
         (void)text_set(&j->reason, "%s", reason);
         requeue_drop_timers(j);
         placement_dequeue(m, j);
@@ -312,6 +316,7 @@ void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t i
         executor_changed(m, e);
         epochs_running(m, e);
         lifecycle_review(m, e->job);
+        suspension_runs(m, e);
 }
 
 /* An executor that holds nothing any more. */

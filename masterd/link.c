@@ -22,6 +22,7 @@
 #include "masterd/record.h"
 #include "masterd/stuck.h"
 #include "masterd/recover.h"
+#include "masterd/sessions.h"
 
 /* One message an agent may send us at a time can be a registration with LINK_UNITS_MAX units; what waits to
  * be sent is small. */
@@ -47,8 +48,10 @@ static void detach(struct link *l) {
                 return;
         if (l->node->link == l)
                 l->node->link = NULL;
-        if (l->node->bulk == l)
+        if (l->node->bulk == l) {
+                sessions_node_gone(l->manager, l->node);
                 l->node->bulk = NULL;
+        }
         l->node = NULL;
 }
 

@@ -24,6 +24,7 @@
 #include "masterd/queueing.h"
 #include "masterd/recover.h"
 #include "masterd/savepoints.h"
+#include "masterd/sessions.h"
 
 #define DUE_USEC (5 * USEC_PER_MSEC)
 #define PRUNE_USEC (600 * USEC_PER_SEC)
@@ -323,6 +324,9 @@ int manager_start(struct manager *m) {
         r = bundles_new(m, &m->bundles);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up %s/bundles", m->conf.state_directory);
+        r = sessions_new(m, &m->sessions);
+        if (r < 0)
+                return log_oom();
         r = hooks_new(m, &m->hooks);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up %s/hooks", m->conf.state_directory);
@@ -348,6 +352,8 @@ void manager_free(struct manager *m) {
         hooks_free(m->hooks);
         m->hooks = NULL;
         api_disconnect(m);
+        sessions_free(m->sessions);
+        m->sessions = NULL;
         link_close_all(m);
         HASH_ITER (hh, m->jobs, j, next) {
                 HASH_DEL(m->jobs, j);

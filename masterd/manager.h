@@ -25,6 +25,7 @@ struct token;
 struct revoked;
 struct logs;
 struct bundles;
+struct sessions;
 struct savepoint;
 struct dependents;
 struct hooks;
@@ -66,6 +67,7 @@ struct manager {
         struct placement *placement;
         struct logs *logs;
         struct bundles *bundles;
+        struct sessions *sessions;
         struct hooks *hooks;
         struct savepoint *savepoints; /* by name, oldest first */
         uint32_t n_restoring;         /* jobs being made of them */

@@ -16,6 +16,7 @@
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
+#include "masterd/suspension.h"
 #include "masterd/record.h"
 #include "masterd/sched/sched.h"
 
@@ -470,6 +471,46 @@ int orders_stop_stale_later(struct manager *m, const struct node *node, const st
         struct order *o = order_new(m, node, id);
 
         return o ? manager_effect(m, run_stop_stale, o) : -ENOMEM;
+}
+
+/* ---- Freeze ---- */
+
+static int on_frozen(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        struct order *o = userdata;
+        struct executor *e = order_executor(o->manager, o);
+
+        /* Without a link the next registration has it said again; one that does not run yet is told when it does. */
+        if (failure && e && strcmp(failure->name, LINK_ERROR_REFUSED) == 0)
+                suspension_freeze_refused(o->manager, e, failure->message);
+        free(o);
+        return 0;
+}
+
+static void run_freeze(struct manager *m, void *data) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct order *o = data;
+        struct executor *e = order_executor(m, o);
+        struct node *node = nodes_get(&m->nodes, o->node);
+        int r = e && e->state == EXECUTOR_RUNNING && node ? new_order(m, node, "Freeze", &message) : -ENOENT;
+
+        if (r >= 0)
+                r = executor_id_append(message, &o->id);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "b", (int)suspension_frozen(e->job));
+        if (r >= 0)
+                r = link_append_extra_empty(message);
+        if (r >= 0)
+                r = sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_frozen, o, STOP_TIMEOUT);
+        if (r < 0)
+                free(o);
+}
+
+int orders_freeze_later(struct manager *m, struct executor *e) {
+        struct executor_id id = executor_id_of(e);
+        struct order *o = order_new(m, e->node, &id);
+
+        return o ? manager_effect(m, run_freeze, o) : -ENOMEM;
 }
 
 /* ---- SetLimits ---- */

@@ -39,5 +39,7 @@ int orders_rendezvous_later(struct manager *m, struct executor *e);
 int orders_stop_stale_later(struct manager *m, const struct node *node, const struct executor_id *id);
 /* The drained host reboots or goes off, as its hold says by then. */
 int orders_power_later(struct manager *m, const struct node *node);
+/* Freezes a unit that runs, or thaws it, whatever holds for its job by then. */
+int orders_freeze_later(struct manager *m, struct executor *e);
 /* A unit that lists a source, from behind its cursor. */
 int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source, uint32_t attempt);

@@ -23,6 +23,7 @@
 #include "masterd/record.h"
 #include "masterd/requeue.h"
 #include "masterd/savepoints.h"
+#include "masterd/suspension.h"
 
 /* The policy's clock is CLOCK_BOOTTIME, put so far ahead that what began before this boot is a time, too. */
 #define CLOCK_AHEAD (UINT64_C(3650) * 86400 * USEC_PER_SEC)
@@ -85,7 +86,7 @@ void placement_enqueue(struct manager *m, struct job *j) {
         if (job_state_ended(j->state) || j->state == JOB_STOPPING || depend_holds_back(j) ||
             arrays_take(m, j) || know(m, j) < 0)
                 return;
-        if (requeue_holds(m, j)) {
+        if (suspension_keeps(j) || requeue_holds(m, j)) {
                 policy_job_satisfied(m->placement->policy, j->number);
                 return;
         }

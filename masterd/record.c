@@ -66,7 +66,11 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                                        .membership = j->membership,
                                        .rolling_real = j->rolling.since_real,
                                        .rolling_batch = j->rolling.batch,
-                                       .rolling_index = j->rolling.index };
+                                       .rolling_index = j->rolling.index,
+                                       .held_real = j->held.since_real,
+                                       .froze_real = j->held.froze_real,
+                                       .held_by = j->held.by,
+                                       .held_mode = j->held.mode };
         struct job_body_record b = {
                 .config = { j->config, j->config ? strlen(j->config) : 0 },
                 .cwd = { j->cwd, strlen(j->cwd) },

@@ -30,6 +30,9 @@ struct job_state_data {
         uint64_t rolling_real;      /* masterd/rolling.h */
         uint32_t rolling_batch, rolling_index;
         char rolling_role[36];
+        uint64_t held_real, froze_real; /* masterd/suspension.h */
+        uint32_t held_by;
+        uint8_t held_mode, reserved3[3];
 };
 
 void record_node(struct manager *m, const struct node *node);

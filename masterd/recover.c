@@ -198,6 +198,10 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
                                        .batch = data.rolling_batch,
                                        .index = data.rolling_index };
         snprintf(j->rolling.role, sizeof(j->rolling.role), "%.32s", data.rolling_role);
+        j->held.mode = data.held_mode;
+        j->held.by = data.held_by;
+        j->held.since_real = data.held_real;
+        j->held.froze_real = data.froze_real;
         j->after_met = data.after_met;
         j->array_since = data.array_since;
         j->had_env = data.had_env;
@@ -612,6 +616,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         stuck_registered(m, node);
         hosts_registered(m, node);
         limits_registered(m, node);
+        suspension_registered(m, node);
         epochs_registered(m, node);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */

@@ -24,6 +24,7 @@ static const char *const kinds[_REQUEUE_CAUSE_MAX] = {
         [REQUEUE_TIME] = "time-slot",
         [REQUEUE_ASKED] = "asked-requeue",
         [REQUEUE_PERSON] = "requeue",
+        [REQUEUE_HELD] = "suspended",
 };
 
 static bool up(const struct job *j) {
@@ -58,6 +59,9 @@ static char *cause_text(const struct job *j, char *buf, size_t size) {
                 break;
         case REQUEUE_ASKED:
                 snprintf(buf, size, "it asked to be requeued");
+                break;
+        case REQUEUE_HELD:
+                snprintf(buf, size, "suspended by hand");
                 break;
         default:
                 snprintf(buf, size, "requeued by hand");
@@ -187,6 +191,12 @@ int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *r
                      *reason ? ": " : "", reason);
         leave(m, j, REQUEUE_PERSON, 0, true);
         return 0;
+}
+
+void requeue_to_hold(struct manager *m, struct job *j) {
+        j->leave_timer = sd_event_source_disable_unref(j->leave_timer);
+        j->leave_real = 0;
+        leave(m, j, REQUEUE_HELD, 0, false);
 }
 
 /* ---- waiting again

@@ -20,6 +20,7 @@ enum requeue_cause {
         REQUEUE_TIME,  /* its time limit, with requeue */
         REQUEUE_ASKED, /* an executor ended with exit status 75 */
         REQUEUE_PERSON,
+        REQUEUE_HELD, /* a person holds it (masterd/suspension.h) */
         _REQUEUE_CAUSE_MAX,
 };
 
@@ -39,6 +40,9 @@ void requeue_asked(struct manager *m, struct executor *e);
  * -EAGAIN it is being stopped. */
 int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *reason,
                    char text[static REQUEUE_TEXT_MAX]);
+
+/* To be held: stopped at once. Only of one that is starting or runs. */
+void requeue_to_hold(struct manager *m, struct job *j);
 
 /* The stop is through and the job QUEUED: what is to be counted and told. */
 void requeue_begin(struct manager *m, struct job *j);

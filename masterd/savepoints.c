@@ -394,7 +394,7 @@ int savepoint_create(struct manager *m, struct job *j, const char *name, bool ki
         memcpy(s->bundle, j->bundle, sizeof(s->bundle));
         if (kill && j->state == JOB_RUNNING) {
                 j->saving = true;
-                k->held = suspension_begin(m, j, uid, why) >= 0;
+                k->held = suspension_begin(m, j, SUSPEND_DATA, uid, why) >= 0;
                 j->saving = k->held;
         }
         return manager_effect(m, run_sync, k);

@@ -1,15 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs whose data is held back. Invariant: what feeders are told follows from the job's state on disk. */
+/* Jobs that a person holds. Invariant: what feeders and agents are told follows from the job's state on disk.
+ */
 #include "masterd/suspension.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <utlist.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
+#include "masterd/orders.h"
+#include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/requeue.h"
+
+static const char *const mode_names[_SUSPEND_MODE_MAX] = {
+        [SUSPEND_DATA] = "data",
+        [SUSPEND_FREEZE] = "freeze",
+        [SUSPEND_STOP] = "stop",
+};
+
+enum suspend_mode suspend_mode_from_string(const char *s) {
+        for (int i = 0; i < _SUSPEND_MODE_MAX; i++)
+                if (strcmp(mode_names[i], s) == 0)
+                        return i;
+        return _SUSPEND_MODE_INVALID;
+}
+
+static bool held_as(const struct job *j, enum suspend_mode mode) {
+        return j->held.mode == (uint8_t)mode + 1;
+}
+
+static void set_held(struct job *j, enum suspend_mode mode, uint32_t uid) {
+        j->held.mode = (uint8_t)mode + 1;
+        j->held.by = uid;
+        j->held.since_real = now_real();
+}
+
+static void set_free(struct job *j) {
+        j->held.mode = 0;
+        j->held.by = 0;
+        j->held.since_real = 0;
+}
+
+/* ---- data ---- */
 
 struct hold {
         uint32_t number;
@@ -41,7 +80,110 @@ static void hold_later(struct manager *m, const struct job *j) {
         (void)manager_effect(m, run_hold, h);
 }
 
-static int refuse_hold(const struct job *j, const char *verb, char text[static SUSPENSION_TEXT_MAX]) {
+/* ---- freezing ---- */
+
+static bool runs(const struct executor *e) {
+        return e->state == EXECUTOR_RUNNING && e->node;
+}
+
+static void freeze_all(struct manager *m, struct job *j) {
+        j->held.froze_real = MAX(now_real(), j->held.froze_real + 1);
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                if (runs(j->executors[i]))
+                        (void)orders_freeze_later(m, j->executors[i]);
+}
+
+static int check_hosts(const struct job *j, char text[static SUSPENSION_TEXT_MAX]) {
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                const struct executor *e = j->executors[i];
+                if (executor_state_holds(e->state) && e->node && !e->node->inventory.controllers) {
+                        snprintf(text, SUSPENSION_TEXT_MAX,
+                                 "Host %s cannot freeze processes: its cgroups are not version 2; "
+                                 "'primusctl suspend --stop %u' stops the job and keeps it waiting",
+                                 e->node->name, j->number);
+                        return -EOPNOTSUPP;
+                }
+        }
+        return 0;
+}
+
+bool suspension_frozen(const struct job *j) {
+        return j->state == JOB_SUSPENDED && held_as(j, SUSPEND_FREEZE);
+}
+
+void suspension_runs(struct manager *m, struct executor *e) {
+        if (suspension_frozen(e->job))
+                (void)orders_freeze_later(m, e);
+}
+
+void suspension_registered(struct manager *m, struct node *node) {
+        struct executor *e;
+
+        DL_FOREACH2(node->executors, e, node_next)
+        if (runs(e) && e->placed_real < e->job->held.froze_real)
+                (void)orders_freeze_later(m, e);
+}
+
+void suspension_freeze_refused(struct manager *m, struct executor *e, const char *why) {
+        struct job *j = e->job;
+        char text[SUSPENSION_TEXT_MAX];
+
+        record_event(m, j, "freeze-refused", e, "%s does not freeze it: %s", e->node ? e->node->name : "?",
+                     why);
+        if (suspension_frozen(j))
+                (void)suspension_end(m, j, j->held.by, text);
+}
+
+/* ---- stopping ---- */
+
+static const char *held_text(const struct job *j, char buf[static SUSPENSION_TEXT_MAX]) {
+        time_t t = (time_t)(j->held.since_real / USEC_PER_SEC);
+        struct tm tm;
+        char when[32] = "?";
+
+        if (localtime_r(&t, &tm))
+                (void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
+        snprintf(buf, SUSPENSION_TEXT_MAX, "held by uid %u since %s; 'primusctl resume %u' lets it go on",
+                 j->held.by, when, j->number);
+        return buf;
+}
+
+bool suspension_keeps(const struct job *j) {
+        return held_as(j, SUSPEND_STOP);
+}
+
+void suspension_stopping(struct job *j) {
+        if (j->verdict != JOB_EVENT_REQUEUE || !held_as(j, SUSPEND_STOP))
+                set_free(j);
+}
+
+void suspension_queued(struct manager *m, struct job *j) {
+        char text[SUSPENSION_TEXT_MAX];
+
+        if (!suspension_keeps(j))
+                return;
+        placement_dequeue(m, j);
+        (void)text_set(&j->reason, "%s", held_text(j, text));
+}
+
+static int stop(struct manager *m, struct job *j, uint32_t uid) {
+        set_held(j, SUSPEND_STOP, uid);
+        record_event(m, j, "suspended", NULL, "%s (uid %u)",
+                     j->state == JOB_QUEUED ? "it is not placed" : "its executors are stopped; it waits",
+                     uid);
+        if (j->state == JOB_QUEUED) {
+                suspension_queued(m, j);
+                lifecycle_job_changed(m, j);
+                return 0;
+        }
+        requeue_to_hold(m, j);
+        return 0;
+}
+
+/* ---- what people ask for ---- */
+
+static int refuse_hold(const struct job *j, const char *verb, enum suspend_mode mode,
+                       char text[static SUSPENSION_TEXT_MAX]) {
         const char *state = job_state_to_string(j->state);
 
         if (job_state_ended(j->state) || j->state == JOB_STOPPING) {
@@ -49,10 +191,16 @@ static int refuse_hold(const struct job *j, const char *verb, char text[static S
                          verb);
                 return -ESRCH;
         }
-        if (!j->data) {
-                snprintf(text, SUSPENSION_TEXT_MAX, "Job %u is not fed with data: there is nothing to %s",
+        if (mode == SUSPEND_DATA && !j->data) {
+                snprintf(text, SUSPENSION_TEXT_MAX,
+                         "Job %u is not fed with data: there is nothing to %s; --freeze or --stop hold its "
+                         "executors",
                          j->number, verb);
                 return -ENODATA;
+        }
+        if (suspension_keeps(j)) {
+                snprintf(text, SUSPENSION_TEXT_MAX, "Job %u is held already", j->number);
+                return -EALREADY;
         }
         if (!job_state_up(j->state)) {
                 snprintf(text, SUSPENSION_TEXT_MAX, "Job %u is %s; wait until it is RUNNING", j->number,
@@ -63,25 +211,71 @@ static int refuse_hold(const struct job *j, const char *verb, char text[static S
         return -EALREADY;
 }
 
-int suspension_begin(struct manager *m, struct job *j, uint32_t uid, char text[static SUSPENSION_TEXT_MAX]) {
-        if (j->state != JOB_RUNNING || !j->data)
-                return refuse_hold(j, "suspend", text);
+int suspension_begin(struct manager *m, struct job *j, enum suspend_mode mode, uint32_t uid,
+                     char text[static SUSPENSION_TEXT_MAX]) {
+        int r;
+
+        if (j->array) {
+                snprintf(text, SUSPENSION_TEXT_MAX,
+                         "Job %u is an array, which cannot be suspended as a whole", j->number);
+                return -EOPNOTSUPP;
+        }
+        if (mode == SUSPEND_STOP) {
+                if (job_state_ended(j->state) || j->state == JOB_STOPPING || j->state == JOB_SUBMITTED ||
+                    suspension_keeps(j))
+                        return refuse_hold(j, "suspend", mode, text);
+                return stop(m, j, uid);
+        }
+        if (j->state != JOB_RUNNING || (mode == SUSPEND_DATA && !j->data))
+                return refuse_hold(j, "suspend", mode, text);
+        r = mode == SUSPEND_FREEZE ? check_hosts(j, text) : 0;
+        if (r < 0)
+                return r;
         if (job_transition(j, JOB_EVENT_SUSPEND) < 0)
                 return -EPROTO;
-        record_event(m, j, "suspended", NULL, "its data is held back (uid %u)", uid);
+        set_held(j, mode, uid);
+        record_event(m, j, "suspended", NULL, "%s (uid %u)",
+                     mode == SUSPEND_FREEZE ? "its processes are frozen" : "its data is held back", uid);
         lifecycle_job_changed(m, j);
+        if (mode == SUSPEND_FREEZE)
+                freeze_all(m, j);
         hold_later(m, j);
         return 0;
 }
 
+/* One that waits, or is on its way there. */
+static int let_go(struct manager *m, struct job *j, uint32_t uid) {
+        set_free(j);
+        record_event(m, j, "resumed", NULL, "it may be placed again (uid %u)", uid);
+        if (j->state == JOB_QUEUED) {
+                (void)text_set(&j->reason, NULL);
+                placement_enqueue(m, j);
+        }
+        lifecycle_job_changed(m, j);
+        return 0;
+}
+
 int suspension_end(struct manager *m, struct job *j, uint32_t uid, char text[static SUSPENSION_TEXT_MAX]) {
+        bool frozen = suspension_frozen(j);
+
+        if (suspension_keeps(j) && !job_state_ended(j->state))
+                return let_go(m, j, uid);
+        if (j->state == JOB_RUNNING || j->state == JOB_QUEUED || j->state == JOB_STARTING) {
+                snprintf(text, SUSPENSION_TEXT_MAX, "Job %u is %s: it is not suspended", j->number,
+                         job_state_to_string(j->state));
+                return -EALREADY;
+        }
         if (j->state != JOB_SUSPENDED)
-                return refuse_hold(j, "resume", text);
+                return refuse_hold(j, "resume", SUSPEND_STOP, text);
         if (job_transition(j, JOB_EVENT_RESUME) < 0)
                 return -EPROTO;
         j->saving = false;
-        record_event(m, j, "resumed", NULL, "its data goes on (uid %u)", uid);
+        set_free(j);
+        record_event(m, j, "resumed", NULL, "%s (uid %u)",
+                     frozen ? "its processes go on" : "its data goes on", uid);
         lifecycle_job_changed(m, j);
+        if (frozen)
+                freeze_all(m, j);
         hold_later(m, j);
         return 0;
 }
@@ -92,6 +286,7 @@ void suspension_restored(struct manager *m, struct job *j) {
         j->saving = false;
         if (j->state != JOB_SUSPENDED || job_transition(j, JOB_EVENT_RESUME) < 0)
                 return;
+        set_free(j);
         record_event(
                 m, j, "resumed", NULL,
                 "the master was restarted before the savepoint was complete; the job goes on without it");

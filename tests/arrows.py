@@ -45,6 +45,7 @@ ALLOWED = {
     "bpf": set(),
     "executor": WIRE | {"lib/record", "lib/primus", "executor/read"},
     "executor/read": WIRE | {"lib/record"},
+    "session": WIRE,
     # `validate` and `config` work without a master: the rules are the ones it would apply.
     "tools/primusctl": WIRE | {"masterd/spec"},
     "tools/join": WIRE,

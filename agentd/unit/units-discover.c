@@ -10,7 +10,7 @@ struct discovery {
         struct units *units;
         char unit[UNIT_NAME_MAX];
         enum executor_state state;
-        bool transient, failed;
+        bool transient, failed, frozen;
         char **environment;
         unsigned pending;
         struct discovery *next, *prev;
@@ -77,6 +77,7 @@ static int adopt(struct discovery *d) {
         e->pipe_size = identity.pipe_size;
         e->state = d->state;
         e->submitted = true;
+        e->frozen = d->frozen;
         e->started = d->state != EXECUTOR_STARTING;
         e->stop_requested = private_stop_marked(u->options.root, e->unit);
         if (e->stop_requested && e->state == EXECUTOR_RUNNING)
@@ -132,6 +133,16 @@ static void on_environment(sd_bus_message *reply, void *userdata) {
         discovered(d);
 }
 
+/* It is kept by the kernel, over our death and a reload of systemd. */
+static void on_freezer(sd_bus_message *reply, void *userdata) {
+        struct discovery *d = userdata;
+        const char *state;
+
+        if (!sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "v", "s", &state) >= 0)
+                d->frozen = strcmp(state, "frozen") == 0 || strcmp(state, "freezing") == 0;
+        discovered(d);
+}
+
 static int discover(struct units *u, const struct systemd_unit *row, enum executor_state state) {
         struct discovery *d = calloc(1, sizeof(*d));
         int r;
@@ -146,6 +157,10 @@ static int discover(struct units *u, const struct systemd_unit *row, enum execut
         if (r >= 0) {
                 d->pending++;
                 r = systemd_get(u->systemd, row->path, "Service", "Environment", on_environment, d);
+        }
+        if (r >= 0) {
+                d->pending++;
+                r = systemd_get(u->systemd, row->path, "Unit", "FreezerState", on_freezer, d);
         }
         if (r >= 0)
                 d->pending++;
@@ -171,6 +186,11 @@ static bool is_service(const char *name) {
         return l > suffix && strcmp(name + l - suffix, ".service") == 0;
 }
 
+/* The environment of a session is its executor's. */
+static bool is_session(const char *name) {
+        return strncmp(name, "primus-session-", strlen("primus-session-")) == 0;
+}
+
 static void on_list(sd_bus_message *reply, void *userdata) {
         struct units *u = userdata;
         struct executor *e, *next;
@@ -188,7 +208,7 @@ static void on_list(sd_bus_message *reply, void *userdata) {
 
                 if (!u->ready && job_note_slice(u, row.name) < 0)
                         log_oom();
-                if (!is_service(row.name))
+                if (!is_service(row.name) || is_session(row.name))
                         continue;
                 if (hooks_stale(row.name)) {
                         if (!u->ready) /* nobody waits for its end any more */

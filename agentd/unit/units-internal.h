@@ -82,6 +82,7 @@ struct executor {
         uint32_t pipe_size;
         sd_id128_t invocation;
         uint64_t started_real;
+        bool frozen;       /* or about to be */
         bool submitted;    /* systemd has taken the unit: a stop would find it */
         bool started;      /* its start job is over */
         bool start_failed; /* systemd's start job did */
@@ -121,6 +122,7 @@ struct units {
         struct asked *asked;        /* of which systemd may still answer */
         struct limiting *limiting;  /* limits being set */
         struct discovery *discoveries;
+        struct freezing *freezing;  /* of which systemd has not answered yet */
         unsigned discovering; /* property calls of the listing under way */
         uint32_t *slices;     /* job numbers, see job_note_slice() */
         size_t n_slices;
@@ -148,6 +150,11 @@ void executor_answer_running(struct executor *e);
 void executor_stop(struct executor *e);
 /* Kills it when that has passed. */
 void executor_limit_grace(struct executor *e, uint64_t grace_usec);
+
+/* units-freeze.c */
+/* Before it is stopped. */
+void executor_thaw(struct executor *e);
+void freezings_free(struct units *u);
 
 /* units-stuck.c */
 /* It gets SIGKILL now. */

@@ -124,6 +124,7 @@ void executor_stop(struct executor *e) {
                 log_executor(e, LOG_WARNING, "Cannot mark the stop of %s: %s", e->unit, strerror(-r));
         if (!e->submitted)
                 return; /* done when systemd has taken it */
+        executor_thaw(e);
         if (e->started)
                 r = signal_unit(e, e->stop_grace > 0 ? SIGTERM : SIGKILL);
         else if (!(a = asked_new(e)))

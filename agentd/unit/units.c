@@ -174,7 +174,8 @@ static void on_job_removed(const char *unit, const char *job, const char *result
         struct executor *e = executor_find_unit(u, unit);
 
         if (!e) {
-                (void)hooks_job_removed(u->hooks, unit, result);
+                if (!hooks_job_removed(u->hooks, unit, result) && u->ops.other_job)
+                        u->ops.other_job(unit, result, u->userdata);
                 return;
         }
         if (e->start_job && strcmp(job, e->start_job) == 0) {
@@ -328,7 +329,8 @@ int units_find(struct units *u, const char *unit, struct unit_facts *ret) {
                                     .pipe_size = e->pipe_size,
                                     .state = e->state,
                                     .started_real = e->started_real,
-                                    .invocation = e->invocation };
+                                    .invocation = e->invocation,
+                                    .frozen = e->frozen };
         return 0;
 }
 
@@ -346,6 +348,10 @@ int units_visit(struct units *u, units_visitor f, void *userdata) {
                                 return r;
                 }
         return 0;
+}
+
+struct systemd *units_systemd(struct units *u) {
+        return u->systemd;
 }
 
 int units_run_hook(struct units *u, const char *name, char *const *env, hook_handler handler,
@@ -404,6 +410,7 @@ void units_free(struct units *u) {
         while (u->asked)
                 asked_free(u->asked);
         discoveries_free(u);
+        freezings_free(u);
         limitings_free(u);
         HASH_ITER (hh, u->executors, e, next) {
                 e->job = NULL; /* the jobs go below, without touching systemd */

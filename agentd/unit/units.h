@@ -17,6 +17,7 @@
 #include "lib/wire/messages.h"
 
 struct units;
+struct systemd;
 
 /* r < 0: the bundle is not there and text says why; else path is its file. */
 typedef void (*bundle_handler)(void *userdata, int r, const char *text, const char *path);
@@ -43,6 +44,8 @@ struct units_ops {
          * refused. */
         int (*bundle)(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data,
                       void *userdata);
+        /* A job of systemd's, of a unit that is no executor's, is over. */
+        void (*other_job)(const char *unit, const char *result, void *userdata);
 };
 
 struct units_options {
@@ -75,6 +78,12 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
 
 /* -ENOENT: neither a unit nor a record. */
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason);
+
+/* Freezes a unit that runs, or lets it go on; handler is called once, with what systemd says, unless this
+ * returns < 0: -ENOENT there is none, -EAGAIN it does not run yet, -EALREADY there is nothing to thaw. */
+typedef void (*freeze_handler)(int r, const char *why, void *userdata);
+int units_freeze(struct units *u, const struct executor_id *id, bool freeze, freeze_handler handler,
+                 void *userdata);
 
 /* Sends a signal to those processes of an executor that catch it (a wrapper that does not would die of it, and the
  * executor with it). -ENOENT: no unit of it runs here. */
@@ -120,6 +129,7 @@ struct unit_facts {
         enum executor_state state;
         uint64_t started_real;
         sd_id128_t invocation;
+        bool frozen;
 };
 /* There is a unit of that name, or an end of it that is not committed. */
 bool units_known(struct units *u, const char *unit);
@@ -130,3 +140,6 @@ int units_visit(struct units *u, units_visitor f, void *userdata);
 /* Runs a hook of the host's own; see hooks_run(). */
 int units_run_hook(struct units *u, const char *name, char *const *env, hook_handler handler, void *userdata);
 size_t units_count(const struct units *u);
+
+/* The client of systemd that the units have; goes with them. */
+struct systemd *units_systemd(struct units *u);

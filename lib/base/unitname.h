@@ -17,6 +17,12 @@ char *executor_unit_name(uint32_t job, const char *role, uint32_t index, uint32_
 /* Whether a name looks like one of those. */
 bool executor_unit_name_valid(const char *name);
 
+#define SESSION_UNIT_NAME_MAX 112
+
+/* "primus-session-418-worker-3.1.7.service", of a session in that executor. Returns buf. */
+char *session_unit_name(uint32_t job, const char *role, uint32_t index, uint32_t attempt, uint32_t session,
+                        char buf[static SESSION_UNIT_NAME_MAX]);
+
 #define WORK_NAME_MAX 24
 
 /* "418-9f86d081", a job's work directory: number and the first 8 hex digits of its uid. Returns buf. */

@@ -12,6 +12,7 @@
 #include "masterd/api/authorize.h"
 #include "masterd/job/job.h"
 #include "masterd/manager.h"
+#include "masterd/sessions.h"
 
 #define TREE_MAX 1000u /* jobs shown by introspection of the tree */
 
@@ -115,6 +116,10 @@ static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error
         return sd_event_exit(m->event, 1);
 }
 
+static void on_caller_gone(const char *name, void *userdata) {
+        sessions_caller_gone(userdata, name);
+}
+
 int api_connect(struct manager *m) {
         int r = sd_bus_open_system_with_description(&m->bus, "system");
 
@@ -126,6 +131,8 @@ int api_connect(struct manager *m) {
                                               NULL, m);
         if (r >= 0)
                 r = callers_new(m->bus, &m->callers);
+        if (r >= 0)
+                callers_on_gone(m->callers, on_caller_gone, m);
         if (r >= 0)
                 r = sd_bus_add_object_vtable(m->bus, NULL, API_PATH, API_MANAGER, api_manager_vtable, m);
         if (r >= 0)

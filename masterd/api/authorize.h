@@ -7,6 +7,7 @@
 #define OWNER_NONE UINT32_MAX /* nobody owns it: root and polkit only */
 
 #define ACTION_MANAGE_JOBS "org.primus.manage-jobs"
+#define ACTION_MANAGE_SESSIONS "org.primus.manage-sessions"
 #define ACTION_MANAGE_NODES "org.primus.manage-nodes"
 
 /* Runs the handler (see caller_handler) when m's sender may: at once where that is known, and then returns

@@ -38,6 +38,8 @@ struct callers {
         struct caller *by_name;
         size_t n_waiting;
         struct polkit *polkit;
+        void (*gone)(const char *name, void *userdata);
+        void *gone_userdata;
 };
 
 static void waiter_free(struct callers *c, struct waiter *w) {
@@ -67,6 +69,8 @@ static int on_name_gone(sd_bus_message *m, void *userdata, sd_bus_error *ret_err
 
         if (sd_bus_message_read(m, "s", &name) < 0)
                 return 0;
+        if (c->gone && *name == ':')
+                c->gone(name, c->gone_userdata);
         HASH_FIND_STR(c->by_name, name, e);
         if (!e)
                 return 0;
@@ -95,6 +99,11 @@ int callers_new(sd_bus *bus, struct callers **ret) {
                 return r;
         *ret = TAKE_PTR(c);
         return 0;
+}
+
+void callers_on_gone(struct callers *c, void (*f)(const char *name, void *userdata), void *userdata) {
+        c->gone = f;
+        c->gone_userdata = userdata;
 }
 
 struct callers *callers_free(struct callers *c) {

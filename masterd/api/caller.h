@@ -25,6 +25,9 @@ typedef int (*caller_handler)(sd_bus_message *m, uint32_t uid, void *userdata, s
 /* bus must be a message bus and outlive the callers. 0 or negative errno. */
 int callers_new(sd_bus *bus, struct callers **ret);
 
+/* Calls f for every unique name that leaves the bus. */
+void callers_on_gone(struct callers *c, void (*f)(const char *name, void *userdata), void *userdata);
+
 /* Forgets everybody; calls that wait are not answered. */
 struct callers *callers_free(struct callers *c);
 DEFINE_CLEANUP(struct callers *, callers_free)

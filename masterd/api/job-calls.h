@@ -26,7 +26,14 @@ int api_list_tasks(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
 int api_retry_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_skip_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_suspend(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_suspend_as(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_resume(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* job-sessions.c; but for the first they are entries of the table, and know their caller by its name */
+int api_open_session(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+int api_on_read_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_write_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_resize_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_close_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
 /* array-calls.c */
 int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_requeue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);

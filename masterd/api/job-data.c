@@ -287,11 +287,10 @@ int api_skip_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
         return change(call, userdata, error, feeding_skip, "that is not done");
 }
 
-/* ---- Suspend, Resume ---- */
+/* ---- Suspend, SuspendAs, Resume ---- */
 
-static int hold(sd_bus_message *call, uint32_t uid, struct manager *m, sd_bus_error *error,
-                int (*work)(struct manager *m, struct job *j, uint32_t uid,
-                            char text[static SUSPENSION_TEXT_MAX])) {
+/* mode _SUSPEND_MODE_INVALID: lets it go on. */
+static int hold(sd_bus_message *call, uint32_t uid, struct manager *m, sd_bus_error *error, enum suspend_mode mode) {
         struct job *j = api_job_or_error(m, call, error);
         char text[SUSPENSION_TEXT_MAX] = "";
         sd_bus_message *reply = NULL;
@@ -299,7 +298,7 @@ static int hold(sd_bus_message *call, uint32_t uid, struct manager *m, sd_bus_er
 
         if (!j)
                 return API_JOB_GONE;
-        r = work(m, j, uid, text);
+        r = mode < 0 ? suspension_end(m, j, uid, text) : suspension_begin(m, j, mode, uid, text);
         if (r < 0)
                 return *text ? sd_bus_error_set(error, ERROR_REFUSED, text) : r;
         r = sd_bus_message_new_method_return(call, &reply);
@@ -307,9 +306,23 @@ static int hold(sd_bus_message *call, uint32_t uid, struct manager *m, sd_bus_er
 }
 
 int api_suspend(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        return hold(call, uid, userdata, error, suspension_begin);
+        return hold(call, uid, userdata, error, SUSPEND_DATA);
+}
+
+int api_suspend_as(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        enum suspend_mode mode;
+        const char *name;
+        int r = sd_bus_message_read_basic(call, 's', &name);
+
+        if (r < 0)
+                return r;
+        mode = suspend_mode_from_string(name);
+        if (mode < 0)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                         "mode: data, freeze or stop is expected, not '%.*s'", utf8_fit(name, 32), name);
+        return hold(call, uid, userdata, error, mode);
 }
 
 int api_resume(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        return hold(call, uid, userdata, error, suspension_end);
+        return hold(call, uid, userdata, error, _SUSPEND_MODE_INVALID);
 }

@@ -96,6 +96,7 @@ ENTRY(on_list_events, list_events)
 ENTRY(on_read_log, api_read_log)
 ENTRY(on_kill, kill_job)
 ENTRY(on_suspend, api_suspend)
+ENTRY(on_suspend_as, api_suspend_as)
 ENTRY(on_resume, api_resume)
 ENTRY(on_list_tasks, api_list_tasks)
 ENTRY(on_retry_task, api_retry_task)
@@ -105,6 +106,13 @@ ENTRY(on_why, api_why)
 ENTRY(on_requeue, api_requeue)
 ENTRY(on_rerun, api_rerun)
 ENTRY(on_replace, api_replace)
+
+/* Running something as the job's user is more than seeing into the job. */
+static int on_open_session(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct job *j = userdata;
+
+        return api_with_permission(j->manager, call, j->owner, ACTION_MANAGE_SESSIONS, api_open_session, error);
+}
 
 /* ---- properties
  * ---------------------------------------------------------------------------------------------------------
@@ -166,6 +174,8 @@ const sd_bus_vtable api_job_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Suspend", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_suspend,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("SuspendAs", SD_BUS_ARGS("s", mode), SD_BUS_NO_RESULT, on_suspend_as,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Resume", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_resume,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListTasks", SD_BUS_ARGS("t", after, "a{sv}", filter),
@@ -177,6 +187,18 @@ const sd_bus_vtable api_job_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("CreateSavepoint", SD_BUS_ARGS("s", name, "a{sv}", options),
                                 SD_BUS_RESULT("s", result), on_create_savepoint, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("OpenSession",
+                                SD_BUS_ARGS("s", role, "u", index, "aay", arguments, "a{sv}", options),
+                                SD_BUS_RESULT("u", session), on_open_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ReadSession", SD_BUS_ARGS("u", session, "t", wait),
+                                SD_BUS_RESULT("a(yay)", chunks, "b", end, "i", status, "s", why),
+                                api_on_read_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("WriteSession", SD_BUS_ARGS("u", session, "ay", data, "b", end),
+                                SD_BUS_NO_RESULT, api_on_write_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ResizeSession", SD_BUS_ARGS("u", session, "q", rows, "q", columns),
+                                SD_BUS_NO_RESULT, api_on_resize_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("CloseSession", SD_BUS_ARGS("u", session), SD_BUS_NO_RESULT,
+                                api_on_close_session, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Rerun", SD_BUS_ARGS("a{sv}", options),
                                 SD_BUS_RESULT("u", number, "o", job, "as", warnings), on_rerun,
                                 SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),

@@ -181,6 +181,12 @@ struct job {
         uint32_t order_step;    /* SCHEDULE_POLICY_ORDER: roles[order] up to here may be placed */
         sd_event_source *limit_timer;
         sd_event_source *grace_timer;
+        struct {
+                uint8_t mode;       /* enum suspend_mode + 1 (masterd/suspension.h); 0: none */
+                uint32_t by;        /* uid */
+                uint64_t since_real;
+                uint64_t froze_real; /* when its executors were frozen or thawed last */
+        } held;                  /* by a person */
         bool saving;             /* SUSPENDED only until the savepoint that ends it is on disk */
         struct job_data *data;   /* NULL without input */
         struct job_peers *peers; /* masterd/job/peers.h */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples do on a cluster what they say."""
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -115,6 +116,65 @@ def test_torch(new_cluster, workers):
     losses = [float(loss) for loss in re.findall(r"loss ([0-9.]+)", said)]
     assert len(losses) == 3 and losses[0] > 5 * losses[-1]
     assert "3000 samples in all" in said
+
+
+def test_torch_ddp(new_cluster, tmp_path):
+    """Four ranks on three hosts; one is killed, all begin again from the checkpoint and get where they would have got without."""
+    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("this machine has no python3-torch")
+    for path in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        os.chmod(path, 0o755 if path != tmp_path else 0o1777)
+    cluster = new_cluster(nodes=3, binds=[f"/usr:{LENT}", f"{tmp_path}:/shared"])
+    with open(f"{SOURCE}/examples/torch-ddp/torch-ddp.json", encoding="utf-8") as file:
+        text = file.read()
+    # Leaves room for one rank on two of the hosts and for two on the third.
+    cluster.submit({"name": "others", "role": [{"roleName": "w", "num": 2, "vcores": 1, "memoryMb": 16, "command": "sleep 600",
+                                                "scheduleStrategy": {"maxReplicasPerNode": 1}}]})
+    said = []
+    for name in ("alone", "killed"):
+        where = tmp_path / name
+        where.mkdir()
+        os.chmod(where, 0o777)
+        env = {**WITH_TORCH, "CHECKPOINT": f"/shared/{name}"}
+        job = cluster.submit(text.replace('"vcores": 0.25', '"vcores": 0.75').replace('"name": "torch-ddp",', f'"name": "torch-ddp", "env": {json.dumps(env)},'))
+        if name == "killed":
+            # The fifth epoch is written, and none is over that all ranks know of: whoever dies takes the others with it.
+            cluster.wait_for(lambda: "epoch 5:" in cluster.primusctl("logs", str(job), "worker/0"), 120, "the fifth epoch")
+            victim = cluster.executor(job, index=2)
+            cluster.exec(victim["node"], "systemctl", "kill", "--kill-whom=main", "--signal=KILL", victim["unit"])
+        assert cluster.wait_job(job, timeout=200) == 0, cluster.primusctl("logs", str(job))
+        executors = cluster.status(job)["executors"]
+        assert {e["attempt"] for e in executors} == {2 if name == "killed" else 1}, "all of them, or none"
+        assert len({e["node"] for e in executors}) == 3
+        said.append(cluster.primusctl("logs", str(job), "worker/0"))
+    first = int(re.findall(r"rank 0 of 4 begins with epoch ([0-9]+)", said[1])[-1])
+    assert 5 < first <= 30, said[1]
+    accuracy = [float(re.search(r"held-out accuracy ([0-9.]+)", text)[1]) for text in said]
+    assert min(accuracy) > 0.95 and abs(accuracy[0] - accuracy[1]) < 0.01, accuracy
+
+
+WITH_MPI = {**WITH_TORCH, "PATH": f"{LENT}/bin:/usr/bin:/bin", "LD_LIBRARY_PATH": f"{LIBRARIES}:{LENT}/lib/x86_64-linux-gnu/openmpi/lib",
+            "OPAL_PREFIX": LENT, "PMIX_INSTALL_PREFIX": f"{LENT}/lib/x86_64-linux-gnu/pmix2", "MPIRUN": "mpirun.openmpi", "MPI_SLOTS": "2"}
+
+
+def test_mpi(new_cluster):
+    """mpirun on the three hosts of a job, without ssh; every process of MPI is in an executor."""
+    if not shutil.which("mpirun.openmpi") or subprocess.run(["/usr/bin/python3", "-c", "import mpi4py"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("this machine has no openmpi-bin and python3-mpi4py")
+    cluster = new_cluster(nodes=3, binds=[f"/usr:{LENT}"])
+    with open(f"{SOURCE}/examples/mpi/mpi.json", encoding="utf-8") as file:
+        text = file.read().replace('{ "MPI_SLOTS": "2" }', json.dumps(WITH_MPI))
+    job = cluster.submit(text)
+    assert cluster.wait_job(job, timeout=120) == 0, cluster.primusctl("logs", str(job))
+    said = cluster.primusctl("logs", str(job))
+    assert "pi is 3.1415926536, says each of 6 ranks on n1 n2 n3" in said
+    joined = {line.split(" | ")[1] for line in said.splitlines() if line.endswith(" joins")}
+    assert len(joined) == 2, "two of them were started by way of the third"
+    # One that fails fails the job, and nothing of it stays anywhere.
+    job = cluster.submit(text.replace("python3 pi.py", "python3 -c 'import mpi4py.MPI, os, time; mpi4py.MPI.COMM_WORLD.Get_rank() == 5 and os._exit(3); time.sleep(600)'"))
+    assert cluster.wait_job(job, timeout=120) == 1
+    for node in cluster.nodes:
+        assert cluster.run(node, "pgrep", "-x", "orted").returncode == 1
 
 
 def test_order(cluster):

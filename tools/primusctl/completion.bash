@@ -117,6 +117,7 @@ _primusctl() {
                 ;;
         status | events) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;
         wait | kill | suspend | resume) __primusctl_reply "$(__primusctl_jobs)" ;;
+        exec | shell | forward) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs)" ;;
         data)
                 case ${#args[@]}:${args[0]} in
                 0:*) __primusctl_reply "$(__primusctl_jobs -a) retry skip" ;;

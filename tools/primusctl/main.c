@@ -14,6 +14,7 @@ static const struct command *const commands[] = {
         &rerun_command,    &suspend_command, &resume_command, &data_command,   &savepoint_command,
         &validate_command, &config_command,  &nodes_command,  &node_command,   &replace_command,
         &token_command,    &join_command,
+        &exec_command,     &shell_command,   &forward_command,
 };
 
 int cli_version(const struct cli *c) {

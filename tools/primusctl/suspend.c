@@ -4,7 +4,12 @@
 
 #include "tools/primusctl/commands.h"
 
-static int each(struct cli *c, const char *method, const char *what, char **args, size_t n) {
+struct suspend_options {
+        bool data, freeze, stop;
+};
+
+/* mode NULL: resume. */
+static int each(struct cli *c, const char *mode, const char *what, char **args, size_t n) {
         int worst = CLI_OK;
 
         for (size_t i = 0; i < n; i++) {
@@ -13,7 +18,9 @@ static int each(struct cli *c, const char *method, const char *what, char **args
                 int r = cli_job(c, args[i], &job);
 
                 if (!r)
-                        r = cli_job_call(c, &job, method, &m);
+                        r = cli_job_call(c, &job, mode ? "SuspendAs" : "Resume", &m);
+                if (!r && mode && sd_bus_message_append(m, "s", mode) < 0)
+                        return cli_oom(c);
                 if (!r)
                         r = cli_call(c, m, &job, &reply);
                 if (r == CLI_UNREACHABLE || r == CLI_USAGE)
@@ -27,22 +34,45 @@ static int each(struct cli *c, const char *method, const char *what, char **args
 }
 
 static int suspend_run(struct cli *c, void *options, char **args, size_t n) {
-        (void)options;
-        return each(c, "Suspend", "is suspended: its data is held back", args, n);
+        const struct suspend_options *o = options;
+
+        if (o->data + o->freeze + o->stop > 1)
+                return cli_usage(c, "suspend: --data, --freeze and --stop exclude each other");
+        if (o->freeze)
+                return each(c, "freeze", "is suspended: its processes are frozen", args, n);
+        if (o->stop)
+                return each(c, "stop", "is held: its executors are stopped, and it waits until it is resumed",
+                            args, n);
+        return each(c, "data", "is suspended: its data is held back", args, n);
 }
 
 static int resume_run(struct cli *c, void *options, char **args, size_t n) {
         (void)options;
-        return each(c, "Resume", "goes on", args, n);
+        return each(c, NULL, "goes on", args, n);
 }
+
+static const struct cli_option suspend_options[] = {
+        { "data", 0, NULL, NULL, offsetof(struct suspend_options, data),
+          "hold back its data: trainers wait (the default)" },
+        { "freeze", 0, NULL, NULL, offsetof(struct suspend_options, freeze),
+          "freeze its processes: they keep memory, GPUs and ports" },
+        { "stop", 0, NULL, NULL, offsetof(struct suspend_options, stop),
+          "stop its executors, which frees all that, and keep it waiting" },
+        { 0 },
+};
 
 const struct command suspend_command = {
         .name = "suspend",
-        .arguments = "JOB...",
-        .help = "Hold back the data of jobs: trainers wait",
-        .details =
-                "Nothing more is handed out or delivered; the executors keep their places, memory and what "
-                "they hold.",
+        .arguments = "[--data|--freeze|--stop] JOB...",
+        .help = "Hold jobs: their data, their processes, or their places",
+        .details = "--data: nothing more is handed out or delivered; the executors run, and keep what they "
+                   "hold. --freeze: their\n"
+                   "processes stop where they are. --stop: executors get SIGTERM and their grace; when the "
+                   "job is resumed it waits\n"
+                   "for its place and begins another attempt, which counts against nothing; data that is "
+                   "acknowledged stays done.",
+        .options = suspend_options,
+        .options_size = sizeof(struct suspend_options),
         .min = 1,
         .max = SIZE_MAX,
         .run = suspend_run,
@@ -51,7 +81,7 @@ const struct command suspend_command = {
 const struct command resume_command = {
         .name = "resume",
         .arguments = "JOB...",
-        .help = "Let the data of suspended jobs go on",
+        .help = "Let suspended and held jobs go on",
         .min = 1,
         .max = SIZE_MAX,
         .run = resume_run,

@@ -848,7 +848,7 @@ static void test_suspend(void **state) {
         opened(m, j->executors[0], 1);
         settle(m);
         n_said = 0;
-        assert_int_equal(suspension_begin(m, j, 1000, text), 0);
+        assert_int_equal(suspension_begin(m, j, SUSPEND_DATA, 1000, text), 0);
         settle(m);
         assert_int_equal(n_said, 1);
         assert_int_equal(find(SAID_CONTROL, 0, 0)->op, FEED_CONTROL_PAUSE);

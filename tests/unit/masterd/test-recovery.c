@@ -175,6 +175,8 @@ static void dump_job(FILE *f, const struct job *j) {
                 job_state_to_string(j->state), j->state == JOB_STOPPING ? " as " : "",
                 j->state == JOB_STOPPING ? job_event_to_string(j->verdict) : "", j->attempt, job_active(j),
                 j->limit_timer != NULL, j->reason ? j->reason : "");
+        if (j->held.mode)
+                fprintf(f, " held as %u by %u since %" PRIu64 "\n", j->held.mode, j->held.by, j->held.since_real);
         for (size_t i = 0; i < j->n_avoid; i++)
                 avoids |= 1u << (j->avoid[i][1] - '0');
         fprintf(f, " avoids %x\n", avoids);
@@ -363,7 +365,8 @@ static void register_node(struct manager *m, unsigned i, uint64_t boot, unsigned
                                    { (char *)"GPU-b", (char *)"m", 1, (char *)"" } };
         struct registration g = {
                 .boot_id = { .qwords = { boot, i } },
-                .inventory = { .hostname = node->name,
+                .inventory = { .controllers = true,
+                               .hostname = node->name,
                                .kernel = (char *)"",
                                .os = (char *)"",
                                .cpus = 4,
@@ -764,7 +767,8 @@ static const char *step(struct manager *m) {
                         rerun(m);
                 return "rerun";
         case 19:
-                if ((j = some_job(m, true)) && suspension_begin(m, j, 0, text) < 0)
+                if ((j = some_job(m, dice(2))) &&
+                    suspension_begin(m, j, (enum suspend_mode)dice(_SUSPEND_MODE_MAX), 7, text) < 0)
                         (void)suspension_end(m, j, 0, text);
                 return "suspend or resume";
         case 0:

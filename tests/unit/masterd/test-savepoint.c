@@ -562,14 +562,14 @@ static void test_suspend(void **state) {
         struct job *j = submit(f->m, HERE), *loaded, *plain;
         struct exit_report x = { .result = "exit-code", .code = "exited", .status = 3 };
 
-        assert_int_equal(suspension_begin(f->m, j, OWNER, text), -EAGAIN);
+        assert_int_equal(suspension_begin(f->m, j, SUSPEND_DATA, OWNER, text), -EAGAIN);
         manager_schedule(f->m);
         kit_until_durable(f->m);
         start(f, j);
         assert_int_equal(suspension_end(f->m, j, OWNER, text), -EALREADY);
-        assert_string_equal(text, "Job 1 is RUNNING already");
-        assert_int_equal(suspension_begin(f->m, j, OWNER, text), 0);
-        assert_int_equal(suspension_begin(f->m, j, OWNER, text), -EALREADY);
+        assert_string_equal(text, "Job 1 is RUNNING: it is not suspended");
+        assert_int_equal(suspension_begin(f->m, j, SUSPEND_DATA, OWNER, text), 0);
+        assert_int_equal(suspension_begin(f->m, j, SUSPEND_DATA, OWNER, text), -EALREADY);
         kit_until_durable(f->m);
         loaded = manager_job(kill_9(f), 1);
         assert_int_equal(loaded->state, JOB_SUSPENDED); /* stays, also without its master */
@@ -587,22 +587,74 @@ static void test_suspend(void **state) {
         manager_schedule(f->m);
         kit_until_durable(f->m);
         start(f, j);
-        assert_int_equal(suspension_begin(f->m, j, OWNER, text), 0);
+        assert_int_equal(suspension_begin(f->m, j, SUSPEND_DATA, OWNER, text), 0);
         kit_until_durable(f->m);
         assert_int_equal(suspension_end(f->m, j, OWNER, text), 0);
         kit_until_durable(f->m);
         assert_int_equal(j->state, JOB_RUNNING);
         assert_int_equal(manager_job(kill_9(f), j->number)->state, JOB_RUNNING);
         kit_until_durable(f->killed);
-        assert_int_equal(suspension_begin(f->m, j, OWNER, text), 0);
+        assert_int_equal(suspension_begin(f->m, j, SUSPEND_DATA, OWNER, text), 0);
         lifecycle_stop_job(f->m, j, JOB_EVENT_KILLED, "killed");
         assert_int_equal(j->state, JOB_STOPPING);
         assert_int_equal(suspension_end(f->m, j, OWNER, text), -ESRCH);
 
         plain = submit(f->m, "{\"name\":\"plain\",\"role\":[{\"roleName\":\"w\",\"num\":1,\"vcores\":1,"
                              "\"memoryMb\":16,\"command\":\"x\"}]}");
-        assert_int_equal(suspension_begin(f->m, plain, OWNER, text), -ENODATA);
-        assert_string_equal(text, "Job 3 is not fed with data: there is nothing to suspend");
+        assert_int_equal(suspension_begin(f->m, plain, SUSPEND_DATA, OWNER, text), -ENODATA);
+        assert_string_equal(
+                text, "Job 3 is not fed with data: there is nothing to suspend; --freeze or --stop hold "
+                      "its executors");
+}
+
+/* Without data: frozen, and stopped to wait. */
+static void test_hold(void **state) {
+        struct fixture *f = *state;
+        char text[SUSPENSION_TEXT_MAX];
+        struct job *j =
+                submit(f->m, "{\"name\":\"plain\",\"role\":[{\"roleName\":\"w\",\"num\":1,\"vcores\":1,"
+                             "\"memoryMb\":16,\"command\":\"x\"}]}");
+        struct exit_report x = { .result = "signal", .code = "killed", .status = 15, .stop_requested = true };
+
+        manager_schedule(f->m);
+        kit_until_durable(f->m);
+        start(f, j);
+        f->node->inventory.controllers = false;
+        assert_int_equal(suspension_begin(f->m, j, SUSPEND_FREEZE, OWNER, text), -EOPNOTSUPP);
+        assert_non_null(strstr(text, f->node->name));
+        assert_non_null(strstr(text, "--stop"));
+        assert_int_equal(j->state, JOB_RUNNING);
+        f->node->inventory.controllers = true;
+        assert_int_equal(suspension_begin(f->m, j, SUSPEND_FREEZE, OWNER, text), 0);
+        assert_true(suspension_frozen(j));
+        kit_until_durable(f->m);
+        assert_true(suspension_frozen(manager_job(kill_9(f), 1)));
+        suspension_freeze_refused(f->m, j->executors[0], "it does not support freezing");
+        assert_int_equal(j->state, JOB_RUNNING);
+        assert_false(suspension_frozen(j));
+
+        assert_int_equal(suspension_begin(f->m, j, SUSPEND_STOP, OWNER, text), 0);
+        assert_int_equal(j->state, JOB_STOPPING);
+        assert_int_equal(suspension_begin(f->m, j, SUSPEND_STOP, OWNER, text), -ESRCH);
+        kit_until_durable(f->m);
+        x.id = executor_id_of(j->executors[0]);
+        x.started_real = x.ended_real = now_real();
+        lifecycle_exited(f->m, f->node, &x);
+        kit_until_durable(f->m);
+        assert_int_equal(j->state, JOB_QUEUED);
+        assert_int_equal(j->executors[0]->state, EXECUTOR_PENDING);
+        assert_non_null(strstr(j->reason, "held by uid"));
+        assert_int_equal(suspension_begin(f->m, j, SUSPEND_STOP, OWNER, text), -EALREADY);
+        assert_true(suspension_keeps(manager_job(kill_9(f), 1)));
+        kit_until_durable(f->killed);
+        assert_int_equal(manager_job(f->killed, 1)->state, JOB_QUEUED); /* and nobody places it */
+
+        assert_int_equal(suspension_end(f->m, j, OWNER, text), 0);
+        kit_until_durable(f->m);
+        assert_int_equal(j->state, JOB_STARTING);
+        assert_int_equal(j->executors[0]->attempt, 2);
+        assert_int_equal(suspension_end(f->m, j, OWNER, text), -EALREADY);
+        assert_non_null(strstr(text, "not suspended"));
 }
 
 int main(void) {
@@ -615,6 +667,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_kill_drains, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_job_ends_meanwhile, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_suspend, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_hold, setup, teardown),
         };
 
         setenv("PRIMUS_LOG_LEVEL", "err", 0);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "agentd/unit/session-unit.h"
 #include "lib/base/cleanup.h"
 
 static sd_bus *bus;
@@ -349,12 +350,48 @@ static void test_explanations(void **state) {
         }
 }
 
+/* A session's unit is like its executor's, and says nothing of what is run in it. */
+static void test_session(void **state) {
+        const struct executor_id id = { .job = 418, .role = "worker", .index = 3, .attempt = 2 };
+        char *environment[] = { (char *)"PRIMUS_JOB=418", NULL };
+        const struct session_unit unit = { .id = &id,
+                                           .session = 7,
+                                           .uid = 1000,
+                                           .environment = environment,
+                                           .directory = "/data",
+                                           .no_new_privileges = true,
+                                           .memlock = 65536,
+                                           .control = other_end };
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = new_message();
+        const char *name, *mode, *text;
+
+        assert_true(session_unit_build(m, &unit) >= 0);
+        assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
+        assert_true(sd_bus_message_read(m, "ss", &name, &mode) > 0);
+        assert_string_equal(name, "primus-session-418-worker-3.2.7.service");
+        assert_true(find_property(m, "User", "s"));
+        assert_true(sd_bus_message_read(m, "s", &text) > 0);
+        assert_string_equal(text, "1000");
+        assert_true(find_property(m, "Slice", "s"));
+        assert_true(sd_bus_message_read(m, "s", &text) > 0);
+        assert_string_equal(text, "primus-418.slice");
+        assert_true(find_property(m, "EnvironmentFiles", "a(sb)"));
+        assert_true(sd_bus_message_enter_container(m, 'a', "(sb)") > 0);
+        assert_true(sd_bus_message_enter_container(m, 'r', "sb") > 0);
+        assert_true(sd_bus_message_read(m, "s", &text) > 0);
+        assert_string_equal(text, "/run/primus/x/primus-418-worker-3.2.service/env");
+        assert_true(find_property(m, "StandardInputFileDescriptor", "h"));
+        assert_true(find_property(m, "NoNewPrivileges", "b"));
+        assert_true(find_property(m, "LimitMEMLOCK", "t"));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_properties),   cmocka_unit_test(test_short_grace),
                 cmocka_unit_test(test_commands),     cmocka_unit_test(test_devices),
                 cmocka_unit_test(test_refusals),     cmocka_unit_test(test_environments),
                 cmocka_unit_test(test_explanations),
+                cmocka_unit_test(test_session),
         };
         return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From SessionOpen to a process in the executor's cgroup: systemd is asked what the executor's unit is like,
+ * a unit like it is started with one end of a socket pair as standard input, primus-enter moves its process
+ * (units/session-enter.conf.in), and only then is it told to begin. */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "agentd/sessions-internal.h"
+#include "agentd/unit/environment.h"
+#include "agentd/unit/session-unit.h"
+#include "agentd/unit/systemd.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+
+void session_refuse(struct session *s, const char *error, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        char clean[512];
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (s->opening)
+                (void)sd_bus_reply_method_errorf(s->opening, error, "%s",
+                                                 text ? utf8_clean(text, strlen(text), clean, sizeof(clean))
+                                                      : "out of memory");
+        s->opening = sd_bus_message_unref(s->opening);
+        session_free(s);
+}
+
+static struct question *question_new(struct session *s, unsigned what) {
+        struct question *q = calloc(1, sizeof(*q));
+
+        if (!q)
+                return NULL;
+        *q = (struct question){ .sessions = s->sessions, .number = s->number, .what = what };
+        DL_APPEND(s->sessions->questions, q);
+        return q;
+}
+
+static struct session *question_done(struct question *q) {
+        struct session *s = session_find(q->sessions, q->number);
+
+        DL_DELETE(q->sessions->questions, q);
+        free(q);
+        return s && s->opening ? s : NULL;
+}
+
+/* ---- the unit ---- */
+
+static void on_submitted(sd_bus_message *reply, void *userdata) {
+        struct session *s = question_done(userdata);
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+        if (s && e)
+                session_refuse(s, LINK_ERROR_START, "systemd did not start the session: %s",
+                               e->message ?: e->name);
+}
+
+static int submit(struct session *s) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct systemd *systemd = units_systemd(s->sessions->units);
+        _cleanup_close_ int theirs = -EBADF;
+        struct question *q;
+        int fds[2], r;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+                return -errno;
+        s->fd = fds[0];
+        theirs = fds[1];
+        if (fcntl(s->fd, F_SETFL, O_NONBLOCK) < 0)
+                return -errno;
+        const struct session_unit unit = {
+                .id = &s->id,
+                .session = s->number,
+                .uid = s->uid,
+                .environment = s->environment,
+                .directory = s->directory,
+                .no_new_privileges = s->no_new_privileges,
+                .memlock = s->memlock,
+                .control = theirs,
+        };
+        if ((r = systemd_message(systemd, "StartTransientUnit", &m)) < 0 ||
+            (r = session_unit_build(m, &unit)) < 0)
+                return r;
+        q = question_new(s, 0);
+        if (!q)
+                return -ENOMEM;
+        r = systemd_call_job(systemd, m, on_submitted, q);
+        if (r < 0)
+                (void)question_done(q);
+        else
+                s->submitted = true;
+        return r;
+}
+
+void session_started(struct session *s, const char *result) {
+        struct unit_facts facts;
+        char unit[UNIT_NAME_MAX];
+        int r;
+
+        if (!s->opening || !s->submitted)
+                return;
+        executor_unit_name(s->id.job, s->id.role, s->id.index, s->id.attempt, unit);
+        if (strcmp(result, "done") != 0 || units_find(s->sessions->units, unit, &facts) < 0 ||
+            facts.state != EXECUTOR_RUNNING) {
+                session_refuse(s, LINK_ERROR_NOT_FOUND, "%s/%u does not run on %s any more", s->id.role,
+                               s->id.index, s->sessions->node);
+                return;
+        }
+        r = session_begin(s);
+        if (r < 0)
+                session_refuse(s, LINK_ERROR_START, "cannot speak to the session's process: %s",
+                               strerror(-r));
+}
+
+/* ---- what the executor's unit is like ---- */
+
+enum {
+        ASK_ENVIRONMENT,
+        ASK_DIRECTORY,
+        ASK_PRIVILEGES,
+        ASK_MEMLOCK,
+        N_ASKED
+};
+
+static const char *const properties[N_ASKED] = {
+        [ASK_ENVIRONMENT] = "Environment",
+        [ASK_DIRECTORY] = "WorkingDirectory",
+        [ASK_PRIVILEGES] = "NoNewPrivileges",
+        [ASK_MEMLOCK] = "LimitMEMLOCK",
+};
+
+static int read_property(struct session *s, unsigned what, sd_bus_message *reply) {
+        const char *text;
+        int r, yes;
+
+        if (sd_bus_message_is_method_error(reply, NULL))
+                return -sd_bus_message_get_errno(reply);
+        switch (what) {
+        case ASK_ENVIRONMENT:
+                r = sd_bus_message_enter_container(reply, 'v', "as");
+                return r < 0 ? r : sd_bus_message_read_strv(reply, &s->environment);
+        case ASK_DIRECTORY:
+                r = sd_bus_message_read(reply, "v", "s", &text);
+                if (r >= 0 && !(s->directory = strdup(text)))
+                        r = -ENOMEM;
+                return r;
+        case ASK_PRIVILEGES:
+                r = sd_bus_message_read(reply, "v", "b", &yes);
+                if (r >= 0)
+                        s->no_new_privileges = yes;
+                return r;
+        default:
+                return sd_bus_message_read(reply, "v", "t", &s->memlock);
+        }
+}
+
+static void on_property(sd_bus_message *reply, void *userdata) {
+        struct question *q = userdata;
+        unsigned what = q->what;
+        struct session *s = question_done(q);
+        int r;
+
+        if (!s)
+                return;
+        r = read_property(s, what, reply);
+        if (r < 0 && s->failed >= 0)
+                s->failed = r;
+        if (--s->questions > 0)
+                return;
+        if (s->failed < 0 || !s->directory || !s->environment) {
+                session_refuse(s, LINK_ERROR_NOT_FOUND, "%s/%u does not run on %s any more", s->id.role,
+                               s->id.index, s->sessions->node);
+                return;
+        }
+        r = submit(s);
+        if (r < 0)
+                session_refuse(s, LINK_ERROR_START, "cannot start the session: %s", strerror(-r));
+}
+
+int session_ask(struct session *s) {
+        struct systemd *systemd = units_systemd(s->sessions->units);
+        _cleanup_free_ char *path = NULL;
+        char unit[UNIT_NAME_MAX];
+        int r;
+
+        executor_unit_name(s->id.job, s->id.role, s->id.index, s->id.attempt, unit);
+        r = sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit, &path);
+        for (unsigned i = 0; r >= 0 && i < N_ASKED; i++) {
+                struct question *q = question_new(s, i);
+
+                if (!q)
+                        return -ENOMEM;
+                r = systemd_get(systemd, path, "Service", properties[i], on_property, q);
+                if (r < 0)
+                        (void)question_done(q);
+                else
+                        s->questions++;
+        }
+        return r;
+}
