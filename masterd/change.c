@@ -18,8 +18,8 @@
 #include "masterd/manager.h"
 #include "masterd/placement.h"
 #include "masterd/queueing.h"
-#include "masterd/submit-pool.h"
 #include "masterd/record.h"
+#include "masterd/submit-pool.h"
 
 #define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
 
@@ -120,9 +120,10 @@ const char *change_latest(const struct job *j) {
 static int refuse_state(const struct job *j, sd_bus_error *error) {
         /* One configuration stands for all of them on disk. */
         if (j->array || j->array_number > 0)
-                return sd_bus_error_setf(error, ERROR_REFUSED,
-                                         "Job %u is %s: its configuration is for all elements and stays as it is",
-                                         j->number, j->array ? "an array" : "an element of an array");
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Job %u is %s: its configuration is for all elements and stays as it is", j->number,
+                        j->array ? "an array" : "an element of an array");
         if (!job_state_ended(j->state) && j->state != JOB_STOPPING)
                 return 0;
         return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u is %s: it cannot be changed any more",

@@ -20,6 +20,7 @@
 #include "masterd/orders.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
+#include "masterd/stuck.h"
 
 /* ---- holds
  * ----------------------------------------------------------------------------------------------------------
@@ -327,6 +328,7 @@ int hosts_start(struct manager *m) {
 void hosts_stop(struct manager *m) {
         m->hosts_timer = sd_event_source_disable_unref(m->hosts_timer);
         maintenance_forget(m, NULL);
+        stuck_free_all(m);
 }
 
 /* ---- from the store

@@ -30,9 +30,9 @@
 #include "masterd/record.h"
 #include "masterd/requeue.h"
 #include "masterd/restarts.h"
-#include "masterd/usage.h"
 #include "masterd/rolling.h"
 #include "masterd/stuck.h"
+#include "masterd/usage.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
         record_executor(m, e);

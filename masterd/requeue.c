@@ -166,6 +166,11 @@ int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *r
                          job_state_to_string(j->state));
                 return -ESRCH;
         }
+        if (j->array) {
+                snprintf(text, REQUEUE_TEXT_MAX, "Job %u is an array: requeue its elements (%u[INDEX])", j->number,
+                         j->number);
+                return -EPERM;
+        }
         if (j->state == JOB_STOPPING || j->leave_why != REQUEUE_NONE) {
                 snprintf(text, REQUEUE_TEXT_MAX, "Job %u is being stopped already", j->number);
                 return -EAGAIN;

@@ -25,6 +25,19 @@ static struct stuck *find(const struct node *node, const struct executor_id *id)
         return NULL;
 }
 
+/* As they come from the store. */
+static int by_id(const struct stuck *a, const struct stuck *b) {
+        int role = strcmp(a->id.role, b->id.role);
+
+        if (a->id.job != b->id.job)
+                return a->id.job < b->id.job ? -1 : 1;
+        if (role != 0)
+                return role;
+        if (a->id.index != b->id.index)
+                return a->id.index < b->id.index ? -1 : 1;
+        return (a->id.attempt > b->id.attempt) - (a->id.attempt < b->id.attempt);
+}
+
 static void put(struct manager *m, const struct node *node, const struct stuck *s) {
         char gpus[2048] = "";
         size_t l = 0;
@@ -114,7 +127,7 @@ static int detach(struct manager *m, struct executor *e, const char *text) {
                 memcpy(s->ports, e->ports, s->n_ports * sizeof(*s->ports));
         /* On the list first: its host is not empty for a moment. What it holds is taken over in the same
          * turn, so nobody else gets it in between. */
-        DL_APPEND(node->stuck, s);
+        DL_INSERT_INORDER(node->stuck, s, by_id);
         node->n_stuck++;
         lifecycle_given_up(m, e, text);
         placement_stuck(m, node, s, true);
@@ -232,12 +245,20 @@ static int load(void *userdata, const struct stuck_record *r) {
         for (size_t i = 0; i < node->inventory.n_gpus && i < 64; i++)
                 if (strstr(r->gpus, node->inventory.gpus[i].uuid))
                         s->gpus |= UINT64_C(1) << i;
-        DL_APPEND(node->stuck, s);
+        DL_INSERT_INORDER(node->stuck, s, by_id);
         node->n_stuck++;
         if (!s->reason || !s->ports)
                 return -ENOMEM;
         placement_stuck(m, node, s, true);
         return 0;
+}
+
+void stuck_free_all(struct manager *m) {
+        struct node *node, *next;
+
+        HASH_ITER (hh, m->nodes.by_name, node, next)
+                while (node->stuck)
+                        stuck_free(node, node->stuck);
 }
 
 int stuck_load(struct manager *m) {

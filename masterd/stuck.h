@@ -39,3 +39,5 @@ void stuck_forget(struct manager *m, struct node *node);
 /* An executor there has ended. */
 void stuck_review(struct manager *m, struct node *node);
 int stuck_load(struct manager *m);
+/* The manager goes. */
+void stuck_free_all(struct manager *m);

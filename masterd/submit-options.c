@@ -13,10 +13,31 @@ static const struct {
         { "queue", "s", "queue" },     { "priority", "i", "priority" },
         { "requeue", "b", "requeue" }, { "preemptible", "b", "preemptible" },
         { "signal", "s", "signal" },   { "timeLimit", "s", "timeLimit" },
+        { "after", "as", "after" },    { "begin", "s", "begin" },
+        { "array", "s", "array" },
 };
 
 static void json_unref_p(json_t **v) {
         json_decref(*v);
+}
+
+static int read_texts(sd_bus_message *m, json_t **ret) {
+        _cleanup_(json_unref_p) json_t *array = json_array();
+        const char *s;
+        int r = sd_bus_message_enter_container(m, 'v', "as");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "s");
+        while (r >= 0 && (r = sd_bus_message_read_basic(m, 's', &s)) > 0)
+                if (json_array_append_new(array, json_string(s)) < 0)
+                        return -ENOMEM;
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        if (r >= 0)
+                *ret = TAKE_PTR(array);
+        return r;
 }
 
 static int read_value(sd_bus_message *m, const char *type, json_t **ret) {
@@ -25,6 +46,9 @@ static int read_value(sd_bus_message *m, const char *type, json_t **ret) {
         int r, b;
 
         switch (*type) {
+        case 'a':
+                r = read_texts(m, ret);
+                break;
         case 's':
                 r = sd_bus_message_read(m, "v", "s", &s);
                 *ret = r >= 0 ? json_string(s) : NULL;

@@ -35,7 +35,6 @@ void submission_done(struct submission *s) {
         free(s->cwd);
         free(s->savepoint);
         json_decref(s->overrides);
-        start_options_done(&s->start);
         *s = (struct submission){};
 }
 
@@ -135,8 +134,6 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 r = parse(s, &spec, &warnings, error);
         if (r >= 0)
                 r = submit_options_apply(&spec, s->overrides, error);
-        if (r >= 0)
-                r = start_options_apply(&s->start, spec, error);
         if (r >= 0)
                 r = submit_pool_admit(&m->conf.pools, s->owner, spec, error);
         if (r < 0) {

@@ -8,7 +8,6 @@
 #include <systemd/sd-bus.h>
 
 #include "masterd/job/job.h"
-#include "masterd/start-options.h"
 
 struct manager;
 
@@ -27,7 +26,6 @@ struct submission {
         char bundle[65];
         struct job_secret *secrets;
         size_t n_secrets;
-        struct start_options start;
 };
 
 void submission_done(struct submission *s);

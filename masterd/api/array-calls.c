@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.primus.Master1: arrays and their elements, and jobs that are run again. */
+#include <jansson.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
@@ -206,7 +207,10 @@ static int anew(struct manager *m, sd_bus_message *call, const struct job *j, st
         if (!s->name || (*j->cwd && !s->cwd))
                 return -ENOMEM;
         memcpy(s->bundle, j->bundle, sizeof(s->bundle));
-        s->start.anew = true;
+        /* What it was to wait for then is over. */
+        s->overrides = json_pack("{s:[], s:n}", "after", "begin");
+        if (!s->overrides)
+                return -ENOMEM;
         return api_admit(m, call, s, error);
 }
 

@@ -172,25 +172,12 @@ static int read_savepoint(sd_bus_message *m, struct submission *s, sd_bus_error 
         return s->savepoint ? 0 : -ENOMEM;
 }
 
-static int read_after(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
-        return start_options_read(m, "after", &s->start, error);
-}
-
-static int read_array(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
-        return start_options_read(m, "array", &s->start, error);
-}
-
-static int read_begin(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
-        return start_options_read(m, "begin", &s->start, error);
-}
-
 static const struct {
         const char *key;
         int (*read)(sd_bus_message *m, struct submission *s, sd_bus_error *error);
 } submit_options[] = {
-        { "cwd", read_cwd },       { "env", read_env },     { "secrets", read_secrets },
-        { "bundle", read_bundle }, { "name", read_name },   { "savepoint", read_savepoint },
-        { "after", read_after },   { "array", read_array }, { "begin", read_begin },
+        { "cwd", read_cwd },       { "env", read_env },   { "secrets", read_secrets },
+        { "bundle", read_bundle }, { "name", read_name }, { "savepoint", read_savepoint },
 };
 
 int api_read_submit_option(sd_bus_message *call, const char *key, struct submission *s, sd_bus_error *error) {

@@ -126,7 +126,8 @@ static int compare_ends(const void *a, const void *b, void *arg) {
 }
 
 static void sort_by_end(struct plan *plan) {
-        qsort_r(plan->by_end, plan->n_runs, sizeof(*plan->by_end), compare_ends, plan);
+        if (plan->n_runs > 0)
+                qsort_r(plan->by_end, plan->n_runs, sizeof(*plan->by_end), compare_ends, plan);
         plan->n_times = 0;
 }
 

@@ -55,6 +55,7 @@ struct policy *policy_free(struct policy *p) {
                 return NULL;
         HASH_ITER (hh, p->entries, e, next_e) {
                 HASH_DEL(p->entries, e);
+                reservation_free(e->reservation);
                 free(e);
         }
         HASH_ITER (hh, p->accounts, a, next_a) {

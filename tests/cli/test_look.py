@@ -218,8 +218,7 @@ def test_config_of_a_job(master, job, ctl):
 
 @pytest.mark.parametrize("command", ["submit", "run", "list", "status", "wait", "logs", "events", "kill", "validate", "config",
                                      "nodes", "node", "token", "join", "suspend", "resume", "data", "savepoint",
-                                     "update", "scale", "role", "restart"])
-                                     "nodes", "node", "token", "join", "suspend", "resume", "data", "savepoint", "replace"])
+                                     "update", "scale", "role", "restart", "replace"])
 def test_help(ctl, command):
     r = ctl(command, "--help")
     assert r.returncode == 0 and r.stdout.startswith(f"primusctl {command}") and r.stderr == ""

@@ -217,3 +217,24 @@ def test_validate_and_config(ctl, tmp_path, hello):
     assert r.returncode == 1 and r.stderr.startswith("bad.json:2:") and "error: role[0].comand" in r.stderr
     report = json.loads(ctl("validate", "--json", hello, "bad.json").stdout)
     assert [f["valid"] for f in report] == [True, False] and report[1]["diagnostics"][0]["line"] == 2
+
+
+def test_start_options(master, lenient, ctl, hello):
+    """--after, --begin and --array reach the master; times of people are absolute there."""
+    r = ctl("submit", "--after", "12,13:any", "--after=14:fail", "--begin", "2026-01-31T09:00:00+01:00", "--array", "0-9%2", hello)
+    assert r.returncode == 0, r.stderr
+    options = master.jobs[0].options if isinstance(master.jobs, list) else master.jobs[1].options
+    assert options["after"] == ("as", ["12", "13:any", "14:fail"])
+    assert options["begin"] == ("s", "2026-01-31T08:00:00Z")
+    assert options["array"] == ("s", "0-9%2")
+    begin = time.time() + 7200
+    assert ctl("submit", "--begin", "+2h", hello).returncode == 0
+    told = (master.jobs[1] if isinstance(master.jobs, list) else master.jobs[2]).options["begin"][1]
+    assert abs(time.mktime(time.strptime(told, "%Y-%m-%dT%H:%M:%SZ")) - time.timezone - begin) < 30
+
+
+def test_bad_begin(master, lenient, ctl, hello):
+    for bad in ("noon", "25:00", "2026-02-30", "+", ""):
+        r = ctl("submit", "--begin", bad, hello)
+        assert r.returncode == 2 and "--begin: expected a time" in r.stderr
+    assert not master.jobs

@@ -97,7 +97,7 @@ def test_kill_of_an_array(cluster):
 
 
 def test_after(cluster):
-    first = cluster.submit(config("sleep 1.5; exit 3", name="first"))
+    first = cluster.submit(config("sleep 5; exit 3", name="first"))
 
     def behind(name, *after):
         options = [o for a in after for o in ("--after", a)]

@@ -75,7 +75,7 @@ def test_a_finished_job_after_a_restart(cluster, shared_dir):
 def test_why_of_other_ends(cluster):
     first = cluster.submit(config("sleep 30", name="first"))
     second = json.loads(cluster.primusctl("submit", "--json", "--after", str(first), "-", input=json.dumps(config("true"))))["job"]
-    assert f"is QUEUED: after job {first}" in cluster.primusctl("why", str(second))
+    assert f"after job {first} (" in cluster.primusctl("why", str(second))
     cluster.wait_state(first, "RUNNING")
     cluster.primusctl("kill", str(first), "--reason", "enough")
     cluster.wait_job(first)

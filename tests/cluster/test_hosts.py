@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of hosts: cordon, drain, uncordon, labels, maintenance windows, replace."""
+import contextlib
 import json
 import os
 import time
@@ -454,7 +455,8 @@ def freezer():
 
     def freeze(pids):
         for pid in pids:
-            write("cgroup.procs", str(pid))
+            with contextlib.suppress(ProcessLookupError):  # a child that has just ended; the next one is frozen with its parent
+                write("cgroup.procs", str(pid))
         write("freezer.state", "FROZEN")
 
     def thaw():
@@ -464,7 +466,7 @@ def freezer():
     thaw()
     with open(f"{directory}/cgroup.procs") as f:
         for pid in f.read().split():
-            with open("/sys/fs/cgroup/freezer/cgroup.procs", "w") as root:
+            with contextlib.suppress(ProcessLookupError), open("/sys/fs/cgroup/freezer/cgroup.procs", "w") as root:
                 root.write(pid)
     time.sleep(0.2)
     os.rmdir(directory)

@@ -86,6 +86,7 @@ static int logs_run(struct cli *c, void *options, char **args, size_t n) {
         _cleanup_free_ char *role = NULL;
         struct job_ref job;
         uint32_t number, index;
+        size_t n_executors = 0;
         int r = 0;
 
         /* JOB may be left out before ROLE: a role never begins with a digit. */
@@ -122,6 +123,11 @@ static int logs_run(struct cli *c, void *options, char **args, size_t n) {
                 r = sd_event_loop(l.event);
         if (fflush(stdout) == EOF && r == 0)
                 r = cli_fail(c, "cannot write to standard output: %s", strerror(errno));
+        if (r == CLI_OK && watch_executors(l.watch, &n_executors) && n_executors == 0)
+                fprintf(stderr,
+                        "primusctl: job %" PRIu32 " has no executors of its own; an array's output is its "
+                        "elements': primusctl logs '%" PRIu32 "[INDEX]'\n",
+                        job.number, job.number);
         watch_free(l.watch);
         logstream_free(l.stream);
         if (l.event) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs behind jobs, and at a time. */
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,17 +47,20 @@ static int teardown(void **state) {
 }
 
 static struct job *submit(struct manager *m, const char *after, const char *begin) {
-        char *list[] = { (char *)after, NULL };
-        struct submission s = { .owner = 1000,
-                                .config = CONFIG,
-                                .config_size = strlen(CONFIG),
-                                .start = { .after = after ? list : NULL, .begin = (char *)begin } };
+        struct submission s = {
+                .owner = 1000, .config = CONFIG, .config_size = strlen(CONFIG), .overrides = json_object()
+        };
         sd_bus_error error = SD_BUS_ERROR_NULL;
         char *warnings = NULL;
         struct job *j = NULL;
 
+        if (after)
+                (void)json_object_set_new(s.overrides, "after", json_pack("[s]", after));
+        if (begin)
+                (void)json_object_set_new(s.overrides, "begin", json_string(begin));
         if (submit_job(m, &s, &j, &warnings, &error) < 0)
                 fail_msg("%s", error.message ? error.message : "?");
+        submission_done(&s);
         free(warnings);
         return j;
 }
@@ -154,13 +158,17 @@ static struct answer ask(struct manager *m, struct job *j) {
 
 static struct job *make(struct manager *m, char **after) {
         struct submission s = {
-                .owner = 1000, .config = CONFIG, .config_size = strlen(CONFIG), .start = { .after = after }
+                .owner = 1000, .config = CONFIG, .config_size = strlen(CONFIG), .overrides = json_object()
         };
         sd_bus_error error = SD_BUS_ERROR_NULL;
         char *warnings = NULL;
         struct job *j = NULL;
 
+        (void)json_object_set_new(s.overrides, "after", json_array());
+        for (; *after; after++)
+                (void)json_array_append_new(json_object_get(s.overrides, "after"), json_string(*after));
         assert_true(submit_make(m, &s, &j, &warnings, &error) >= 0);
+        submission_done(&s);
         free(warnings);
         return j;
 }

@@ -4,6 +4,7 @@
  * manager. Both must say the same, in so far as anybody can tell. Now and then the second one takes over. */
 #include <dirent.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -482,9 +483,9 @@ static const char *const configs[] = {
         "]}",
 };
 
-static struct job *submit_with(struct manager *m, const char *config, const struct start_options *start) {
+static struct job *submit_with(struct manager *m, const char *config, json_t *overrides) {
         struct submission s = {
-                .owner = 1000, .config = config, .config_size = strlen(config), .start = *start
+                .owner = 1000, .config = config, .config_size = strlen(config), .overrides = overrides
         };
         sd_bus_error error = SD_BUS_ERROR_NULL;
         char *warnings = NULL;
@@ -493,29 +494,31 @@ static struct job *submit_with(struct manager *m, const char *config, const stru
 
         if (r < 0)
                 fail_msg("%s", error.message ? error.message : strerror(-r));
+        submission_done(&s);
         free(warnings);
         return j;
 }
 
 static struct job *submit(struct manager *m, const char *config) {
-        return submit_with(m, config, &(struct start_options){});
+        return submit_with(m, config, NULL);
 }
 
 /* Behind one or two others, which may have ended. */
 static void submit_after(struct manager *m) {
         static const char *const conditions[] = { "", ":ok", ":fail", ":any" };
-        char texts[2][32], *after[3] = {};
+        json_t *after = json_array();
+        char text[32];
         struct job *j, *next;
         size_t n = 0;
 
         HASH_ITER (hh, m->jobs, j, next)
                 if (n < 2 && dice(8) == 0) {
-                        snprintf(texts[n], sizeof(texts[n]), "%u%s", j->number,
+                        snprintf(text, sizeof(text), "%u%s", j->number,
                                  conditions[dice(ELEMENTSOF(conditions))]);
-                        after[n] = texts[n];
+                        (void)json_array_append_new(after, json_string(text));
                         n++;
                 }
-        (void)submit_with(m, configs[dice(2)], &(struct start_options){ .after = after });
+        (void)submit_with(m, configs[dice(2)], json_pack("{s:o}", "after", after));
 }
 
 static void rerun(struct manager *m) {
@@ -631,7 +634,7 @@ static const char *step(struct manager *m) {
         unsigned i = dice(NODES);
 
         switch (dice(31)) {
-        case 28 ... 30:
+        case 24 ... 26:
                 if ((j = some_job(m, false)))
                         change(m, j);
                 return "change";
@@ -649,17 +652,16 @@ static const char *step(struct manager *m) {
                         for (int k = 0; k < _HOLD_MAX; k++)
                                 (void)hosts_release(m, node_at(m, i), (enum hold_cause)k, "all is well");
                 return "release";
-        case 24:
+        case 27:
                 if (m->n_active < 12)
-                        (void)submit_with(
-                                m, configs[1],
-                                &(struct start_options){ .array = (char *)(dice(2) ? "0-8%3" : "1,5-40:5") });
+                        (void)submit_with(m, configs[1],
+                                          json_pack("{s:s}", "array", dice(2) ? "0-8%3" : "1,5-40:5"));
                 return "submit an array";
-        case 25 ... 26:
+        case 28 ... 29:
                 if (m->n_active < 12)
                         submit_after(m);
                 return "submit with after";
-        case 27:
+        case 30:
                 if (dice(3) == 0)
                         rerun(m);
                 return "rerun";

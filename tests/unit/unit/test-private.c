@@ -89,6 +89,26 @@ static void test_private(void **state) {
         assert_int_equal(private_mark_stop(root, UNIT, "order"), -ENOENT);
 }
 
+/* Replaced as a whole, for its user alone; the epoch is found again. */
+static void test_rendezvous(void **state) {
+        char *const env[] = { (char *)"RANK=1", (char *)"TF_CONFIG={\"a\":1}", NULL };
+        char *const bad[] = { (char *)"A=1\n2", NULL };
+        _cleanup_free_ char *path = below(PRIVATE_DIR "/" UNIT "/rendezvous"), *text = NULL;
+        uint32_t uid = getuid();
+
+        assert_int_equal(private_write_rendezvous(root, UNIT, uid, 1, env), -ENOENT);
+        assert_int_equal(private_create(root, UNIT, uid, "", 0, NULL, 0), 0);
+        assert_int_equal(private_rendezvous_epoch(root, UNIT), 0);
+        assert_int_equal(private_write_rendezvous(root, UNIT, uid, 1, env), 0);
+        assert_int_equal(private_write_rendezvous(root, UNIT, uid, 12, env), 0);
+        assert_mode(PRIVATE_DIR "/" UNIT "/rendezvous", 0400);
+        assert_int_equal(read_file(path, 100, &text, NULL), 0);
+        assert_string_equal(text, "PRIMUS_EPOCH=12\nRANK=1\nTF_CONFIG={\"a\":1}\n");
+        assert_int_equal(private_write_rendezvous(root, UNIT, uid, 13, bad), -EINVAL);
+        assert_int_equal(private_rendezvous_epoch(root, UNIT), 12);
+        assert_int_equal(private_remove(root, UNIT), 0);
+}
+
 static void test_work(void **state) {
         const sd_id128_t uid = { .bytes = { 0x12, 0x34, 0x56, 0x78, 0x9a } };
         _cleanup_free_ char *path = work_path("", 418, uid);
@@ -129,9 +149,8 @@ static void test_remove(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_environment),
-                cmocka_unit_test(test_private),
-                cmocka_unit_test(test_work),
+                cmocka_unit_test(test_environment), cmocka_unit_test(test_private),
+                cmocka_unit_test(test_rendezvous),  cmocka_unit_test(test_work),
                 cmocka_unit_test(test_remove),
         };
         return cmocka_run_group_tests(tests, setup, teardown);

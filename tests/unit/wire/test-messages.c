@@ -453,6 +453,44 @@ static void test_grants_and_control(void **state) {
         assert_int_equal(feed_order_read(odd, &o_out), -EBADMSG);
 }
 
+static void test_changes(void **state) {
+        static char *env[] = { (char *)"RANK=1", (char *)"TF_CONFIG={}", NULL };
+        static char *bad_env[] = { (char *)"=1", NULL };
+        struct unit_limits l = { true, 250000, 1 << 20, 2 << 20 }, l_out = {};
+        struct rendezvous_order o = { 7, 10, env }, o_out = {};
+        struct start_extra x = { .epoch = 3, .n_rendezvous = 2 }, x_out = {};
+        _cleanup_message_ sd_bus_message *a = message(), *b = message(), *c = message(), *bad = message(),
+                                         *none = message();
+
+        assert_true(unit_limits_append(a, &l) >= 0);
+        seal(a);
+        assert_int_equal(unit_limits_read(a, &l_out), 1);
+        assert_memory_equal(&l, &l_out, sizeof(l));
+        assert_true(rendezvous_order_append(b, &o) >= 0);
+        seal(b);
+        assert_int_equal(rendezvous_order_read(b, &o_out), 1);
+        assert_true(o_out.epoch == 7 && o_out.signal == 10);
+        assert_string_equal(o_out.env[1], env[1]);
+        assert_null(o_out.env[2]);
+        rendezvous_order_done(&o_out);
+        assert_true(start_extra_append(c, &x) >= 0);
+        seal(c);
+        assert_int_equal(start_extra_read(c, &x_out), 1);
+        assert_true(x_out.epoch == 3 && x_out.n_rendezvous == 2);
+        start_extra_done(&x_out);
+        o.env = bad_env;
+        assert_int_equal(rendezvous_order_append(bad, &o), -EINVAL);
+        o.env = env;
+        o.epoch = 0;
+        assert_int_equal(rendezvous_order_append(bad, &o), -EINVAL);
+        assert_true(sd_bus_message_append(none, "tu", (uint64_t)0, 0) >= 0);
+        assert_true(sd_bus_message_open_container(none, 'a', "ay") >= 0);
+        assert_true(sd_bus_message_close_container(none) >= 0);
+        assert_true(sd_bus_message_append(none, "a{sv}", 0) >= 0);
+        seal(none);
+        assert_int_equal(rendezvous_order_read(none, &o_out), -EBADMSG);
+}
+
 static struct start_order sample_order(void) {
         static char *argv[] = { (char *)"python3", (char *)"train\xff.py", (char *)"", NULL };
         static char *env[] = { (char *)"A=1", (char *)"B=", NULL };
@@ -607,6 +645,7 @@ int main(void) {
                 cmocka_unit_test(test_order),
                 cmocka_unit_test(test_order_smallest),
                 cmocka_unit_test(test_order_refused),
+                cmocka_unit_test(test_changes),
                 cmocka_unit_test(test_tables),
         };
         return cmocka_run_group_tests(tests, setup, teardown);
