@@ -344,7 +344,7 @@ int sessions_open(struct sessions *all, sd_bus_message *call, sd_bus_error *erro
         char unit[UNIT_NAME_MAX];
         struct unit_facts facts;
         struct executor_id id;
-        struct session *s;
+        struct session *s = NULL;
         uint32_t number;
         size_t size;
         int r;
@@ -411,7 +411,7 @@ static int wait_for(struct session *s, sd_bus_message *call, struct waiting **li
 
 int sessions_read(struct sessions *all, sd_bus_message *call, sd_bus_error *error) {
         struct waiting w = { 0 };
-        struct session *s;
+        struct session *s = NULL;
         uint32_t number;
         uint64_t wait;
         int r;
@@ -427,7 +427,7 @@ int sessions_read(struct sessions *all, sd_bus_message *call, sd_bus_error *erro
 
 int sessions_write(struct sessions *all, sd_bus_message *call, sd_bus_error *error) {
         struct waiting w = { 0 };
-        struct session *s;
+        struct session *s = NULL;
         uint32_t number;
         const void *data = NULL;
         int r, end;
@@ -450,7 +450,7 @@ int sessions_resize(struct sessions *all, sd_bus_message *call, sd_bus_error *er
                 uint8_t size[sizeof(struct session_size)];
         } packet = { .frame = SESSION_SIZE };
         struct session_size size;
-        struct session *s;
+        struct session *s = NULL;
         uint32_t number;
 
         if (sd_bus_message_read(call, "uqq", &number, &size.rows, &size.columns) <= 0)
@@ -464,7 +464,7 @@ int sessions_resize(struct sessions *all, sd_bus_message *call, sd_bus_error *er
 }
 
 int sessions_close(struct sessions *all, sd_bus_message *call, sd_bus_error *error) {
-        struct session *s;
+        struct session *s = NULL;
         uint32_t number;
 
         if (sd_bus_message_read(call, "u", &number) <= 0)

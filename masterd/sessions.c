@@ -204,7 +204,7 @@ int sessions_open(struct manager *m, struct executor *e, const struct session_re
                   sd_bus_message *call, sd_bus_error *error) {
         sd_bus_message *order = NULL;
         struct executor_id id = executor_id_of(e);
-        struct session *s;
+        struct session *s = NULL;
         int r;
 
         r = session_new(m, e, call, &s, error);
@@ -235,7 +235,7 @@ int sessions_open(struct manager *m, struct executor *e, const struct session_re
 static int session_of(struct manager *m, const struct job *j, sd_bus_message *call, struct session **ret,
                       sd_bus_error *error) {
         const char *sender = sd_bus_message_get_sender(call);
-        struct session *s;
+        struct session *s = NULL;
         uint32_t number;
         int r = sd_bus_message_read_basic(call, 'u', &number);
 
@@ -283,7 +283,7 @@ static int on_read(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
 
 int sessions_read(struct manager *m, const struct job *j, sd_bus_message *call, sd_bus_error *error) {
         sd_bus_message *order = NULL;
-        struct session *s;
+        struct session *s = NULL;
         uint64_t wait;
         int r;
 
@@ -314,7 +314,7 @@ static int on_written(sd_bus_message *reply, void *userdata, sd_bus_error *error
 int sessions_write(struct manager *m, const struct job *j, sd_bus_message *call, sd_bus_error *error) {
         sd_bus_message *order = NULL;
         const void *data;
-        struct session *s;
+        struct session *s = NULL;
         size_t size;
         int r, end;
 
@@ -341,7 +341,7 @@ int sessions_write(struct manager *m, const struct job *j, sd_bus_message *call,
 int sessions_resize(struct manager *m, const struct job *j, sd_bus_message *call, sd_bus_error *error) {
         sd_bus_message *order = NULL;
         uint16_t rows, columns;
-        struct session *s;
+        struct session *s = NULL;
         int r;
 
         if ((r = session_of(m, j, call, &s, error)) < 0 ||
@@ -378,7 +378,7 @@ static void end_session(struct session *s, const char *why) {
 }
 
 int sessions_close(struct manager *m, const struct job *j, sd_bus_message *call, sd_bus_error *error) {
-        struct session *s;
+        struct session *s = NULL;
         int r = session_of(m, j, call, &s, error);
 
         if (r < 0)
