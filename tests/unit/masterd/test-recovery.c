@@ -724,7 +724,7 @@ static const char *step(struct manager *m) {
         switch (dice(34)) {
         case 31:
                 if ((e = some_executor(m, holds)) && !e->left)
-                        exited(m, e, REQUEUE_EXIT_STATUS, 0);
+                        exited(m, e, 75, 0);
                 return "asks to be requeued";
         case 32:
                 if ((j = some_job(m, false)))
