@@ -508,6 +508,20 @@ void logstream_executor(struct logstream *l, struct watch *w, const struct execu
         }
 }
 
+void logstream_left(struct logstream *l, struct watch *w, const char *role, uint32_t index) {
+        struct executor e = { .role = (char *)role, .index = index }; /* attempt 0: the master knows which */
+        struct stream *s;
+
+        for (size_t i = 0; i < l->n_streams; i++)
+                if (same_executor(l->streams[i], role, index))
+                        return;
+        s = new_stream(l, w, &e);
+        if (s)
+                s->started = s->ended = true;
+        else
+                quit(l, cli_fail(l->cli, "cannot follow %s/%" PRIu32, role, index));
+}
+
 void logstream_synced(struct logstream *l, struct watch *w) {
         l->synced = true;
         for (size_t i = 0; i < l->n_streams; i++)
