@@ -226,6 +226,45 @@ static void test_gang_closes(void **state) {
         assert_int_equal(j->state, JOB_SUCCEEDED);
 }
 
+/* All that came together come together again, and not more than were there. */
+static void test_elastic_scope(void **state) {
+        struct fixture *f = *state;
+        struct job *j;
+
+        register_node(f->m, "n1", 2);
+        j = submit(f->m, "{\"backoff\":{\"initial\":0},\"role\":[{\"roleName\":\"w\",\"num\":4,\"minNum\":2,\"vcores\":1,"
+                         "\"memoryMb\":16,\"restartScope\":\"role\",\"command\":\"x\"}]}");
+        start_all(f->m, j);
+        lifecycle_move(f->m, j->executors[0], "test", "test");
+        exited(f->m, j->executors[0], 143);
+        exited(f->m, j->executors[1], 143);
+        assert_int_equal(in_state(j, EXECUTOR_PLACED), 2);
+}
+
+/* One that was put back into the queue may be held before it is there. */
+static void test_held_on_its_way(void **state) {
+        struct fixture *f = *state;
+        char text[SUSPENSION_TEXT_MAX], said[REQUEUE_TEXT_MAX];
+        struct job *j;
+
+        register_node(f->m, "n1", 2);
+        j = submit(f->m, TIMED);
+        start_all(f->m, j);
+        assert_int_equal(requeue_person(f->m, j, 0, "", said), 0);
+        assert_int_equal(j->state, JOB_STOPPING);
+        assert_int_equal(suspension_begin(f->m, j, SUSPEND_STOP, 0, text), 0);
+        restart(f);
+        register_node(f->m, "n1", 2);
+        j = manager_job(f->m, 1);
+        lifecycle_vanished(f->m, j->executors[0]);
+        kit_until_durable(f->m);
+        assert_int_equal(j->state, JOB_QUEUED);
+        assert_non_null(strstr(j->reason, "held by"));
+        assert_int_equal(suspension_end(f->m, j, 0, text), 0);
+        kit_until_durable(f->m);
+        assert_int_equal(j->state, JOB_STARTING);
+}
+
 static void test_dynamic_does_not_close(void **state) {
         struct fixture *f = *state;
         struct job *j;
@@ -315,6 +354,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_called_off, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_gang_closes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_elastic_scope, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_held_on_its_way, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_dynamic_does_not_close, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_optional_ones_hold_up_nobody, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_scope, setup, teardown),
