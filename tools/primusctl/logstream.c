@@ -243,7 +243,9 @@ static void read_failed(struct stream *s, const sd_bus_error *error) {
         struct logstream *l = s->logs;
 
         s->state = STREAM_IDLE;
-        if (sd_bus_error_has_name(error, MASTER_ERROR_NOT_FOUND)) {
+        if (s->source.attempt == 0 && sd_bus_error_has_name(error, MASTER_ERROR_NOT_FOUND))
+                quit(l, cli_fail(l->cli, "%s", error->message)); /* it was asked for by name */
+        else if (sd_bus_error_has_name(error, MASTER_ERROR_NOT_FOUND)) {
                 /* No log (yet). */
                 if (s->changed)
                         queue(s);
