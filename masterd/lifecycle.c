@@ -13,15 +13,15 @@
 #include "lib/wire/messages.h"
 #include "masterd/api/api.h"
 #include "masterd/arrays.h"
+#include "masterd/blaming.h"
 #include "masterd/change.h"
 #include "masterd/depend.h"
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
-#include "masterd/blaming.h"
-#include "masterd/job/judge.h"
 #include "masterd/hooks.h"
 #include "masterd/hosts.h"
+#include "masterd/job/judge.h"
 #include "masterd/job/outcome.h"
 #include "masterd/job/verdict.h"
 #include "masterd/logs.h"
@@ -32,11 +32,10 @@
 #include "masterd/record.h"
 #include "masterd/requeue.h"
 #include "masterd/restarts.h"
-#include "masterd/scopes.h"
-#include "masterd/suspension.h"
-#include "masterd/usage.h"
 #include "masterd/rolling.h"
+#include "masterd/scopes.h"
 #include "masterd/stuck.h"
+#include "masterd/suspension.h"
 #include "masterd/usage.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
@@ -191,7 +190,8 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         placement_dequeue(m, j);
         queueing_leaving(m, j, requeue_time_needed(j));
         for (uint32_t i = 0; i < j->n_executors; i++)
-                lifecycle_stop_executor(m, j->executors[i], j->requeueing ? "the job waits again" : why[verdict]);
+                lifecycle_stop_executor(m, j->executors[i],
+                                        j->requeueing ? "the job waits again" : why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
         arrays_stop(m, j, reason);
@@ -483,7 +483,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
 void lifecycle_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
                      const char *why) {
         struct job *j = manager_job(m, id->job);
-        struct executor *e = j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
+        struct executor *e =
+                j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
 
         if (e && e->attempt == id->attempt && e->node == node)
                 restarts_ready(m, e, ready, why);

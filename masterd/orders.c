@@ -16,9 +16,9 @@
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
-#include "masterd/suspension.h"
 #include "masterd/record.h"
 #include "masterd/sched/sched.h"
+#include "masterd/suspension.h"
 
 /* Staging files and slow hosts take their time; losing the link ends the wait at once. */
 #define START_TIMEOUT (3600 * USEC_PER_SEC)
@@ -209,7 +209,8 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
                         return -ENOMEM;
         }
         if (ready->kind != READY_STARTED) {
-                snprintf(extra.ready, sizeof(extra.ready), "%s", ready_kind_to_string((enum ready_kind)ready->kind));
+                snprintf(extra.ready, sizeof(extra.ready), "%s",
+                         ready_kind_to_string((enum ready_kind)ready->kind));
                 extra.ready_timeout_usec = ready->timeout_usec;
         }
         if (ready->kind == READY_TCP && ready->port <= e->n_ports)
@@ -480,7 +481,8 @@ static int on_frozen(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         struct order *o = userdata;
         struct executor *e = order_executor(o->manager, o);
 
-        /* Without a link the next registration has it said again; one that does not run yet is told when it does. */
+        /* Without a link the next registration has it said again; one that does not run yet is told when it
+         * does. */
         if (failure && e && strcmp(failure->name, LINK_ERROR_REFUSED) == 0)
                 suspension_freeze_refused(o->manager, e, failure->message);
         free(o);
@@ -501,7 +503,8 @@ static void run_freeze(struct manager *m, void *data) {
         if (r >= 0)
                 r = link_append_extra_empty(message);
         if (r >= 0)
-                r = sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_frozen, o, STOP_TIMEOUT);
+                r = sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_frozen, o,
+                                      STOP_TIMEOUT);
         if (r < 0)
                 free(o);
 }

@@ -20,11 +20,8 @@
 #define MARGIN_USEC (5 * USEC_PER_SEC) /* for systemd and the way there and back */
 
 static const char *const kinds[_REQUEUE_CAUSE_MAX] = {
-        [REQUEUE_PREEMPTED] = "preempted",
-        [REQUEUE_TIME] = "time-slot",
-        [REQUEUE_ASKED] = "asked-requeue",
-        [REQUEUE_PERSON] = "requeue",
-        [REQUEUE_HELD] = "suspended",
+        [REQUEUE_PREEMPTED] = "preempted", [REQUEUE_TIME] = "time-slot", [REQUEUE_ASKED] = "asked-requeue",
+        [REQUEUE_PERSON] = "requeue",      [REQUEUE_HELD] = "suspended",
 };
 
 static bool up(const struct job *j) {
@@ -169,8 +166,8 @@ int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *r
                 return -ESRCH;
         }
         if (j->array) {
-                snprintf(text, REQUEUE_TEXT_MAX, "Job %u is an array: requeue its elements (%u[INDEX])", j->number,
-                         j->number);
+                snprintf(text, REQUEUE_TEXT_MAX, "Job %u is an array: requeue its elements (%u[INDEX])",
+                         j->number, j->number);
                 return -EPERM;
         }
         if (j->state == JOB_STOPPING || j->leave_why != REQUEUE_NONE) {

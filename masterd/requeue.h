@@ -33,7 +33,8 @@ uint64_t requeue_time_needed(const struct job *j);
 void requeue_preempt(struct manager *m, struct job *j, uint32_t by);
 /* Its time limit is over. */
 void requeue_time(struct manager *m, struct job *j);
-/* Whether this end (judge_exit()) says that the job is to be requeued; then requeue_asked() before the end is handled. */
+/* Whether this end (judge_exit()) says that the job is to be requeued; then requeue_asked() before the end is
+ * handled. */
 bool requeue_asks(const struct executor *e);
 void requeue_asked(struct manager *m, struct executor *e);
 /* A person wants it. 0; or, with a sentence in text: -ESRCH it is over, -EALREADY it waits, -EINVAL an array,

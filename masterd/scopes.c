@@ -178,7 +178,8 @@ static void recount(struct manager *m, struct job *j, struct scope *s) {
         s->n_leaving = 0;
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors[i];
-                s->n_leaving += executor_scope(e) == s && executor_state_holds(e->state) && e->fate == FATE_SCOPE;
+                s->n_leaving +=
+                        executor_scope(e) == s && executor_state_holds(e->state) && e->fate == FATE_SCOPE;
         }
         proceed(m, s);
 }

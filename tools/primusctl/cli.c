@@ -127,9 +127,8 @@ int cli_call_failed(const struct cli *c, const sd_bus_error *error, int r, const
 
 /* Not twice, when it is not known whether masterd has taken the first. */
 static bool repeatable(sd_bus_message *m) {
-        static const char *const once[] = { "Submit",      "CreateToken",     "RemoveNode",
-                                            "DeclareDead", "CreateSavepoint", "DeleteSavepoint",
-                                            "OpenSession" };
+        static const char *const once[] = { "Submit",          "CreateToken",     "RemoveNode", "DeclareDead",
+                                            "CreateSavepoint", "DeleteSavepoint", "OpenSession" };
 
         for (size_t i = 0; i < ELEMENTSOF(once); i++)
                 if (strcmp(sd_bus_message_get_member(m), once[i]) == 0)

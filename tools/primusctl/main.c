@@ -7,14 +7,13 @@
 #include "tools/primusctl/commands.h"
 
 static const struct command *const commands[] = {
-        &submit_command,   &run_command,     &list_command,   &status_command, &wait_command,
-        &logs_command,     &events_command,  &kill_command,   &why_command,    &usage_command,
-        &queue_command,    &pools_command,   &requeue_command,
-        &update_command,   &scale_command,   &role_command,   &restart_command,
-        &rerun_command,    &suspend_command, &resume_command, &data_command,   &savepoint_command,
-        &validate_command, &config_command,  &nodes_command,  &node_command,   &replace_command,
-        &token_command,    &join_command,
-        &exec_command,     &shell_command,   &forward_command,
+        &submit_command, &run_command,       &list_command,     &status_command,  &wait_command,
+        &logs_command,   &events_command,    &kill_command,     &why_command,     &usage_command,
+        &queue_command,  &pools_command,     &requeue_command,  &update_command,  &scale_command,
+        &role_command,   &restart_command,   &rerun_command,    &suspend_command, &resume_command,
+        &data_command,   &savepoint_command, &validate_command, &config_command,  &nodes_command,
+        &node_command,   &replace_command,   &token_command,    &join_command,    &exec_command,
+        &shell_command,  &forward_command,
 };
 
 int cli_version(const struct cli *c) {
