@@ -72,6 +72,7 @@ static void stop_now(struct manager *m, struct job *j) {
         if (!up(j))
                 return;
         j->requeueing = true;
+        j->limit_timer = sd_event_source_disable_unref(j->limit_timer); /* of the slot that ends now */
         lifecycle_stop_job(m, j, JOB_EVENT_REQUEUE, cause_text(j, reason, sizeof(reason)));
 }
 
