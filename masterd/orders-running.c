@@ -117,7 +117,7 @@ static void run_limits(struct manager *m, void *data) {
         if (!e || (e->state != EXECUTOR_RUNNING && e->state != EXECUTOR_STARTING) ||
             orders_limits_send(m, e,
                                &(struct unit_limits){ .cpu_usec_per_sec = (uint64_t)role->cpu_milli * 1000,
-                                                      .memory_max = role->memory,
+                                                      .memory_max = executor_memory(e),
                                                       .job_memory_max = job_memory_on_node(e) },
                                on_limits, o) < 0)
                 free(o);

@@ -200,6 +200,7 @@ struct job {
         bool requeueing;     /* STOPPING to wait again, for no fault of the job */
         uint8_t leave_why;   /* enum requeue_cause: it is to be stopped at leave_real; 0: nothing of that */
         uint32_t leave_for;  /* the job that takes its place; 0: none */
+        bool preempts;       /* some others may have been told that they have to leave for it */
         uint64_t leave_real; /* its executors have been told by signal; their stop comes then */
         uint64_t slot_real;  /* its time limit counts from then; 0: from the next start */
         uint64_t waits_real; /* it waits since then, for the order of the queue */
@@ -256,7 +257,13 @@ void scope_free(struct scope *s);
 struct scope *executor_scope(const struct executor *e);
 /* Bytes it may hold; 0: no limit. */
 static inline uint64_t executor_memory(const struct executor *e) {
-        return e->memory ?: executor_role(e)->memory;
+        uint64_t memory = executor_role(e)->memory;
+
+        return memory > 0 && e->memory > memory ? e->memory : memory;
+}
+/* It has not been placed in this attempt of the job. */
+static inline bool executor_is_new(const struct executor *e) {
+        return e->attempt == 0 || e->placed_real < e->job->attempt_real;
 }
 /* It is what orderPolicy waits for. */
 static inline bool executor_is_ready(const struct executor *e) {
