@@ -257,7 +257,7 @@ static uint64_t limit_of(const struct job *j, const struct role_spec *spec, uint
 
         if (j->spec->time_limit_usec != UINT64_MAX)
                 limit = MIN(limit, usec_sub(j->spec->time_limit_usec,
-                                            j->started_real ? usec_sub(now, j->started_real) : 0));
+                                            j->slot_real ? usec_sub(now, j->slot_real) : 0));
         return limit;
 }
 

@@ -137,6 +137,7 @@ void queueing_held(struct manager *m, const struct executor *e, int sign) {
         struct sched_hold hold = placement_hold_of(e);
         struct policy_amount a = { hold.cpu_milli, hold.memory, (uint32_t)__builtin_popcountll(hold.gpus) };
 
+        m->placement->shares_unwritten = true; /* also what comes and goes between two looks */
         if (know(m, e->job) >= 0)
                 policy_held(m->placement->policy, e->job->number, &a, sign, queueing_now());
 }

@@ -77,11 +77,12 @@ void gang_data_done(struct gang_data *g) {
 /* The first start of a role: minNum of it or none, with the other roles that are open. Afterwards executors
  * come (back) one by one; those beyond minNum when there is room, so that nobody has to wait for them. */
 static uint32_t least(const struct job *j, const struct role *r, uint32_t pending) {
-        if (scopes_whole(j, (uint32_t)(r - j->roles)))
-                return pending;
-        if (r->n_state[EXECUTOR_PENDING] == r->spec->num)
-                return MIN(r->spec->min_num, pending);
-        return r->spec->num - r->n_state[EXECUTOR_PENDING] < r->spec->min_num ? 1 : 0;
+        uint32_t there = r->spec->num - r->n_state[EXECUTOR_PENDING],
+                 lacking = r->spec->min_num > there ? r->spec->min_num - there : 0;
+
+        if (there == 0 || scopes_whole(j, (uint32_t)(r - j->roles)))
+                return MIN(lacking, pending);
+        return lacking > 0 ? 1 : 0;
 }
 
 /* ---- what the configuration asks for ---- */

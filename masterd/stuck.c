@@ -111,7 +111,7 @@ static int detach(struct manager *m, struct executor *e, const char *text) {
                                      .attempt = e->attempt },
                              .since_real = now_real(),
                              .cpu_milli = executor_role(e)->cpu_milli,
-                             .memory = executor_role(e)->memory,
+                             .memory = executor_memory(e),
                              .gpus = e->gpus,
                              .n_ports = e->n_ports,
                              .reason = strdup(text) };
@@ -149,8 +149,9 @@ void stuck_told(struct manager *m, struct node *node, const struct executor_id *
                 hold(m, node, id, text);
                 return;
         }
-        e = j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
-        if (!e || e->attempt != id->attempt || e->node != node || e->state != EXECUTOR_STOPPING)
+        e = j && sd_id128_equal(j->uid, id->job_uid) ? job_attempt(j, id->role, id->index, id->attempt)
+                                                       : NULL;
+        if (!e || e->node != node || e->state != EXECUTOR_STOPPING)
                 return; /* it went on while the word was under way */
         hold(m, node, id, text);
         if (may_overlap(j)) {

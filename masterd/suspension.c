@@ -224,6 +224,14 @@ int suspension_begin(struct manager *m, struct job *j, enum suspend_mode mode, u
                          "Job %u is an array, which cannot be suspended as a whole", j->number);
                 return -EOPNOTSUPP;
         }
+        if (mode == SUSPEND_STOP && j->state == JOB_STOPPING && j->verdict == JOB_EVENT_REQUEUE &&
+            !suspension_keeps(j)) {
+                set_held(j, mode, uid);
+                record_event(m, j, "suspended", NULL, "it is being stopped, and is then kept waiting (uid %u)",
+                             uid);
+                lifecycle_job_changed(m, j);
+                return 0;
+        }
         if (mode == SUSPEND_STOP) {
                 if (job_state_ended(j->state) || j->state == JOB_STOPPING || j->state == JOB_SUBMITTED ||
                     suspension_keeps(j))

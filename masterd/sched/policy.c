@@ -225,6 +225,8 @@ void policy_job_runs(struct policy *p, uint64_t id, uint64_t started) {
                 return;
         p->changes += e->started != started;
         e->started = started;
+        if (started == 0 && e->held_n == 0) /* it held nothing while it was being stopped */
+                gone(p, e);
 }
 
 void policy_job_leaving(struct policy *p, uint64_t id, uint64_t gone_by) {

@@ -53,14 +53,13 @@ static void on_synced(struct watch *w, void *userdata) {
                 matching += (!l->options.role || strcmp(l->options.role, e[i].role) == 0) &&
                             (!l->options.has_index || l->options.index == e[i].index);
         if (matching == 0 && l->options.role) {
-                if (l->options.has_index)
-                        cli_fail(l->cli, "job %" PRIu32 " has no executor %s/%" PRIu32, watch_job(w)->number,
-                                 l->options.role, l->options.index);
-                else
+                if (!l->options.has_index) {
                         cli_fail(l->cli, "job %" PRIu32 " has no role %s", watch_job(w)->number,
                                  l->options.role);
-                (void)sd_event_exit(l->event, CLI_FAILED);
-                return;
+                        (void)sd_event_exit(l->event, CLI_FAILED);
+                        return;
+                }
+                logstream_left(l->stream, w, l->options.role, l->options.index); /* scaled away, perhaps */
         }
         /* One executor alone is shown as it wrote; decided once, before the first byte. */
         if (!l->synced)

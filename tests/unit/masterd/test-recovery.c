@@ -560,6 +560,11 @@ static const char *const configs[] = {
         "\"vcores\":0.5,"
         "\"memoryMb\":16,\"command\":\"x\",\"scheduleStrategy\":{\"elasticResource\":{\"extendMemSize\":8}},"
         "\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":9}}}]}",
+        "{\"name\":\"elastic\",\"maxAppAttempts\":2,\"role\":[{\"roleName\":\"w\",\"num\":9,\"minNum\":1,"
+        "\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"successPercent\":100,\"restartScope\":\"role\","
+        "\"failover\":{\"commonFailoverPolicy\":{\"restartType\":\"ON_FAILURE\",\"maxFailureTimes\":3,"
+        "\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}},{\"roleName\":\"v\",\"num\":4,\"minNum\":1,\"vcores\":2,"
+        "\"memoryMb\":16,\"command\":\"x\"}]}",
         "{\"name\":\"order\",\"scheduler\":{\"schedulePolicy\":{\"orderPolicy\":{\"rolePolicy\":[{"
         "\"roleName\":\"ps\"},"
         "{\"roleName\":\"w\"}]}}},\"role\":[{\"roleName\":\"ps\",\"num\":1,\"vcores\":1,\"memoryMb\":16,"
