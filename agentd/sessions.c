@@ -368,8 +368,8 @@ int sessions_open(struct sessions *all, sd_bus_message *call, sd_bus_error *erro
         if (r < 0)
                 return r;
         if (facts.frozen)
-                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "%s/%u is frozen: resume the job first", id.role,
-                                         id.index);
+                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "%s/%u is frozen: resume the job first",
+                                         id.role, id.index);
         if (HASH_COUNT(all->list) >= SESSIONS_MAX || session_find(all, number))
                 return sd_bus_error_setf(error, LINK_ERROR_BUSY, "host %s has %u sessions already", all->node,
                                          HASH_COUNT(all->list));

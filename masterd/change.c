@@ -19,6 +19,7 @@
 #include "masterd/placement.h"
 #include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/requeue.h"
 #include "masterd/scopes.h"
 #include "masterd/submit-pool.h"
 
@@ -305,6 +306,7 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 lifecycle_arm_limit(m, j);
         }
         queueing_changed(m, j);
+        requeue_not_needed(m, j); /* or it is decided anew */
         epochs_update(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);

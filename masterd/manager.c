@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The turn of masterd's loop: scheduling, commit, effects. Invariant: no effect runs before what it stands on
  * is on disk. */
-#include "masterd/blaming.h"
 #include "masterd/manager.h"
+#include "masterd/blaming.h"
 
 #include <dirent.h>
 #include <systemd/sd-daemon.h>

@@ -15,8 +15,8 @@
 #include "masterd/placement-describe.h"
 #include "masterd/placement-parts.h"
 #include "masterd/record.h"
-#include "masterd/scopes.h"
 #include "masterd/sched/sched.h"
+#include "masterd/scopes.h"
 #include "masterd/stuck.h"
 
 #define NODE_EXECUTORS_MAX 8192u
@@ -392,7 +392,8 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;
-        e->placed_real = MAX(MAX(MAX(now_real(), e->job->attempt_real), scopes_since(e)), e->job->rolling.since_real);
+        e->placed_real =
+                MAX(MAX(MAX(now_real(), e->job->attempt_real), scopes_since(e)), e->job->rolling.since_real);
         e->fate = FATE_NONE;
         e->ready = false;
         e->started_real = e->ended_real = e->started_boot = 0;

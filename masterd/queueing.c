@@ -104,6 +104,12 @@ void queueing_leaving(struct manager *m, struct job *j, uint64_t within_usec) {
                 policy_job_leaving(m->placement->policy, j->number, usec_add(queueing_now(), within_usec));
 }
 
+void queueing_stays(struct manager *m, struct job *j) {
+        if (j->queued)
+                policy_job_stays(m->placement->policy, j->number);
+        manager_schedule(m);
+}
+
 void queueing_forget(struct manager *m, struct job *j) {
         if (j->queued)
                 policy_job_remove(m->placement->policy, j->number);
@@ -309,9 +315,10 @@ void placement_run(struct manager *m) {
         for (size_t i = 0; i < p->n_verdicts; i++) {
                 struct verdict_of_pass v = p->verdicts[i];
                 struct job *j = manager_job(m, v.job);
-                if (j && v.by == 0)
+                if (j && v.by == 0) {
                         begin_job(m, j);
-                else if (j)
+                        requeue_not_needed(m, j);
+                } else if (j)
                         requeue_preempt(m, j, v.by);
         }
         arm_pass(m, r < 0 ? queueing_now() + USEC_PER_SEC : next);

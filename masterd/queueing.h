@@ -38,6 +38,8 @@ void placement_enqueue(struct manager *m, struct job *j);
 void placement_dequeue(struct manager *m, struct job *j);
 /* It is being stopped. */
 void queueing_leaving(struct manager *m, struct job *j, uint64_t within_usec);
+/* It is not stopped after all. */
+void queueing_stays(struct manager *m, struct job *j);
 /* It is over: forgotten. */
 void queueing_forget(struct manager *m, struct job *j);
 /* It waits again from the beginning: nothing of it runs. */

@@ -31,9 +31,13 @@ uint64_t requeue_time_needed(const struct job *j);
 
 /* The job has to go for another one: its signal, if it has one, then its stop. */
 void requeue_preempt(struct manager *m, struct job *j, uint32_t by);
+/* by goes, is held or has got its places: whoever was told to make room for it, and has not been stopped yet,
+ * goes on. */
+void requeue_not_needed(struct manager *m, struct job *by);
 /* Its time limit is over. */
 void requeue_time(struct manager *m, struct job *j);
-/* Whether this end (judge_exit()) says that the job is to be requeued; then requeue_asked() before the end is handled. */
+/* Whether this end (judge_exit()) says that the job is to be requeued; then requeue_asked() before the end is
+ * handled. */
 bool requeue_asks(const struct executor *e);
 void requeue_asked(struct manager *m, struct executor *e);
 /* A person wants it. 0; or, with a sentence in text: -ESRCH it is over, -EALREADY it waits, -EINVAL an array,

@@ -202,7 +202,11 @@ static int gang(void *userdata, uint64_t id, struct sched_gang *ret) {
         struct world *w = userdata;
         const struct world_job *j = w->jobs + id;
 
-        *ret = (struct sched_gang){ j->shapes, j->n_shapes };
+        *ret = (struct sched_gang){ .shapes = j->shapes,
+                                    .n_shapes = j->n_shapes,
+                                    .topology = j->topology,
+                                    .level = j->level,
+                                    .whole_hosts = j->whole_hosts ? id + 1 : 0 };
         return j->state != WORLD_WAITING;
 }
 
@@ -214,22 +218,11 @@ static void holds(void *userdata, uint64_t id, void (*each)(void *arg, const str
                 each(arg, &w->jobs[id].places.items[i].hold);
 }
 
-static int copy_places(const struct sched_placement *p, struct sched_placement *ret) {
-        ret->items = calloc(p->n, sizeof(*ret->items));
-        if (!ret->items)
-                return -ENOMEM;
-        memcpy(ret->items, p->items, p->n * sizeof(*ret->items));
-        for (size_t i = 0; i < p->n; i++)
-                ret->items[i].hold.ports = NULL; /* no shape asks for any */
-        ret->n = p->n;
-        return 0;
-}
-
 static void placed(void *userdata, uint64_t id, const struct sched_placement *p) {
         struct world *w = userdata;
         struct world_job *j = w->jobs + id;
         uint64_t left = j->runtime - MIN(j->done, j->runtime);
-        int r = copy_places(p, &j->places);
+        int r = sched_placement_copy(p, &j->places);
 
         if (r >= 0)
                 r = push(w, w->now + MIN(left, j->limit), EVENT_END, id, ++j->runs);
@@ -352,6 +345,9 @@ int world_add_job(struct world *w, const struct world_job *job, size_t *ret) {
                                  .limit = job->limit,
                                  .savepoint = job->savepoint,
                                  .n_shapes = job->n_shapes,
+                                 .topology = job->topology,
+                                 .level = job->level,
+                                 .whole_hosts = job->whole_hosts,
                                  .first_started = UINT64_MAX,
                                  .first_promise = UINT64_MAX };
         memcpy(j->shapes, job->shapes, sizeof(j->shapes));

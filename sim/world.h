@@ -30,6 +30,9 @@ struct world_job {
         uint64_t savepoint; /* work is kept each time it has run so long; 0: never before its end */
         struct sched_shape shapes[WORLD_SHAPES_MAX];
         uint32_t n_shapes;
+        uint8_t topology; /* enum sched_topology, of a level */
+        uint32_t level;
+        bool whole_hosts;
 
         /* What became of it. */
         enum world_state state;

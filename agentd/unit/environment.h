@@ -22,9 +22,9 @@ struct unit_context {
         const char *node; /* this host's name */
         uint64_t term;
         const struct inventory *inventory; /* for the device nodes of GPUs */
-        const char *directory; /* where the commands run: the order's cwd or the job's work directory */
-        const char *work;      /* the job's work directory */
-        const char *bundle;    /* path of the bundle to unpack, or NULL */
+        const char *directory;   /* where the commands run: the order's cwd or the job's work directory */
+        const char *work;        /* the job's work directory */
+        const char *bundle;      /* path of the bundle to unpack, or NULL */
         const char *shared_cpus; /* of an order without CPUs of its own: a list, or NULL for all */
 };
 

@@ -92,43 +92,6 @@ static int take_all(struct sched *s, const struct sched_placement *p) {
         return 0;
 }
 
-static int copy_places(const struct sched_placement *p, struct sched_placement *ret) {
-        _cleanup_(sched_placement_done) struct sched_placement c = {};
-        size_t ports = 0, cpus = 0, amounts = 0;
-
-        for (size_t i = 0; i < p->n; i++) {
-                ports += p->items[i].hold.n_ports;
-                cpus += p->items[i].hold.cpus != NULL;
-                amounts += p->items[i].hold.n_amounts;
-        }
-        c.items = calloc(p->n + 1, sizeof(*c.items));
-        c.ports = calloc(ports + 1, sizeof(*c.ports));
-        c.cpus = calloc(cpus + 1, sizeof(*c.cpus));
-        c.amounts = calloc(amounts + 1, sizeof(*c.amounts));
-        if (!c.items || !c.ports || !c.cpus || !c.amounts)
-                return -ENOMEM;
-        ports = cpus = amounts = 0;
-        for (; c.n < p->n; c.n++) {
-                struct sched_hold *h = &c.items[c.n].hold;
-                c.items[c.n] = p->items[c.n];
-                if (h->n_ports > 0)
-                        memcpy(c.ports + ports, h->ports, h->n_ports * sizeof(*c.ports));
-                h->ports = c.ports + ports;
-                ports += h->n_ports;
-                if (h->cpus) {
-                        c.cpus[cpus] = *h->cpus;
-                        h->cpus = c.cpus + cpus++;
-                }
-                if (h->n_amounts > 0)
-                        memcpy(c.amounts + amounts, h->amounts, h->n_amounts * sizeof(*c.amounts));
-                h->amounts = c.amounts + amounts;
-                amounts += h->n_amounts;
-        }
-        *ret = c;
-        c = (struct sched_placement){};
-        return 0;
-}
-
 /* Places the gang on exactly these nodes, whichever GPUs and ports it gets there. */
 static int place_on_nodes(struct sched *s, const struct sched_gang *g, const struct sched_placement *places,
                           struct sched_placement *ret) {
@@ -161,7 +124,7 @@ int plan_place_there(struct plan *plan, struct entry *e, const struct sched_gang
         struct sched_placement mine;
         int r;
 
-        r = copy_places(places, &mine);
+        r = sched_placement_copy(places, &mine);
         if (r < 0)
                 return r;
         r = shadow_cast(plan, s, e, plan->now, entry_end(e, plan->now));

@@ -241,6 +241,15 @@ void policy_job_leaving(struct policy *p, uint64_t id, uint64_t gone_by) {
         }
 }
 
+void policy_job_stays(struct policy *p, uint64_t id) {
+        struct entry *e = policy_entry(p, id);
+
+        if (!e || e->leaving_by == 0)
+                return;
+        gone(p, e);
+        p->changes++;
+}
+
 void policy_job_remove(struct policy *p, uint64_t id) {
         struct entry *e = policy_entry(p, id);
 

@@ -138,6 +138,8 @@ void policy_job_satisfied(struct policy *p, uint64_t id);
 void policy_job_runs(struct policy *p, uint64_t id, uint64_t started);
 /* It is being stopped, and gone at the latest then. */
 void policy_job_leaving(struct policy *p, uint64_t id, uint64_t gone_by);
+/* It is not stopped after all. */
+void policy_job_stays(struct policy *p, uint64_t id);
 /* Forgets it. What it held must have been given back. */
 void policy_job_remove(struct policy *p, uint64_t id);
 
