@@ -422,11 +422,8 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
                 return;
         }
         if (strcmp(result->error, LINK_ERROR_PROLOG) == 0 && e->state != EXECUTOR_STOPPING) {
-                char reason[OUTCOME_TEXT_MAX];
-                snprintf(reason, sizeof(reason), "job %u: %.*s", e->job->number,
-                         utf8_fit(result->message, OUTCOME_TEXT_MAX - 32), result->message);
                 /* First, so that it is not placed there again. */
-                (void)hosts_hold_noticed(m, e->node, HOLD_HOOK, reason);
+                hosts_prolog_failed(m, e->node, e->job, result->message);
                 bounce(m, e, result->message);
                 return;
         }

@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
 #include "masterd/bundles.h"
 #include "masterd/depend.h"
 #include "masterd/hooks.h"
@@ -359,6 +360,7 @@ void manager_free(struct manager *m) {
                 HASH_DEL(m->jobs, j);
                 recover_job_free(j);
         }
+        arrays_free_owners(m);
         depend_free(m);
         savepoints_free(m);
         logs_free(m->logs);

@@ -68,6 +68,7 @@ struct manager {
         struct logs *logs;
         struct bundles *bundles;
         struct sessions *sessions;
+        struct array_owner *array_owners; /* masterd/arrays.c */
         struct hooks *hooks;
         struct savepoint *savepoints; /* by name, oldest first */
         uint32_t n_restoring;         /* jobs being made of them */

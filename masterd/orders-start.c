@@ -326,10 +326,7 @@ static int on_scan_started(sd_bus_message *reply, void *userdata, sd_bus_error *
          * or LOST. */
         if (failure && j && node && strncmp(failure->name, "org.primus.Error.", 17) == 0) {
                 if (strcmp(failure->name, LINK_ERROR_PROLOG) == 0) {
-                        char reason[LINK_TEXT_MAX];
-                        snprintf(reason, sizeof(reason), "job %u: %s", j->number,
-                                 failure->message ? failure->message : "");
-                        (void)hosts_hold_noticed(o->manager, node, HOLD_HOOK, reason);
+                        hosts_prolog_failed(o->manager, node, j, failure->message ? failure->message : "");
                         feeding_leave(o->manager, node);
                         free(o);
                         return 0;

@@ -256,8 +256,8 @@ int hooks_run(struct hooks *h, const char *name, const char *instance, char *con
         r->env = calloc(n + 1, sizeof(*r->env));
         for (size_t i = 0; r->env && i < n; i++)
                 if (!(r->env[i] = strdup(env[i])))
-                        n = SIZE_MAX - 1;
-        if (!r->env || n == SIZE_MAX - 1) {
+                        break;
+        if (!r->env || (n > 0 && !r->env[n - 1])) {
                 run_free(r);
                 return -ENOMEM;
         }

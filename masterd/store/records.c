@@ -130,6 +130,10 @@ const struct field stuck_fields[] = {
         F(TEXT, stuck_record, gpus),
         F(BYTES, stuck_record, ports),
         F(TEXT, stuck_record, reason),
+        F(U64, stuck_record, shm),
+        F(BOOL, stuck_record, whole),
+        F(TEXT, stuck_record, cpus),
+        F(TEXT, stuck_record, amounts),
         {},
 };
 
@@ -353,8 +357,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_STUCK] = { sizeof(struct stuck_record),
                            stuck_fields,
                            { "INSERT OR REPLACE INTO stuck(node, job, role, idx, attempt, uid, since, cpu, "
-                             "memory, gpus, ports, reason)"
-                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)" } },
+                             "memory, gpus, ports, reason, shm, whole, cpus, amounts)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)" } },
         [OP_PUT_AVOID] = { sizeof(struct avoid_record),
                            avoid_fields,
                            { "INSERT OR REPLACE INTO job_avoid(job, node) VALUES (?1, ?2)" } },

@@ -168,6 +168,10 @@ struct stuck_record {
         const char *gpus;         /* uuids, space-separated */
         struct store_bytes ports; /* uint16_t each, as in memory */
         const char *reason;
+        uint64_t shm;
+        bool whole;
+        const char *cpus;    /* its own, "0-3,8" */
+        const char *amounts; /* of licences, "NAME=N NAME=N" */
 };
 
 /* The job is not placed on the host. */

@@ -248,9 +248,10 @@ static void dump_holds(FILE *f, const struct manager *m, const struct node *node
         DL_FOREACH (node->stuck, s)
                 fprintf(f,
                         " stuck job %u %s/%u attempt %u cpu %" PRIu64 " memory %" PRIu64 " gpus %" PRIx64
-                        " ports %zu: %s\n",
+                        " ports %zu shm %" PRIu64 " cpus %" PRIx64 " amounts %u of %u: %s\n",
                         s->id.job, s->id.role, s->id.index, s->id.attempt, s->cpu_milli, s->memory, s->gpus,
-                        s->n_ports, s->reason);
+                        s->n_ports, s->shm, s->cpus ? s->cpus->bits[0] : 0, s->n_amounts,
+                        s->n_amounts > 0 ? s->amounts[0].n : 0, s->reason);
         DL_FOREACH (m->windows, w)
                 if (w->node == node)
                         fprintf(f, " window %" PRIu64 " to %" PRIu64 " '%s'\n", w->from_real, w->to_real,
