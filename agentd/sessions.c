@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/strings.h"
 
 #define SESSIONS_MAX 256u
 #define WAITING_MAX 8u /* of each kind, for each session */
@@ -249,9 +250,7 @@ void session_free(struct session *s) {
         if (s->opening)
                 (void)sd_bus_reply_method_errorf(s->opening, LINK_ERROR_NOT_FOUND, "the session was closed");
         sd_bus_message_unref(s->opening);
-        for (char **e = s->environment; e && *e; e++)
-                free(*e);
-        free(s->environment);
+        strings_free(s->environment);
         free(s->directory);
         free(s->start);
         free(s->why);

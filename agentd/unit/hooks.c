@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/strings.h"
 #include "lib/base/unitname.h"
 
 #define HOOK_PATH PRIMUS_LIBEXECDIR "/primus-hook"
@@ -65,9 +66,7 @@ static void run_free(struct run *r) {
         r->hooks->running -= r->running;
         sd_event_source_disable_unref(r->output);
         (void)close_fd(r->fd);
-        for (char **p = r->env; p && *p; p++)
-                free(*p);
-        free(r->env);
+        strings_free(r->env);
         free(r);
 }
 
