@@ -153,6 +153,18 @@ int hosts_hold_noticed(struct manager *m, struct node *node, enum hold_cause cau
                           reason);
 }
 
+void hosts_prolog_failed(struct manager *m, struct node *node, const struct job *j, const char *text) {
+        bool known = node->holds[HOLD_HOOK].set;
+        char reason[HOLD_REASON_MAX];
+
+        snprintf(reason, sizeof(reason), "job %u: %.*s", j->number, utf8_fit(text, HOLD_REASON_MAX - 32),
+                 text);
+        (void)hosts_hold_noticed(m, node, HOLD_HOOK, reason);
+        /* Once for each time that the host was trusted: many may have been on their way there. */
+        if (!known)
+                blaming_prolog(m, node, j, reason);
+}
+
 bool hosts_release(struct manager *m, struct node *node, enum hold_cause cause, const char *why) {
         struct hold_record record = record_of(node, cause);
         char text[HOLDS_TEXT_MAX];

@@ -13,15 +13,15 @@
 #include "lib/wire/messages.h"
 #include "masterd/api/api.h"
 #include "masterd/arrays.h"
+#include "masterd/blaming.h"
 #include "masterd/change.h"
 #include "masterd/depend.h"
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
-#include "masterd/blaming.h"
-#include "masterd/job/judge.h"
 #include "masterd/hooks.h"
 #include "masterd/hosts.h"
+#include "masterd/job/judge.h"
 #include "masterd/job/outcome.h"
 #include "masterd/job/verdict.h"
 #include "masterd/logs.h"
@@ -32,11 +32,10 @@
 #include "masterd/record.h"
 #include "masterd/requeue.h"
 #include "masterd/restarts.h"
-#include "masterd/scopes.h"
-#include "masterd/suspension.h"
-#include "masterd/usage.h"
 #include "masterd/rolling.h"
+#include "masterd/scopes.h"
 #include "masterd/stuck.h"
+#include "masterd/suspension.h"
 #include "masterd/usage.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
@@ -208,7 +207,8 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         placement_dequeue(m, j);
         queueing_leaving(m, j, requeue_time_needed(j));
         for (uint32_t i = 0; i < j->n_executors; i++)
-                lifecycle_stop_executor(m, j->executors[i], j->requeueing ? "the job waits again" : why[verdict]);
+                lifecycle_stop_executor(m, j->executors[i],
+                                        j->requeueing ? "the job waits again" : why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
         arrays_stop(m, j, reason);
@@ -296,10 +296,11 @@ static void close_gang(struct manager *m, struct job *j, struct role *r) {
                 n++;
         }
         if (n > 0)
-                record_event(m, j, "gang-closed", NULL,
-                             "%u executors of role %s that have not been placed are not wanted any more: another "
-                             "one has succeeded",
-                             n, r->spec->name);
+                record_event(
+                        m, j, "gang-closed", NULL,
+                        "%u executors of role %s that have not been placed are not wanted any more: another "
+                        "one has succeeded",
+                        n, r->spec->name);
 }
 
 void lifecycle_review(struct manager *m, struct job *j) {
@@ -424,11 +425,8 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
                 return;
         }
         if (strcmp(result->error, LINK_ERROR_PROLOG) == 0 && e->state != EXECUTOR_STOPPING) {
-                char reason[OUTCOME_TEXT_MAX];
-                snprintf(reason, sizeof(reason), "job %u: %.*s", e->job->number,
-                         utf8_fit(result->message, OUTCOME_TEXT_MAX - 32), result->message);
                 /* First, so that it is not placed there again. */
-                (void)hosts_hold_noticed(m, e->node, HOLD_HOOK, reason);
+                hosts_prolog_failed(m, e->node, e->job, result->message);
                 bounce(m, e, result->message);
                 return;
         }
@@ -538,7 +536,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
 void lifecycle_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
                      const char *why) {
         struct job *j = manager_job(m, id->job);
-        struct executor *e = j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
+        struct executor *e =
+                j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
 
         if (e && e->attempt == id->attempt && e->node == node)
                 restarts_ready(m, e, ready, why);
@@ -577,7 +576,8 @@ void lifecycle_arm_limit(struct manager *m, struct job *j) {
         uint64_t used = usec_sub(now_real(), j->slot_real);
 
         requeue_arm_signal(m, j);
-        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 || !limit_matters(j))
+        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 ||
+            !limit_matters(j))
                 return;
         (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,
                                          usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC, on_limit,

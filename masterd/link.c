@@ -20,9 +20,9 @@
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/record.h"
-#include "masterd/stuck.h"
 #include "masterd/recover.h"
 #include "masterd/sessions.h"
+#include "masterd/stuck.h"
 
 /* One message an agent may send us at a time can be a registration with LINK_UNITS_MAX units; what waits to
  * be sent is small. */

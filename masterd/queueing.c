@@ -332,6 +332,10 @@ int queueing_why(struct manager *m, const struct job *j, struct policy_why *ret)
         return j->queued ? policy_why(m->placement->policy, j->number, ret) : -ENOENT;
 }
 
+int queueing_last_why(struct manager *m, const struct job *j, struct policy_why *ret) {
+        return j->queued ? policy_last_why(m->placement->policy, j->number, ret) : -ENOENT;
+}
+
 char *queueing_why_text(struct manager *m, struct job *j, const struct policy_why *why, char *buf,
                         size_t size) {
         const struct pool *pool = pools_find(&m->conf.pools, j->spec->queue);

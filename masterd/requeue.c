@@ -21,11 +21,8 @@
 #define MARGIN_USEC (5 * USEC_PER_SEC) /* for systemd and the way there and back */
 
 static const char *const kinds[_REQUEUE_CAUSE_MAX] = {
-        [REQUEUE_PREEMPTED] = "preempted",
-        [REQUEUE_TIME] = "time-slot",
-        [REQUEUE_ASKED] = "asked-requeue",
-        [REQUEUE_PERSON] = "requeue",
-        [REQUEUE_HELD] = "suspended",
+        [REQUEUE_PREEMPTED] = "preempted", [REQUEUE_TIME] = "time-slot", [REQUEUE_ASKED] = "asked-requeue",
+        [REQUEUE_PERSON] = "requeue",      [REQUEUE_HELD] = "suspended",
 };
 
 static bool up(const struct job *j) {
@@ -76,6 +73,7 @@ static void stop_now(struct manager *m, struct job *j) {
         if (!up(j))
                 return;
         j->requeueing = true;
+        j->limit_timer = sd_event_source_disable_unref(j->limit_timer); /* of the slot that ends now */
         lifecycle_stop_job(m, j, JOB_EVENT_REQUEUE, cause_text(j, reason, sizeof(reason)));
 }
 
@@ -123,7 +121,8 @@ static void leave(struct manager *m, struct job *j, enum requeue_cause cause, ui
 
 /* Somebody who still may have use for the place of another. */
 static bool needs_room(const struct job *j) {
-        return j && !j->array && j->state != JOB_STOPPING && !job_state_ended(j->state) && !suspension_keeps(j);
+        return j && !j->array && j->state != JOB_STOPPING && !job_state_ended(j->state) &&
+               !suspension_keeps(j);
 }
 
 void requeue_preempt(struct manager *m, struct job *j, uint32_t by) {
@@ -161,7 +160,8 @@ void requeue_not_needed(struct manager *m, struct job *by) {
                 return;
         by->preempts = false;
         HASH_ITER (hh, m->jobs, j, next)
-                if (j->leave_for == by->number && j->leave_why == REQUEUE_PREEMPTED && j->leave_timer && up(j))
+                if (j->leave_for == by->number && j->leave_why == REQUEUE_PREEMPTED && j->leave_timer &&
+                    up(j))
                         call_off(m, j);
 }
 
@@ -201,8 +201,8 @@ int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *r
                 return -ESRCH;
         }
         if (j->array) {
-                snprintf(text, REQUEUE_TEXT_MAX, "Job %u is an array: requeue its elements (%u[INDEX])", j->number,
-                         j->number);
+                snprintf(text, REQUEUE_TEXT_MAX, "Job %u is an array: requeue its elements (%u[INDEX])",
+                         j->number, j->number);
                 return -EPERM;
         }
         if (j->state == JOB_STOPPING || j->leave_why != REQUEUE_NONE) {

@@ -36,7 +36,8 @@ void requeue_preempt(struct manager *m, struct job *j, uint32_t by);
 void requeue_not_needed(struct manager *m, struct job *by);
 /* Its time limit is over. */
 void requeue_time(struct manager *m, struct job *j);
-/* Whether this end (judge_exit()) says that the job is to be requeued; then requeue_asked() before the end is handled. */
+/* Whether this end (judge_exit()) says that the job is to be requeued; then requeue_asked() before the end is
+ * handled. */
 bool requeue_asks(const struct executor *e);
 void requeue_asked(struct manager *m, struct executor *e);
 /* A person wants it. 0; or, with a sentence in text: -ESRCH it is over, -EALREADY it waits, -EINVAL an array,

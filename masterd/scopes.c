@@ -140,9 +140,10 @@ void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec) 
                 if (x->stop_ordered)
                         record_executor(m, x); /* whyever it is being stopped, it goes with the others */
                 else
-                        lifecycle_stop_executor(m, x,
-                                                moved ? "another executor was moved, and all start again together"
-                                                      : "another executor has failed, and all start again together");
+                        lifecycle_stop_executor(
+                                m, x,
+                                moved ? "another executor was moved, and all start again together"
+                                      : "another executor has failed, and all start again together");
         }
         if (s == &j->scope)
                 j->order_step = 0;
@@ -197,7 +198,8 @@ static void recount(struct manager *m, struct job *j, struct scope *s) {
         s->n_leaving = 0;
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors[i];
-                s->n_leaving += executor_scope(e) == s && executor_state_holds(e->state) && e->fate == FATE_SCOPE;
+                s->n_leaving +=
+                        executor_scope(e) == s && executor_state_holds(e->state) && e->fate == FATE_SCOPE;
         }
         proceed(m, s);
 }

@@ -258,14 +258,15 @@ static uint32_t waiting(const struct role *r, uint64_t memory) {
         return n;
 }
 
-static int add_waiting(struct manager *m, struct job *j, uint32_t role, uint64_t memory, struct gang_data *g) {
+static int add_waiting(struct manager *m, struct job *j, uint32_t role, uint64_t memory,
+                       struct gang_data *g) {
         uint32_t pending = waiting(j->roles + role, memory);
 
         return pending > 0 ? add_shape(m, j, role, memory, pending, g) : 0;
 }
 
-/* A shape for each need that its executors have: one, unless some have come to need more memory. What there is
- * no room for waits for the next pass. */
+/* A shape for each need that its executors have: one, unless some have come to need more memory. What there
+ * is no room for waits for the next pass. */
 static int add_role(struct manager *m, struct job *j, uint32_t role, struct gang_data *g) {
         const struct role *r = j->roles + role;
         size_t first = g->n, kept = j->spec->n_roles - (looks_around(j->spec) ? 0 : role) - 1;

@@ -9,6 +9,7 @@
 #include "masterd/api/api.h"
 #include "masterd/api/authorize.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/blaming.h"
 #include "masterd/hosts.h"
 #include "masterd/maintenance.h"
 #include "masterd/manager.h"
@@ -122,6 +123,7 @@ static int uncordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
         if (!node)
                 return -ENXIO;
         snprintf(why, sizeof(why), "uncordoned by uid %u", uid);
+        blaming_forgive(m, node);
         for (size_t i = 0; i < ELEMENTSOF(lifted); i++)
                 (void)hosts_release(m, node, lifted[i], why);
         r = sd_bus_message_new_method_return(call, &reply);

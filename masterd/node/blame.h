@@ -68,6 +68,9 @@ bool blame_strike(const struct blame_policy *p, struct blame *b, const struct st
 /* The job turned out to fail elsewhere too: takes back its failures. True: there were some. */
 bool blame_withdraw(struct blame *b, uint32_t job);
 
+/* What was held against the host as that was none of its fault. True: there was some. */
+bool blame_withdraw_kind(struct blame *b, enum strike_kind kind);
+
 void blame_quarantine(const struct blame_policy *p, struct blame *b, uint64_t now);
 /* The quarantine is over: true when that was due. */
 bool blame_probe(struct blame *b, uint64_t now);

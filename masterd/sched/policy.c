@@ -310,6 +310,16 @@ int policy_why(struct policy *p, uint64_t id, struct policy_why *ret) {
         return 0;
 }
 
+int policy_last_why(struct policy *p, uint64_t id, struct policy_why *ret) {
+        struct entry *e = policy_entry(p, id);
+
+        if (!e || !e->band)
+                return -ENOENT;
+        *ret = e->why;
+        ret->position = 0;
+        return 0;
+}
+
 size_t policy_order(struct policy *p, uint64_t now, uint64_t *ids, size_t n) {
         struct entry *e;
         struct cursor c;

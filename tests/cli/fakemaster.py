@@ -313,7 +313,8 @@ class FakeMaster:
     def do_ListEvents(self, job, after):
         return "a(ttssus)", ([e for e in job.events if e[0] > after],)
 
-    def do_Suspend(self, job):
+    def do_SuspendAs(self, job, mode):
+        job.suspended = mode
         if job.state_now != "RUNNING":
             raise Refuse("org.primus.Error.Refused", f"The job is {job.state_now}")
         job.state("SUSPENDED")

@@ -141,10 +141,10 @@ def test_two_at_once(quick, ledger):
     job = quick.submit(ledger.config(WAIT, num=1, successPercent=100))
     wait_running(quick, job, 1)
     quick.primusctl("update", str(job), "timeLimit=1h")
-    quick.primusctl("update", str(job), "timeLimit=2h", "--version", "1")
+    quick.primusctl("update", str(job), "timeLimit=2h", "--if-version", "1")
     quick.kill9_now("n1", MASTERD)
     quick.wait_for(lambda: quick.run("n1", "primusctl", "status", str(job)).returncode == 0, 20, "masterd is back")
-    said = refused(quick, "update", job, "timeLimit=3h", "--version", "1")
+    said = refused(quick, "update", job, "timeLimit=3h", "--if-version", "1")
     assert re.search(r"version 2, it was changed since version 1; version 2 by uid \d+: timeLimit: 3600 -> 7200", said)
     config = json.loads(quick.primusctl("config", str(job)))
     assert config["timeLimit"] == 7200

@@ -141,7 +141,7 @@ static const struct cli_option logs_options[] = {
         { "tail", 0, "N", option_count, offsetof(struct logs_options, tail),
           "only the last N lines of each executor" },
         { "output", 'o', "PATTERN", option_string, offsetof(struct logs_options, output),
-          "write files here instead: %j job, %x its name, %r role, %i index, %a attempt, %n rank" },
+          "write files: %j job, %x its name, %r role, %i index, %a attempt, %n rank" },
         { 0 },
 };
 
@@ -150,8 +150,8 @@ const struct command logs_command = {
         .arguments = "[OPTIONS] [JOB] [ROLE[/INDEX]]",
         .help = "Show what the executors of a job wrote",
         .details = "Lines of several executors begin with \"ROLE/INDEX | \". Control sequences other than "
-                   "colours are removed on a\n"
-                   "terminal; elsewhere the output is passed on as it is.",
+                   "colours are\n"
+                   "removed on a terminal; elsewhere the output is passed on as it is.",
         .options = logs_options,
         .options_size = sizeof(struct logs_options),
         .max = 2,
