@@ -246,6 +246,15 @@ static int look_whether_possible(struct pass *pass, struct entry *e, const struc
         return 0;
 }
 
+/* Something of it has to come; else it takes what is left over, and nothing is kept for it. */
+static bool has_to_come(const struct sched_gang *g) {
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < g->n_shapes && n == 0; i++)
+                n = g->shapes[i].min;
+        return n > 0;
+}
+
 /* The gang does not fit now. */
 static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *g,
                    const struct sched_no_fit *why, uint64_t ahead) {
@@ -275,7 +284,7 @@ static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *
         }
         if (r < 0)
                 return r;
-        if (r > 0 && out_of_patience(pass, e)) {
+        if (r > 0 && has_to_come(g) && out_of_patience(pass, e)) {
                 if (pass->owed == 0)
                         pass->owed_to = e->job.id;
                 pass->owed |= why->lacking;

@@ -20,6 +20,7 @@
 #include "masterd/liveness.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
+#include "masterd/queueing.h"
 #include "masterd/recover.h"
 #include "masterd/requeue.h"
 #include "masterd/submit.h"
@@ -324,6 +325,23 @@ static void test_optional_ones_hold_up_nobody(void **state) {
         assert_int_equal(j->executors[0]->attempt, 2);
 }
 
+/* Nor do they keep what is free from other jobs, however long they have waited. */
+static void test_optional_ones_are_owed_nothing(void **state) {
+        struct fixture *f = *state;
+        struct job *j, *small;
+
+        register_node(f->m, "n1", 3);
+        j = submit(f->m, "{\"role\":[{\"roleName\":\"w\",\"num\":2,\"minNum\":1,\"vcores\":2,\"memoryMb\":16,\"command\":"
+                         "\"x\"}]}");
+        start_all(f->m, j);
+        assert_int_equal(in_state(j, EXECUTOR_PENDING), 1);
+        j->waits_real -= UINT64_C(30) * 86400 * USEC_PER_SEC;
+        queueing_changed(f->m, j);
+        kit_until_durable(f->m);
+        small = submit(f->m, "{\"role\":[{\"roleName\":\"w\",\"vcores\":1,\"memoryMb\":16,\"command\":\"x\"}]}");
+        assert_int_equal(small->state, JOB_STARTING);
+}
+
 static void test_scope(void **state) {
         struct fixture *f = *state;
         struct job *j;
@@ -389,6 +407,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_fails_while_told, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_dynamic_does_not_close, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_optional_ones_hold_up_nobody, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_optional_ones_are_owed_nothing, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_scope, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_hold_keeps_the_time, setup, teardown),
         };
