@@ -83,7 +83,7 @@ static int next_waiting(sd_bus_message *m, struct waiting *w) {
 
 static json_t *waiting_json(const struct waiting *w) {
         return json_pack("{s:I, s:s, s:I, s:s, s:i, s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:s}", "job",
-                         (json_int_t)w->job, "name", w->name ?: "", "user", (json_int_t)w->user, "pool",
+                         (json_int_t)w->job, "name", w->name ?: "", "owner", (json_int_t)w->user, "pool",
                          w->pool ?: "", "priority", w->priority, "state", w->state ?: "", "position",
                          (json_int_t)w->position, "since", (json_int_t)w->since, "executors",
                          (json_int_t)w->executors, "cpus", w->cpus, "memory", (json_int_t)w->memory, "gpus",
