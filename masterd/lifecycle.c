@@ -111,9 +111,11 @@ static void finish_job(struct manager *m, struct job *j) {
                 feeding_restart(m, j);
                 if (j->requeueing)
                         requeue_begin(m, j);
-                else
+                else {
+                        requeue_plan_over(j);
                         record_event(m, j, "attempt", NULL, "attempt %u of %u begins",
                                      j->attempt - j->requeues, j->spec->max_app_attempts);
+                }
                 queueing_again(m, j);
                 suspension_queued(m, j);
                 lifecycle_job_changed(m, j);
@@ -289,7 +291,8 @@ static void close_gang(struct manager *m, struct job *j, struct role *r) {
                         continue;
                 e->fate = FATE_IGNORE;
                 lifecycle_cancel(e);
-                api_executor_changed(m, e);
+                if (e->attempt > 0)
+                        api_executor_changed(m, e);
                 n++;
         }
         if (n > 0)

@@ -25,11 +25,6 @@ static bool other_limits(const struct role_spec *a, const struct role_spec *b) {
         return a->cpu_milli != b->cpu_milli || a->memory != b->memory;
 }
 
-/* What it will hold; one that has come to have more than its role says keeps it. */
-static uint64_t memory_after(const struct executor *e, const struct role_spec *after) {
-        return after->memory > 0 ? MAX(after->memory, e->memory) : 0;
-}
-
 static int by_node(const void *a, const void *b) {
         const struct executor *x = *(struct executor *const *)a, *y = *(struct executor *const *)b;
 
@@ -83,7 +78,7 @@ int limits_plan(struct manager *m, struct job *j, const struct job_spec *spec, s
                 e = l.changed[i];
                 const struct role_spec *before = executor_role(e), *after = spec_role(spec, before->name);
                 cpu += (int64_t)after->cpu_milli - (int64_t)before->cpu_milli;
-                memory += (int64_t)memory_after(e, after) - (int64_t)executor_memory(e);
+                memory += (int64_t)limits_memory(e, after) - (int64_t)executor_memory(e);
                 if (i + 1 < l.n && l.changed[i + 1]->node == e->node)
                         continue;
                 r = check_node(m, e->node, cpu, memory, error);

@@ -264,10 +264,7 @@ void requeue_begin(struct manager *m, struct job *j) {
                 j->asked = 0;
         if (j->leave_why != REQUEUE_PREEMPTED) /* who was preempted does not lose its place as well */
                 j->waits_real = now_real();
-        j->requeueing = false;
-        j->leave_why = REQUEUE_NONE;
-        j->leave_for = 0;
-        j->leave_real = 0;
+        requeue_plan_over(j);
         j->slot_real = 0;
         (void)text_set(&j->reason, "%s", cause);
         if (delay > 0)
@@ -275,6 +272,13 @@ void requeue_begin(struct manager *m, struct job *j) {
                              cause, j->requeues, format_duration(delay, text, sizeof(text)));
         else
                 record_event(m, j, "requeued", NULL, "%s; waits again, for the %u. time", cause, j->requeues);
+}
+
+void requeue_plan_over(struct job *j) {
+        j->requeueing = false;
+        j->leave_why = REQUEUE_NONE;
+        j->leave_for = 0;
+        j->leave_real = 0;
 }
 
 static int on_hold_over(sd_event_source *s, uint64_t usec, void *userdata) {

@@ -50,6 +50,8 @@ void requeue_to_hold(struct manager *m, struct job *j);
 
 /* The stop is through and the job QUEUED: what is to be counted and told. */
 void requeue_begin(struct manager *m, struct job *j);
+/* Another attempt begins for another reason: what was planned was for the one before. */
+void requeue_plan_over(struct job *j);
 /* It has been decided that the job is stopped, or it has ended: nothing of a former plan comes any more. */
 void requeue_drop_timers(struct job *j);
 

@@ -272,7 +272,7 @@ static int add_role(struct manager *m, struct job *j, uint32_t role, struct gang
         size_t first = g->n, kept = j->spec->n_roles - (looks_around(j->spec) ? 0 : role) - 1;
         int q = add_waiting(m, j, role, r->spec->memory, g);
 
-        for (uint32_t i = 0; q >= 0 && r->spec->failure.elastic.max > 0 && i < r->spec->num; i++) {
+        for (uint32_t i = 0; q >= 0 && i < r->spec->num; i++) {
                 const struct executor *e = r->executors[i];
                 bool known = executor_memory(e) == r->spec->memory || !executor_waits(e);
                 for (size_t k = first; !known && k < g->n; k++)

@@ -165,6 +165,9 @@ void suspension_queued(struct manager *m, struct job *j) {
                 return;
         placement_dequeue(m, j);
         requeue_not_needed(m, j);
+        /* Its time stands still. */
+        j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+        j->signal_timer = sd_event_source_disable_unref(j->signal_timer);
         (void)text_set(&j->reason, "%s", held_text(j, text));
 }
 
@@ -174,8 +177,6 @@ static int stop(struct manager *m, struct job *j, uint32_t uid) {
                      j->state == JOB_QUEUED ? "it is not placed" : "its executors are stopped; it waits",
                      uid);
         if (j->state == JOB_QUEUED) {
-                j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
-                j->signal_timer = sd_event_source_disable_unref(j->signal_timer);
                 suspension_queued(m, j);
                 lifecycle_job_changed(m, j);
                 return 0;

@@ -253,11 +253,17 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
                                           (double)v->cpus, (double)cpu / 1000, v->memory, memory,
                                           (uint32_t)v->n_gpus, gpus, node->n_executors, node->last_seen_real);
         if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = api_append_labels(reply, node);
+        if (r >= 0)
                 r = sd_bus_message_append(
-                        reply, "a{sv}", 6, "reason", "s", holds_text(node->holds, held, sizeof(held)),
+                        reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "reason", "s", holds_text(node->holds, held, sizeof(held)),
                         "kernel", "s", v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "version",
                         "s", node->version ? node->version : "", "limits", "b", (int)v->controllers, "boot",
                         "s", sd_id128_to_string(node->boot_id, boot));
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 

@@ -22,7 +22,7 @@ enum strike_kind {
         STRIKE_BUS,       /* SIGBUS: bad memory, or a file system that goes away */
         STRIKE_RULE,      /* the job's exitCodes say so */
         STRIKE_PROLOG,    /* the site's prolog failed */
-        STRIKE_LINK,      /* the host was LOST, or booted under what ran on it */
+        STRIKE_LINK,      /* the host was LOST */
         _STRIKE_MAX,
 };
 const char *strike_kind_to_string(enum strike_kind k); /* "failed executors" ... */

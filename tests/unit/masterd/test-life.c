@@ -265,6 +265,26 @@ static void test_held_on_its_way(void **state) {
         assert_int_equal(j->state, JOB_STARTING);
 }
 
+/* An attempt that fails while it is told to make room: the next one knows nothing of that. */
+static void test_fails_while_told(void **state) {
+        struct fixture *f = *state;
+        struct job *j, *by;
+
+        register_node(f->m, "n1", 2);
+        j = submit(f->m, "{\"signal\":\"USR1@1h\",\"maxAppAttempts\":2,\"role\":[{\"roleName\":\"w\",\"vcores\":2,"
+                         "\"memoryMb\":16,\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":1,"
+                         "\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}}]}");
+        start_all(f->m, j);
+        by = submit(f->m, TOLD);
+        requeue_preempt(f->m, j, by->number);
+        assert_true(j->leave_real > 0);
+        exited(f->m, j->executors[0], 1);
+        assert_int_equal(j->attempt, 2);
+        assert_int_equal(j->leave_why, REQUEUE_NONE);
+        assert_int_equal(j->leave_real, 0);
+        assert_int_equal(j->requeues, 0);
+}
+
 static void test_dynamic_does_not_close(void **state) {
         struct fixture *f = *state;
         struct job *j;
@@ -356,6 +376,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_gang_closes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_elastic_scope, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_held_on_its_way, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_fails_while_told, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_dynamic_does_not_close, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_optional_ones_hold_up_nobody, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_scope, setup, teardown),
