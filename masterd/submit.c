@@ -6,7 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "masterd/arrays.h"
 #include "masterd/bundles.h"
 #include "masterd/depend.h"
