@@ -273,6 +273,8 @@ static void say_first_failure(const struct role *r, const char *verdict, char *b
 static bool is_elastic_gang(const struct job *j, const struct role_spec *role) {
         if (role->min_num == role->num || j->spec->schedule_policy == SCHEDULE_POLICY_DYNAMIC)
                 return false;
+        if (role->input_policy == INPUT_STREAMING && j->data && !j->data->finished) /* there is work left */
+                return false;
         for (size_t i = 0; i < j->spec->n_order && j->spec->schedule_policy == SCHEDULE_POLICY_ORDER; i++)
                 if (strcmp(j->spec->order[i].role, role->name) == 0)
                         return j->spec->order[i].schedule_type != SCHEDULE_DYNAMIC;
