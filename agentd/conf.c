@@ -11,7 +11,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/labels.h"
 #include "lib/base/parse.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 
 #define LABELS_MAX 64u
 

@@ -12,7 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 
 #define SESSIONS_MAX 256u
 #define WAITING_MAX 8u /* of each kind, for each session */

@@ -7,7 +7,7 @@
 
 #include "executor/scan-parts.h"
 #include "executor/time-pattern.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 
 int scan_fail(struct scan *s, int r, const char *format, ...) {
         va_list ap;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 
 #define NUMBER_DIGITS_MAX 9u
 #define WORDS_BYTES_MAX (32u << 20)

@@ -344,7 +344,8 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 if (job_transition(j, JOB_EVENT_UP) < 0)
                         return;
                 (void)text_set(&j->reason, NULL);
-                record_event(m, j, "running", NULL, "%u executors run", job_running(j));
+                record_event(m, j, "running", NULL, "%u executor%s", job_running(j),
+                             job_running(j) == 1 ? " runs" : "s run");
                 lifecycle_job_changed(m, j);
         }
         if (j->state == JOB_RUNNING && j->reason && !scopes_restarting(j)) {

@@ -5,7 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "masterd/job/peers.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"

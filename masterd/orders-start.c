@@ -7,7 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/cpulist.h"
 #include "lib/base/log.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "lib/wire/input.h"
 #include "masterd/feeding.h"
 #include "masterd/hosts.h"

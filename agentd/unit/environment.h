@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "lib/wire/messages.h"
 
 /* For functions that fail as what they call fails. */

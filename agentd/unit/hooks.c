@@ -12,7 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "lib/base/unitname.h"
 
 #define HOOK_PATH PRIMUS_LIBEXECDIR "/primus-hook"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agentd/unit/units-internal.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 
 struct discovery {
         struct units *units;

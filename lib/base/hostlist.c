@@ -10,7 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 
 #define NAME_MAX_LENGTH 64
 #define DIGITS_MAX 9

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 
 const char *const source_kind_names[_SOURCE_KIND_MAX] = {
         [SOURCE_FILES] = "files",     [SOURCE_HTTP] = "http",   [SOURCE_S3] = "s3",

@@ -5,7 +5,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/cpulist.h"
 #include "lib/base/labels.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "lib/wire/messages-parts.h"
 
 #define CPU_WORDS 16u

@@ -7,7 +7,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "lib/wire/messages-parts.h"
 
 #define ORDER_FIELDS LINK_ID_SIGNATURE "yuaayayaayasa(say)tttuasasaqttsssuayb"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "lib/wire/messages-parts.h"
 
 #define HOSTNAME_TEXT_MAX 255u

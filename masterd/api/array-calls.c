@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/reply.h"

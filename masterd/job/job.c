@@ -9,7 +9,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "masterd/job/array.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"

@@ -10,7 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 
 /* JOINING is 0; nothing goes back to it. */
 static const uint8_t table[_NODE_STATE_MAX][_NODE_EVENT_MAX] = {

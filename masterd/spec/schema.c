@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "masterd/spec/locate.h"
 
 const struct key *schema_find(const struct schema *s, const char *name) {

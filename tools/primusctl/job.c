@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 
 void job_properties_done(struct job_properties *p) {
         free(p->name);

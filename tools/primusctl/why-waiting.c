@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/strings.h"
+#include "lib/base/strv.h"
 #include "tools/primusctl/fields.h"
 #include "tools/primusctl/job.h"
 #include "tools/primusctl/text.h"
