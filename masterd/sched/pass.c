@@ -382,6 +382,7 @@ static void recall(struct pass *pass, struct entry *e, const struct sched_gang *
         if (!miss || !miss->explained || g->n_shapes != 1 || !same_shape(g, g->shapes, &miss->shape))
                 return;
         *ret = miss->why;
+        ret->wanted = g->shapes[0].min;
         e->explained = pass->policy->sched->changed + 1;
         e->explained_at = pass->now;
 }
