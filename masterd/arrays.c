@@ -237,7 +237,8 @@ static void run(struct manager *m, struct job *j) {
                 return;
         if (j->started_real == 0)
                 j->started_real = now_real();
-        record_event(m, j, "running", NULL, "the first of its %u elements runs", j->array->range.n);
+        record_event(m, j, "running", NULL, "the first of its %u element%s runs", j->array->range.n,
+                     PLURAL(j->array->range.n));
         lifecycle_job_changed(m, j);
 }
 
@@ -348,7 +349,8 @@ int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
         j->had_secrets = j->n_secrets > 0;
         record_job(m, j, NULL, true);
         submit_put_secrets(m, j);
-        record_event(m, j, "rerun", NULL, "%u elements that did not succeed run again (uid %u)", n, uid);
+        record_event(m, j, "rerun", NULL, "%u element%s that did not succeed to run again (uid %u)", n,
+                     PLURAL(n), uid);
         lifecycle_job_changed(m, j);
         placement_enqueue(m, j);
         return 0;

@@ -31,8 +31,8 @@ static int on_settled(sd_event_source *s, uint64_t usec, void *userdata) {
                 n += tell(j->manager, j->executors[i]);
         if (n > 0)
                 record_event(j->manager, j, "rendezvous", NULL,
-                             "epoch %" PRIu64 ": %" PRIu32 " executors are told who their peers are now",
-                             j->epoch, n);
+                             "epoch %" PRIu64 ": %" PRIu32 " executor%s told who the peers are now", j->epoch,
+                             n, PLURAL(n));
         return 0;
 }
 

@@ -273,6 +273,8 @@ static void say_first_failure(const struct role *r, const char *verdict, char *b
 static bool is_elastic_gang(const struct job *j, const struct role_spec *role) {
         if (role->min_num == role->num || j->spec->schedule_policy == SCHEDULE_POLICY_DYNAMIC)
                 return false;
+        if (role->input_policy == INPUT_STREAMING && j->data && !j->data->finished) /* there is work left */
+                return false;
         for (size_t i = 0; i < j->spec->n_order && j->spec->schedule_policy == SCHEDULE_POLICY_ORDER; i++)
                 if (strcmp(j->spec->order[i].role, role->name) == 0)
                         return j->spec->order[i].schedule_type != SCHEDULE_DYNAMIC;
@@ -342,7 +344,8 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 if (job_transition(j, JOB_EVENT_UP) < 0)
                         return;
                 (void)text_set(&j->reason, NULL);
-                record_event(m, j, "running", NULL, "%u executors run", job_running(j));
+                record_event(m, j, "running", NULL, "%u executor%s", job_running(j),
+                             job_running(j) == 1 ? " runs" : "s run");
                 lifecycle_job_changed(m, j);
         }
         if (j->state == JOB_RUNNING && j->reason && !scopes_restarting(j)) {

@@ -275,7 +275,7 @@ static void begin_job(struct manager *m, struct job *j) {
                 if (j->slot_real == 0)
                         j->slot_real = now_real();
                 j->not_before_real = 0;
-                record_event(m, j, "placed", NULL, "%u executors placed", n);
+                record_event(m, j, "placed", NULL, "%u executor%s placed", n, PLURAL(n));
                 lifecycle_job_changed(m, j);
                 lifecycle_arm_limit(m, j);
                 policy_job_runs(m->placement->policy, j->number, queueing_at(j->slot_real));

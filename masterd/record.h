@@ -35,6 +35,9 @@ struct job_state_data {
         uint8_t held_mode, reserved3[3];
 };
 
+/* The end of a noun in what people read: "1 executor", "2 executors". */
+#define PLURAL(n) ((n) == 1 ? "" : "s")
+
 void record_node(struct manager *m, const struct node *node);
 /* body: also the configuration and what came with it (once, at submission). */
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body);

@@ -94,8 +94,8 @@ int rolling_begin(struct manager *m, struct job *j, uint32_t uid, const char *ro
                 return sd_bus_error_setf(error, ERROR_REFUSED,
                                          "Nothing of that runs: there is nothing to restart");
         }
-        record_event(m, j, "restart-asked", NULL, "%u executors%s%s are started again, %u at a time (uid %u)",
-                     n, *role ? " of role " : "", role, j->rolling.batch, uid);
+        record_event(m, j, "restart-asked", NULL, "%u executor%s%s%s to start again, %u at a time (uid %u)",
+                     n, PLURAL(n), *role ? " of role " : "", role, j->rolling.batch, uid);
         record_job(m, j, NULL, false);
         rolling_go_on(m, j);
         *ret_n = n;

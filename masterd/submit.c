@@ -209,10 +209,11 @@ void submit_admit(struct manager *m, struct job *j, const char *warnings) {
 
         record_job(m, j, warnings, true);
         submit_put_secrets(m, j);
-        record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executors in %zu roles", j->owner,
-                     j->n_executors, j->spec->n_roles);
+        record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executor%s in %zu role%s", j->owner,
+                     j->n_executors, PLURAL(j->n_executors), j->spec->n_roles, PLURAL(j->spec->n_roles));
         if (j->array)
-                record_event(m, j, "array", NULL, "an array of %u elements", j->array->range.n);
+                record_event(m, j, "array", NULL, "an array of %u element%s", j->array->range.n,
+                             PLURAL(j->array->range.n));
         depend_watch(m, j);
         placement_enqueue(m, j);
 }

@@ -119,7 +119,7 @@ static void look_at_host(struct asking *a, const struct node *node) {
         placed = try_gang(a, &h, 1, &why);
         lacks = resource_name(why.scarce);
         if (placed > 0)
-                snprintf(text, sizeof(text), "room for %zu", placed);
+                snprintf(text, sizeof(text), "with room for %zu", placed);
         else if (why.never)
                 snprintf(text, sizeof(text), "too small even when empty%s%s", lacks ? ", short of " : "",
                          lacks ?: "");

@@ -120,19 +120,18 @@ char *sched_no_fit_text(const struct sched_no_fit *why, char *buf, size_t size) 
                                                             "licences",
                                                             "hosts on which nobody else is",
                                                             "room in one domain of the topology" };
-        unsigned bit = why->scarce ? (unsigned)__builtin_ctz(why->scarce) : 5;
-        const char *name = bit < ELEMENTSOF(names) ? names[bit] : "nodes";
+        unsigned bit = why->scarce ? (unsigned)__builtin_ctz(why->scarce) : ELEMENTSOF(names);
+        const char *name = bit < ELEMENTSOF(names) ? names[bit] : NULL;
 
         if (why->nodes == 0 && why->unmatched > 0)
                 snprintf(buf, size, "none of %u usable nodes meets its constraints", why->unmatched);
         else if (why->nodes == 0)
                 snprintf(buf, size, "no usable node is there for it");
         else if (why->never)
-                snprintf(buf, size,
-                         "%u wanted, more than the %u usable nodes hold even when empty, short of %s",
-                         why->wanted, why->nodes, name);
+                snprintf(buf, size, "%u wanted, more than the %u usable nodes hold even when empty%s%s",
+                         why->wanted, why->nodes, name ? ", short of " : "", name ?: "");
         else
-                snprintf(buf, size, "%u of %u fit now on %u usable nodes, short of %s", why->fits,
-                         why->wanted, why->nodes, name);
+                snprintf(buf, size, "%u of %u fit now on %u usable nodes%s%s", why->fits, why->wanted,
+                         why->nodes, name ? ", short of " : "", name ?: "");
         return buf;
 }

@@ -130,6 +130,7 @@ class FakeMaster:
         self.jobs, self.calls, self.waiting = {}, [], []
         self.bundles = {}
         self.nodes = []
+        self.queue, self.pools = [], []
         self.savepoints = []  # (row of ListSavepoints, manifest)
         self.on_submit = lambda job: None
         self.refuse = {}  # member -> Refuse
@@ -232,6 +233,12 @@ class FakeMaster:
 
     def do_ListNodes(self, _):
         return "a(sssddttuuuta{sv})", (self.nodes,)
+
+    def do_ListQueue(self, _):
+        return "aa{sv}", (self.queue,)
+
+    def do_ListPools(self, _):
+        return "aa{sv}", (self.pools,)
 
     def do_PutBundle(self, _, sha256, size, offset, chunk):
         have = self.bundles.setdefault(sha256, b"")

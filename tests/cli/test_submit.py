@@ -221,11 +221,11 @@ def test_validate_and_config(ctl, tmp_path, hello):
 
 def test_start_options(master, lenient, ctl, hello):
     """--after, --begin and --array reach the master; times of people are absolute there."""
-    r = ctl("submit", "--after", "12,13:any", "--after=14:fail", "--begin", "2026-01-31T09:00:00+01:00", "--array", "0-9%2", hello)
+    r = ctl("submit", "--after", "12,13:any", "--after=14:fail", "--begin", "2096-01-31T09:00:00+01:00", "--array", "0-9%2", hello)
     assert r.returncode == 0, r.stderr
     options = master.jobs[0].options if isinstance(master.jobs, list) else master.jobs[1].options
     assert options["after"] == ("as", ["12", "13:any", "14:fail"])
-    assert options["begin"] == ("s", "2026-01-31T08:00:00Z")
+    assert options["begin"] == ("s", "2096-01-31T08:00:00Z")
     assert options["array"] == ("s", "0-9%2")
     begin = time.time() + 7200
     assert ctl("submit", "--begin", "+2h", hello).returncode == 0
@@ -238,3 +238,7 @@ def test_bad_begin(master, lenient, ctl, hello):
         r = ctl("submit", "--begin", bad, hello)
         assert r.returncode == 2 and "--begin: expected a time" in r.stderr
     assert not master.jobs
+    r = ctl("submit", "--begin", "2020-01-31 08:00", hello)
+    assert r.returncode == 2 and "--begin: 2020-01-31" in r.stderr and "is over" in r.stderr and not master.jobs
+    r = ctl("submit", "--priority", "1001", hello)
+    assert r.returncode == 2 and "--priority: expected a number from -1000 to 1000, not '1001'" in r.stderr

@@ -135,7 +135,7 @@ def test_validate_and_config(cluster):
     assert json.loads(cluster.primusctl("config", "--json", path)) == effective
     job = cluster.primusctl_json("submit", path)["job"]
     of_job = json.loads(cluster.primusctl("config", str(job)))
-    assert of_job == effective
+    assert of_job == {**effective, "priority": 0}  # its pool's
     cluster.wait_job(job)
     status, _, err = run(cluster, "submit", "-", input='{"role": [{"roleName": "w", "comand": "true"}]}')
     assert status == 1 and "did you mean" in err and "command" in err

@@ -33,9 +33,46 @@ static int ask(struct cli *c, const char *method, sd_bus_message **ret) {
         return r < 0 ? cli_bad_reply(c, r) : 0;
 }
 
-/* ---- queue
- * ----------------------------------------------------------------------------------------------------------
- */
+/* What one of the commands lists, a row at a time. */
+struct listing {
+        const char *method;
+        const struct table_column *columns;
+        size_t n_columns;
+        int (*next)(sd_bus_message *m, void *row); /* 1: a row, 0: there is none any more */
+        json_t *(*json)(const void *row);
+        void (*show)(struct table *t, const void *row);
+        void (*done)(void *row);
+};
+
+/* row: room for one. */
+static int list(struct cli *c, const struct listing *l, void *row) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
+        _cleanup_(table_free_p) struct table *t = NULL;
+        json_t *array = NULL;
+        int r = ask(c, l->method, &reply);
+
+        if (!r && c->json && !(array = json_array()))
+                r = cli_oom(c);
+        if (!r && !c->json)
+                r = table_new(c, l->columns, l->n_columns, &t);
+        if (r)
+                return r;
+        while ((r = l->next(reply, row)) > 0) {
+                if (c->json)
+                        (void)json_array_append_new(array, l->json(row));
+                else
+                        l->show(t, row);
+                l->done(row);
+        }
+        if (r < 0) {
+                l->done(row);
+                json_decref(array);
+                return cli_bad_reply(c, r);
+        }
+        return c->json ? cli_print_json(c, array) : table_print(c, t);
+}
+
+/* ---- queue ---- */
 
 struct waiting {
         uint32_t job, user, executors, gpus;
@@ -45,14 +82,16 @@ struct waiting {
         char *name, *pool, *state, *reason;
 };
 
-static void waiting_done(struct waiting *w) {
+static void waiting_done(void *row) {
+        struct waiting *w = row;
+
         free(w->name);
         free(w->pool);
         free(w->state);
         free(w->reason);
 }
 
-static int next_waiting(sd_bus_message *m, struct waiting *w) {
+static int next_waiting(sd_bus_message *m, void *row) {
 #define FIELD(key, type, member)                                                                             \
         { key, type, offsetof(struct waiting, member), NULL }
         static const struct field fields[] = {
@@ -72,6 +111,7 @@ static int next_waiting(sd_bus_message *m, struct waiting *w) {
                 FIELD("reason", "s", reason),
         };
 #undef FIELD
+        struct waiting *w = row;
         int r = sd_bus_message_at_end(m, false);
 
         *w = (struct waiting){ 0 };
@@ -81,9 +121,11 @@ static int next_waiting(sd_bus_message *m, struct waiting *w) {
         return r < 0 ? r : 1;
 }
 
-static json_t *waiting_json(const struct waiting *w) {
+static json_t *waiting_json(const void *row) {
+        const struct waiting *w = row;
+
         return json_pack("{s:I, s:s, s:I, s:s, s:i, s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:s}", "job",
-                         (json_int_t)w->job, "name", w->name ?: "", "user", (json_int_t)w->user, "pool",
+                         (json_int_t)w->job, "name", w->name ?: "", "owner", (json_int_t)w->user, "pool",
                          w->pool ?: "", "priority", w->priority, "state", w->state ?: "", "position",
                          (json_int_t)w->position, "since", (json_int_t)w->since, "executors",
                          (json_int_t)w->executors, "cpus", w->cpus, "memory", (json_int_t)w->memory, "gpus",
@@ -91,9 +133,13 @@ static json_t *waiting_json(const struct waiting *w) {
                          w->reason ?: "");
 }
 
-static void waiting_row(struct table *t, const struct waiting *w, uint64_t now) {
+static void waiting_row(struct table *t, const void *row) {
+        const struct waiting *w = row;
+        uint64_t now = now_real();
         char user[64], wait[FORMAT_DURATION_MAX], memory[FORMAT_SIZE_MAX], when[TEXT_TIME_MAX], needs[96];
 
+        if (table_row(t) < 0)
+                return;
         snprintf(needs, sizeof(needs), "%gC %s", w->cpus, format_size(w->memory, memory, sizeof(memory)));
         if (w->gpus)
                 snprintf(needs + strlen(needs), sizeof(needs) - strlen(needs), " %uG", w->gpus);
@@ -129,34 +175,14 @@ static int queue_run(struct cli *c, void *options, char **args, size_t n) {
                 { "STARTS BY" },
                 { "REASON", .fills = true },
         };
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
-        _cleanup_(table_free_p) struct table *t = NULL;
-        json_t *array = NULL;
+        static const struct listing listing = { "ListQueue",  columns,     ELEMENTSOF(columns), next_waiting,
+                                                waiting_json, waiting_row, waiting_done };
         struct waiting w;
-        int r = ask(c, "ListQueue", &reply);
 
         (void)options;
         (void)args;
         (void)n;
-        if (!r && c->json && !(array = json_array()))
-                r = cli_oom(c);
-        if (!r && !c->json)
-                r = table_new(c, columns, ELEMENTSOF(columns), &t);
-        if (r)
-                return r;
-        while ((r = next_waiting(reply, &w)) > 0) {
-                if (c->json)
-                        (void)json_array_append_new(array, waiting_json(&w));
-                else if (table_row(t) >= 0)
-                        waiting_row(t, &w, now_real());
-                waiting_done(&w);
-        }
-        if (r < 0) {
-                waiting_done(&w);
-                json_decref(array);
-                return cli_bad_reply(c, r);
-        }
-        return c->json ? cli_print_json(c, array) : table_print(c, t);
+        return list(c, &listing, &w);
 }
 
 const struct command queue_command = {
@@ -169,9 +195,7 @@ const struct command queue_command = {
         .run = queue_run,
 };
 
-/* ---- pools
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- pools ---- */
 
 struct amount {
         uint64_t cpu_milli, memory;
@@ -196,7 +220,9 @@ struct pool {
         size_t n_users;
 };
 
-static void pool_done(struct pool *p) {
+static void pool_done(void *row) {
+        struct pool *p = row;
+
         free(p->name);
         free(p->users);
 }
@@ -234,7 +260,7 @@ static int read_users(sd_bus_message *m, void *target) {
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int next_pool(sd_bus_message *m, struct pool *p) {
+static int next_pool(sd_bus_message *m, void *row) {
 #define FIELD(key, type, member, ...)                                                                        \
         { key, type, offsetof(struct pool, member), ##__VA_ARGS__ }
         static const struct field fields[] = {
@@ -257,6 +283,7 @@ static int next_pool(sd_bus_message *m, struct pool *p) {
                 { "users", "aa{sv}", 0, read_users },
         };
 #undef FIELD
+        struct pool *p = row;
         int r = sd_bus_message_at_end(m, false);
 
         *p = (struct pool){ 0 };
@@ -304,7 +331,8 @@ static json_t *duration_json(uint64_t usec) {
         return usec == UINT64_MAX ? json_null() : json_integer((json_int_t)usec);
 }
 
-static json_t *pool_json(const struct pool *p) {
+static json_t *pool_json(const void *row) {
+        const struct pool *p = row;
         json_t *o = share_json(&p->all), *users = json_array();
 
         for (size_t i = 0; i < p->n_users; i++) {
@@ -337,7 +365,8 @@ static void share_cells(struct table *t, const struct share *s) {
         table_set(t, 5, COLOR_NONE, "%.1f", s->usage / 3600);
 }
 
-static void pool_rows(struct table *t, const struct pool *p) {
+static void pool_rows(struct table *t, const void *row) {
+        const struct pool *p = row;
         char text[64], user[64];
 
         if (table_row(t) < 0)
@@ -370,34 +399,15 @@ static int pools_run(struct cli *c, void *options, char **args, size_t n) {
                 { "USER LIMIT", .right = true },
                 { "MAX TIME", .right = true },
         };
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
-        _cleanup_(table_free_p) struct table *t = NULL;
-        json_t *array = NULL;
+        static const struct listing listing = { "ListPools", columns,   ELEMENTSOF(columns),
+                                                next_pool,   pool_json, pool_rows,
+                                                pool_done };
         struct pool p;
-        int r = ask(c, "ListPools", &reply);
 
         (void)options;
         (void)args;
         (void)n;
-        if (!r && c->json && !(array = json_array()))
-                r = cli_oom(c);
-        if (!r && !c->json)
-                r = table_new(c, columns, ELEMENTSOF(columns), &t);
-        if (r)
-                return r;
-        while ((r = next_pool(reply, &p)) > 0) {
-                if (c->json)
-                        (void)json_array_append_new(array, pool_json(&p));
-                else
-                        pool_rows(t, &p);
-                pool_done(&p);
-        }
-        if (r < 0) {
-                pool_done(&p);
-                json_decref(array);
-                return cli_bad_reply(c, r);
-        }
-        return c->json ? cli_print_json(c, array) : table_print(c, t);
+        return list(c, &listing, &p);
 }
 
 const struct command pools_command = {

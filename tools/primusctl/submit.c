@@ -188,6 +188,8 @@ static int append_start(const struct cli *c, sd_bus_message *m, const struct sub
                                          "--begin: expected a time such as 08:00, \"tomorrow 08:00\", +2h or "
                                          "2026-01-31T08:00:00Z, not '%s'",
                                          s->begin);
+                if (begin < usec_sub(now_real(), 60 * USEC_PER_SEC))
+                        return cli_usage(c, "--begin: %s is over", format_time(begin, text, sizeof(text)));
                 r = append_string_option(m, "begin", format_time(begin, text, sizeof(text)));
         }
         return r < 0 ? cli_fail(c, "cannot make a call: %s", strerror(-r)) : 0;

@@ -9,7 +9,7 @@
 int option_priority(const char *value, void *target, const char **ret_why) {
         uint32_t n;
 
-        *ret_why = "expected a number from -1000 to 1000";
+        *ret_why = "a number from -1000 to 1000";
         if (parse_u32(value + (*value == '-'), 0, 1000, &n) < 0)
                 return -EINVAL;
         *(const char **)target = value;

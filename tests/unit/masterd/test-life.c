@@ -148,10 +148,13 @@ static void exited(struct manager *m, struct executor *e, int status) {
 }
 
 #define TOLD                                                                                                 \
-        "{\"signal\":\"USR1@1h\",\"role\":[{\"roleName\":\"w\",\"vcores\":2,\"memoryMb\":16,\"command\":\"x\"}]}"
+        "{\"signal\":\"USR1@1h\",\"role\":[{\"roleName\":\"w\",\"vcores\":2,\"memoryMb\":16,\"command\":"    \
+        "\"x\"}]}"
 #define TIMED                                                                                                \
-        "{\"timeLimit\":\"1h\",\"maxAppAttempts\":2,\"role\":[{\"roleName\":\"w\",\"vcores\":2,\"memoryMb\":16,"        \
-        "\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":1,\"maxFailurePolicy\":"         \
+        "{\"timeLimit\":\"1h\",\"maxAppAttempts\":2,\"role\":[{\"roleName\":\"w\",\"vcores\":2,"             \
+        "\"memoryMb\":16,"                                                                                   \
+        "\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":1,"                   \
+        "\"maxFailurePolicy\":"                                                                              \
         "\"FAIL_ATTEMPT\"}}}]}"
 
 static void told(struct fixture *f, struct job **victim, struct job **by) {
@@ -232,7 +235,8 @@ static void test_elastic_scope(void **state) {
         struct job *j;
 
         register_node(f->m, "n1", 2);
-        j = submit(f->m, "{\"backoff\":{\"initial\":0},\"role\":[{\"roleName\":\"w\",\"num\":4,\"minNum\":2,\"vcores\":1,"
+        j = submit(f->m, "{\"backoff\":{\"initial\":0},\"role\":[{\"roleName\":\"w\",\"num\":4,\"minNum\":2,"
+                         "\"vcores\":1,"
                          "\"memoryMb\":16,\"restartScope\":\"role\",\"command\":\"x\"}]}");
         start_all(f->m, j);
         lifecycle_move(f->m, j->executors[0], "test", "test");
@@ -271,9 +275,11 @@ static void test_fails_while_told(void **state) {
         struct job *j, *by;
 
         register_node(f->m, "n1", 2);
-        j = submit(f->m, "{\"signal\":\"USR1@1h\",\"maxAppAttempts\":2,\"role\":[{\"roleName\":\"w\",\"vcores\":2,"
-                         "\"memoryMb\":16,\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":1,"
-                         "\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}}]}");
+        j = submit(f->m,
+                   "{\"signal\":\"USR1@1h\",\"maxAppAttempts\":2,\"role\":[{\"roleName\":\"w\",\"vcores\":2,"
+                   "\"memoryMb\":16,\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{"
+                   "\"maxFailureTimes\":1,"
+                   "\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}}]}");
         start_all(f->m, j);
         by = submit(f->m, TOLD);
         requeue_preempt(f->m, j, by->number);
@@ -290,9 +296,10 @@ static void test_dynamic_does_not_close(void **state) {
         struct job *j;
 
         register_node(f->m, "n1", 2);
-        j = submit(f->m, "{\"scheduler\":{\"schedulePolicy\":{\"dynamicPolicy\":{}}},\"role\":[{\"roleName\":\"w\","
-                         "\"num\":4,\"minNum\":2,\"vcores\":1,\"memoryMb\":16,\"successPercent\":100,\"command\":"
-                         "\"x\"}]}");
+        j = submit(f->m,
+                   "{\"scheduler\":{\"schedulePolicy\":{\"dynamicPolicy\":{}}},\"role\":[{\"roleName\":\"w\","
+                   "\"num\":4,\"minNum\":2,\"vcores\":1,\"memoryMb\":16,\"successPercent\":100,\"command\":"
+                   "\"x\"}]}");
         start_all(f->m, j);
         exited(f->m, j->executors[0], 0);
         assert_int_equal(in_state(j, EXECUTOR_PLACED), 1);
@@ -304,8 +311,10 @@ static void test_optional_ones_hold_up_nobody(void **state) {
         struct job *j;
 
         register_node(f->m, "n1", 3);
-        j = submit(f->m, "{\"backoff\":{\"initial\":0},\"role\":[{\"roleName\":\"ps\",\"vcores\":1,\"memoryMb\":16,\"command\":\"x\"},"
-                         "{\"roleName\":\"w\",\"num\":2,\"minNum\":1,\"vcores\":2,\"memoryMb\":16,\"command\":\"x\"}]}");
+        j = submit(f->m, "{\"backoff\":{\"initial\":0},\"role\":[{\"roleName\":\"ps\",\"vcores\":1,"
+                         "\"memoryMb\":16,\"command\":\"x\"},"
+                         "{\"roleName\":\"w\",\"num\":2,\"minNum\":1,\"vcores\":2,\"memoryMb\":16,"
+                         "\"command\":\"x\"}]}");
         start_all(f->m, j);
         assert_int_equal(in_state(j, EXECUTOR_RUNNING), 2);
         assert_int_equal(in_state(j, EXECUTOR_PENDING), 1);
@@ -320,7 +329,8 @@ static void test_scope(void **state) {
         struct job *j;
 
         register_node(f->m, "n1", 4);
-        j = submit(f->m, "{\"role\":[{\"roleName\":\"w\",\"num\":2,\"vcores\":1,\"memoryMb\":16,\"restartScope\":\"role\","
+        j = submit(f->m, "{\"role\":[{\"roleName\":\"w\",\"num\":2,\"vcores\":1,\"memoryMb\":16,"
+                         "\"restartScope\":\"role\","
                          "\"command\":\"x\"}]}");
         start_all(f->m, j);
         assert_int_equal(j->state, JOB_RUNNING);
