@@ -43,7 +43,7 @@ void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared);
  * No effect when it has ended or a stop is under way, except that a kill or a failure overrides a requeue. */
 void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason)
         __attribute__((nonnull));
-/* Stops an executor (why: for its agent); it counts as nothing but what e->fate says. One that waits for a
+/* Stops an executor (why: static text, for its agent: it is kept); it counts as nothing but what e->fate says. One that waits for a
  * place will not get one. No effect on one that is being stopped. */
 void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why);
 /* Stops an executor that is to go on elsewhere: its end counts as nothing, and the next attempt is placed at
@@ -52,8 +52,6 @@ void lifecycle_move(struct manager *m, struct executor *e, const char *why, cons
 /* An attempt of the job failed: another one while maxAppAttempts allows, else the job fails. */
 void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason);
 
-/* Stops an executor that is leaving its job (masterd/change.h): it is forgotten when it has ended. */
-void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why);
 /* An executor that waits for its place will not get one: its job is being stopped. */
 void lifecycle_cancel(struct executor *e);
 /* Timers of a job that was loaded. */
