@@ -19,7 +19,8 @@ struct blocked_port {
 
 /* What the policy has decided in a pass, to be done when it is through. */
 struct verdict_of_pass {
-        uint32_t job, by; /* by 0: it was placed; else it has to go for that job */
+        uint32_t job, by;     /* by 0: it was placed; else it has to go for that job */
+        uint64_t passed_over; /* so many before it did not fit */
 };
 
 struct placement {

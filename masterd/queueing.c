@@ -189,7 +189,8 @@ static void decide(struct manager *m, uint64_t job, uint64_t by) {
                 p->verdicts = bigger;
                 p->verdicts_allocated = n;
         }
-        p->verdicts[p->n_verdicts++] = (struct verdict_of_pass){ (uint32_t)job, (uint32_t)by };
+        p->verdicts[p->n_verdicts++] =
+                (struct verdict_of_pass){ (uint32_t)job, (uint32_t)by, policy_passed_over(p->policy) };
 }
 
 static void on_placed(void *userdata, uint64_t id, const struct sched_placement *found) {
@@ -262,7 +263,7 @@ static const struct policy_ops ops = {
  * ---------------------------------------------------------------------------------------------------------
  */
 
-static void begin_job(struct manager *m, struct job *j) {
+static void begin_job(struct manager *m, struct job *j, uint64_t passed_over) {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < j->n_executors; i++)
@@ -275,7 +276,13 @@ static void begin_job(struct manager *m, struct job *j) {
                 if (j->slot_real == 0)
                         j->slot_real = now_real();
                 j->not_before_real = 0;
-                record_event(m, j, "placed", NULL, "%u executor%s placed", n, PLURAL(n));
+                if (passed_over > 0)
+                        record_event(m, j, "placed", NULL,
+                                     "%u executor%s placed by backfill: %" PRIu64
+                                     " before it in the queue %s not fit",
+                                     n, PLURAL(n), passed_over, passed_over == 1 ? "does" : "do");
+                else
+                        record_event(m, j, "placed", NULL, "%u executor%s placed", n, PLURAL(n));
                 lifecycle_job_changed(m, j);
                 lifecycle_arm_limit(m, j);
                 policy_job_runs(m->placement->policy, j->number, queueing_at(j->slot_real));
@@ -292,12 +299,16 @@ static int on_pass(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static void arm_pass(struct manager *m, uint64_t at) {
+static void arm_pass(struct manager *m, uint64_t begun, uint64_t at) {
         struct placement *p = m->placement;
 
         p->pass_timer = sd_event_source_disable_unref(p->pass_timer);
         if (at == UINT64_MAX)
                 return;
+        if (at <= begun) { /* there is more to do: when others have had their turn */
+                manager_schedule(m);
+                return;
+        }
         /* Not sooner than in a moment: a pass that asks for the next one at once would keep the loop busy. */
         (void)sd_event_add_time(m->event, &p->pass_timer, CLOCK_BOOTTIME,
                                 MAX(usec_sub(at, CLOCK_AHEAD), now_boot() + 100 * USEC_PER_MSEC),
@@ -306,23 +317,23 @@ static void arm_pass(struct manager *m, uint64_t at) {
 
 void placement_run(struct manager *m) {
         struct placement *p = m->placement;
-        uint64_t next = UINT64_MAX;
+        uint64_t next = UINT64_MAX, now = queueing_now();
         int r;
 
         p->n_verdicts = 0;
-        r = policy_run(p->policy, queueing_now(), &next);
+        r = policy_run(p->policy, now, &next);
         if (r < 0)
                 (void)log_error_errno(r, "A pass over the queue failed");
         for (size_t i = 0; i < p->n_verdicts; i++) {
                 struct verdict_of_pass v = p->verdicts[i];
                 struct job *j = manager_job(m, v.job);
                 if (j && v.by == 0) {
-                        begin_job(m, j);
+                        begin_job(m, j, v.passed_over);
                         requeue_not_needed(m, j);
                 } else if (j)
                         requeue_preempt(m, j, v.by);
         }
-        arm_pass(m, r < 0 ? queueing_now() + USEC_PER_SEC : next);
+        arm_pass(m, now, r < 0 ? now + USEC_PER_SEC : next);
 }
 
 /* ---- what people are told

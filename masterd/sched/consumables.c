@@ -32,6 +32,7 @@ int sched_consumable_set(struct sched *s, const char *name, uint64_t total, uint
         }
         s->consumables[i].total = total;
         s->grown++;
+        s->changed++;
         if (ret_index)
                 *ret_index = i;
         return 0;

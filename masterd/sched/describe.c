@@ -82,6 +82,7 @@ int sched_node_describe(struct sched *s, uint32_t slot, const struct sched_descr
         filters_update(s, slot);
         node_refresh(s, slot);
         s->grown++;
+        s->changed++;
         return 0;
 }
 

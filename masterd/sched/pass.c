@@ -32,21 +32,36 @@ static bool same_shape(const struct sched_gang *g, const struct sched_shape *a, 
         return shape_plain(g, a) && shape_takes_as_much(a, b) && shape_takes_as_much(b, a);
 }
 
-/* The reason why a gang does not fit, if that follows from those before it. Whether it ever will, and so
- * whether to ask again, is looked up once for each. */
+/* Whether it is known why it does not fit, or that it never will, on the nodes that are here. */
+static bool explained(const struct pass *pass, const struct entry *e) {
+        return e->explained == pass->policy->sched->changed + 1 && e->why.no_fit.wanted > 0;
+}
+
+/* Numbers in an explanation grow old; those of the first ones in the queue are brought up to date, with a
+ * small part of the work. */
+static bool stale(const struct pass *pass, const struct entry *e) {
+        const struct policy *p = pass->policy;
+
+        return time_sub(pass->now, e->explained_at) >= p->conf.replan_usec && p->work < p->conf.work / 8;
+}
+
+/* A gang that does not fit before this one, and that takes no more than it. When it is not known why this one
+ * does not, and so whether it ever will, only one that takes just as much will do, if there is time to find
+ * out. */
 static const struct miss *find_miss(const struct pass *pass, const struct entry *e,
-                                    const struct sched_gang *g, uint32_t *ret_shape) {
-        bool known = e->why.reason == POLICY_NO_FIT || e->why.reason == POLICY_RESERVED;
+                                    const struct sched_gang *g) {
+        bool any = explained(pass, e) ? !stale(pass, e) : policy_tired(pass->policy);
         uint64_t end = entry_end(e, pass->now);
 
         for (size_t k = 0; k < pass->n_misses; k++) {
                 const struct miss *m = pass->misses + k;
-                for (uint32_t i = 0; i < g->n_shapes && m->until <= end; i++)
-                        if (known ? shape_takes_as_much(g->shapes + i, &m->shape)
-                                  : g->n_shapes == 1 && same_shape(g, g->shapes, &m->shape)) {
-                                *ret_shape = i;
+                if (m->until > end)
+                        continue;
+                if (g->n_shapes == 1 && m->explained && same_shape(g, g->shapes, &m->shape))
+                        return m;
+                for (uint32_t i = 0; i < g->n_shapes && any; i++)
+                        if (shape_takes_as_much(g->shapes + i, &m->shape))
                                 return m;
-                        }
         }
         return NULL;
 }
@@ -55,11 +70,23 @@ static void add_miss(struct pass *pass, const struct entry *e, const struct sche
                      const struct sched_no_fit *why, uint64_t ahead) {
         const struct sched_shape *h = g->shapes;
 
-        if (g->n_shapes != 1 || h->min == 0 || !shape_plain(g, h) || pass->n_misses == MISSES_MAX)
+        struct miss m = { .shape = *h, .until = ahead ? entry_end(e, pass->now) : 0, .ahead = ahead };
+        size_t k = pass->n_misses;
+
+        if (g->n_shapes != 1 || h->min == 0 || !shape_plain(g, h))
                 return;
-        pass->misses[pass->n_misses++] = (struct miss){
-                .shape = *h, .why = *why, .until = ahead ? entry_end(e, pass->now) : 0, .ahead = ahead
-        };
+        m.explained = why;
+        if (why)
+                m.why = *why;
+        if (k == MISSES_MAX) /* instead of one that says less */
+                for (k = 0; k < MISSES_MAX; k++)
+                        if (pass->misses[k].until >= m.until &&
+                            shape_takes_as_much(&pass->misses[k].shape, h))
+                                break;
+        if (k == MISSES_MAX)
+                return;
+        pass->misses[k] = m;
+        pass->n_misses = MAX(pass->n_misses, k + 1);
 }
 
 /* ---- reservations
@@ -163,6 +190,28 @@ static int add_claims(struct pass *pass) {
         return r;
 }
 
+/* Looks for the first time at which it fits. Where none was found a moment ago, there is none. When so much
+ * was looked for that the rest has to wait, so have those behind it: the next call begins with what was found
+ * in this one. */
+static int seek(struct pass *pass, struct entry *e, const struct sched_gang *g, struct reservation **ret) {
+        struct policy *p = pass->policy;
+        uint64_t nodes = p->sched->changed + 1;
+        int r;
+
+        if (!e->reservation && e->sought == nodes && pass->now - e->sought_at < p->conf.replan_usec)
+                return SCHED_E_NO_FIT;
+        if (plan_exhausted(pass->plan)) {
+                pass->cut = true;
+                return SCHED_E_NO_FIT;
+        }
+        r = plan_find(pass->plan, e, g, ret);
+        if (r > 0) {
+                e->sought = nodes;
+                e->sought_at = pass->now;
+        }
+        return r;
+}
+
 /* Reserves for an entry that does not fit now, if it is known when it will. A reservation is given up only
  * for an earlier one, or if those before it have taken it. */
 static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *g) {
@@ -184,9 +233,16 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
         if (gang_least(g, shapes, &least) ==
             0) /* none of it has to come: it takes what there is, when there is */
                 return SCHED_E_NO_FIT;
-        r = plan_exhausted(pass->plan) ? SCHED_E_NO_FIT : plan_find(pass->plan, e, &least, &found);
+        r = seek(pass, e, &least, &found);
         if (r < 0)
                 return r;
+        if (pass->cut && old && plan_keeps(pass->plan, old)) { /* it will do for this time */
+                pass->cut = false;
+                pass->next = pass->now;
+                return plan_add(pass->plan, old);
+        }
+        if (pass->cut)
+                return SCHED_E_NO_FIT;
         if (old && (!found || found->start >= old->start) && old->guess == (found && found->guess) &&
             plan_keeps(pass->plan, old)) {
                 reservation_free(found);
@@ -201,6 +257,9 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
         e->reservation->sign = sign;
         return plan_add(pass->plan, e->reservation);
 }
+
+/* What the start of an executor costs the owner, in units of work. */
+#define WORK_PLACED 500u
 
 /* ---- one job
  * ----------------------------------------------------------------------------------------------------------
@@ -238,6 +297,11 @@ static int look_whether_possible(struct pass *pass, struct entry *e, const struc
 
         if (e->looked_at == nodes)
                 return 0;
+        if (policy_tired(pass->policy)) {
+                pass->next = pass->now;
+                return 0;
+        }
+        pass->policy->work += 4 * (uint64_t)pass->policy->sched->n;
         r = plan_possible(pass->plan, g);
         if (r < 0)
                 return r;
@@ -246,7 +310,7 @@ static int look_whether_possible(struct pass *pass, struct entry *e, const struc
         return 0;
 }
 
-/* The gang does not fit now. */
+/* The gang does not fit now. Of why->wanted 0 it was not found out why. */
 static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *g,
                    const struct sched_no_fit *why, uint64_t ahead) {
         struct reservation *claim = NULL;
@@ -262,6 +326,8 @@ static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *
                 r = reserve(pass, e, g);
         else
                 drop(pass, e);
+        if (pass->cut)
+                return MIN(r, 0);
         if (r > 0) {
                 r = look_whether_possible(pass, e, g);
                 if (r >= 0 && e->impossible) {
@@ -290,8 +356,27 @@ static int no_room(struct pass *pass, struct entry *e, const struct sched_gang *
                 waits(pass, e, POLICY_PREEMPTING, why, 0);
                 return r;
         }
-        waits(pass, e, ahead ? POLICY_RESERVED : POLICY_NO_FIT, why, ahead);
+        if (why->wanted == 0)
+                pass->next = pass->now;
+        waits(pass, e,
+              ahead              ? POLICY_RESERVED
+              : why->wanted == 0 ? POLICY_NOT_TRIED
+                                 : POLICY_NO_FIT,
+              why, ahead);
         return 0;
+}
+
+/* What is known of why it does not fit. */
+static void recall(struct pass *pass, struct entry *e, const struct sched_gang *g, const struct miss *miss,
+                   struct sched_no_fit *ret) {
+        *ret = (struct sched_no_fit){};
+        if (explained(pass, e))
+                *ret = e->why.no_fit;
+        if (!miss || !miss->explained || g->n_shapes != 1 || !same_shape(g, g->shapes, &miss->shape))
+                return;
+        *ret = miss->why;
+        e->explained = pass->policy->sched->changed + 1;
+        e->explained_at = pass->now;
 }
 
 static int started(struct pass *pass, struct entry *e, const struct sched_placement *places) {
@@ -300,6 +385,7 @@ static int started(struct pass *pass, struct entry *e, const struct sched_placem
         int r;
 
         pass->started++;
+        p->work += WORK_PLACED * places->n;
         drop(pass, e);
         p->ops->placed(p->userdata, e->job.id, places);
         r = pass->plan ? plan_started(pass->plan, e, places) : 0;
@@ -332,7 +418,7 @@ static int place(struct pass *pass, struct entry *e, const struct sched_gang *g)
         struct sched_no_fit why = {};
         const struct miss *miss;
         uint64_t ahead = 0;
-        uint32_t shape;
+        bool explain;
         int r;
 
         r = place_reserved(pass, e, g, &found);
@@ -344,21 +430,34 @@ static int place(struct pass *pass, struct entry *e, const struct sched_gang *g)
                 waits(pass, e, POLICY_PREEMPTING, &e->why.no_fit, 0);
                 return 0;
         }
-        miss = find_miss(pass, e, g, &shape);
+        if (explained(pass, e) &&
+            (e->why.no_fit.never || (e->failed == p->sched->grown + 1 && !stale(pass, e)))) {
+                why = e->why.no_fit;
+                return no_room(pass, e, g, &why, 0);
+        }
+        miss = find_miss(pass, e, g);
         if (miss) {
-                why = miss->why;
-                why.shape = shape;
-                why.wanted = g->shapes[shape].min;
+                e->failed = miss->ahead ? 0 : p->sched->grown + 1;
+                recall(pass, e, g, miss, &why);
                 return no_room(pass, e, g, &why, miss->ahead);
         }
+        explain = explained(pass, e) ? stale(pass, e) : !policy_tired(p);
         memcpy(shapes, g->shapes, g->n_shapes * sizeof(*shapes));
         within.shapes = shapes;
         quota_shrink(p, e, shapes, g->n_shapes);
         r = pass->plan && plan_length(pass->plan) > 0
-                    ? plan_place(pass->plan, e, &within, &found, &why, &ahead)
-                    : sched_place(p->sched, &within, &found, &why);
+                    ? plan_place(pass->plan, e, &within, &found, explain ? &why : NULL, &ahead)
+                    : sched_place(p->sched, &within, &found, explain ? &why : NULL);
         if (r == SCHED_E_NO_FIT) {
-                add_miss(pass, e, g, &why, ahead);
+                add_miss(pass, e, g, explain ? &why : NULL, ahead);
+                e->failed = ahead ? 0 : p->sched->grown + 1;
+                p->work += p->sched->n / 8;
+                if (explain) {
+                        p->work += p->sched->n;
+                        e->explained = p->sched->changed + 1;
+                        e->explained_at = pass->now;
+                } else
+                        recall(pass, e, g, NULL, &why);
                 return no_room(pass, e, g, &why, ahead);
         }
         return r < 0 ? r : started(pass, e, &found);
@@ -414,7 +513,7 @@ static int try_entry(struct pass *pass, struct entry *e) {
         mark = gang_mark(&g);
         if (e->mark != mark) { /* it asks for something else now */
                 e->mark = mark;
-                e->looked_at = 0;
+                e->looked_at = e->explained = e->failed = e->sought = 0;
                 drop(pass, e);
         }
         least = gang_amount(&g, false);
@@ -447,8 +546,10 @@ static int run(struct pass *pass) {
                 r = cursor_begin(p, pass->now, &c);
         if (r < 0)
                 return r;
-        while (r >= 0 && (e = cursor_next(&c)))
+        while (r >= 0 && !pass->cut && (e = cursor_next(&c))) {
                 r = try_entry(pass, e);
+                pass->cut |= policy_tired(p);
+        }
         cursor_done(&c);
         return r;
 }
@@ -462,8 +563,16 @@ int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next) {
         *pass = (struct pass){ .policy = p, .now = now, .next = UINT64_MAX };
         p->now = MAX(p->now, now);
         p->ahead = 0;
+        p->work = 0;
         policy_measure(p);
         r = run(pass);
+        if (!pass->cut)
+                p->cuts = 0;
+        else if (p->cut_grown != p->sched->grown)
+                p->cuts = MIN(p->cuts + 1, 1024u);
+        p->cut_grown = p->sched->grown;
+        if (pass->cut)
+                pass->next = now;
         if (r >= 0) {
                 *ret_next = pass->next;
                 r = (int)pass->started;

@@ -13,13 +13,14 @@ void entry_satisfied(struct policy *p, struct entry *e);
 /* Gives the entry a reservation instead of the one that it has; NULL: none. */
 void entry_reserve(struct policy *p, struct entry *e, struct reservation *r);
 
-#define MISSES_MAX 32u
+#define MISSES_MAX 128u
 
 /* A shape for which there was no room: neither is there for one that takes as much for as long, until
  * something is given back. */
 struct miss {
         struct sched_shape shape;
-        struct sched_no_fit why;
+        struct sched_no_fit why; /* if .explained */
+        bool explained;
         uint64_t until; /* the end of its run, if it was in the way of reservations; else 0 */
         uint64_t ahead;
 };
@@ -39,6 +40,7 @@ struct pass {
         uint32_t
                 owed; /* SCHED_... bits that those before wait for, and may not be passed over for any more */
         uint64_t owed_to;
+        bool cut;       /* those behind are for the next call */
         bool firm_owed; /* the same for what is not guaranteed to anybody */
         struct miss misses[MISSES_MAX];
         size_t n_misses;

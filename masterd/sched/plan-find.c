@@ -25,6 +25,7 @@ static int fits_at(struct plan *plan, struct entry *e, const struct sched_gang *
         int r;
 
         plan->fits++;
+        plan->policy->work += plan->n_slots;
         plan_seek(plan, t);
         if (concerned(plan, e, t,
                       run_end(e, t))) { /* without them it may not fit either, which is known sooner */
@@ -203,7 +204,7 @@ static int first_fit(struct plan *plan, struct entry *e, const struct sched_gang
 }
 
 bool plan_exhausted(const struct plan *plan) {
-        return plan->fits > plan->policy->conf.looks;
+        return plan->fits > plan->policy->conf.looks || policy_tired(plan->policy);
 }
 
 static int find(struct plan *plan, struct entry *e, const struct sched_gang *g, struct sched_placement *ret,

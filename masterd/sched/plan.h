@@ -56,7 +56,7 @@ int plan_place_there(struct plan *plan, struct entry *e, const struct sched_gang
 int plan_find(struct plan *plan, struct entry *e, const struct sched_gang *g, struct reservation **ret);
 /* Whether the gang would fit if nothing else were there at all. SCHED_E_NO_FIT: no. */
 int plan_possible(struct plan *plan, const struct sched_gang *g);
-/* So much was looked for that it has to do for this pass. */
+/* So much was looked for that it has to do for this call. */
 bool plan_exhausted(const struct plan *plan);
 /* Whether a reservation still holds. */
 bool plan_keeps(struct plan *plan, const struct reservation *r);

@@ -59,7 +59,14 @@ struct entry {
         uint64_t looked_at;   /* the state of the nodes, plus 1, when it was looked up whether it fits on them
                                  empty */
         bool impossible;      /* it does not */
-        bool out;             /* taken for gone, while victims are looked for */
+        uint64_t explained;   /* the same, plus 1, when why.no_fit was found out; 0: it was not */
+        uint64_t explained_at;
+        uint64_t failed; /* sched->grown, plus 1, when it did not fit, reservations or not: nor does it before
+                            something is given back */
+        uint64_t sought; /* the same, plus 1, when no time was found for it */
+        uint64_t sought_at;
+        uint64_t vain_at; /* when nobody was found who could go for it; 0: never */
+        bool out;         /* taken for gone, while victims are looked for */
         struct reservation *reservation;
         struct policy_why why;
         struct band *band; /* NULL: it does not wait */
@@ -81,7 +88,17 @@ struct policy {
         uint64_t ahead;             /* jobs of this pass that were tried so far and do not fit */
         uint32_t claims;            /* reservations for which others are being stopped */
         uint64_t now;               /* of the last pass or charge */
+        uint64_t work;              /* hosts looked at in this call */
+        uint32_t cuts; /* calls in a row that did not come to the end of the queue, because of what was given
+                          back */
+        uint64_t cut_grown; /* sched->grown after the last call */
 };
+
+/* So much was done that the rest is for the next call. When many in a row had to begin anew, each does more.
+ */
+static inline bool policy_tired(const struct policy *p) {
+        return p->work >> (p->cuts / 32 < 32 ? p->cuts / 32 : 32) > p->conf.work;
+}
 
 struct entry *policy_entry(const struct policy *p, uint64_t id);
 /* The priority with what waiting has added. */

@@ -21,6 +21,7 @@ void policy_conf_defaults(struct policy_conf *ret) {
                 .reservations = 64,
                 .replan_usec = 5 * SECOND,
                 .looks = 300,
+                .work = 400000,
                 .min_run_usec = 60 * SECOND,
                 .ahead_usec = 3600 * SECOND,
                 .patience_usec = 600 * SECOND,
@@ -122,6 +123,8 @@ static int queue(struct policy *p, struct entry *e) {
         if (r < 0)
                 return r;
         e->why = (struct policy_why){ .reason = POLICY_NOT_TRIED, .starts_by = UINT64_MAX };
+        e->explained = e->failed = 0;
+        e->sought = 0;
         count_waiting(p, e, 1);
         return 0;
 }

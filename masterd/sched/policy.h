@@ -45,11 +45,11 @@ struct policy_conf {
         uint64_t min_run_usec;   /* no victim before it has run so long; default 60 s */
         uint64_t
                 replan_usec; /* a reservation that still holds is not looked for again so soon; default 5 s */
-        uint32_t looks;      /* at whether something fits at some time, in a pass; when they are used up,
-                                reservations          made earlier have to do; default 300. More make them more
-                                exact */
-        uint64_t ahead_usec; /* what is held counts as used for so long in advance, so that those who get a
-                                place do not look as poor as those who did not; default 1 hour */
+        uint32_t looks; /* at whether something fits at some time, in a call of policy_run(); default 300 */
+        uint64_t work;  /* in a call, about: a unit is a host looked at (some 50 ns); what is left is for the
+                           next call; default 400,000 */
+        uint64_t ahead_usec;    /* what is held counts as used for so long in advance, so that those who get a
+                                   place do not look as poor as those who did not; default 1 hour */
         uint64_t patience_usec; /* a job whose reservation is not known is passed over for so long; default 10
                                    min */
 };
@@ -149,7 +149,7 @@ void policy_held(struct policy *p, uint64_t id, const struct policy_amount *a, i
 
 /* Tries those that wait, in order. Returns how many jobs got something, or a negative errno. *ret_next: when
  * to run again though nothing has changed (aging, the end of a run that blocks a reservation); UINT64_MAX:
- * never. */
+ * never; not later than now: there is more to do than one call is to take, call it again soon. */
 int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next);
 
 /* In ops->placed(): how many jobs that come before it do not fit; above 0, it fills a hole that they leave.

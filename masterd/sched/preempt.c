@@ -11,6 +11,7 @@
 #define EXACT_FITS 3000u /* tries of such a search, at most */
 #define SEARCHES_MAX 64u /* jobs for which victims are looked for in a pass */
 #define AGAIN_USEC UINT64_C(1000000)
+#define VAIN_USEC UINT64_C(10000000) /* in calls that have much to do */
 
 struct candidate_job {
         struct entry *entry;
@@ -84,16 +85,23 @@ static double size_of(const struct policy *p, const struct policy_amount *a) {
         return MAX(cpu, MAX(memory, gpus));
 }
 
+static bool may_preempt(const struct pass *pass, const struct entry *e, const struct sched_gang *least) {
+        const struct pool *pool = pass->policy->pools + e->job.pool;
+        struct policy_amount a = gang_amount(least, false);
+
+        return pool->conf.preempts || within_guarantee(pool, &a);
+}
+
 static int collect(struct choosing *c) {
         struct pass *pass = c->pass;
         const struct policy *p = pass->policy;
-        const struct pool *pool = p->pools + c->entry->job.pool;
         struct policy_amount least = gang_amount(c->gang, false);
-        bool reclaims = within_guarantee(pool, &least);
+        bool reclaims = within_guarantee(p->pools + c->entry->job.pool, &least);
         size_t allocated = 0;
 
-        if (!pool->conf.preempts && !reclaims)
+        if (!may_preempt(pass, c->entry, c->gang))
                 return 0;
+        pass->policy->work += HASH_COUNT(p->entries) / 2;
         for (struct entry *v = p->entries; v; v = v->hh.next) {
                 struct candidate_job *bigger;
                 double size;
@@ -194,7 +202,7 @@ static int choose_greedily(struct choosing *c) {
 static int choose_exactly(struct choosing *c, size_t i, uint64_t cost) {
         int r;
 
-        if (cost >= c->best_cost || c->fits > EXACT_FITS)
+        if (cost >= c->best_cost || c->fits > EXACT_FITS || policy_tired(c->pass->policy))
                 return 0;
         if (i == c->n) {
                 keep_best(c, cost);
@@ -224,7 +232,7 @@ static int choose(struct choosing *c) {
         qsort(c->list, c->n, sizeof(*c->list), by_density);
         r = choose_greedily(c);
         qsort(c->list, c->n, sizeof(*c->list), by_cost);
-        if (r >= 0)
+        if (r >= 0 && !policy_tired(c->pass->policy)) /* else the first choice will do */
                 r = choose_greedily(c);
         c->fits = 0;
         return r >= 0 && c->n <= EXACT_MAX ? choose_exactly(c, 0, 0) : r;
@@ -323,6 +331,21 @@ static int search(struct choosing *c, struct reservation **ret) {
         return q < 0 ? q : MIN(r, 0);
 }
 
+/* Whether to look for victims another time: enough was done in this call, or much was, and there were none
+ * for it a moment ago. */
+static bool later(struct pass *pass, const struct entry *e, const struct sched_gang *least) {
+        const struct policy *p = pass->policy;
+        bool vain = e->vain_at != 0 && pass->now - e->vain_at < VAIN_USEC && p->work > p->conf.work / 4;
+
+        if (!vain && !policy_tired(p) && pass->searched < SEARCHES_MAX)
+                return false;
+        if (may_preempt(pass, e, least))
+                pass->next = MIN(pass->next, vain              ? time_add(e->vain_at, VAIN_USEC)
+                                             : policy_tired(p) ? pass->now
+                                                               : time_add(pass->now, AGAIN_USEC));
+        return true;
+}
+
 int preempt_for(struct pass *pass, struct entry *e, const struct sched_gang *g, struct reservation **ret) {
         struct choosing c = { .pass = pass, .entry = e, .gang = g };
         struct sched_shape shapes[SCHED_SHAPES_MAX];
@@ -332,19 +355,16 @@ int preempt_for(struct pass *pass, struct entry *e, const struct sched_gang *g, 
         if (gang_least(g, shapes, &least) == 0) /* none of it has to be */
                 return 0;
         c.gang = &least;
-        if (hopeless(pass, e, g))
+        if (hopeless(pass, e, g) || later(pass, e, &least))
                 return 0;
         r = collect(&c);
-        if (r == 0 && c.n > 0 && pass->searched >= SEARCHES_MAX) {
-                pass->next = MIN(pass->next, time_add(pass->now, AGAIN_USEC));
-                c.n = 0;
-        }
         if (r == 0 && c.n > 0 && !pass->plan)
                 r = plan_new(pass->policy, pass->now, &pass->plan);
         if (r == 0 && c.n > 0) {
                 pass->searched++;
                 r = search(&c, ret);
         }
+        e->vain_at = r == 0 && !*ret ? pass->now : 0;
         free(c.list);
         return r;
 }

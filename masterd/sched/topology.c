@@ -124,6 +124,7 @@ int sched_topology_set(struct sched *s, const char *const *keys, size_t n) {
         }
         s->n_levels = (uint32_t)n;
         s->grown++;
+        s->changed++;
         for (uint32_t i = 0; i < s->n; i++) {
                 int r = topology_describe(s, i);
                 if (r < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What has to hold of the policy, whatever comes: random clusters, jobs, time limits and failures. A failure
- * names its seed; PRIMUS_TEST_SEED runs that one alone. */
+ * names its seed; PRIMUS_TEST_SEED runs that one alone, PRIMUS_TEST_SEEDS=N so many times as many. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -232,8 +232,9 @@ static void print_open(const struct world *w) {
 }
 
 static void each_seed(uint64_t n, void (*test)(uint64_t s)) {
-        const char *one = getenv("PRIMUS_TEST_SEED");
+        const char *one = getenv("PRIMUS_TEST_SEED"), *times = getenv("PRIMUS_TEST_SEEDS");
 
+        n *= times ? strtoull(times, NULL, 10) : 1;
         for (uint64_t s = one ? strtoull(one, NULL, 10) : 1; s <= (one ? strtoull(one, NULL, 10) : n); s++)
                 test(s * 1000003);
 }
@@ -280,7 +281,7 @@ static void all_end(uint64_t s) {
 }
 
 static void test_all_end(void **state) {
-        each_seed(400, all_end);
+        each_seed(120, all_end);
 }
 
 /* ---- backfill delays nobody
@@ -331,8 +332,8 @@ static void all_at_once(uint64_t s) {
 }
 
 static void test_backfill_delays_nobody(void **state) {
-        each_seed(150, one_by_one);
-        each_seed(150, all_at_once);
+        each_seed(50, one_by_one);
+        each_seed(50, all_at_once);
 }
 
 static uint32_t promises, broken, backfilled;
@@ -364,7 +365,7 @@ static void promises_are_kept(uint64_t s) {
 
 static void test_promises_are_kept(void **state) {
         promises = broken = backfilled = 0;
-        each_seed(200, promises_are_kept);
+        each_seed(80, promises_are_kept);
         print_message("%u promises, %u not kept because those before it changed places, %u backfilled\n",
                       promises, broken, backfilled);
         assert_true(broken * 10 <= promises);
