@@ -218,7 +218,7 @@ int main(int argc, char **argv) {
         r = move(pid, model);
         if (r < 0)
                 return fail("cannot move the session into the executor's cgroup", r);
-        /* $MAINPID can be what the job's environment says: nobody stays here, outside the executor's limits. */
+        /* $MAINPID can be what the job's environment says: nobody stays outside the executor's limits. */
         r = only_we_are_left(own);
         if (r < 0)
                 return fail("the session's process is another one", r);

@@ -15,8 +15,8 @@ struct manager;
 void blaming_strike(struct manager *m, struct node *node, enum strike_kind kind, struct executor *e,
                     const char *why);
 
-/* The site's prolog of the job failed there, which counts against the host unless it fails on most of them. The
- * node is held for it already. */
+/* The site's prolog of the job failed there, which counts against the host unless it fails on most of them.
+ * The node is held for it already. */
 void blaming_prolog(struct manager *m, struct node *node, const struct job *j, const char *why);
 /* A person trusts the host again. */
 void blaming_forgive(struct manager *m, struct node *node);

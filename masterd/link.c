@@ -247,8 +247,8 @@ static int on_hold(sd_event_source *s, uint64_t usec, void *userdata) {
 /* A source may be listed faster than the disk takes it. Then this connection is not read for a moment: its
  * agent notices, and so does the unit that lists. */
 static void hold(struct link *l, uint64_t usec) {
-        if (l->hold || sd_event_add_time_relative(l->manager->event, &l->hold, CLOCK_BOOTTIME, usec, 0,
-                                                  on_hold, l) < 0)
+        if (l->hold ||
+            sd_event_add_time_relative(l->manager->event, &l->hold, CLOCK_BOOTTIME, usec, 0, on_hold, l) < 0)
                 return;
         peer_hold(l->peer, true);
 }

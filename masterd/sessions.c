@@ -37,7 +37,7 @@ struct relay {
 struct session {
         struct manager *manager;
         uint32_t number, job;
-        char *owner; /* unique name on the bus */
+        char *owner;  /* unique name on the bus */
         uint32_t uid; /* whose that is: one may have many */
         char node[65];
         bool open, over;

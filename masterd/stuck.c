@@ -176,7 +176,7 @@ void stuck_told(struct manager *m, struct node *node, const struct executor_id *
                 return;
         }
         e = j && sd_id128_equal(j->uid, id->job_uid) ? job_attempt(j, id->role, id->index, id->attempt)
-                                                       : NULL;
+                                                     : NULL;
         if (!e || e->node != node || e->state != EXECUTOR_STOPPING)
                 return; /* it went on while the word was under way */
         hold(m, node, id, text);

@@ -228,8 +228,8 @@ int suspension_begin(struct manager *m, struct job *j, enum suspend_mode mode, u
         if (mode == SUSPEND_STOP && j->state == JOB_STOPPING && j->verdict == JOB_EVENT_REQUEUE &&
             !suspension_keeps(j)) {
                 set_held(j, mode, uid);
-                record_event(m, j, "suspended", NULL, "it is being stopped, and is then kept waiting (uid %u)",
-                             uid);
+                record_event(m, j, "suspended", NULL,
+                             "it is being stopped, and is then kept waiting (uid %u)", uid);
                 lifecycle_job_changed(m, j);
                 return 0;
         }

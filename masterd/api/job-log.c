@@ -53,7 +53,9 @@ static int read_log_arguments(sd_bus_message *call, struct log_arguments *a, sd_
 
 static int read_log_at(struct manager *m, const struct job *j, struct node *node, uint32_t attempt,
                        const struct log_arguments *a, sd_bus_message *call) {
-        struct executor_id id = { .job_uid = j->uid, .job = j->number, .index = a->index, .attempt = attempt };
+        struct executor_id id = {
+                .job_uid = j->uid, .job = j->number, .index = a->index, .attempt = attempt
+        };
 
         snprintf(id.role, sizeof(id.role), "%s", a->role);
         return logs_read(m, j, node, &id, a->cursor, a->cursor_size, MIN(a->wait, READ_LOG_WAIT_MAX), a->tail,
@@ -87,7 +89,8 @@ static void on_attempts(void *userdata, int error, const struct executor_record 
                                 q->call);
         else if (r >= 0 && job_executor(j, a.role, a.index))
                 r = sd_bus_error_setf(&failure, ERROR_NOT_FOUND,
-                                      a.attempt ? "%s/%u has no such attempt" : "%s/%u has not been started yet",
+                                      a.attempt ? "%s/%u has no such attempt"
+                                                : "%s/%u has not been started yet",
                                       a.role, a.index);
         else if (r >= 0)
                 r = sd_bus_error_setf(&failure, ERROR_NOT_FOUND, "Job %u has no executor %.*s/%u", j->number,
@@ -113,7 +116,8 @@ int api_read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_erro
                 return r;
         e = job_executor(j, a.role, a.index);
         if (e && e->attempt > 0 && a.attempt > e->attempt)
-                return sd_bus_error_setf(error, ERROR_NOT_FOUND, "%s/%u has no such attempt", a.role, a.index);
+                return sd_bus_error_setf(error, ERROR_NOT_FOUND, "%s/%u has no such attempt", a.role,
+                                         a.index);
         if (e && e->attempt > 0 && (a.attempt == 0 || a.attempt == e->attempt))
                 return read_log_at(m, j, e->node, e->attempt, &a, call);
         q = malloc(sizeof(*q));

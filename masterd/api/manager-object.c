@@ -257,11 +257,12 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
         if (r >= 0)
                 r = api_append_labels(reply, node);
         if (r >= 0)
-                r = sd_bus_message_append(
-                        reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "reason", "s", holds_text(node->holds, held, sizeof(held)),
-                        "kernel", "s", v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "version",
-                        "s", node->version ? node->version : "", "limits", "b", (int)v->controllers, "boot",
-                        "s", sd_id128_to_string(node->boot_id, boot));
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "reason", "s",
+                                          holds_text(node->holds, held, sizeof(held)), "kernel", "s",
+                                          v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "",
+                                          "version", "s", node->version ? node->version : "", "limits", "b",
+                                          (int)v->controllers, "boot", "s",
+                                          sd_id128_to_string(node->boot_id, boot));
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);

@@ -10,8 +10,8 @@
 #include "masterd/job/states.h"
 #include "masterd/spec/array.h"
 
-/* Elements that are under way at a time at most, of one array and of all arrays of a user together (but one of
- * each, so that all go on). */
+/* Elements that are under way at a time at most, of one array and of all arrays of a user together (but one
+ * of each, so that all go on). */
 #define ARRAY_WINDOW 1000u
 
 enum element_state {
@@ -29,8 +29,8 @@ struct array {
         uint8_t *states; /* enum element_state, by position in the range */
         uint32_t *jobs;  /* number of the latest job of each; 0: none */
         uint32_t n_state[_ELEMENT_STATE_MAX];
-        uint32_t next; /* none before it is UNMADE */
-        bool filling;  /* more will be made soon */
+        uint32_t next;    /* none before it is UNMADE */
+        bool filling;     /* more will be made soon */
         uint32_t *shared; /* what is under way of all arrays of its owner, or NULL; borrowed */
 };
 

@@ -358,7 +358,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
                            stuck_fields,
                            { "INSERT OR REPLACE INTO stuck(node, job, role, idx, attempt, uid, since, cpu, "
                              "memory, gpus, ports, reason, shm, whole, cpus, amounts)"
-                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)" } },
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
+                             "?16)" } },
         [OP_PUT_AVOID] = { sizeof(struct avoid_record),
                            avoid_fields,
                            { "INSERT OR REPLACE INTO job_avoid(job, node) VALUES (?1, ?2)" } },

@@ -102,7 +102,7 @@ static const char *string(struct rogue *g) {
                 "stopping", "exit-code",        "success",   "oom-kill", "exited",
                 "killed",   "dumped",           "no-record", "signal",   "n2",
                 "n1",       "\xc3\xa9\xc3\xa9", "%s%n%d",    "../../x",  "0123456789abcdef0123456789abcdef",
-                "/",        "a b\nc\td\x01",      "health",    "epilog",   "prolog"
+                "/",        "a b\nc\td\x01",    "health",    "epilog",   "prolog"
         };
         static char text[20000];
         size_t n;

@@ -133,8 +133,8 @@ static int print_json(const struct cli *c, sd_bus_message *m) {
                                   (json_int_t)n.memory_free, "gpus", (json_int_t)n.gpus, "gpusFree",
                                   (json_int_t)n.gpus_free, "executors", (json_int_t)n.executors, "heartbeat",
                                   (json_int_t)n.heartbeat, "kernel", n.kernel, "os", n.os, "version",
-                                  n.version, "limits", (int)n.limits, "reason", n.reason,
-                                  "labels", labels_json(&n)));
+                                  n.version, "limits", (int)n.limits, "reason", n.reason, "labels",
+                                  labels_json(&n)));
         if (r < 0) {
                 json_decref(array);
                 return cli_bad_reply(c, r);
@@ -195,7 +195,7 @@ static int print_table(const struct cli *c, sd_bus_message *m, bool labels) {
                         set_labels(t, 8, &n);
                 else
                         table_set(t, 8, COLOR_NONE, "%s%s%s", n.reason, *n.reason && !n.limits ? "; " : "",
-                          n.limits ? "" : "limits are not enforced (no cgroup v2 controllers)");
+                                  n.limits ? "" : "limits are not enforced (no cgroup v2 controllers)");
         }
         return r < 0 ? cli_bad_reply(c, r) : table_print(c, t);
 }
@@ -218,7 +218,8 @@ static int nodes_run(struct cli *c, void *options, char **args, size_t n) {
 }
 
 static const struct cli_option nodes_options[] = {
-        { "labels", 0, NULL, NULL, offsetof(struct nodes_options, labels), "show the labels instead of why hosts are held" },
+        { "labels", 0, NULL, NULL, offsetof(struct nodes_options, labels),
+          "show the labels instead of why hosts are held" },
         { 0 },
 };
 
