@@ -11,6 +11,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/labels.h"
 #include "lib/base/parse.h"
+#include "lib/base/strings.h"
 
 #define LABELS_MAX 64u
 
@@ -52,12 +53,6 @@ static int parse_level(const char *value, void *target, const char **ret_why) {
         return -EINVAL;
 }
 
-static void free_labels(char **labels) {
-        for (char **p = labels; p && *p; p++)
-                free(*p);
-        free(labels);
-}
-
 static int parse_node_name(const char *value, void *target, const char **ret_why) {
         *ret_why = "expected a host name in lower case";
         return node_name_valid(value) ? conf_parse_string(value, target, ret_why) : -EINVAL;
@@ -80,10 +75,10 @@ static int parse_labels(const char *value, void *target, const char **ret_why) {
                         r = -ENOMEM;
         }
         if (r < 0) {
-                free_labels(list);
+                strings_free(list);
                 return r;
         }
-        free_labels(*labels);
+        strings_free(*labels);
         *labels = list;
         return 0;
 }
@@ -109,7 +104,7 @@ static const struct conf_key keys[] = {
 void settings_done(struct settings *s) {
         free(s->master);
         free(s->node_name);
-        free_labels(s->labels);
+        strings_free(s->labels);
         *s = (struct settings){ 0 };
 }
 

@@ -167,8 +167,9 @@ static void on_readiness(const struct executor_id *id, bool ready, const char *w
         if (r < 0 || (r = executor_id_append(message, id)) < 0 ||
             (r = sd_bus_message_append(message, "bsa{sv}", (int)ready, why, 0)) < 0 ||
             (r = link_send(m->link, message)) < 0)
-                log_warning_errno(r, "Cannot report that an executor is ready; it is reported again with the next "
-                                     "registration");
+                log_warning_errno(
+                        r, "Cannot report that an executor is ready; it is reported again with the next "
+                           "registration");
 }
 
 static int on_exited(const struct exit_report *report, void *userdata) {

@@ -133,8 +133,8 @@ static void on_limits(const char *error, const char *text, void *userdata) {
         int r;
 
         if (error)
-                r = sd_bus_reply_method_errorf(call, error, "%s",
-                                               utf8_clean(text ?: "", strlen(text ?: ""), clean, sizeof(clean)));
+                r = sd_bus_reply_method_errorf(
+                        call, error, "%s", utf8_clean(text ?: "", strlen(text ?: ""), clean, sizeof(clean)));
         else
                 r = sd_bus_reply_method_return(call, NULL);
         if (r < 0)
@@ -162,7 +162,9 @@ static int method_set_limits(sd_bus_message *call, void *userdata, sd_bus_error 
         if (r >= 0)
                 return 1;
         sd_bus_message_unref(call);
-        return r == -ENOENT ? sd_bus_error_setf(error, LINK_ERROR_UNKNOWN, "host %s has no unit of it", m->node) : r;
+        return r == -ENOENT
+                       ? sd_bus_error_setf(error, LINK_ERROR_UNKNOWN, "host %s has no unit of it", m->node)
+                       : r;
 }
 
 static int method_set_rendezvous(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -225,7 +227,8 @@ static int method_freeze(sd_bus_message *call, void *userdata, sd_bus_error *err
         if (r == -ENOENT)
                 return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN, "host %s has no unit of it", m->node);
         if (r == -EAGAIN)
-                return sd_bus_error_setf(error, LINK_ERROR_BUSY, "it does not run on %s at the moment", m->node);
+                return sd_bus_error_setf(error, LINK_ERROR_BUSY, "it does not run on %s at the moment",
+                                         m->node);
         return r;
 }
 

@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/strings.h"
 
 #define SESSIONS_MAX 256u
 #define WAITING_MAX 8u /* of each kind, for each session */
@@ -249,9 +250,7 @@ void session_free(struct session *s) {
         if (s->opening)
                 (void)sd_bus_reply_method_errorf(s->opening, LINK_ERROR_NOT_FOUND, "the session was closed");
         sd_bus_message_unref(s->opening);
-        for (char **e = s->environment; e && *e; e++)
-                free(*e);
-        free(s->environment);
+        strings_free(s->environment);
         free(s->directory);
         free(s->start);
         free(s->why);
@@ -368,8 +367,8 @@ int sessions_open(struct sessions *all, sd_bus_message *call, sd_bus_error *erro
         if (r < 0)
                 return r;
         if (facts.frozen)
-                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "%s/%u is frozen: resume the job first", id.role,
-                                         id.index);
+                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "%s/%u is frozen: resume the job first",
+                                         id.role, id.index);
         if (HASH_COUNT(all->list) >= SESSIONS_MAX || session_find(all, number))
                 return sd_bus_error_setf(error, LINK_ERROR_BUSY, "host %s has %u sessions already", all->node,
                                          HASH_COUNT(all->list));

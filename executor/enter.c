@@ -149,6 +149,25 @@ static int move(const char *pid, const char *model) {
         return 0;
 }
 
+/* In systemd's tree; a process that has just ended does not count. */
+static int only_we_are_left(const char *cgroup) {
+        static const char *const roots[] = { ROOT, ROOT "/unified", ROOT "/systemd" };
+        char path[PATH_BYTES * 3], text[4096], self[PID_BYTES];
+
+        snprintf(self, sizeof(self), "%d", (int)getpid());
+        for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++) {
+                snprintf(path, sizeof(path), "%s%s/cgroup.procs", roots[i], cgroup);
+                if (read_text(path, text, sizeof(text)) < 0)
+                        continue;
+                for (char *end, *line = text; (end = strchr(line, '\n')); line = end + 1) {
+                        *end = 0;
+                        if (strcmp(line, self) != 0)
+                                return -EPERM;
+                }
+        }
+        return 0;
+}
+
 /* "primus-session-418-worker-0.1.7.service" -> "primus-418-worker-0.1.service" */
 static int executor_of(const char *session, char *ret, size_t size) {
         const char *name = session + strlen(SESSION_PREFIX), *suffix = strrchr(session, '.'), *id;
@@ -199,6 +218,10 @@ int main(int argc, char **argv) {
         r = move(pid, model);
         if (r < 0)
                 return fail("cannot move the session into the executor's cgroup", r);
+        /* $MAINPID can be what the job's environment says: nobody stays here, outside the executor's limits. */
+        r = only_we_are_left(own);
+        if (r < 0)
+                return fail("the session's process is another one", r);
         /* The model may have ended, and its number be another's by now. */
         if ((r = unit_path(pid, theirs, sizeof(theirs))) < 0 || strcmp(theirs, cgroup) != 0)
                 return fail("the executor has ended", r < 0 ? r : -ESRCH);

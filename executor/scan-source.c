@@ -7,6 +7,7 @@
 
 #include "executor/scan-parts.h"
 #include "executor/time-pattern.h"
+#include "lib/base/strings.h"
 
 int scan_fail(struct scan *s, int r, const char *format, ...) {
         va_list ap;
@@ -74,9 +75,7 @@ struct patterns {
 static void patterns_done(struct patterns *p) {
         free(p->place);
         free(p->name);
-        for (char **m = p->markers; m && *m; m++)
-                free(*m);
-        free(p->markers);
+        strings_free(p->markers);
         *p = (struct patterns){ 0 };
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/strings.h"
 
 #define NUMBER_DIGITS_MAX 9u
 #define WORDS_BYTES_MAX (32u << 20)
@@ -165,9 +166,7 @@ struct range {
 };
 
 char **words_free(char **words) {
-        for (char **w = words; w && *w; w++)
-                free(*w);
-        free(words);
+        strings_free(words);
         return NULL;
 }
 

@@ -3,7 +3,9 @@
  * active as long as one of its elements is. */
 #include "masterd/arrays.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -18,6 +20,12 @@
 #include "masterd/submit.h"
 
 #define MADE_AT_ONCE 32u /* elements in one batch, so that nobody waits long for the loop */
+
+/* Whose arrays have so many elements under way. */
+struct array_owner {
+        uint32_t uid, n;
+        UT_hash_handle hh;
+};
 
 static void strv_done(char ***list, size_t *n) {
         for (size_t i = 0; *list && i < *n; i++)
@@ -152,12 +160,31 @@ static void admit(struct manager *m, struct job *array, uint32_t position, struc
         placement_enqueue(m, e);
 }
 
+static int share(struct manager *m, struct job *j) {
+        struct array_owner *o;
+
+        if (j->array->shared)
+                return 0;
+        HASH_FIND(hh, m->array_owners, &j->owner, sizeof(j->owner), o);
+        if (!o) {
+                o = calloc(1, sizeof(*o));
+                if (!o)
+                        return -ENOMEM;
+                o->uid = j->owner;
+                HASH_ADD(hh, m->array_owners, uid, sizeof(o->uid), o);
+        }
+        array_share(j->array, &o->n);
+        return 0;
+}
+
 static void run_fill(struct manager *m, void *data);
 
 static void fill(struct manager *m, struct job *j) {
         struct array *a = j->array;
         uint32_t position, *number;
 
+        if (share(m, j) < 0)
+                (void)log_oom(); /* its own window holds */
         for (uint32_t n = 0; array_wants(a, &position); n++) {
                 struct job *e;
                 int r;
@@ -325,4 +352,13 @@ int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
         lifecycle_job_changed(m, j);
         placement_enqueue(m, j);
         return 0;
+}
+
+void arrays_free_owners(struct manager *m) {
+        struct array_owner *o, *next;
+
+        HASH_ITER (hh, m->array_owners, o, next) {
+                HASH_DEL(m->array_owners, o);
+                free(o);
+        }
 }

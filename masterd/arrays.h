@@ -30,3 +30,6 @@ void arrays_loaded(struct job *array, const struct element_record *r);
 /* What did not succeed runs again, under the same number. The array has ended and is in memory; env and
  * secrets are its. */
 int arrays_again(struct manager *m, struct job *j, uint32_t uid);
+
+/* The manager goes; no array is left. */
+void arrays_free_owners(struct manager *m);

@@ -115,6 +115,15 @@ void blaming_stop(struct manager *m) {
         m->blame_timer = sd_event_source_disable_unref(m->blame_timer);
 }
 
+void blaming_forgive(struct manager *m, struct node *node) {
+        if (!node->blame || node->blame->state == BLAME_CLEAR)
+                return;
+        blame_release(node->blame, now_real());
+        record(m, node);
+        (void)placement_node_changed(m, node);
+        manager_schedule(m);
+}
+
 /* ---- strikes
  * ------------------------------------------------------------------------------------------------------ */
 
@@ -152,13 +161,22 @@ static void quarantine(struct manager *m, struct node *node, struct executor *e,
         arm(m);
 }
 
-void blaming_strike(struct manager *m, struct node *node, enum strike_kind kind, struct executor *e,
-                    const char *why) {
-        struct strike s = { .kind = (uint8_t)kind };
+static void strike(struct manager *m, struct node *node, const struct strike *s, struct executor *e,
+                   const char *why) {
         bool too_much;
 
         if (m->conf.blame.threshold_milli == 0 || !blame_of(node))
                 return;
+        too_much = blame_strike(&m->conf.blame, node->blame, s, now_real());
+        record(m, node);
+        if (too_much)
+                quarantine(m, node, e, why);
+}
+
+void blaming_strike(struct manager *m, struct node *node, enum strike_kind kind, struct executor *e,
+                    const char *why) {
+        struct strike s = { .kind = (uint8_t)kind };
+
         if (e) {
                 s.job = e->job->number;
                 s.user = e->job->owner;
@@ -166,10 +184,32 @@ void blaming_strike(struct manager *m, struct node *node, enum strike_kind kind,
                 for (uint32_t i = 0; s.alone && i < e->job->n_executors; i++)
                         s.alone = !e->job->executors[i]->node || e->job->executors[i]->node == node;
         }
-        too_much = blame_strike(&m->conf.blame, node->blame, &s, now_real());
-        record(m, node);
-        if (too_much)
-                quarantine(m, node, e, why);
+        strike(m, node, &s, e, why);
+}
+
+/* A hook that fails on most hosts is the site's mistake, and no host's. */
+static bool hook_fails_everywhere(struct manager *m) {
+        struct node *node, *next;
+        uint32_t held = 0, ready = 0;
+
+        HASH_ITER (hh, m->nodes.by_name, node, next) {
+                ready += node->state == NODE_READY;
+                held += node->state == NODE_READY && node->holds[HOLD_HOOK].set;
+        }
+        return held > 1 && held * 2 > ready;
+}
+
+void blaming_prolog(struct manager *m, struct node *node, const struct job *j, const char *why) {
+        struct node *other, *next;
+
+        if (!hook_fails_everywhere(m)) {
+                strike(m, node, &(struct strike){ .kind = STRIKE_PROLOG, .job = j->number, .user = j->owner },
+                       NULL, why);
+                return;
+        }
+        HASH_ITER (hh, m->nodes.by_name, other, next)
+                if (other->blame && blame_withdraw_kind(other->blame, STRIKE_PROLOG))
+                        record(m, other);
 }
 
 /* What the job does wherever it runs is its own fault. True: it is. */

@@ -15,6 +15,12 @@ struct manager;
 void blaming_strike(struct manager *m, struct node *node, enum strike_kind kind, struct executor *e,
                     const char *why);
 
+/* The site's prolog of the job failed there, which counts against the host unless it fails on most of them. The
+ * node is held for it already. */
+void blaming_prolog(struct manager *m, struct node *node, const struct job *j, const char *why);
+/* A person trusts the host again. */
+void blaming_forgive(struct manager *m, struct node *node);
+
 /* The attempt has ended as event, from state before, and that is recorded. Counts it against its host where
  * it is to be, keeps the job off the host where blacklistConfig says so, and tells probation's outcome. */
 void blaming_ended(struct manager *m, struct executor *e, enum executor_event event,

@@ -19,7 +19,9 @@
 #include "masterd/placement.h"
 #include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/requeue.h"
 #include "masterd/scopes.h"
+#include "masterd/submit-placement.h"
 #include "masterd/submit-pool.h"
 
 #define ERROR_BAD_CONFIG "org.primus.Error.BadConfig"
@@ -305,6 +307,7 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 lifecycle_arm_limit(m, j);
         }
         queueing_changed(m, j);
+        requeue_not_needed(m, j); /* or it is decided anew */
         epochs_update(m, j);
         placement_enqueue(m, j);
         lifecycle_review(m, j);
@@ -352,6 +355,9 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
                 if (r < 0)
                         return r;
         }
+        for (size_t i = 0; i < n; i++)
+                if (edits[i].kind == EDIT_ADD_ROLE && (r = submit_placement_admit(m, spec, error)) < 0)
+                        return r;
         if (effects.limits && ask) {
                 r = limits_ask(m, j, spec, ask);
                 if (r != 0)

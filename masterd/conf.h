@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "lib/base/addr.h"
-#include "masterd/placement-conf.h"
 #include "masterd/node/blame.h"
+#include "masterd/placement-conf.h"
 #include "masterd/pools.h"
 
 #define LISTEN_MAX 8u
@@ -20,10 +20,10 @@ struct conf {
         uint64_t certificate_usec; /* lifetime of a node's certificate */
         uint32_t jobs_max;         /* active ones at a time */
         uint32_t jobs_per_user_max;
-        uint64_t keep_usec;            /* how long ended jobs stay in the store */
-        uint32_t keep_jobs;            /* so many of the newest stay in any case */
-        uint64_t bundle_max;           /* bytes of one upload */
-        uint64_t bundles_per_user_max; /* bytes a user may have stored */
+        uint64_t keep_usec;             /* how long ended jobs stay in the store */
+        uint32_t keep_jobs;             /* so many of the newest stay in any case */
+        uint64_t bundle_max;            /* bytes of one upload */
+        uint64_t bundles_per_user_max;  /* bytes a user may have stored */
         uint64_t maintenance_lead_usec; /* what has no time limit does not start so short before a window */
         struct blame_policy blame;      /* when a host is kept out */
         char *state_directory;
@@ -31,6 +31,7 @@ struct conf {
         struct placement_conf placement;
 };
 
-/* Defaults, then the files; who may use a pool is not looked up yet (pools_resolve()). -EINVAL when a security key is bad. */
+/* Defaults, then the files; who may use a pool is not looked up yet (pools_resolve()). -EINVAL when a
+ * security key is bad. */
 int conf_read(struct conf *c);
 void conf_done(struct conf *c);

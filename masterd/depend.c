@@ -16,6 +16,7 @@
 #include "masterd/manager.h"
 #include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/suspension.h"
 
 /* Those that wait for one job. */
 struct dependents {
@@ -152,7 +153,7 @@ static void say_reason(struct manager *m, struct job *j) {
         if (j->begin_timer)
                 snprintf(text + l, sizeof(text) - l, "%sbegins at %s", l > 0 ? "; " : "",
                          format_time(j->begin_real, time, sizeof(time)));
-        if (j->reason && strcmp(j->reason, text) == 0)
+        if (suspension_keeps(j) || (j->reason && strcmp(j->reason, text) == 0))
                 return;
         (void)text_set(&j->reason, *text ? "%s" : NULL, text);
         lifecycle_job_changed(m, j);

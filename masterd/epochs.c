@@ -18,7 +18,8 @@
 #define SETTLE_USEC (200 * USEC_PER_MSEC)
 
 static bool tell(struct manager *m, struct executor *e) {
-        return e->state == EXECUTOR_RUNNING && e->epoch != e->job->epoch && orders_rendezvous_later(m, e) >= 0;
+        return e->state == EXECUTOR_RUNNING && e->epoch != e->job->epoch &&
+               orders_rendezvous_later(m, e) >= 0;
 }
 
 static int on_settled(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -30,7 +31,8 @@ static int on_settled(sd_event_source *s, uint64_t usec, void *userdata) {
                 n += tell(j->manager, j->executors[i]);
         if (n > 0)
                 record_event(j->manager, j, "rendezvous", NULL,
-                             "epoch %" PRIu64 ": %" PRIu32 " executors are told who their peers are now", j->epoch, n);
+                             "epoch %" PRIu64 ": %" PRIu32 " executors are told who their peers are now",
+                             j->epoch, n);
         return 0;
 }
 

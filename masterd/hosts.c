@@ -153,6 +153,18 @@ int hosts_hold_noticed(struct manager *m, struct node *node, enum hold_cause cau
                           reason);
 }
 
+void hosts_prolog_failed(struct manager *m, struct node *node, const struct job *j, const char *text) {
+        bool known = node->holds[HOLD_HOOK].set;
+        char reason[HOLD_REASON_MAX];
+
+        snprintf(reason, sizeof(reason), "job %u: %.*s", j->number, utf8_fit(text, HOLD_REASON_MAX - 32),
+                 text);
+        (void)hosts_hold_noticed(m, node, HOLD_HOOK, reason);
+        /* Once for each time that the host was trusted: many may have been on their way there. */
+        if (!known)
+                blaming_prolog(m, node, j, reason);
+}
+
 bool hosts_release(struct manager *m, struct node *node, enum hold_cause cause, const char *why) {
         struct hold_record record = record_of(node, cause);
         char text[HOLDS_TEXT_MAX];
@@ -257,7 +269,7 @@ static uint64_t limit_of(const struct job *j, const struct role_spec *spec, uint
 
         if (j->spec->time_limit_usec != UINT64_MAX)
                 limit = MIN(limit, usec_sub(j->spec->time_limit_usec,
-                                            j->started_real ? usec_sub(now, j->started_real) : 0));
+                                            j->slot_real ? usec_sub(now, j->slot_real) : 0));
         return limit;
 }
 

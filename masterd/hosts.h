@@ -18,6 +18,8 @@ int hosts_hold(struct manager *m, struct node *node, enum hold_cause cause, cons
 /* What a hook, or something that Primus noticed, holds a node for: nothing new is placed, what runs may end.
  * uid 0. */
 int hosts_hold_noticed(struct manager *m, struct node *node, enum hold_cause cause, const char *reason);
+/* The site's prolog of the job failed there: the node is held, and blamed. text: the agent's word. */
+void hosts_prolog_failed(struct manager *m, struct node *node, const struct job *j, const char *text);
 /* False: it was not held for that. why: for the log. */
 bool hosts_release(struct manager *m, struct node *node, enum hold_cause cause, const char *why);
 

@@ -13,15 +13,15 @@
 #include "lib/wire/messages.h"
 #include "masterd/api/api.h"
 #include "masterd/arrays.h"
+#include "masterd/blaming.h"
 #include "masterd/change.h"
 #include "masterd/depend.h"
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
-#include "masterd/blaming.h"
-#include "masterd/job/judge.h"
 #include "masterd/hooks.h"
 #include "masterd/hosts.h"
+#include "masterd/job/judge.h"
 #include "masterd/job/outcome.h"
 #include "masterd/job/verdict.h"
 #include "masterd/logs.h"
@@ -32,11 +32,10 @@
 #include "masterd/record.h"
 #include "masterd/requeue.h"
 #include "masterd/restarts.h"
-#include "masterd/scopes.h"
-#include "masterd/suspension.h"
-#include "masterd/usage.h"
 #include "masterd/rolling.h"
+#include "masterd/scopes.h"
 #include "masterd/stuck.h"
+#include "masterd/suspension.h"
 #include "masterd/usage.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
@@ -52,6 +51,18 @@ void lifecycle_job_changed(struct manager *m, struct job *j) {
 }
 
 static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text);
+
+/* Whether its time limit may still change how it ends. */
+static bool limit_matters(const struct job *j) {
+        return !j->array && /* each of its elements has it */
+               !j->requeueing && (j->state != JOB_STOPPING || j->verdict == JOB_EVENT_REQUEUE) &&
+               (j->state != JOB_QUEUED || !suspension_keeps(j));
+}
+
+static void review_limit(struct job *j) {
+        if (!limit_matters(j))
+                j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+}
 
 /* ---- ends of jobs
  * --------------------------------------------------------------------------------------------- */
@@ -100,9 +111,11 @@ static void finish_job(struct manager *m, struct job *j) {
                 feeding_restart(m, j);
                 if (j->requeueing)
                         requeue_begin(m, j);
-                else
+                else {
+                        requeue_plan_over(j);
                         record_event(m, j, "attempt", NULL, "attempt %u of %u begins",
                                      j->attempt - j->requeues, j->spec->max_app_attempts);
+                }
                 queueing_again(m, j);
                 suspension_queued(m, j);
                 lifecycle_job_changed(m, j);
@@ -176,6 +189,7 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                     j->verdict == JOB_EVENT_REQUEUE) {
                         j->verdict = verdict;
                         j->requeueing = false;
+                        review_limit(j);
                         (void)text_set(&j->reason, "%s", reason);
                         lifecycle_job_changed(m, j);
                 }
@@ -185,13 +199,16 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
                 return;
         j->verdict = verdict;
         j->saving = false;
+        review_limit(j);
         suspension_stopping(j);
         (void)text_set(&j->reason, "%s", reason);
         requeue_drop_timers(j);
+        requeue_not_needed(m, j);
         placement_dequeue(m, j);
         queueing_leaving(m, j, requeue_time_needed(j));
         for (uint32_t i = 0; i < j->n_executors; i++)
-                lifecycle_stop_executor(m, j->executors[i], j->requeueing ? "the job waits again" : why[verdict]);
+                lifecycle_stop_executor(m, j->executors[i],
+                                        j->requeueing ? "the job waits again" : why[verdict]);
         feeding_stop(m, j);
         lifecycle_job_changed(m, j);
         arrays_stop(m, j, reason);
@@ -220,7 +237,7 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
         char limit[FORMAT_DURATION_MAX], reason[128];
 
         j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
-        if (j->requeueing) /* it is on its way out; the next slot has a limit of its own */
+        if (!limit_matters(j))
                 return 0;
         if (j->spec->waits.requeue && j->state != JOB_QUEUED) {
                 requeue_time(j->manager, j);
@@ -253,6 +270,39 @@ static void say_first_failure(const struct role *r, const char *verdict, char *b
                 snprintf(buf, size, "%s", verdict);
 }
 
+static bool is_elastic_gang(const struct job *j, const struct role_spec *role) {
+        if (role->min_num == role->num || j->spec->schedule_policy == SCHEDULE_POLICY_DYNAMIC)
+                return false;
+        for (size_t i = 0; i < j->spec->n_order && j->spec->schedule_policy == SCHEDULE_POLICY_ORDER; i++)
+                if (strcmp(j->spec->order[i].role, role->name) == 0)
+                        return j->spec->order[i].schedule_type != SCHEDULE_DYNAMIC;
+        return true;
+}
+
+/* One of a gang has done its work: whoever was never started with it would find nobody to work with. */
+static void close_gang(struct manager *m, struct job *j, struct role *r) {
+        uint32_t n = 0;
+
+        if (r->n_succeeded == 0 || r->n_state[EXECUTOR_PENDING] == 0 || !is_elastic_gang(j, r->spec))
+                return;
+        for (uint32_t i = 0; i < r->spec->num; i++) {
+                struct executor *e = r->executors[i];
+                if (e->state != EXECUTOR_PENDING || !executor_is_new(e))
+                        continue;
+                e->fate = FATE_IGNORE;
+                lifecycle_cancel(e);
+                if (e->attempt > 0)
+                        api_executor_changed(m, e);
+                n++;
+        }
+        if (n > 0)
+                record_event(
+                        m, j, "gang-closed", NULL,
+                        "%u executors of role %s that have not been placed are not wanted any more: another "
+                        "one has succeeded",
+                        n, r->spec->name);
+}
+
 void lifecycle_review(struct manager *m, struct job *j) {
         struct role_count counts[SPEC_ROLES_MAX];
         char text[VERDICT_TEXT_MAX], reason[VERDICT_TEXT_MAX + OUTCOME_TEXT_MAX + 128];
@@ -264,6 +314,8 @@ void lifecycle_review(struct manager *m, struct job *j) {
         }
         if (j->array || (j->state != JOB_STARTING && !job_state_up(j->state)))
                 return;
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                close_gang(m, j, j->roles + i);
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 counts[i] = (struct role_count){ .name = j->spec->roles[i].name,
                                                  .wanted = j->spec->roles[i].num - j->roles[i].n_ignored,
@@ -291,6 +343,10 @@ void lifecycle_review(struct manager *m, struct job *j) {
                         return;
                 (void)text_set(&j->reason, NULL);
                 record_event(m, j, "running", NULL, "%u executors run", job_running(j));
+                lifecycle_job_changed(m, j);
+        }
+        if (j->state == JOB_RUNNING && j->reason && !scopes_restarting(j)) {
+                (void)text_set(&j->reason, NULL);
                 lifecycle_job_changed(m, j);
         }
         rolling_go_on(m, j);
@@ -369,11 +425,8 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
                 return;
         }
         if (strcmp(result->error, LINK_ERROR_PROLOG) == 0 && e->state != EXECUTOR_STOPPING) {
-                char reason[OUTCOME_TEXT_MAX];
-                snprintf(reason, sizeof(reason), "job %u: %.*s", e->job->number,
-                         utf8_fit(result->message, OUTCOME_TEXT_MAX - 32), result->message);
                 /* First, so that it is not placed there again. */
-                (void)hosts_hold_noticed(m, e->node, HOLD_HOOK, reason);
+                hosts_prolog_failed(m, e->node, e->job, result->message);
                 bounce(m, e, result->message);
                 return;
         }
@@ -483,7 +536,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
 void lifecycle_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
                      const char *why) {
         struct job *j = manager_job(m, id->job);
-        struct executor *e = j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
+        struct executor *e =
+                j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
 
         if (e && e->attempt == id->attempt && e->node == node)
                 restarts_ready(m, e, ready, why);
@@ -522,8 +576,8 @@ void lifecycle_arm_limit(struct manager *m, struct job *j) {
         uint64_t used = usec_sub(now_real(), j->slot_real);
 
         requeue_arm_signal(m, j);
-        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 || j->requeueing ||
-            j->array) /* each of its elements has it */
+        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 ||
+            !limit_matters(j))
                 return;
         (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,
                                          usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC, on_limit,

@@ -44,10 +44,10 @@ int limits_ask(struct manager *m, struct job *j, const struct job_spec *spec, co
                 const struct role_spec *now = executor_role(e), *after = spec_role(spec, now->name);
                 struct unit_limits limits = { .check = true };
                 if (!after || e->state != EXECUTOR_RUNNING || after->memory == 0 ||
-                    (now->memory > 0 && after->memory >= now->memory) || e->index >= after->num)
+                    (now->memory > 0 && limits_memory(e, after) >= executor_memory(e)) || e->index >= after->num)
                         continue;
                 limits.cpu_usec_per_sec = (uint64_t)after->cpu_milli * 1000;
-                limits.memory_max = after->memory;
+                limits.memory_max = limits_memory(e, after);
                 if (orders_limits_send(m, e, &limits, on_answer, q) >= 0)
                         n++;
         }

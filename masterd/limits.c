@@ -78,7 +78,7 @@ int limits_plan(struct manager *m, struct job *j, const struct job_spec *spec, s
                 e = l.changed[i];
                 const struct role_spec *before = executor_role(e), *after = spec_role(spec, before->name);
                 cpu += (int64_t)after->cpu_milli - (int64_t)before->cpu_milli;
-                memory += (int64_t)after->memory - (int64_t)before->memory;
+                memory += (int64_t)limits_memory(e, after) - (int64_t)executor_memory(e);
                 if (i + 1 < l.n && l.changed[i + 1]->node == e->node)
                         continue;
                 r = check_node(m, e->node, cpu, memory, error);

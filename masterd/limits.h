@@ -18,6 +18,11 @@ struct limits {
 };
 void limits_done(struct limits *l);
 
+/* What it will hold; one that has come to have more than its role says keeps it. */
+static inline uint64_t limits_memory(const struct executor *e, const struct role_spec *after) {
+        return after->memory == 0 || after->memory > e->memory ? after->memory : e->memory;
+}
+
 /* Who would have other limits; the books are open for them. Where a host has no room for them, the error is
  * set and says which and what it lacks. */
 int limits_plan(struct manager *m, struct job *j, const struct job_spec *spec, struct limits *ret,

@@ -20,9 +20,9 @@
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/record.h"
-#include "masterd/stuck.h"
 #include "masterd/recover.h"
 #include "masterd/sessions.h"
+#include "masterd/stuck.h"
 
 /* One message an agent may send us at a time can be a registration with LINK_UNITS_MAX units; what waits to
  * be sent is small. */
@@ -31,6 +31,8 @@
 #define REFUSED_INTERVAL (60 * USEC_PER_SEC)
 #define REFUSED_BURST 20u
 #define HOLD_USEC (5 * USEC_PER_MSEC)
+#define NOTICED_MAX 32u /* within a second */
+#define NOTICED_USEC (100 * USEC_PER_MSEC)
 
 static struct link *link_of(struct manager *m, struct peer *p) {
         struct link *l;
@@ -230,6 +232,40 @@ static int on_exited(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 1;
 }
 
+static int on_hold(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct link *l = userdata;
+
+        if (store_full(l->manager->store)) {
+                (void)sd_event_source_set_time_relative(s, HOLD_USEC);
+                return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        }
+        l->hold = sd_event_source_disable_unref(l->hold);
+        peer_hold(l->peer, false);
+        return 0;
+}
+
+/* A source may be listed faster than the disk takes it. Then this connection is not read for a moment: its
+ * agent notices, and so does the unit that lists. */
+static void hold(struct link *l, uint64_t usec) {
+        if (l->hold || sd_event_add_time_relative(l->manager->event, &l->hold, CLOCK_BOOTTIME, usec, 0,
+                                                  on_hold, l) < 0)
+                return;
+        peer_hold(l->peer, true);
+}
+
+/* What a host says of itself is written down, logged and told to people each time: one that says more than a
+ * host has to say is read more slowly. Nothing of it is lost. */
+static void noticed(struct link *l) {
+        uint64_t now = now_boot();
+
+        if (now >= usec_add(l->noticed_since, USEC_PER_SEC)) {
+                l->noticed_since = now;
+                l->n_noticed = 0;
+        }
+        if (++l->n_noticed > NOTICED_MAX)
+                hold(l, NOTICED_USEC);
+}
+
 static int on_hook_result(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_free_ char *text = NULL;
         char reason[LINK_TEXT_MAX + 64];
@@ -242,6 +278,8 @@ static int on_hook_result(sd_bus_message *m, void *userdata, sd_bus_error *error
                 r = link_read_text(m, LINK_TEXT_MAX, &text);
         if (r <= 0 || !node_of(l) || l->bulk)
                 return 1;
+        if (!ok || strcmp(hook, "health") == 0)
+                noticed(l);
         if (strcmp(hook, "health") == 0 && ok)
                 (void)hosts_release(l->manager, l->node, HOLD_HEALTH, "its health hook is content");
         else if (strcmp(hook, "health") == 0)
@@ -261,8 +299,10 @@ static int on_unkillable(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
         if (r > 0)
                 r = link_read_text(m, LINK_TEXT_MAX, &text);
-        if (r > 0 && node_of(l) && !l->bulk)
+        if (r > 0 && node_of(l) && !l->bulk) {
+                noticed(l);
                 stuck_told(l->manager, l->node, &id, text);
+        }
         return 1;
 }
 
@@ -308,27 +348,6 @@ static int on_feed_report(sd_bus_message *m, void *userdata, sd_bus_error *error
         return 1;
 }
 
-static int on_hold(sd_event_source *s, uint64_t usec, void *userdata) {
-        struct link *l = userdata;
-
-        if (store_full(l->manager->store)) {
-                (void)sd_event_source_set_time_relative(s, HOLD_USEC);
-                return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
-        }
-        l->hold = sd_event_source_disable_unref(l->hold);
-        peer_hold(l->peer, false);
-        return 0;
-}
-
-/* A source may be listed faster than the disk takes it. Then this connection is not read for a moment: its
- * agent notices, and so does the unit that lists. */
-static void hold(struct link *l) {
-        if (l->hold || sd_event_add_time_relative(l->manager->event, &l->hold, CLOCK_BOOTTIME, HOLD_USEC, 0,
-                                                  on_hold, l) < 0)
-                return;
-        peer_hold(l->peer, true);
-}
-
 static int on_scan_batch(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct scan_batch batch;
@@ -340,7 +359,7 @@ static int on_scan_batch(sd_bus_message *m, void *userdata, sd_bus_error *error)
         else if (node_of(l))
                 feeding_scanned(l->manager, l->node, &id, &batch);
         if (store_full(l->manager->store))
-                hold(l);
+                hold(l, HOLD_USEC);
         return 1;
 }
 

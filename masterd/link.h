@@ -20,7 +20,9 @@ struct link {
         char *build;
         unsigned starts;       /* Start calls that wait for their answer, */
         struct order *waiting; /* and those that wait for fewer of them; orders.c's */
-        sd_event_source *hold; /* it is not read until the store has room again */
+        sd_event_source *hold; /* it is not read until the store has room again, or for having said too much */
+        uint64_t noticed_since; /* begin of the second in which it said so much of itself */
+        unsigned n_noticed;
         UT_hash_handle hh;     /* by peer */
 };
 

@@ -8,10 +8,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/feeding.h"
 #include "masterd/link.h"
 #include "masterd/logs-cursor.h"
 #include "masterd/logs-parts.h"
-#include "masterd/feeding.h"
 #include "masterd/manager.h"
 
 #define CALLS_MAX 512u
@@ -77,8 +77,7 @@ static sd_bus *agent_bus(const struct log_call *c) {
 static bool settled(const struct log_call *c) {
         const struct followed *f = followed_find(c->logs, &c->id);
         struct job *j = manager_job(c->logs->manager, c->id.job);
-        const struct executor *e =
-                j ? job_attempt(j, c->id.role, c->id.index, c->id.attempt) : NULL;
+        const struct executor *e = j ? job_attempt(j, c->id.role, c->id.index, c->id.attempt) : NULL;
 
         if (c->waited || !agent_bus(c))
                 return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The turn of masterd's loop: scheduling, commit, effects. Invariant: no effect runs before what it stands on
  * is on disk. */
-#include "masterd/blaming.h"
 #include "masterd/manager.h"
+#include "masterd/blaming.h"
 
 #include <dirent.h>
 #include <systemd/sd-daemon.h>
@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/arrays.h"
 #include "masterd/bundles.h"
 #include "masterd/depend.h"
 #include "masterd/hooks.h"
@@ -359,6 +360,7 @@ void manager_free(struct manager *m) {
                 HASH_DEL(m->jobs, j);
                 recover_job_free(j);
         }
+        arrays_free_owners(m);
         depend_free(m);
         savepoints_free(m);
         logs_free(m->logs);

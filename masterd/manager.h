@@ -68,6 +68,7 @@ struct manager {
         struct logs *logs;
         struct bundles *bundles;
         struct sessions *sessions;
+        struct array_owner *array_owners; /* masterd/arrays.c */
         struct hooks *hooks;
         struct savepoint *savepoints; /* by name, oldest first */
         uint32_t n_restoring;         /* jobs being made of them */
@@ -91,7 +92,8 @@ void manager_touch(struct manager *m);
 /* Run the placement at the end of this turn. */
 void manager_schedule(struct manager *m);
 
-/* Calls run(m, data) once everything recorded so far is on disk; data is freed with free() afterwards. */
+/* Calls run(m, data) once everything recorded so far is on disk; run takes data over. -ENOMEM: data is freed.
+ */
 typedef void (*effect_fn)(struct manager *m, void *data);
 int manager_effect(struct manager *m, effect_fn run, void *data);
 /* Sends a prepared reply (reference taken over) when the batch is on disk. */

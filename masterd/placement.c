@@ -15,8 +15,8 @@
 #include "masterd/placement-describe.h"
 #include "masterd/placement-parts.h"
 #include "masterd/record.h"
-#include "masterd/scopes.h"
 #include "masterd/sched/sched.h"
+#include "masterd/scopes.h"
 #include "masterd/stuck.h"
 
 #define NODE_EXECUTORS_MAX 8192u
@@ -218,17 +218,70 @@ void placement_stuck(struct manager *m, struct node *node, struct stuck *s, bool
                                 .memory = s->memory,
                                 .gpus = s->gpus,
                                 .ports = s->ports,
-                                .n_ports = (uint32_t)s->n_ports };
+                                .n_ports = (uint32_t)s->n_ports,
+                                .shm = s->shm,
+                                .cpus = s->cpus,
+                                .amounts = s->amounts,
+                                .n_amounts = s->n_amounts,
+                                .owner = s->whole ? s->id.job : 0 };
 
-        if (!node->in_sched)
-                return;
-        if (!hold)
+        if (!hold && node->in_sched)
                 sched_release(m->placement->sched, &h);
-        else if (sched_reserve(m->placement->sched, &h) != 0) {
+        else if (hold && (!node->in_sched || sched_reserve(m->placement->sched, &h) != 0)) {
                 /* Somebody else's, or no memory: then it holds nothing, on a host that takes nothing new. */
-                s->cpu_milli = s->memory = s->gpus = 0;
+                s->cpu_milli = s->memory = s->gpus = s->shm = 0;
                 s->n_ports = 0;
+                s->n_amounts = 0;
+                free(s->cpus);
+                s->cpus = NULL;
         }
+}
+
+int placement_amounts_text(struct manager *m, const struct sched_amount *amounts, uint32_t n, char **ret) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++) {
+                const char *name;
+                uint64_t total, held;
+                if (sched_consumable_get(m->placement->sched, amounts[i].index, &name, &total, &held) >= 0)
+                        fprintf(f, "%s%s=%u", i > 0 ? " " : "", name, amounts[i].n);
+        }
+        if (fclose(f) != 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+int placement_amounts_parse(struct manager *m, const char *text, struct sched_amount **ret, uint32_t *ret_n) {
+        _cleanup_free_ struct sched_amount *amounts = calloc(SCHED_AMOUNTS_MAX, sizeof(*amounts));
+        char name[SCHED_CONSUMABLE_MAX + 1], word[SCHED_CONSUMABLE_MAX + 16];
+        uint32_t n = 0;
+
+        if (!amounts)
+                return -ENOMEM;
+        while (*text && n < SCHED_AMOUNTS_MAX) {
+                size_t l = strcspn(text, " ");
+                int r;
+                if (l >= sizeof(word))
+                        return -EINVAL;
+                memcpy(word, text, l);
+                word[l] = 0;
+                text += l + strspn(text + l, " ");
+                r = spec_consumable(word, name, sizeof(name), &amounts[n].n);
+                /* One that masterd.conf does not have any more has a total of 0. */
+                if (r >= 0 && sched_consumable_find(m->placement->sched, name, &amounts[n].index) < 0)
+                        r = sched_consumable_set(m->placement->sched, name, 0, &amounts[n].index);
+                if (r < 0)
+                        return r;
+                n++;
+        }
+        *ret = TAKE_PTR(amounts);
+        *ret_n = n;
+        return 0;
 }
 
 static void unblock_ports(struct placement *p, uint64_t now) {
@@ -339,7 +392,8 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         e->confirmed = true; /* nobody can have it but by our order */
         e->ordered = e->stop_ordered = false;
         e->invocation = SD_ID128_NULL;
-        e->placed_real = MAX(MAX(MAX(now_real(), e->job->attempt_real), scopes_since(e)), e->job->rolling.since_real);
+        e->placed_real =
+                MAX(MAX(MAX(now_real(), e->job->attempt_real), scopes_since(e)), e->job->rolling.since_real);
         e->fate = FATE_NONE;
         e->ready = false;
         e->started_real = e->ended_real = e->started_boot = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "masterd/job/job.h"
+#include "masterd/sched/sched.h"
 
 struct manager;
 struct node;
@@ -32,3 +33,6 @@ void placement_free_of(const struct manager *m, const struct node *node, uint64_
 /* What an attempt that does not die has is held for it (hold), or given back. */
 struct stuck;
 void placement_stuck(struct manager *m, struct node *node, struct stuck *s, bool hold);
+/* Amounts of consumables as they are stored: "NAME=N NAME=N", allocated; -ENOMEM, -EINVAL. */
+int placement_amounts_text(struct manager *m, const struct sched_amount *amounts, uint32_t n, char **ret);
+int placement_amounts_parse(struct manager *m, const char *text, struct sched_amount **ret, uint32_t *ret_n);

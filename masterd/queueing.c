@@ -104,6 +104,12 @@ void queueing_leaving(struct manager *m, struct job *j, uint64_t within_usec) {
                 policy_job_leaving(m->placement->policy, j->number, usec_add(queueing_now(), within_usec));
 }
 
+void queueing_stays(struct manager *m, struct job *j) {
+        if (j->queued)
+                policy_job_stays(m->placement->policy, j->number);
+        manager_schedule(m);
+}
+
 void queueing_forget(struct manager *m, struct job *j) {
         if (j->queued)
                 policy_job_remove(m->placement->policy, j->number);
@@ -131,6 +137,7 @@ void queueing_held(struct manager *m, const struct executor *e, int sign) {
         struct sched_hold hold = placement_hold_of(e);
         struct policy_amount a = { hold.cpu_milli, hold.memory, (uint32_t)__builtin_popcountll(hold.gpus) };
 
+        m->placement->shares_unwritten = true; /* also what comes and goes between two looks */
         if (know(m, e->job) >= 0)
                 policy_held(m->placement->policy, e->job->number, &a, sign, queueing_now());
 }
@@ -320,9 +327,10 @@ void placement_run(struct manager *m) {
         for (size_t i = 0; i < p->n_verdicts; i++) {
                 struct verdict_of_pass v = p->verdicts[i];
                 struct job *j = manager_job(m, v.job);
-                if (j && v.by == 0)
+                if (j && v.by == 0) {
                         begin_job(m, j, v.passed_over);
-                else if (j)
+                        requeue_not_needed(m, j);
+                } else if (j)
                         requeue_preempt(m, j, v.by);
         }
         arm_pass(m, now, r < 0 ? now + USEC_PER_SEC : next);
@@ -333,6 +341,10 @@ void placement_run(struct manager *m) {
 
 int queueing_why(struct manager *m, const struct job *j, struct policy_why *ret) {
         return j->queued ? policy_why(m->placement->policy, j->number, ret) : -ENOENT;
+}
+
+int queueing_last_why(struct manager *m, const struct job *j, struct policy_why *ret) {
+        return j->queued ? policy_last_why(m->placement->policy, j->number, ret) : -ENOENT;
 }
 
 char *queueing_why_text(struct manager *m, struct job *j, const struct policy_why *why, char *buf,

@@ -38,6 +38,8 @@ void placement_enqueue(struct manager *m, struct job *j);
 void placement_dequeue(struct manager *m, struct job *j);
 /* It is being stopped. */
 void queueing_leaving(struct manager *m, struct job *j, uint64_t within_usec);
+/* It is not stopped after all. */
+void queueing_stays(struct manager *m, struct job *j);
 /* It is over: forgotten. */
 void queueing_forget(struct manager *m, struct job *j);
 /* It waits again from the beginning: nothing of it runs. */
@@ -53,6 +55,8 @@ void placement_run(struct manager *m);
 
 /* Why the job waits. -ENOENT: it does not. */
 int queueing_why(struct manager *m, const struct job *j, struct policy_why *ret);
+/* The same without its position: for lists, which would look through the queue for each of theirs. */
+int queueing_last_why(struct manager *m, const struct job *j, struct policy_why *ret);
 /* The same in a line for people, into buf, which is returned. */
 char *queueing_why_text(struct manager *m, struct job *j, const struct policy_why *why, char *buf,
                         size_t size);

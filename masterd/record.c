@@ -152,8 +152,7 @@ struct executor_record record_of_executor(const struct executor *e) {
 void record_executor(struct manager *m, const struct executor *e) {
         const struct inventory *inventory = e->node ? &e->node->inventory : NULL;
         struct executor_record record = record_of_executor(e);
-        _cleanup_free_ char *cpus =
-                e->cpus ? cpulist_format(e->cpus->bits, ELEMENTSOF(e->cpus->bits)) : NULL;
+        _cleanup_free_ char *cpus = e->cpus ? cpulist_format(e->cpus->bits, ELEMENTSOF(e->cpus->bits)) : NULL;
         char gpus[2048] = "";
         size_t l = 0;
 

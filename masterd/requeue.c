@@ -16,15 +16,13 @@
 #include "masterd/orders.h"
 #include "masterd/queueing.h"
 #include "masterd/record.h"
+#include "masterd/suspension.h"
 
 #define MARGIN_USEC (5 * USEC_PER_SEC) /* for systemd and the way there and back */
 
 static const char *const kinds[_REQUEUE_CAUSE_MAX] = {
-        [REQUEUE_PREEMPTED] = "preempted",
-        [REQUEUE_TIME] = "time-slot",
-        [REQUEUE_ASKED] = "asked-requeue",
-        [REQUEUE_PERSON] = "requeue",
-        [REQUEUE_HELD] = "suspended",
+        [REQUEUE_PREEMPTED] = "preempted", [REQUEUE_TIME] = "time-slot", [REQUEUE_ASKED] = "asked-requeue",
+        [REQUEUE_PERSON] = "requeue",      [REQUEUE_HELD] = "suspended",
 };
 
 static bool up(const struct job *j) {
@@ -75,6 +73,7 @@ static void stop_now(struct manager *m, struct job *j) {
         if (!up(j))
                 return;
         j->requeueing = true;
+        j->limit_timer = sd_event_source_disable_unref(j->limit_timer); /* of the slot that ends now */
         lifecycle_stop_job(m, j, JOB_EVENT_REQUEUE, cause_text(j, reason, sizeof(reason)));
 }
 
@@ -120,17 +119,50 @@ static void leave(struct manager *m, struct job *j, enum requeue_cause cause, ui
         arm_leave(m, j);
 }
 
+/* Somebody who still may have use for the place of another. */
+static bool needs_room(const struct job *j) {
+        return j && !j->array && j->state != JOB_STOPPING && !job_state_ended(j->state) &&
+               !suspension_keeps(j);
+}
+
 void requeue_preempt(struct manager *m, struct job *j, uint32_t by) {
         struct job *other = manager_job(m, by);
 
         if (!up(j) || j->leave_why != REQUEUE_NONE)
                 return;
+        if (!needs_room(other) || other == j) { /* it has gone in this very turn */
+                queueing_stays(m, j);
+                return;
+        }
         record_event(m, j, kinds[REQUEUE_PREEMPTED], NULL, "has to make room for job %u (%s)", by,
-                     other ? other->spec->queue : "?");
-        if (other)
-                record_event(m, other, "preempts", NULL, "job %u is stopped for it and waits again",
-                             j->number);
+                     other->spec->queue);
+        record_event(m, other, "preempts", NULL, "job %u is stopped for it and waits again", j->number);
         leave(m, j, REQUEUE_PREEMPTED, by, true);
+        other->preempts = other->preempts || j->leave_timer;
+}
+
+static void call_off(struct manager *m, struct job *j) {
+        record_event(m, j, "preemption-off", NULL, "job %u does not need its place any more: it goes on",
+                     j->leave_for);
+        j->leave_timer = sd_event_source_disable_unref(j->leave_timer);
+        j->leave_why = REQUEUE_NONE;
+        j->leave_for = 0;
+        j->leave_real = 0;
+        queueing_stays(m, j);
+        requeue_arm_signal(m, j); /* it may have come due meanwhile, and then was left out */
+        lifecycle_job_changed(m, j);
+}
+
+void requeue_not_needed(struct manager *m, struct job *by) {
+        struct job *j, *next;
+
+        if (!by->preempts)
+                return;
+        by->preempts = false;
+        HASH_ITER (hh, m->jobs, j, next)
+                if (j->leave_for == by->number && j->leave_why == REQUEUE_PREEMPTED && j->leave_timer &&
+                    up(j))
+                        call_off(m, j);
 }
 
 void requeue_time(struct manager *m, struct job *j) {
@@ -169,8 +201,8 @@ int requeue_person(struct manager *m, struct job *j, uint32_t uid, const char *r
                 return -ESRCH;
         }
         if (j->array) {
-                snprintf(text, REQUEUE_TEXT_MAX, "Job %u is an array: requeue its elements (%u[INDEX])", j->number,
-                         j->number);
+                snprintf(text, REQUEUE_TEXT_MAX, "Job %u is an array: requeue its elements (%u[INDEX])",
+                         j->number, j->number);
                 return -EPERM;
         }
         if (j->state == JOB_STOPPING || j->leave_why != REQUEUE_NONE) {
@@ -232,10 +264,7 @@ void requeue_begin(struct manager *m, struct job *j) {
                 j->asked = 0;
         if (j->leave_why != REQUEUE_PREEMPTED) /* who was preempted does not lose its place as well */
                 j->waits_real = now_real();
-        j->requeueing = false;
-        j->leave_why = REQUEUE_NONE;
-        j->leave_for = 0;
-        j->leave_real = 0;
+        requeue_plan_over(j);
         j->slot_real = 0;
         (void)text_set(&j->reason, "%s", cause);
         if (delay > 0)
@@ -243,6 +272,13 @@ void requeue_begin(struct manager *m, struct job *j) {
                              cause, j->requeues, format_duration(delay, text, sizeof(text)));
         else
                 record_event(m, j, "requeued", NULL, "%s; waits again, for the %u. time", cause, j->requeues);
+}
+
+void requeue_plan_over(struct job *j) {
+        j->requeueing = false;
+        j->leave_why = REQUEUE_NONE;
+        j->leave_for = 0;
+        j->leave_real = 0;
 }
 
 static int on_hold_over(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -296,8 +332,16 @@ void requeue_arm_signal(struct manager *m, struct job *j) {
 }
 
 void requeue_restored(struct manager *m, struct job *j) {
+        struct job *by = j->leave_for ? manager_job(m, j->leave_for) : NULL;
+
         if (!up(j) || j->leave_real == 0)
                 return;
+        if (j->leave_why == REQUEUE_PREEMPTED && !needs_room(by)) {
+                call_off(m, j);
+                return;
+        }
+        if (by)
+                by->preempts = true;
         queueing_leaving(m, j, usec_add(usec_sub(j->leave_real, now_real()), requeue_time_needed(j)));
         arm_leave(m, j);
 }

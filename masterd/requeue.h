@@ -31,9 +31,13 @@ uint64_t requeue_time_needed(const struct job *j);
 
 /* The job has to go for another one: its signal, if it has one, then its stop. */
 void requeue_preempt(struct manager *m, struct job *j, uint32_t by);
+/* by goes, is held or has got its places: whoever was told to make room for it, and has not been stopped yet,
+ * goes on. */
+void requeue_not_needed(struct manager *m, struct job *by);
 /* Its time limit is over. */
 void requeue_time(struct manager *m, struct job *j);
-/* Whether this end (judge_exit()) says that the job is to be requeued; then requeue_asked() before the end is handled. */
+/* Whether this end (judge_exit()) says that the job is to be requeued; then requeue_asked() before the end is
+ * handled. */
 bool requeue_asks(const struct executor *e);
 void requeue_asked(struct manager *m, struct executor *e);
 /* A person wants it. 0; or, with a sentence in text: -ESRCH it is over, -EALREADY it waits, -EINVAL an array,
@@ -46,6 +50,8 @@ void requeue_to_hold(struct manager *m, struct job *j);
 
 /* The stop is through and the job QUEUED: what is to be counted and told. */
 void requeue_begin(struct manager *m, struct job *j);
+/* Another attempt begins for another reason: what was planned was for the one before. */
+void requeue_plan_over(struct job *j);
 /* It has been decided that the job is stopped, or it has ended: nothing of a former plan comes any more. */
 void requeue_drop_timers(struct job *j);
 

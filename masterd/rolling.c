@@ -21,8 +21,9 @@ static bool is_old(const struct job *j, const struct executor *e) {
         return executor_state_holds(e->state) && e->placed_real < j->rolling.since_real;
 }
 
-static bool is_up(const struct executor *e) {
-        return e->state == EXECUTOR_RUNNING;
+/* Those that were started again are waited for until they are ready; of the others it is not asked. */
+static bool is_up(const struct job *j, const struct executor *e) {
+        return is_old(j, e) ? e->state == EXECUTOR_RUNNING : executor_is_ready(e);
 }
 
 static void over(struct manager *m, struct job *j, const char *text) {
@@ -45,7 +46,7 @@ void rolling_go_on(struct manager *m, struct job *j) {
                 if (!concerns(j, e))
                         continue;
                 old += is_old(j, e);
-                down += !e->gone && !is_up(e);
+                down += !e->gone && !is_up(j, e);
         }
         if (old == 0 && down == 0) {
                 over(m, j, "the rolling restart is complete");
@@ -53,7 +54,7 @@ void rolling_go_on(struct manager *m, struct job *j) {
         }
         for (uint32_t i = 0; i < j->n_executors && down < j->rolling.batch; i++) {
                 struct executor *e = j->executors[i];
-                if (!concerns(j, e) || !is_up(e) || !is_old(j, e))
+                if (!concerns(j, e) || !is_up(j, e) || !is_old(j, e))
                         continue;
                 lifecycle_move(m, e, "it is started again", "it is its turn in the rolling restart");
                 down++;

@@ -100,7 +100,10 @@ static void proceed(struct manager *m, struct scope *s) {
 /* Sends one that has ended back to be placed; those that have failed for good, or are not counted any more,
  * stay as they are. */
 static void send_back(struct executor *e) {
-        if (!executor_state_ended(e->state) || e->fate == FATE_LEFT || e->fate == FATE_IGNORE)
+        if (e->state == EXECUTOR_KILLED && e->gone && executor_is_new(e)) { /* it was not wanted any more */
+                executor_return(e);
+                e->fate = FATE_NONE;
+        } else if (!executor_state_ended(e->state) || e->fate == FATE_LEFT || e->fate == FATE_IGNORE)
                 return;
         executor_return(e);
         (void)executor_again(e);
@@ -109,6 +112,8 @@ static void send_back(struct executor *e) {
 void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec) {
         struct scope *s = executor_scope(e);
         struct job *j = e->job;
+        bool moved = e->state == EXECUTOR_KILLED && e->stop_ordered;
+        const char *what = s == &j->scope ? "the job" : executor_role(e)->name;
         char delay[FORMAT_DURATION_MAX];
         uint32_t n = 0;
 
@@ -135,8 +140,10 @@ void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec) 
                 if (x->stop_ordered)
                         record_executor(m, x); /* whyever it is being stopped, it goes with the others */
                 else
-                        lifecycle_stop_executor(m, x,
-                                                "another executor has failed, and all start again together");
+                        lifecycle_stop_executor(
+                                m, x,
+                                moved ? "another executor was moved, and all start again together"
+                                      : "another executor has failed, and all start again together");
         }
         if (s == &j->scope)
                 j->order_step = 0;
@@ -146,8 +153,21 @@ void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec) 
                      s == &j->scope ? "(restartScope: job)" : executor_role(e)->name,
                      delay_usec > 0 ? ", at the earliest in " : "",
                      delay_usec > 0 ? format_duration(delay_usec, delay, sizeof(delay)) : "");
+        (void)text_set(&j->reason, "%s%s starts again: %s/%u %s: %s", s == &j->scope ? "" : "role ", what,
+                       executor_role(e)->name, e->index, moved ? "was moved" : "has ended",
+                       e->reason ? e->reason : "?");
         lifecycle_job_changed(m, j);
         proceed(m, s);
+}
+
+bool scopes_restarting(const struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                const struct executor *e = j->executors[i];
+                const struct scope *s = executor_scope(e);
+                if (s && s->real > 0 && !e->gone && e->state != EXECUTOR_RUNNING)
+                        return true;
+        }
+        return false;
 }
 
 void scopes_left(struct manager *m, struct executor *e) {
@@ -178,7 +198,8 @@ static void recount(struct manager *m, struct job *j, struct scope *s) {
         s->n_leaving = 0;
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors[i];
-                s->n_leaving += executor_scope(e) == s && executor_state_holds(e->state) && e->fate == FATE_SCOPE;
+                s->n_leaving +=
+                        executor_scope(e) == s && executor_state_holds(e->state) && e->fate == FATE_SCOPE;
         }
         proceed(m, s);
 }

@@ -21,6 +21,9 @@ void scopes_changed(struct manager *m, struct executor *e);
 /* Another attempt of the job: nothing is left of what was. */
 void scopes_reset(struct manager *m, struct job *j);
 
+/* Some of a scope that was started again do not run yet. */
+bool scopes_restarting(const struct job *j);
+
 /* Whether the executor may be placed now; and not before when it counts as placed, so that it is told from
  * those of before. */
 static inline bool scopes_may_place(const struct executor *e) {

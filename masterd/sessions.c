@@ -18,7 +18,7 @@
 #include "masterd/orders.h"
 
 #define SESSIONS_MAX 1024u
-#define SESSIONS_PER_CALLER_MAX 64u
+#define SESSIONS_PER_USER_MAX 128u
 #define CALLS_MAX 16u /* of one session under way */
 #define WAIT_MAX (20 * USEC_PER_SEC)
 #define ANSWER_USEC (10 * USEC_PER_SEC)
@@ -38,6 +38,7 @@ struct session {
         struct manager *manager;
         uint32_t number, job;
         char *owner; /* unique name on the bus */
+        uint32_t uid; /* whose that is: one may have many */
         char node[65];
         bool open, over;
         struct relay *relays;
@@ -146,6 +147,8 @@ static int on_opened(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 
         if (e) {
                 (void)pass_error(r, e);
+                if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY))
+                        close_agent(s); /* it may still be opened */
                 s->over = true;
         } else if (s->over)
                 close_agent(s); /* who opened it has gone meanwhile */
@@ -158,7 +161,7 @@ static int on_opened(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-static int session_new(struct manager *m, const struct executor *e, sd_bus_message *call,
+static int session_new(struct manager *m, const struct executor *e, uint32_t uid, sd_bus_message *call,
                        struct session **ret, sd_bus_error *error) {
         const char *owner = sd_bus_message_get_sender(call);
         struct session *s, *next;
@@ -167,19 +170,20 @@ static int session_new(struct manager *m, const struct executor *e, sd_bus_messa
         if (!owner)
                 return -EINVAL;
         HASH_ITER (hh, m->sessions->list, s, next)
-                own += strcmp(s->owner, owner) == 0;
-        if (own >= SESSIONS_PER_CALLER_MAX || HASH_COUNT(m->sessions->list) >= SESSIONS_MAX)
+                own += s->uid == uid;
+        if (own >= SESSIONS_PER_USER_MAX || HASH_COUNT(m->sessions->list) >= SESSIONS_MAX)
                 return sd_bus_error_setf(
                         error, ERROR_BUSY,
-                        "Too many sessions are open (at most %u, %u for one caller): close one, or "
+                        "Too many sessions are open (at most %u, %u of one user): close one, or "
                         "try again later",
-                        SESSIONS_MAX, SESSIONS_PER_CALLER_MAX);
+                        SESSIONS_MAX, SESSIONS_PER_USER_MAX);
         s = calloc(1, sizeof(*s));
         if (!s || !(s->owner = strdup(owner))) {
                 free(s);
                 return -ENOMEM;
         }
         s->manager = m;
+        s->uid = uid;
         s->job = e->job->number;
         snprintf(s->node, sizeof(s->node), "%s", e->node->name);
         /* Not counted: an agent may still have one of a master before. */
@@ -207,7 +211,7 @@ int sessions_open(struct manager *m, struct executor *e, const struct session_re
         struct session *s = NULL;
         int r;
 
-        r = session_new(m, e, call, &s, error);
+        r = session_new(m, e, q->uid, call, &s, error);
         if (r < 0)
                 return r;
         if ((r = agent_message(s, "SessionOpen", &order)) >= 0 &&
@@ -262,7 +266,10 @@ static int on_read(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         int status, q, end = 0;
 
         if (e) {
-                (void)answer_end(r->call, e->message ? e->message : "the host does not answer");
+                char clean[512];
+                const char *text = e->message ? e->message : "the host does not answer";
+                (void)answer_end(r->call, utf8_clean(text, strlen(text), clean, sizeof(clean)));
+                close_agent(s); /* nobody reads it any more */
                 s->over = true;
         } else if ((q = sd_bus_message_new_method_return(r->call, &answer)) >= 0 &&
                    (q = sd_bus_message_copy(answer, reply, false)) >= 0 &&

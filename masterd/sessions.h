@@ -22,6 +22,7 @@ DEFINE_CLEANUP(struct sessions *, sessions_free)
 
 struct session_request {
         const char *kind; /* command, connect */
+        uint32_t uid;     /* who asks */
         bool pty;
         uint16_t rows, columns, port;
         sd_bus_message *strings; /* stands before aay, the arguments */

@@ -75,13 +75,14 @@ void gang_data_done(struct gang_data *g) {
 }
 
 /* The first start of a role: minNum of it or none, with the other roles that are open. Afterwards executors
- * come (back) one by one. */
+ * come (back) one by one; those beyond minNum when there is room, so that nobody has to wait for them. */
 static uint32_t least(const struct job *j, const struct role *r, uint32_t pending) {
-        bool first = r->n_state[EXECUTOR_PENDING] == r->spec->num;
+        uint32_t there = r->spec->num - r->n_state[EXECUTOR_PENDING],
+                 lacking = r->spec->min_num > there ? r->spec->min_num - there : 0;
 
-        if (scopes_whole(j, (uint32_t)(r - j->roles)))
-                return pending;
-        return first ? MIN(r->spec->min_num, pending) : 1;
+        if (there == 0 || scopes_whole(j, (uint32_t)(r - j->roles)))
+                return MIN(lacking, pending);
+        return lacking > 0 ? 1 : 0;
 }
 
 /* ---- what the configuration asks for ---- */
@@ -257,20 +258,21 @@ static uint32_t waiting(const struct role *r, uint64_t memory) {
         return n;
 }
 
-static int add_waiting(struct manager *m, struct job *j, uint32_t role, uint64_t memory, struct gang_data *g) {
+static int add_waiting(struct manager *m, struct job *j, uint32_t role, uint64_t memory,
+                       struct gang_data *g) {
         uint32_t pending = waiting(j->roles + role, memory);
 
         return pending > 0 ? add_shape(m, j, role, memory, pending, g) : 0;
 }
 
-/* A shape for each need that its executors have: one, unless some have come to need more memory. What there is
- * no room for waits for the next pass. */
+/* A shape for each need that its executors have: one, unless some have come to need more memory. What there
+ * is no room for waits for the next pass. */
 static int add_role(struct manager *m, struct job *j, uint32_t role, struct gang_data *g) {
         const struct role *r = j->roles + role;
         size_t first = g->n, kept = j->spec->n_roles - (looks_around(j->spec) ? 0 : role) - 1;
         int q = add_waiting(m, j, role, r->spec->memory, g);
 
-        for (uint32_t i = 0; q >= 0 && r->spec->failure.elastic.max > 0 && i < r->spec->num; i++) {
+        for (uint32_t i = 0; q >= 0 && i < r->spec->num; i++) {
                 const struct executor *e = r->executors[i];
                 bool known = executor_memory(e) == r->spec->memory || !executor_waits(e);
                 for (size_t k = first; !known && k < g->n; k++)

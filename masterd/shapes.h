@@ -29,13 +29,13 @@ struct gang_data {
         struct sched_gang gang; /* of these shapes */
 };
 
-/* What the job waits for now; n = 0: nothing. Behind the shapes that wait are those of roles that do not, where the
- * others are to be near to them or apart. Replaces what was in g. -ENOMEM. */
+/* What the job waits for now; n = 0: nothing. Behind the shapes that wait are those of roles that do not,
+ * where the others are to be near to them or apart. Replaces what was in g. -ENOMEM. */
 int gang_build(struct manager *m, struct job *j, struct gang_data *g);
 void gang_data_done(struct gang_data *g);
 
-/* A shape with all that a role's configuration says, but how many. j NULL: of a job that is not one yet. Zero *d
- * before; shape_data_done() after, whatever comes back. -ENOMEM. */
+/* A shape with all that a role's configuration says, but how many. j NULL: of a job that is not one yet. Zero
+ * *d before; shape_data_done() after, whatever comes back. -ENOMEM. */
 int shape_build(struct manager *m, struct job *j, const struct role_spec *spec, struct sched_shape *s,
                 struct shape_data *d);
 void shape_data_done(struct shape_data *d);
@@ -43,9 +43,10 @@ void shape_data_done(struct shape_data *d);
 /* The name of the role that is behind a shape of the gang that gang_build() makes now. */
 const char *gang_role(struct job *j, uint32_t shape);
 
-/* What an executor of the role takes of licences: allocated, NULL for none. Those that masterd.conf does not have
- * (any more) have a total of 0. -ENOMEM. */
-int shape_amounts(struct manager *m, const struct role_spec *spec, struct sched_amount **ret, uint32_t *ret_n);
+/* What an executor of the role takes of licences: allocated, NULL for none. Those that masterd.conf does not
+ * have (any more) have a total of 0. -ENOMEM. */
+int shape_amounts(struct manager *m, const struct role_spec *spec, struct sched_amount **ret,
+                  uint32_t *ret_n);
 /* Whether the executor is one of those that the shape is for. */
 bool gang_takes(const struct gang_data *g, uint32_t shape, const struct executor *e);
 

@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/cpulist.h"
 #include "lib/base/log.h"
 #include "masterd/hosts.h"
 #include "masterd/lifecycle.h"
@@ -39,8 +40,15 @@ static int by_id(const struct stuck *a, const struct stuck *b) {
 }
 
 static void put(struct manager *m, const struct node *node, const struct stuck *s) {
+        _cleanup_free_ char *cpus = s->cpus ? cpulist_format(s->cpus->bits, ELEMENTSOF(s->cpus->bits)) : NULL;
+        _cleanup_free_ char *amounts = NULL;
         char gpus[2048] = "";
         size_t l = 0;
+
+        if ((s->cpus && !cpus) || placement_amounts_text(m, s->amounts, s->n_amounts, &amounts) < 0) {
+                (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
+                return;
+        }
 
         for (size_t i = 0; i < node->inventory.n_gpus && i < 64; i++)
                 if (s->gpus & (UINT64_C(1) << i) &&
@@ -59,16 +67,26 @@ static void put(struct manager *m, const struct node *node, const struct stuck *
                                                 .memory = s->memory,
                                                 .gpus = gpus,
                                                 .ports = { s->ports, s->n_ports * sizeof(*s->ports) },
-                                                .reason = s->reason });
+                                                .reason = s->reason,
+                                                .shm = s->shm,
+                                                .whole = s->whole,
+                                                .cpus = cpus ?: "",
+                                                .amounts = amounts });
         manager_touch(m);
+}
+
+static void stuck_done(struct stuck *s) {
+        free(s->ports);
+        free(s->cpus);
+        free(s->amounts);
+        free(s->reason);
+        free(s);
 }
 
 static void stuck_free(struct node *node, struct stuck *s) {
         DL_DELETE(node->stuck, s);
         node->n_stuck--;
-        free(s->ports);
-        free(s->reason);
-        free(s);
+        stuck_done(s);
 }
 
 static void drop(struct manager *m, struct node *node, struct stuck *s) {
@@ -111,20 +129,28 @@ static int detach(struct manager *m, struct executor *e, const char *text) {
                                      .attempt = e->attempt },
                              .since_real = now_real(),
                              .cpu_milli = executor_role(e)->cpu_milli,
-                             .memory = executor_role(e)->memory,
+                             .memory = executor_memory(e),
                              .gpus = e->gpus,
                              .n_ports = e->n_ports,
+                             .shm = executor_role(e)->placement.shm,
+                             .whole = e->job->spec->whole_hosts,
+                             .n_amounts = e->n_amounts,
                              .reason = strdup(text) };
         snprintf(s->id.role, sizeof(s->id.role), "%s", executor_role(e)->name);
         s->ports = calloc(s->n_ports + 1, sizeof(*s->ports));
-        if (!s->reason || !s->ports) {
-                free(s->reason);
-                free(s->ports);
-                free(s);
+        s->amounts = calloc(s->n_amounts + 1, sizeof(*s->amounts));
+        if (e->cpus)
+                s->cpus = malloc(sizeof(*s->cpus));
+        if (!s->reason || !s->ports || !s->amounts || (e->cpus && !s->cpus)) {
+                stuck_done(s);
                 return -ENOMEM;
         }
         if (s->n_ports > 0)
                 memcpy(s->ports, e->ports, s->n_ports * sizeof(*s->ports));
+        if (s->n_amounts > 0)
+                memcpy(s->amounts, e->amounts, s->n_amounts * sizeof(*s->amounts));
+        if (s->cpus)
+                *s->cpus = *e->cpus;
         /* On the list first: its host is not empty for a moment. What it holds is taken over in the same
          * turn, so nobody else gets it in between. */
         DL_INSERT_INORDER(node->stuck, s, by_id);
@@ -149,8 +175,9 @@ void stuck_told(struct manager *m, struct node *node, const struct executor_id *
                 hold(m, node, id, text);
                 return;
         }
-        e = j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
-        if (!e || e->attempt != id->attempt || e->node != node || e->state != EXECUTOR_STOPPING)
+        e = j && sd_id128_equal(j->uid, id->job_uid) ? job_attempt(j, id->role, id->index, id->attempt)
+                                                       : NULL;
+        if (!e || e->node != node || e->state != EXECUTOR_STOPPING)
                 return; /* it went on while the word was under way */
         hold(m, node, id, text);
         if (may_overlap(j)) {
@@ -236,8 +263,12 @@ static int load(void *userdata, const struct stuck_record *r) {
                 .cpu_milli = r->cpu_milli,
                 .memory = r->memory,
                 .n_ports = MIN(r->ports.size / sizeof(*s->ports), (size_t)STORE_PORTS_MAX),
+                .shm = r->shm,
+                .whole = r->whole,
                 .reason = strdup(r->reason)
         };
+        int k;
+
         snprintf(s->id.role, sizeof(s->id.role), "%s", r->role);
         s->ports = calloc(s->n_ports + 1, sizeof(*s->ports));
         if (s->ports && s->n_ports > 0)
@@ -247,8 +278,13 @@ static int load(void *userdata, const struct stuck_record *r) {
                         s->gpus |= UINT64_C(1) << i;
         DL_INSERT_INORDER(node->stuck, s, by_id);
         node->n_stuck++;
-        if (!s->reason || !s->ports)
+        if (!s->reason || !s->ports || (*r->cpus && !(s->cpus = calloc(1, sizeof(*s->cpus)))))
                 return -ENOMEM;
+        if (s->cpus && cpulist_parse(r->cpus, s->cpus->bits, ELEMENTSOF(s->cpus->bits)) < 0)
+                return -EBADMSG;
+        k = placement_amounts_parse(m, r->amounts, &s->amounts, &s->n_amounts);
+        if (k < 0)
+                return k;
         placement_stuck(m, node, s, true);
         return 0;
 }

@@ -21,6 +21,11 @@ struct stuck {
         uint64_t cpu_milli, memory, gpus;
         uint16_t *ports;
         size_t n_ports;
+        uint64_t shm;
+        bool whole; /* it is on a whole host of its job */
+        struct sched_cpuset *cpus; /* its own; NULL: it shares */
+        struct sched_amount *amounts; /* of licences */
+        uint32_t n_amounts;
         char *reason;
         bool reported; /* by the registration that is being read */
         struct stuck *next, *prev;

@@ -6,6 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/strings.h"
 #include "masterd/arrays.h"
 #include "masterd/bundles.h"
 #include "masterd/depend.h"
@@ -23,15 +24,13 @@
 #define ERROR_BUSY "org.primus.Error.Busy"
 
 void submission_done(struct submission *s) {
-        for (char **p = s->env; p && *p; p++)
-                free(*p);
+        strings_free(s->env);
         for (size_t i = 0; i < s->n_secrets; i++) {
                 free(s->secrets[i].name);
                 explicit_bzero(s->secrets[i].data, s->secrets[i].size);
                 free(s->secrets[i].data);
         }
         free(s->secrets);
-        free(s->env);
         free(s->name);
         free(s->cwd);
         free(s->savepoint);

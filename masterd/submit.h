@@ -18,10 +18,10 @@ struct submission {
         uint32_t owner;
         const char *config; /* borrowed */
         size_t config_size;
-        char *name;      /* NULL: the configuration's */
-        char *cwd;       /* NULL: the configuration's, else the job's own directory */
-        char **env;      /* NULL-ended NAME=VALUE, or NULL */
-        char *savepoint; /* NULL: from the beginning; else masterd/restore.h */
+        char *name;        /* NULL: the configuration's */
+        char *cwd;         /* NULL: the configuration's, else the job's own directory */
+        char **env;        /* NULL-ended NAME=VALUE, or NULL */
+        char *savepoint;   /* NULL: from the beginning; else masterd/restore.h */
         json_t *overrides; /* masterd/submit-options.h; or NULL */
         char bundle[65];
         struct job_secret *secrets;

@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "masterd/depend.h"
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
@@ -163,6 +164,10 @@ void suspension_queued(struct manager *m, struct job *j) {
         if (!suspension_keeps(j))
                 return;
         placement_dequeue(m, j);
+        requeue_not_needed(m, j);
+        /* Its time stands still. */
+        j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+        j->signal_timer = sd_event_source_disable_unref(j->signal_timer);
         (void)text_set(&j->reason, "%s", held_text(j, text));
 }
 
@@ -220,6 +225,14 @@ int suspension_begin(struct manager *m, struct job *j, enum suspend_mode mode, u
                          "Job %u is an array, which cannot be suspended as a whole", j->number);
                 return -EOPNOTSUPP;
         }
+        if (mode == SUSPEND_STOP && j->state == JOB_STOPPING && j->verdict == JOB_EVENT_REQUEUE &&
+            !suspension_keeps(j)) {
+                set_held(j, mode, uid);
+                record_event(m, j, "suspended", NULL, "it is being stopped, and is then kept waiting (uid %u)",
+                             uid);
+                lifecycle_job_changed(m, j);
+                return 0;
+        }
         if (mode == SUSPEND_STOP) {
                 if (job_state_ended(j->state) || j->state == JOB_STOPPING || j->state == JOB_SUBMITTED ||
                     suspension_keeps(j))
@@ -245,10 +258,14 @@ int suspension_begin(struct manager *m, struct job *j, enum suspend_mode mode, u
 
 /* One that waits, or is on its way there. */
 static int let_go(struct manager *m, struct job *j, uint32_t uid) {
+        if (j->state == JOB_QUEUED && j->slot_real > 0) /* the time that it was held does not count */
+                j->slot_real = usec_add(j->slot_real, usec_sub(now_real(), j->held.since_real));
         set_free(j);
         record_event(m, j, "resumed", NULL, "it may be placed again (uid %u)", uid);
         if (j->state == JOB_QUEUED) {
                 (void)text_set(&j->reason, NULL);
+                depend_watch(m, j);
+                lifecycle_arm_limit(m, j);
                 placement_enqueue(m, j);
         }
         lifecycle_job_changed(m, j);

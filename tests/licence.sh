@@ -17,8 +17,8 @@ for file in $(list | grep -v '[[:space:]]'); do
         # The licence itself, prose, settings of tools, and data, whose origin and licence stand beside it.
         LICENSE | *.md | .gitignore | .gitattributes | .clang-format | .clang-tidy) continue ;;
         examples/*/data/* | examples/files/names/* | examples/digits/heldout.txt | tests/data/* | *.png | *.svg) continue ;;
-        # Configurations as their authors wrote them: JSON knows no comments.
-        tests/*.json | examples/upstream/*) continue ;;
+        # Configurations as their authors wrote them, and traces: JSON knows no comments.
+        tests/*.json | examples/upstream/* | examples/sim/*.json | examples/sim/*.csv) continue ;;
         tests/fuzz/corpus/*) continue ;; # bytes for the fuzz targets
         bpf/*.bpf.c) licence='GPL-2.0-only OR BSD-2-Clause' ;;
         *) licence=Apache-2.0 ;;

@@ -8,8 +8,8 @@
 
 #include "agentd/unit/private.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/cpulist.h"
 #include "lib/base/clock.h"
+#include "lib/base/cpulist.h"
 #include "lib/base/parse.h"
 #include "lib/base/unitname.h"
 
@@ -363,7 +363,7 @@ static int check(const struct start_order *o, const struct unit_context *c, char
         return r < 0 ? -ENOMEM : r > 0 ? -EINVAL : 0;
 }
 
-/* With READY=1 to come, the start lasts until then: systemd waits for it, and remembers it over our restarts. */
+/* With READY=1 to come, the start lasts until then: systemd waits for it, also over our restarts. */
 static int append_type(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
         bool notify = strcmp(o->extra.ready, "notify") == 0;
 
@@ -371,7 +371,8 @@ static int append_type(sd_bus_message *m, const struct start_order *o, const str
         if (notify) {
                 TRY(property_string(m, "NotifyAccess", "all"));
                 return property_u64(m, "TimeoutStartUSec",
-                                    o->extra.ready_timeout_usec > 0 ? o->extra.ready_timeout_usec : UINT64_MAX);
+                                    o->extra.ready_timeout_usec > 0 ? o->extra.ready_timeout_usec
+                                                                    : UINT64_MAX);
         }
         return c->bundle ? property_u64(m, "TimeoutStartUSec", STAGE_USEC) : 0;
 }

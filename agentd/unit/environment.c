@@ -12,12 +12,6 @@
 #include "lib/base/unitname.h"
 #include "lib/wire/input.h"
 
-void strings_free(char **strings) {
-        for (char **s = strings; s && *s; s++)
-                free(*s);
-        free(strings);
-}
-
 /* ---- identity
  * ------------------------------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/strings.h"
 #include "lib/wire/messages.h"
 
 /* For functions that fail as what they call fails. */
@@ -22,9 +23,9 @@ struct unit_context {
         const char *node; /* this host's name */
         uint64_t term;
         const struct inventory *inventory; /* for the device nodes of GPUs */
-        const char *directory; /* where the commands run: the order's cwd or the job's work directory */
-        const char *work;      /* the job's work directory */
-        const char *bundle;    /* path of the bundle to unpack, or NULL */
+        const char *directory;   /* where the commands run: the order's cwd or the job's work directory */
+        const char *work;        /* the job's work directory */
+        const char *bundle;      /* path of the bundle to unpack, or NULL */
         const char *shared_cpus; /* of an order without CPUs of its own: a list, or NULL for all */
 };
 
@@ -32,8 +33,6 @@ struct unit_context {
  * TMPDIR, PRIMUS_SECRETS_DIR, PRIMUS_INPUT (where the order brings INPUT_FILE), CUDA_VISIBLE_DEVICES.
  * NULL-ended, free with strings_free(). */
 int unit_environment(const struct start_order *o, const struct unit_context *context, char ***ret);
-void strings_free(char **strings);
-DEFINE_CLEANUP(char **, strings_free)
 
 /* The public identity, as Environment= carries it (PRIMUS_JOB=418 ...); free with strings_free(). */
 int unit_identity(const struct start_order *o, const struct unit_context *context, char ***ret);

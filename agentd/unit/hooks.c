@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/strings.h"
 #include "lib/base/unitname.h"
 
 #define HOOK_PATH PRIMUS_LIBEXECDIR "/primus-hook"
@@ -65,9 +66,7 @@ static void run_free(struct run *r) {
         r->hooks->running -= r->running;
         sd_event_source_disable_unref(r->output);
         (void)close_fd(r->fd);
-        for (char **p = r->env; p && *p; p++)
-                free(*p);
-        free(r->env);
+        strings_free(r->env);
         free(r);
 }
 
@@ -256,8 +255,8 @@ int hooks_run(struct hooks *h, const char *name, const char *instance, char *con
         r->env = calloc(n + 1, sizeof(*r->env));
         for (size_t i = 0; r->env && i < n; i++)
                 if (!(r->env[i] = strdup(env[i])))
-                        n = SIZE_MAX - 1;
-        if (!r->env || n == SIZE_MAX - 1) {
+                        break;
+        if (!r->env || (n > 0 && !r->env[n - 1])) {
                 run_free(r);
                 return -ENOMEM;
         }

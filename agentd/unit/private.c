@@ -139,7 +139,8 @@ int private_create(const char *root, const char *unit, uint32_t uid, const char 
 
 #define RENDEZVOUS_TEMPORARY ".rendezvous"
 
-int private_write_rendezvous(const char *root, const char *unit, uint32_t uid, uint64_t epoch, char *const *env) {
+int private_write_rendezvous(const char *root, const char *unit, uint32_t uid, uint64_t epoch,
+                             char *const *env) {
         _cleanup_close_ int fd = open_private(root, unit);
         _cleanup_free_ char *text = NULL;
         size_t size;
@@ -171,7 +172,8 @@ int private_write_rendezvous(const char *root, const char *unit, uint32_t uid, u
 
 uint64_t private_rendezvous_epoch(const char *root, const char *unit) {
         _cleanup_close_ int fd = open_private(root, unit);
-        _cleanup_close_ int file = fd < 0 ? -EBADF : openat(fd, "rendezvous", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_close_ int file =
+                fd < 0 ? -EBADF : openat(fd, "rendezvous", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         char text[64] = "";
         uint64_t epoch;
 

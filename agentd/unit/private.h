@@ -3,7 +3,7 @@
  *   /run/primus/x/UNIT/            root 0711
  *       env                        root 0600, read by PID 1 for EnvironmentFile=
  *       stop                       root 0600, present once a stop was ordered
- *       rendezvous                 the job's user 0400: PRIMUS_EPOCH=, then the rendezvous variables; replaced as a whole
+ *       rendezvous                 the job's user 0400: PRIMUS_EPOCH=, then the rendezvous variables
  *       secrets/NAME               the job's user, 0500 and 0400
  *   /run/primus/hooked/NUMBER-UID8 the prolog of the job has been here
  *   /var/lib/primus-agent/work/NUMBER-UID8/      the job's user 0700, with tmp/
@@ -30,12 +30,14 @@ int environment_format(char *const *env, char **ret, size_t *ret_size, const cha
 int private_create(const char *root, const char *unit, uint32_t uid, const char *env, size_t env_size,
                    const struct secret *secrets, size_t n_secrets);
 int private_mark_stop(const char *root, const char *unit, const char *reason);
-/* Lines NAME=VALUE, the epoch first, in the place of what was there. env: NULL-ended; -EINVAL: a line break in it. */
-int private_write_rendezvous(const char *root, const char *unit, uint32_t uid, uint64_t epoch, char *const *env);
+/* Lines NAME=VALUE, the epoch first, in the place of what was there. env: NULL-ended; -EINVAL: a line break
+ * in it. */
+int private_write_rendezvous(const char *root, const char *unit, uint32_t uid, uint64_t epoch,
+                             char *const *env);
 /* The epoch in that file; 0: there is none. */
 uint64_t private_rendezvous_epoch(const char *root, const char *unit);
 bool private_stop_marked(const char *root, const char *unit);
-/* A file of root's there: put is fine where it is already; get: -ENOENT, or allocated with a NUL behind it. */
+/* A file of root's there: put is fine where it is already; get: -ENOENT, or allocated, NUL-ended. */
 int private_put(const char *root, const char *unit, const char *name, const void *data, size_t size);
 int private_get(const char *root, const char *unit, const char *name, size_t max, char **ret);
 bool private_has(const char *root, const char *unit, const char *name);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agentd/unit/units-internal.h"
+#include "lib/base/strings.h"
 
 struct discovery {
         struct units *units;
@@ -18,9 +19,7 @@ struct discovery {
 
 static void discovery_free(struct discovery *d) {
         DL_DELETE(d->units->discoveries, d);
-        for (char **e = d->environment; e && *e; e++)
-                free(*e);
-        free(d->environment);
+        strings_free(d->environment);
         free(d);
 }
 

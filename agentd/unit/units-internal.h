@@ -47,12 +47,16 @@ struct job {
         uint64_t memory_max;   /* of all its executors here together; 0: none */
         uint64_t slice_memory; /* what the slice was told; JOB_MEMORY_KEEP: by an earlier agentd, not known */
         unsigned n_units;
-        uint32_t owner;            /* uid; of no meaning before it has had a unit here */
-        enum { HOOK_NONE, HOOK_PROLOG, HOOK_EPILOG } hook; /* that runs */
+        uint32_t owner; /* uid; of no meaning before it has had a unit here */
+        enum {
+                HOOK_NONE,
+                HOOK_PROLOG,
+                HOOK_EPILOG
+        } hook;                    /* that runs */
         bool hooked;               /* the prolog has been, the epilog is to come */
         struct preparing *waiting; /* starts that wait for the prolog */
-        bool sliced;  /* the slice exists or was asked for */
-        bool dropped; /* nothing of it will come back */
+        bool sliced;               /* the slice exists or was asked for */
+        bool dropped;              /* nothing of it will come back */
         struct units *units;
         sd_event_source *linger;
         UT_hash_handle hh;
@@ -68,7 +72,7 @@ struct asked {
 };
 
 struct ready_check; /* see units-ready.c */
-struct preparing; /* a start on its way, see units-start.c */
+struct preparing;   /* a start on its way, see units-start.c */
 
 struct executor {
         struct units *units;
@@ -99,9 +103,9 @@ struct executor {
         bool told; /* the end is part of a registration or was reported */
         struct exit_report exit;
         sd_event_source *timer, *kill_timer, *stuck_timer;
-        char *stuck; /* what is in the way of its death, once that was told */
-        struct job *job; /* counted there */
-        uint64_t *cpus;  /* UNIT_CPU_WORDS; its own; NULL: it shares */
+        char *stuck;               /* what is in the way of its death, once that was told */
+        struct job *job;           /* counted there */
+        uint64_t *cpus;            /* UNIT_CPU_WORDS; its own; NULL: it shares */
         struct ready_check *check; /* NULL: nothing is asked for */
         UT_hash_handle hh;
 };
@@ -122,9 +126,9 @@ struct units {
         struct asked *asked;        /* of which systemd may still answer */
         struct limiting *limiting;  /* limits being set */
         struct discovery *discoveries;
-        struct freezing *freezing;  /* of which systemd has not answered yet */
-        unsigned discovering; /* property calls of the listing under way */
-        uint32_t *slices;     /* job numbers, see job_note_slice() */
+        struct freezing *freezing; /* of which systemd has not answered yet */
+        unsigned discovering;      /* property calls of the listing under way */
+        uint32_t *slices;          /* job numbers, see job_note_slice() */
         size_t n_slices;
         bool listing, list_again;
         bool ready, closing;
@@ -230,8 +234,8 @@ int jobs_start_sweeping(struct units *u);
 void remove_later(struct units *u, char *path);
 
 /* units-cpus.c */
-/* The executor has these CPUs for itself; the others are kept off them, unless they have been told before (known).
- * An empty list, or one that is none, is nothing. -ENOMEM. */
+/* The executor has these CPUs for itself; the others are kept off them, unless they have been told before
+ * (known). An empty list, or one that is none, is nothing. -ENOMEM. */
 int cpus_own(struct executor *e, const char *list, bool known);
 /* It is gone; the others may use them. */
 void cpus_leave(struct executor *e);

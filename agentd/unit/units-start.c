@@ -178,8 +178,8 @@ static int write_private(struct preparing *p, const struct unit_context *context
         strings_free(environment);
         if (r < 0)
                 return r;
-        r = private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size, p->order.secrets,
-                           p->order.n_secrets);
+        r = private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size,
+                           p->order.secrets, p->order.n_secrets);
         if (r >= 0 && p->order.extra.epoch > 0)
                 r = private_write_rendezvous(p->units->options.root, p->executor->unit, p->order.uid,
                                              p->order.extra.epoch, rendezvous_of(&p->order));

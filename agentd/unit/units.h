@@ -85,18 +85,18 @@ typedef void (*freeze_handler)(int r, const char *why, void *userdata);
 int units_freeze(struct units *u, const struct executor_id *id, bool freeze, freeze_handler handler,
                  void *userdata);
 
-/* Sends a signal to those processes of an executor that catch it (a wrapper that does not would die of it, and the
- * executor with it). -ENOENT: no unit of it runs here. */
+/* Sends a signal to those processes of an executor that catch it (a wrapper that does not would die of it,
+ * and the executor with it). -ENOENT: no unit of it runs here. */
 int units_signal(struct units *u, const struct executor_id *id, int signal);
 
-/* Gives a unit other limits, or (check) only says whether it could have them. handler is called once, later: error NULL,
- * or a D-Bus error name and a sentence. -ENOENT: no unit of it runs here. */
+/* Gives a unit other limits, or (check) only says whether it could have them. handler is called once, later:
+ * error NULL, or a D-Bus error name and a sentence. -ENOENT: no unit of it runs here. */
 typedef void (*limits_handler)(const char *error, const char *text, void *userdata);
 int units_set_limits(struct units *u, const struct executor_id *id, const struct unit_limits *limits,
                      limits_handler handler, void *userdata);
 
-/* Tells an executor who its peers are: its file is replaced, and its program gets the signal. An epoch that it knows
- * already changes nothing. -ENOENT as above. */
+/* Tells an executor who its peers are: its file is replaced, and its program gets the signal. An epoch that
+ * it knows already changes nothing. -ENOENT as above. */
 int units_set_rendezvous(struct units *u, const struct executor_id *id, const struct rendezvous_order *order);
 /* The entry "epochs" of the registration's a{sv}: for the units, in their order, what their files have. */
 int units_append_epochs(struct units *u, sd_bus_message *m);

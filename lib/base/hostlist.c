@@ -10,6 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
+#include "lib/base/strings.h"
 
 #define NAME_MAX_LENGTH 64
 #define DIGITS_MAX 9
@@ -161,9 +162,7 @@ int hostlist_expand(const char *s, size_t max, char ***ret, size_t *ret_n) {
 }
 
 void hostlist_free(char **names) {
-        for (char **p = names; p && *p; p++)
-                free(*p);
-        free(names);
+        strings_free(names);
 }
 
 /* A name cut before its last digits. */

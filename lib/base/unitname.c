@@ -44,8 +44,8 @@ bool executor_unit_name_valid(const char *name) {
 
 char *session_unit_name(uint32_t job, const char *role, uint32_t index, uint32_t attempt, uint32_t session,
                         char buf[static SESSION_UNIT_NAME_MAX]) {
-        snprintf(buf, SESSION_UNIT_NAME_MAX, "primus-session-%u-%s-%u.%u.%u.service", job, role, index, attempt,
-                 session);
+        snprintf(buf, SESSION_UNIT_NAME_MAX, "primus-session-%u-%s-%u.%u.%u.service", job, role, index,
+                 attempt, session);
         return buf;
 }
 

@@ -161,14 +161,15 @@ uint64_t primus_waited_usec(const struct primus *p);
 /* Why the last call failed, in one line; "" when none has. p NULL: of primus_open() in this thread. */
 const char *primus_error(const struct primus *p);
 
-/* Who is in the job now. Executors come and go while it runs; whenever who is where has changed, the job's epoch rises. A
- * trainer that can adapt reads again, at once (below), or when it gets the signal of the job's rendezvous.signal. */
+/* Who is in the job now. Executors come and go while it runs; whenever who is where has changed, the job's
+ * epoch rises. A trainer that can adapt reads again, at once (below), or when it gets the signal of the job's
+ * rendezvous.signal. */
 struct primus_rendezvous;
 
 /* What holds now. -ENOENT: not in an executor of Primus (PRIMUS_RENDEZVOUS_FILE). */
 int primus_rendezvous_read(struct primus_rendezvous **ret);
-/* The same once the epoch is higher than after: 1; 0: the time is over first (UINT64_MAX: it never is); -EINTR: a signal's
- * handler has run. */
+/* The same once the epoch is higher than after: 1; 0: the time is over first (UINT64_MAX: it never is);
+ * -EINTR: a signal's handler has run. */
 int primus_rendezvous_wait(uint64_t after, uint64_t timeout_usec, struct primus_rendezvous **ret);
 void primus_rendezvous_free(struct primus_rendezvous *r);
 /* From 1 on. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who the peers of this trainer are: the file that primus-agentd replaces whenever that changes. Invariant: what one
- * struct primus_rendezvous says is of one epoch. */
+/* Who the peers of this trainer are: the file that primus-agentd replaces whenever that changes. Invariant:
+ * what one struct primus_rendezvous says is of one epoch. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/strings.h"
 
 const char *const source_kind_names[_SOURCE_KIND_MAX] = {
         [SOURCE_FILES] = "files",     [SOURCE_HTTP] = "http",   [SOURCE_S3] = "s3",
@@ -192,25 +193,19 @@ bool input_splittable(const struct input_source *s, const char *path) {
         }
 }
 
-static void texts_free(char **texts) {
-        for (char **t = texts; t && *t; t++)
-                free(*t);
-        free(texts);
-}
-
 struct input *input_free(struct input *i) {
         for (size_t n = 0; i && n < i->n_sources; n++) {
                 struct input_source *s = &i->sources[n];
                 free(s->name);
                 free(s->path_pattern);
                 free(s->name_pattern);
-                texts_free(s->success_markers);
+                strings_free(s->success_markers);
                 free(s->command);
                 free(s->s3_endpoint);
                 free(s->s3_region);
                 free(s->topic);
                 free(s->group);
-                texts_free(s->config);
+                strings_free(s->config);
         }
         if (i)
                 free(i->sources);

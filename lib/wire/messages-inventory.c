@@ -5,6 +5,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/cpulist.h"
 #include "lib/base/labels.h"
+#include "lib/base/strings.h"
 #include "lib/wire/messages-parts.h"
 
 #define CPU_WORDS 16u
@@ -83,7 +84,7 @@ static int read_texts(sd_bus_message *m, bool (*valid)(char *const *), char ***t
         if (r >= 0 && texts && (!valid(texts) || *to))
                 r = -EBADMSG;
         if (r < 0) {
-                link_texts_free(texts);
+                strings_free(texts);
                 return link_bad(r);
         }
         *to = texts;

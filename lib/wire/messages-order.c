@@ -7,6 +7,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
+#include "lib/base/strings.h"
 #include "lib/wire/messages-parts.h"
 
 #define ORDER_FIELDS LINK_ID_SIGNATURE "yuaayayaayasa(say)tttuasasaqttsssuayb"
@@ -26,16 +27,6 @@ static size_t strv_bytes(char *const *l) {
         for (size_t i = 0; l && l[i]; i++)
                 n += strlen(l[i]);
         return n;
-}
-
-static void strv_free(char **l) {
-        for (size_t i = 0; l && l[i]; i++)
-                free(l[i]);
-        free(l);
-}
-
-static void strv_free_p(char ***l) {
-        strv_free(*l);
 }
 
 /* NAME=VALUE with a valid name. */
@@ -172,15 +163,15 @@ static void secret_done(struct secret *s) {
 }
 
 void start_order_done(struct start_order *o) {
-        strv_free(o->argv);
+        strings_free(o->argv);
         free(o->cwd);
-        strv_free(o->env);
-        strv_free(o->identity);
+        strings_free(o->env);
+        strings_free(o->identity);
         for (size_t i = 0; i < o->n_secrets; i++)
                 secret_done(&o->secrets[i]);
         free(o->secrets);
-        strv_free(o->gpus);
-        strv_free(o->visible_gpus);
+        strings_free(o->gpus);
+        strings_free(o->visible_gpus);
         free(o->ports);
         free(o->output);
         start_extra_done(&o->extra);
@@ -192,7 +183,7 @@ typedef int (*string_reader)(sd_bus_message *m, size_t max, char **ret);
 /* An array of at most max_n strings, each at most max_bytes, read by read_one. NULL-ended, never NULL. */
 static int read_strings(sd_bus_message *m, const char *contents, string_reader read_one, size_t max_n,
                         size_t max_bytes, char ***ret) {
-        _cleanup_(strv_free_p) char **l = NULL;
+        _cleanup_(strings_free_p) char **l = NULL;
         size_t n = 0, space = 0;
         int r = sd_bus_message_enter_container(m, 'a', contents);
         if (r <= 0)
@@ -389,7 +380,7 @@ int rendezvous_order_append(sd_bus_message *m, const struct rendezvous_order *o)
 }
 
 void rendezvous_order_done(struct rendezvous_order *o) {
-        strv_free(o->env);
+        strings_free(o->env);
         *o = (struct rendezvous_order){};
 }
 

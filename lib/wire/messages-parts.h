@@ -19,7 +19,4 @@ int link_read_text_into(sd_bus_message *m, char *buf, size_t size);
 int link_append_byte_string(sd_bus_message *m, const char *s);
 int link_read_byte_string(sd_bus_message *m, size_t max, char **ret);
 
-/* A NULL-ended list with its texts; NULL is fine. */
-void link_texts_free(char **texts);
-
 int link_read_bool(sd_bus_message *m, bool *ret);

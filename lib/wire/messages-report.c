@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/strings.h"
 #include "lib/wire/messages-parts.h"
 
 #define HOSTNAME_TEXT_MAX 255u
@@ -71,12 +72,6 @@ static void gpu_done(struct gpu_info *g) {
         *g = (struct gpu_info){};
 }
 
-void link_texts_free(char **texts) {
-        for (char **p = texts; p && *p; p++)
-                free(*p);
-        free(texts);
-}
-
 void inventory_done(struct inventory *i) {
         free(i->hostname);
         free(i->kernel);
@@ -84,8 +79,8 @@ void inventory_done(struct inventory *i) {
         for (size_t n = 0; n < i->n_gpus; n++)
                 gpu_done(&i->gpus[n]);
         free(i->gpus);
-        link_texts_free(i->labels);
-        link_texts_free(i->numa);
+        strings_free(i->labels);
+        strings_free(i->numa);
         *i = (struct inventory){};
 }
 

@@ -44,7 +44,7 @@
 #define LINK_ERROR_PORT_TAKEN "org.primus.Error.PortTaken"   /* a granted port is in use on the host */
 #define LINK_ERROR_UNKNOWN "org.primus.Error.UnknownExecutor"
 #define LINK_ERROR_START "org.primus.Error.StartFailed" /* systemd refused the unit; the message says why */
-#define LINK_ERROR_PROLOG "org.primus.Error.Prolog" /* the site's prolog failed; the message says how */
+#define LINK_ERROR_PROLOG "org.primus.Error.Prolog"     /* the site's prolog failed; the message says how */
 #define LINK_ERROR_NOT_FOUND "org.primus.Error.NotFound"
 #define LINK_ERROR_BUSY "org.primus.Error.Busy"
 
@@ -216,8 +216,7 @@ void exit_report_done(struct exit_report *e);
  * Exited(exit, a{sv})                      answered by ExitCommitted(id, a{sv}) once it is on masterd's disk
  * FeedOpen(id, u credits, a{sv})           the executor is ready for that many tasks
  * FeedReport(id, ay progress, u credits, (tttt) counters, a{sv} {"sync" t})
- * Ready(id, b ready, s why, a{sv})         it is ready; or why not, though the time for that is over. Said again with
- * every registration, until the executor ends
+ * Ready(id, b ready, s why, a{sv})         it is ready, or why not in time; again with every registration
  * ScanBatch(id, ay entries, b last, s error, a{sv} {"waitingFor" s, "passed" t})   error "" = fine
  * Tail(id, t offset, ay bytes, a{sv})      log bytes [offset, offset + n) of the executor since its start */
 
@@ -300,9 +299,9 @@ int unit_limits_read(sd_bus_message *m, struct unit_limits *ret);
 
 /* Who else is in the job now, for an executor that runs. */
 struct rendezvous_order {
-        uint64_t epoch;     /* of the job; rises with each change of its membership */
-        uint32_t signal;    /* that its trainer gets; 0: none */
-        char **env;         /* NULL-ended NAME=VALUE: the rendezvous variables */
+        uint64_t epoch;  /* of the job; rises with each change of its membership */
+        uint32_t signal; /* that its trainer gets; 0: none */
+        char **env;      /* NULL-ended NAME=VALUE: the rendezvous variables */
 };
 int rendezvous_order_append(sd_bus_message *m, const struct rendezvous_order *o);
 int rendezvous_order_read(sd_bus_message *m, struct rendezvous_order *ret);
@@ -373,7 +372,7 @@ struct start_order {
         uint32_t pipe_size; /* bytes, ORDER_FEED */
         char *output;       /* path pattern for stdout and stderr with %j %r %i %a %n, relative to the working
                                directory or not; "": the journal */
-        bool new_privileges; /* NoNewPrivileges=no */
+        bool new_privileges;      /* NoNewPrivileges=no */
         struct start_extra extra; /* travels beside the order */
 };
 int start_order_append(sd_bus_message *m, const struct start_order *o);

@@ -105,12 +105,8 @@ int pump_run(struct pump *p) {
         return moved > 0;
 }
 
-unsigned pump_socket_events(const struct pump *p) {
-        return (ring_full(&p->in) ? 0u : EPOLLIN) | (ring_size(&p->out) > 0 ? EPOLLOUT : 0u);
-}
-
 unsigned pump_pair_events(const struct pump *p) {
-        return (ring_full(&p->out) ? 0u : EPOLLIN) | (ring_size(&p->in) > 0 ? EPOLLOUT : 0u);
+        return EPOLLIN | (ring_size(&p->in) > 0 ? EPOLLOUT : 0u);
 }
 
 void pump_deliver(struct pump *p) {

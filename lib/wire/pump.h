@@ -23,10 +23,10 @@ struct pump {
 void pump_done(struct pump *p);
 
 /* Runs all four steps until nothing moves or others have waited long enough. 1: more would move, call again
- * soon; 0: waits for pump_socket_events() and pump_pair_events(); negative: over, p->end says why. */
+ * soon; 0: waits for the socket (readable or writable) and for pump_pair_events(), edges suffice; negative:
+ * over, p->end says why. */
 int pump_run(struct pump *p);
-unsigned pump_socket_events(const struct pump *p); /* EPOLL* */
-unsigned pump_pair_events(const struct pump *p);
+unsigned pump_pair_events(const struct pump *p); /* EPOLL* */
 
 /* After the network's end: hands on what has come, as far as there is room, and the end of file behind it. */
 void pump_deliver(struct pump *p);

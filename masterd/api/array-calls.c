@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/base/strings.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/reply.h"
@@ -177,9 +178,7 @@ static int again(struct manager *m, sd_bus_message *call, struct job *j, struct 
                                       j->number);
         if (r < 0)
                 return r;
-        for (char **p = j->env; p && *p; p++)
-                free(*p);
-        free(j->env);
+        strings_free(j->env);
         j->env = TAKE_PTR(s->env);
         for (size_t i = 0; i < j->n_secrets; i++) {
                 free(j->secrets[i].name);

@@ -290,7 +290,8 @@ int api_skip_task(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
 /* ---- Suspend, SuspendAs, Resume ---- */
 
 /* mode _SUSPEND_MODE_INVALID: lets it go on. */
-static int hold(sd_bus_message *call, uint32_t uid, struct manager *m, sd_bus_error *error, enum suspend_mode mode) {
+static int hold(sd_bus_message *call, uint32_t uid, struct manager *m, sd_bus_error *error,
+                enum suspend_mode mode) {
         struct job *j = api_job_or_error(m, call, error);
         char text[SUSPENSION_TEXT_MAX] = "";
         sd_bus_message *reply = NULL;
@@ -319,7 +320,8 @@ int api_suspend_as(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         mode = suspend_mode_from_string(name);
         if (mode < 0)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                         "mode: data, freeze or stop is expected, not '%.*s'", utf8_fit(name, 32), name);
+                                         "mode: data, freeze or stop is expected, not '%.*s'",
+                                         utf8_fit(name, 32), name);
         return hold(call, uid, userdata, error, mode);
 }
 

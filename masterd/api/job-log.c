@@ -51,14 +51,13 @@ static int read_log_arguments(sd_bus_message *call, struct log_arguments *a, sd_
         return r < 0 ? r : read_log_options(call, &a->tail, error);
 }
 
-static int read_log_at(struct manager *m, struct executor *e, struct node *node,
+static int read_log_at(struct manager *m, const struct job *j, struct node *node, uint32_t attempt,
                        const struct log_arguments *a, sd_bus_message *call) {
-        struct executor_id id = executor_id_of(e);
+        struct executor_id id = { .job_uid = j->uid, .job = j->number, .index = a->index, .attempt = attempt };
 
-        if (a->attempt)
-                id.attempt = a->attempt;
-        return logs_read(m, e->job, node, &id, a->cursor, a->cursor_size, MIN(a->wait, READ_LOG_WAIT_MAX),
-                         a->tail, call);
+        snprintf(id.role, sizeof(id.role), "%s", a->role);
+        return logs_read(m, j, node, &id, a->cursor, a->cursor_size, MIN(a->wait, READ_LOG_WAIT_MAX), a->tail,
+                         call);
 }
 
 struct log_request {
@@ -66,13 +65,12 @@ struct log_request {
         sd_bus_message *call;
 };
 
-/* Where an earlier attempt ran, only the store knows. */
+/* Where an earlier attempt ran, or one that the job goes on without, only the store knows. */
 static void on_attempts(void *userdata, int error, const struct executor_record *list, size_t n) {
         struct log_request *q = userdata;
         sd_bus_error failure = SD_BUS_ERROR_NULL;
         struct job *j = api_job_or_error(q->manager, q->call, &failure);
-        struct executor *e = NULL;
-        struct node *node = NULL;
+        const struct executor_record *found = NULL;
         struct log_arguments a;
         int r = error;
 
@@ -80,14 +78,20 @@ static void on_attempts(void *userdata, int error, const struct executor_record 
                 r = j ? sd_bus_message_rewind(q->call, true) : -ENOENT;
         if (r >= 0)
                 r = read_log_arguments(q->call, &a, &failure);
-        if (r >= 0 && !(e = job_executor(j, a.role, a.index)))
-                r = -ENOENT;
-        for (size_t i = 0; r >= 0 && i < n && !node; i++)
-                if (list[i].index == a.index && list[i].attempt == a.attempt &&
-                    strcmp(list[i].role, a.role) == 0)
-                        node = nodes_get(&q->manager->nodes, list[i].node);
-        if (r >= 0)
-                r = read_log_at(q->manager, e, node, &a, q->call);
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                if (list[i].index == a.index && strcmp(list[i].role, a.role) == 0 &&
+                    (a.attempt ? list[i].attempt == a.attempt : !found || list[i].attempt > found->attempt))
+                        found = list + i;
+        if (r >= 0 && found)
+                r = read_log_at(q->manager, j, nodes_get(&q->manager->nodes, found->node), found->attempt, &a,
+                                q->call);
+        else if (r >= 0 && job_executor(j, a.role, a.index))
+                r = sd_bus_error_setf(&failure, ERROR_NOT_FOUND,
+                                      a.attempt ? "%s/%u has no such attempt" : "%s/%u has not been started yet",
+                                      a.role, a.index);
+        else if (r >= 0)
+                r = sd_bus_error_setf(&failure, ERROR_NOT_FOUND, "Job %u has no executor %.*s/%u", j->number,
+                                      utf8_fit(a.role, 33), a.role, a.index);
         caller_answer(q->call, r, &failure);
         sd_bus_error_free(&failure);
         sd_bus_message_unref(q->call);
@@ -108,16 +112,10 @@ int api_read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_erro
         if (r < 0)
                 return r;
         e = job_executor(j, a.role, a.index);
-        if (!e)
-                return sd_bus_error_setf(error, ERROR_NOT_FOUND, "Job %u has no executor %.*s/%u", j->number,
-                                         utf8_fit(a.role, 33), a.role, a.index);
-        if (e->attempt == 0 || a.attempt > e->attempt)
-                return sd_bus_error_setf(error, ERROR_NOT_FOUND,
-                                         e->attempt == 0 ? "%s/%u has not been started yet"
-                                                         : "%s/%u has no such attempt",
-                                         a.role, a.index);
-        if (a.attempt == 0 || a.attempt == e->attempt)
-                return read_log_at(m, e, e->node, &a, call);
+        if (e && e->attempt > 0 && a.attempt > e->attempt)
+                return sd_bus_error_setf(error, ERROR_NOT_FOUND, "%s/%u has no such attempt", a.role, a.index);
+        if (e && e->attempt > 0 && (a.attempt == 0 || a.attempt == e->attempt))
+                return read_log_at(m, j, e->node, e->attempt, &a, call);
         q = malloc(sizeof(*q));
         if (!q)
                 return -ENOMEM;

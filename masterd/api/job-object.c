@@ -111,7 +111,8 @@ ENTRY(on_replace, api_replace)
 static int on_open_session(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct job *j = userdata;
 
-        return api_with_permission(j->manager, call, j->owner, ACTION_MANAGE_SESSIONS, api_open_session, error);
+        return api_with_permission(j->manager, call, j->owner, ACTION_MANAGE_SESSIONS, api_open_session,
+                                   error);
 }
 
 /* ---- properties

@@ -86,8 +86,9 @@ static int read_options(sd_bus_message *call, struct options *o, sd_bus_error *e
 }
 
 /* The message is read twice: the options stand behind the arguments, which are copied as they are. */
-static int open_with(struct manager *m, struct executor *e, sd_bus_message *call, sd_bus_error *error) {
-        struct options o = { .request = { .kind = "command" } };
+static int open_with(struct manager *m, struct executor *e, uint32_t uid, sd_bus_message *call,
+                     sd_bus_error *error) {
+        struct options o = { .request = { .kind = "command", .uid = uid } };
         int r = sd_bus_message_skip(call, "aay");
 
         if (r >= 0)
@@ -126,7 +127,7 @@ int api_open_session(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_
                                          "%s/%u of job %u is %s: only in one that is RUNNING "
                                          "a session can be opened",
                                          role, index, j->number, executor_state_to_string(e->state));
-        return open_with(m, e, call, error);
+        return open_with(m, e, uid, call, error);
 }
 
 #define SESSION_CALL(name, work)                                                                             \

@@ -253,10 +253,17 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
                                           (double)v->cpus, (double)cpu / 1000, v->memory, memory,
                                           (uint32_t)v->n_gpus, gpus, node->n_executors, node->last_seen_real);
         if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = api_append_labels(reply, node);
+        if (r >= 0)
                 r = sd_bus_message_append(
-                        reply, "a{sv}", 6, "reason", "s", holds_text(node->holds, held, sizeof(held)), "kernel", "s", v->kernel ? v->kernel : "", "os", "s",
-                        v->os ? v->os : "", "version", "s", node->version ? node->version : "", "limits", "b",
-                        (int)v->controllers, "boot", "s", sd_id128_to_string(node->boot_id, boot));
+                        reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "reason", "s", holds_text(node->holds, held, sizeof(held)),
+                        "kernel", "s", v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "version",
+                        "s", node->version ? node->version : "", "limits", "b", (int)v->controllers, "boot",
+                        "s", sd_id128_to_string(node->boot_id, boot));
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -451,8 +458,8 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListQueue", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", jobs), api_on_list_queue,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("ListPools", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", pools), api_on_list_pools,
-                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListPools", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", pools),
+                                api_on_list_pools, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListNodes", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(sssddttuuuta{sv})", nodes),
                                 on_list_nodes, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("PutBundle", SD_BUS_ARGS("s", sha256, "t", size, "t", offset, "ay", chunk),

@@ -9,6 +9,7 @@
 #include "masterd/api/api.h"
 #include "masterd/api/authorize.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/blaming.h"
 #include "masterd/hosts.h"
 #include "masterd/maintenance.h"
 #include "masterd/manager.h"
@@ -122,6 +123,7 @@ static int uncordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
         if (!node)
                 return -ENXIO;
         snprintf(why, sizeof(why), "uncordoned by uid %u", uid);
+        blaming_forgive(m, node);
         for (size_t i = 0; i < ELEMENTSOF(lifted); i++)
                 (void)hosts_release(m, node, lifted[i], why);
         r = sd_bus_message_new_method_return(call, &reply);
@@ -346,7 +348,7 @@ static int append_windows(sd_bus_message *reply, struct manager *m, const struct
         return r < 0 ? r : close_entry(reply);
 }
 
-static int append_labels(sd_bus_message *reply, const struct node *node) {
+int api_append_labels(sd_bus_message *reply, const struct node *node) {
         int r = open_entry(reply, "labels", "as");
 
         for (char **p = node->labels; r >= 0 && p && *p; p++)
@@ -413,7 +415,7 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "kernel", "s", v->kernel ? v->kernel : "",
                                           "os", "s", v->os ? v->os : "", "epoch", "t", node->epoch);
         if (r >= 0)
-                r = append_labels(reply, node);
+                r = api_append_labels(reply, node);
         if (r >= 0)
                 r = append_holds(reply, node);
         if (r >= 0)

@@ -36,7 +36,7 @@ static int append_waiting(sd_bus_message *reply, struct manager *m, struct job *
                 needs.memory += (uint64_t)n * s->memory;
                 needs.gpus += n * s->gpus;
         }
-        if (queueing_why(m, j, &why) < 0)
+        if (queueing_last_why(m, j, &why) < 0)
                 why = (struct policy_why){ .starts_by = UINT64_MAX };
         starts = queueing_real(why.starts_by);
         r = sd_bus_message_open_container(reply, 'a', "{sv}");
@@ -75,7 +75,7 @@ static int list_queue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
         /* Those that are not tried yet: for others to end, for a time, for their back-off. */
         HASH_ITER (hh, m->jobs, j, next) {
                 struct policy_why why;
-                if (r >= 0 && j->state == JOB_QUEUED && held < QUEUE_MAX && queueing_why(m, j, &why) < 0) {
+                if (r >= 0 && j->state == JOB_QUEUED && held < QUEUE_MAX && queueing_last_why(m, j, &why) < 0) {
                         held++;
                         r = append_waiting(reply, m, j, 0, uid == 0 || uid == j->owner);
                 }

@@ -11,6 +11,8 @@
 struct array *array_free(struct array *a) {
         if (!a)
                 return NULL;
+        if (a->shared)
+                *a->shared -= array_active(a);
         array_range_done(&a->range);
         free(a->states);
         free(a->jobs);
@@ -73,10 +75,19 @@ enum element_state element_state_of(enum job_state s) {
         }
 }
 
+void array_share(struct array *a, uint32_t *shared) {
+        a->shared = shared;
+        *shared += array_active(a);
+}
+
 void array_set(struct array *a, uint32_t position, enum element_state s) {
+        uint32_t before = array_active(a);
+
         a->n_state[a->states[position]]--;
         a->states[position] = (uint8_t)s;
         a->n_state[s]++;
+        if (a->shared)
+                *a->shared += array_active(a) - before;
         if (s == ELEMENT_UNMADE)
                 a->next = MIN(a->next, position);
 }
@@ -92,7 +103,7 @@ bool array_over(const struct array *a) {
 bool array_wants(struct array *a, uint32_t *ret_position) {
         uint32_t window = a->range.limit > 0 ? MIN(a->range.limit, ARRAY_WINDOW) : ARRAY_WINDOW;
 
-        if (array_active(a) >= window)
+        if (array_active(a) >= window || (a->shared && *a->shared >= ARRAY_WINDOW && array_active(a) > 0))
                 return false;
         while (a->next < a->range.n && a->states[a->next] != ELEMENT_UNMADE)
                 a->next++;

@@ -10,7 +10,9 @@
 #include "masterd/job/states.h"
 #include "masterd/spec/array.h"
 
-#define ARRAY_WINDOW 1000u /* elements that are under way at a time at most */
+/* Elements that are under way at a time at most, of one array and of all arrays of a user together (but one of
+ * each, so that all go on). */
+#define ARRAY_WINDOW 1000u
 
 enum element_state {
         ELEMENT_UNMADE,
@@ -29,6 +31,7 @@ struct array {
         uint32_t n_state[_ELEMENT_STATE_MAX];
         uint32_t next; /* none before it is UNMADE */
         bool filling;  /* more will be made soon */
+        uint32_t *shared; /* what is under way of all arrays of its owner, or NULL; borrowed */
 };
 
 /* -EINVAL, -ENOMEM. */
@@ -41,6 +44,9 @@ int array_find(const struct array *a, uint32_t index, uint32_t *ret_position);
 /* What a job's state is for its array. */
 enum element_state element_state_of(enum job_state s);
 void array_set(struct array *a, uint32_t position, enum element_state s);
+
+/* From now on it counts what is under way there as well, and takes it back when it goes. Once. */
+void array_share(struct array *a, uint32_t *shared);
 
 /* The next one to make, when one more may be under way. */
 bool array_wants(struct array *a, uint32_t *ret_position);

@@ -9,6 +9,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/base/strings.h"
 #include "masterd/job/array.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"
@@ -128,11 +129,8 @@ struct job *job_free(struct job *j) {
                 scope_free(j->roles[i].scope);
         sd_event_source_disable_unref(j->scope.timer);
         exclusions_done(&j->exclusions);
-        for (char **p = j->env; p && *p; p++)
-                free(*p);
-        for (char **p = j->array_env; p && *p; p++)
-                free(*p);
-        free(j->array_env);
+        strings_free(j->env);
+        strings_free(j->array_env);
         free(j->after);
         free(j->usage);
         array_free(j->array);
@@ -144,7 +142,6 @@ struct job *job_free(struct job *j) {
         sd_event_source_disable_unref(j->hold_timer);
         sd_event_source_disable_unref(j->epoch_timer);
         free(j->secrets);
-        free(j->env);
         free(j->left);
         for (size_t i = 0; i < j->n_avoid; i++)
                 free(j->avoid[i]);

@@ -48,7 +48,7 @@ struct executor {
         struct executor *node_next, *node_prev; /* list of the node, while it holds resources there */
         uint16_t *ports;
         size_t n_ports;
-        uint64_t gpus; /* bit per GPU of the node */
+        uint64_t gpus;                /* bit per GPU of the node */
         struct sched_cpuset *cpus;    /* its own; NULL: it shares */
         struct sched_amount *amounts; /* of licences */
         uint32_t n_amounts;
@@ -60,7 +60,7 @@ struct executor {
         bool ordered;                                    /* the Start call is under way on the current link */
         bool confirmed; /* the node's agent has reported this attempt since this master came up */
         bool stop_ordered;
-        bool stuck;            /* it does not die, and is waited for (masterd/stuck.h) */
+        bool stuck;           /* it does not die, and is waited for (masterd/stuck.h) */
         bool bounced;         /* the host could not start the latest attempt, for no fault of the executor */
         const char *stop_why; /* static text */
 
@@ -103,7 +103,7 @@ struct scope {
         uint64_t due_real;  /* back-off: nobody is placed before */
         uint32_t n_leaving; /* hold a place from before */
         uint32_t restarts;
-        bool held_back;                  /* some have not left, or the back-off is not over: nobody is placed */
+        bool held_back; /* some have not left, or the back-off is not over: nobody is placed */
         struct failover_history history; /* of all of it */
         struct failover_history budget;  /* of a role: of all its executors (maxGlobalRoleFailureTimes) */
         sd_event_source *timer;
@@ -116,7 +116,7 @@ struct role {
         uint32_t n_succeeded, n_failed; /* not coming back; what verdict_of() counts */
         uint32_t n_ignored;             /* not coming back either, and not counted (exitCodes: ignore) */
         uint32_t restarts;
-        struct scope *scope; /* its own, also where it has none to start again with */
+        struct scope *scope;      /* its own, also where it has none to start again with */
         uint64_t next_start_boot; /* executorDelayStartSeconds: when the next one may be started */
 };
 
@@ -146,7 +146,7 @@ struct job {
         char bundle[65];
         struct job_secret *secrets;
         size_t n_secrets;
-        struct role *roles;         /* spec->n_roles */
+        struct role *roles;          /* spec->n_roles */
         struct executor **executors; /* all, by rank: roles[i].executors point into it */
         uint32_t n_executors;
         uint64_t submitted_real, started_real, ended_real;
@@ -158,18 +158,18 @@ struct job {
 
         struct executor *leaving; /* that hold resources still, but are no part of the job any more */
         uint32_t n_leaving;
-        struct retired *retired; /* the configurations that they are of */
-        uint64_t version;              /* rises with each change of the configuration; 0: as submitted */
-        struct change_note *changes;   /* the latest, see masterd/change.h */
+        struct retired *retired;     /* the configurations that they are of */
+        uint64_t version;            /* rises with each change of the configuration; 0: as submitted */
+        struct change_note *changes; /* the latest, see masterd/change.h */
         uint32_t n_changes;
-        struct change_cut *cuts;       /* who has left */
+        struct change_cut *cuts; /* who has left */
         size_t n_cuts;
-        uint64_t epoch;                /* of its rendezvous, see masterd/epochs.h */
-        uint64_t membership;           /* a digest of who is where, as of that epoch */
+        uint64_t epoch;      /* of its rendezvous, see masterd/epochs.h */
+        uint64_t membership; /* a digest of who is where, as of that epoch */
         sd_event_source *epoch_timer;
         struct rolling rolling;
-        uint64_t limits_real;          /* when limits of units were changed last */
-        uint32_t attempt_base;   /* highest attempt of those that have left: numbers are not used again */
+        uint64_t limits_real;  /* when limits of units were changed last */
+        uint32_t attempt_base; /* highest attempt of those that have left: numbers are not used again */
 
         char **avoid; /* names of hosts that it is not placed on */
         size_t n_avoid;
@@ -182,27 +182,28 @@ struct job {
         sd_event_source *limit_timer;
         sd_event_source *grace_timer;
         struct {
-                uint8_t mode;       /* enum suspend_mode + 1 (masterd/suspension.h); 0: none */
-                uint32_t by;        /* uid */
+                uint8_t mode; /* enum suspend_mode + 1 (masterd/suspension.h); 0: none */
+                uint32_t by;  /* uid */
                 uint64_t since_real;
                 uint64_t froze_real; /* when its executors were frozen or thawed last */
-        } held;                  /* by a person */
-        bool saving;             /* SUSPENDED only until the savepoint that ends it is on disk */
-        struct job_data *data;   /* NULL without input */
-        struct job_peers *peers; /* masterd/job/peers.h */
-        struct scope scope;      /* of all roles with restartScope job */
+        } held;                      /* by a person */
+        bool saving;                 /* SUSPENDED only until the savepoint that ends it is on disk */
+        struct job_data *data;       /* NULL without input */
+        struct job_peers *peers;     /* masterd/job/peers.h */
+        struct scope scope;          /* of all roles with restartScope job */
         struct exclusions exclusions;
 
         /* In the queue (masterd/queueing.h), and given way (masterd/requeue.h). */
-        bool queued;              /* known to the policy */
-        uint32_t requeues;        /* of its attempts, those that began for no fault of the job */
-        uint32_t asked;           /* times in a row that an executor asked for the job to be requeued */
-        bool requeueing;          /* STOPPING to wait again, for no fault of the job */
-        uint8_t leave_why;        /* enum requeue_cause: it is to be stopped at leave_real; 0: nothing of that */
-        uint32_t leave_for;       /* the job that takes its place; 0: none */
-        uint64_t leave_real;      /* its executors have been told by signal; their stop comes then */
-        uint64_t slot_real;       /* its time limit counts from then; 0: from the next start */
-        uint64_t waits_real;      /* it waits since then, for the order of the queue */
+        bool queued;         /* known to the policy */
+        uint32_t requeues;   /* of its attempts, those that began for no fault of the job */
+        uint32_t asked;      /* times in a row that an executor asked for the job to be requeued */
+        bool requeueing;     /* STOPPING to wait again, for no fault of the job */
+        uint8_t leave_why;   /* enum requeue_cause: it is to be stopped at leave_real; 0: nothing of that */
+        uint32_t leave_for;  /* the job that takes its place; 0: none */
+        bool preempts;       /* some others may have been told that they have to leave for it */
+        uint64_t leave_real; /* its executors have been told by signal; their stop comes then */
+        uint64_t slot_real;  /* its time limit counts from then; 0: from the next start */
+        uint64_t waits_real; /* it waits since then, for the order of the queue */
         uint64_t not_before_real; /* it is not tried before */
         sd_event_source *leave_timer, *signal_timer, *hold_timer;
 
@@ -256,7 +257,13 @@ void scope_free(struct scope *s);
 struct scope *executor_scope(const struct executor *e);
 /* Bytes it may hold; 0: no limit. */
 static inline uint64_t executor_memory(const struct executor *e) {
-        return e->memory ?: executor_role(e)->memory;
+        uint64_t memory = executor_role(e)->memory;
+
+        return memory > 0 && e->memory > memory ? e->memory : memory;
+}
+/* It has not been placed in this attempt of the job. */
+static inline bool executor_is_new(const struct executor *e) {
+        return e->attempt == 0 || e->placed_real < e->job->attempt_real;
 }
 /* It is what orderPolicy waits for. */
 static inline bool executor_is_ready(const struct executor *e) {
@@ -282,8 +289,8 @@ int job_avoid(struct job *j, const char *node);
 /* The node is no more. */
 void job_forget_node(struct job *j, const struct node *node);
 
-/* An executor of the job that was never placed; to be freed by executor_free(), which also takes its timer. NULL:
- * no memory. For reshape.c and job.c. */
+/* An executor of the job that was never placed; to be freed by executor_free(), which also takes its timer.
+ * NULL: no memory. For reshape.c and job.c. */
 struct executor *executor_new(struct job *j, uint32_t role, uint32_t index, uint32_t rank);
 void executor_free(struct executor *e);
 

@@ -33,7 +33,8 @@ void job_peers_drop(struct job *j) {
         peers_free(TAKE_PTR(j->peers));
 }
 
-/* One that has ended, or comes back in a moment, keeps its place in the rank order: most come back where they were. */
+/* One that has ended, or comes back in a moment, keeps its place in the rank order: most come back where they
+ * were. */
 static bool has_place(const struct executor *e) {
         if (!e->node || e->attempt == 0)
                 return false;

@@ -32,7 +32,7 @@ struct rendezvous {
         uint32_t n_nodes, world_size;
         size_t master; /* member that is rank 0 */
         char master_address[ADDR_TEXT_MAX];
-        json_t *cluster; /* NULL: no TF_CONFIG */
+        char *cluster_text; /* JSON; NULL: no TF_CONFIG */
         char *roles_list, *hosts;
 };
 
@@ -43,7 +43,7 @@ void rendezvous_free(struct rendezvous *r) {
         free(r->nodes);
         free(r->roles_list);
         free(r->hosts);
-        json_decref(r->cluster);
+        free(r->cluster_text);
         free(r);
 }
 DEFINE_CLEANUP(struct rendezvous *, rendezvous_free)
@@ -133,27 +133,30 @@ static int add_to_cluster(json_t *cluster, const char *role, const struct rendez
 
 static int make_cluster(struct rendezvous *r) {
         const struct rendezvous_job *job = r->job;
+        _cleanup_(json_decref_p) json_t *cluster = NULL;
         _cleanup_free_ bool *gaps = NULL;
         int k;
 
         if (job->n_members <= 1)
                 return 0;
         gaps = roles_with_gaps(r);
-        r->cluster = json_object();
-        if (!gaps || !r->cluster)
+        cluster = json_object();
+        if (!gaps || !cluster)
                 return -ENOMEM;
         for (size_t i = 0; i < job->n_members; i++) {
                 const struct rendezvous_member *m = job->members + i;
                 if (!r->positions[i].placed)
                         continue;
-                k = add_to_cluster(r->cluster, job->roles[m->role].name, m, gaps[m->role]);
+                k = add_to_cluster(cluster, job->roles[m->role].name, m, gaps[m->role]);
                 if (k < 0)
                         return k;
         }
-        /* Not tried again for every executor of a big gang. */
-        if (json_dumpb(r->cluster, NULL, 0, JSON_COMPACT) > TF_CONFIG_MAX) {
-                json_decref(r->cluster);
-                r->cluster = NULL;
+        r->cluster_text = json_dumps(cluster, JSON_COMPACT);
+        if (!r->cluster_text)
+                return -ENOMEM;
+        if (strlen(r->cluster_text) > TF_CONFIG_MAX) {
+                free(r->cluster_text);
+                r->cluster_text = NULL;
         }
         return 0;
 }
@@ -234,20 +237,21 @@ static void add(struct environment *e, const char *format, ...) {
         va_end(ap);
 }
 
+/* The cluster, which is the same for all, is encoded once: for a gang of 2,000 the encoding of its addresses
+ * for each of them took most of the start. So these two pieces of JSON are joined as text. */
 static void add_tf_config(struct environment *e, const struct rendezvous *r,
                           const struct rendezvous_member *m) {
-        _cleanup_(json_decref_p) json_t *config = NULL;
+        _cleanup_(json_decref_p) json_t *task = NULL;
         _cleanup_free_ char *text = NULL;
 
-        if (!r->cluster || e->error < 0)
+        if (!r->cluster_text || e->error < 0)
                 return;
-        config = json_pack("{s:O, s:{s:s, s:I}}", "cluster", r->cluster, "task", "type",
-                           r->job->roles[m->role].name, "index", (json_int_t)m->index);
-        text = config ? json_dumps(config, JSON_COMPACT) : NULL;
+        task = json_pack("{s:s, s:I}", "type", r->job->roles[m->role].name, "index", (json_int_t)m->index);
+        text = task ? json_dumps(task, JSON_COMPACT) : NULL;
         if (!text)
                 e->error = -ENOMEM;
-        else if (strlen(text) <= TF_CONFIG_MAX)
-                add(e, "TF_CONFIG=%s", text);
+        else if (strlen(r->cluster_text) + strlen(text) + strlen("{\"cluster\":,\"task\":}") <= TF_CONFIG_MAX)
+                add(e, "TF_CONFIG={\"cluster\":%s,\"task\":%s}", r->cluster_text, text);
 }
 
 static void add_ports(struct environment *e, const char *name, const struct rendezvous_member *m) {

@@ -79,7 +79,8 @@ static void shape_done(struct shape *s) {
 }
 
 static int shape_make(struct job *j, const struct job_spec *spec, struct shape *ret) {
-        _cleanup_(shape_done) struct shape s = { .n_executors = spec_executors(spec), .n_roles = (uint32_t)spec->n_roles };
+        _cleanup_(shape_done) struct shape s = { .n_executors = spec_executors(spec),
+                                                 .n_roles = (uint32_t)spec->n_roles };
         uint32_t rank = 0;
 
         s.roles = calloc(spec->n_roles, sizeof(*s.roles));

@@ -127,6 +127,16 @@ bool blame_withdraw(struct blame *b, uint32_t job) {
         return n != before;
 }
 
+bool blame_withdraw_kind(struct blame *b, enum strike_kind kind) {
+        uint32_t n = 0, before = b->n_strikes;
+
+        for (uint32_t i = 0; i < b->n_strikes; i++)
+                if (b->strikes[i].kind != kind)
+                        b->strikes[n++] = b->strikes[i];
+        b->n_strikes = n;
+        return n != before;
+}
+
 void blame_quarantine(const struct blame_policy *p, struct blame *b, uint64_t now) {
         uint64_t length = p->quarantine_usec;
 

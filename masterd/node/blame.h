@@ -22,7 +22,7 @@ enum strike_kind {
         STRIKE_BUS,       /* SIGBUS: bad memory, or a file system that goes away */
         STRIKE_RULE,      /* the job's exitCodes say so */
         STRIKE_PROLOG,    /* the site's prolog failed */
-        STRIKE_LINK,      /* the host was LOST, or booted under what ran on it */
+        STRIKE_LINK,      /* the host was LOST */
         _STRIKE_MAX,
 };
 const char *strike_kind_to_string(enum strike_kind k); /* "failed executors" ... */
@@ -67,6 +67,9 @@ uint32_t blame_score(const struct blame_policy *p, const struct blame *b, uint64
 bool blame_strike(const struct blame_policy *p, struct blame *b, const struct strike *s, uint64_t now);
 /* The job turned out to fail elsewhere too: takes back its failures. True: there were some. */
 bool blame_withdraw(struct blame *b, uint32_t job);
+
+/* What was held against the host as that was none of its fault. True: there was some. */
+bool blame_withdraw_kind(struct blame *b, enum strike_kind kind);
 
 void blame_quarantine(const struct blame_policy *p, struct blame *b, uint64_t now);
 /* The quarantine is over: true when that was due. */

@@ -10,6 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/strings.h"
 
 /* JOINING is 0; nothing goes back to it. */
 static const uint8_t table[_NODE_STATE_MAX][_NODE_EVENT_MAX] = {
@@ -76,13 +77,6 @@ struct node *nodes_get(struct nodes *n, const char *name) {
 /* ---- labels
  * ---------------------------------------------------------------------------------------------------------
  */
-
-static char **labels_free(char **list) {
-        for (char **p = list; p && *p; p++)
-                free(*p);
-        free(list);
-        return NULL;
-}
 
 static size_t labels_count(char *const *list) {
         size_t n = 0;
@@ -170,11 +164,11 @@ int node_merge_labels(struct node *node, char *const *agent) {
         for (char **p = node->set_labels; whole && p && *p; p++)
                 whole = (merged[n++] = strdup(*p));
         if (!whole) {
-                labels_free(merged);
+                strings_free(merged);
                 return -ENOMEM;
         }
         qsort(merged, n, sizeof(*merged), by_text);
-        labels_free(node->labels);
+        strings_free(node->labels);
         node->labels = merged;
         return 0;
 }
@@ -189,8 +183,8 @@ static void node_free(struct node *node) {
         inventory_done(&node->inventory);
         for (int i = 0; i < _HOLD_MAX; i++)
                 hold_clear(node->holds + i);
-        labels_free(node->labels);
-        labels_free(node->set_labels);
+        strings_free(node->labels);
+        strings_free(node->set_labels);
         free(node);
 }
 

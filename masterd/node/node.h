@@ -63,7 +63,7 @@ struct node {
         char **set_labels;   /* people's alone, the same */
         struct stuck *stuck; /* attempts that are over and hold their place, see masterd/stuck.h */
         uint32_t n_stuck;
-        bool left_told; /* that it is drained was said */
+        bool left_told;                     /* that it is drained was said */
         struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, SUSPECT only */
         bool live;
         uint32_t drop_told; /* number of the job whose end this node was told of last */

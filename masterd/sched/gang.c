@@ -437,7 +437,8 @@ int sched_placement_copy(const struct sched_placement *p, struct sched_placement
                 if (h->cpus)
                         h->cpus = memcpy(c.cpus + cpus++, h->cpus, sizeof(*c.cpus));
                 if (h->n_amounts > 0)
-                        h->amounts = memcpy(c.amounts + amounts, h->amounts, h->n_amounts * sizeof(*c.amounts));
+                        h->amounts =
+                                memcpy(c.amounts + amounts, h->amounts, h->n_amounts * sizeof(*c.amounts));
                 ports += h->n_ports;
                 amounts += h->n_amounts;
         }

@@ -83,7 +83,7 @@ struct sched {
         struct sched_node *nodes;
         uint32_t n, allocated; /* slots in use at some time; length of the arrays, a multiple of BLOCK */
         uint32_t existing;
-        uint64_t grown;   /* rises with each change by which something may fit that did not, or the other way */
+        uint64_t grown; /* rises with each change by which something may fit that did not, or the other way */
         uint64_t changed; /* rises with each change of what there is */
 
         /* What is free, by slot. 0 everywhere on a node that takes nothing. */

@@ -228,6 +228,8 @@ void policy_job_runs(struct policy *p, uint64_t id, uint64_t started) {
                 return;
         p->changes += e->started != started;
         e->started = started;
+        if (started == 0 && e->held_n == 0) /* it held nothing while it was being stopped */
+                gone(p, e);
 }
 
 void policy_job_leaving(struct policy *p, uint64_t id, uint64_t gone_by) {
@@ -242,6 +244,15 @@ void policy_job_leaving(struct policy *p, uint64_t id, uint64_t gone_by) {
                 by->reservation->start = gone_by;
                 by->reservation->end = time_add(gone_by, by->job.duration_usec);
         }
+}
+
+void policy_job_stays(struct policy *p, uint64_t id) {
+        struct entry *e = policy_entry(p, id);
+
+        if (!e || e->leaving_by == 0)
+                return;
+        gone(p, e);
+        p->changes++;
 }
 
 void policy_job_remove(struct policy *p, uint64_t id) {
@@ -299,6 +310,16 @@ int policy_why(struct policy *p, uint64_t id, struct policy_why *ret) {
         cursor_done(&c);
         *ret = e->why;
         ret->position = n;
+        return 0;
+}
+
+int policy_last_why(struct policy *p, uint64_t id, struct policy_why *ret) {
+        struct entry *e = policy_entry(p, id);
+
+        if (!e || !e->band)
+                return -ENOENT;
+        *ret = e->why;
+        ret->position = 0;
         return 0;
 }
 

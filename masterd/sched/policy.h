@@ -138,6 +138,8 @@ void policy_job_satisfied(struct policy *p, uint64_t id);
 void policy_job_runs(struct policy *p, uint64_t id, uint64_t started);
 /* It is being stopped, and gone at the latest then. */
 void policy_job_leaving(struct policy *p, uint64_t id, uint64_t gone_by);
+/* It is not stopped after all. */
+void policy_job_stays(struct policy *p, uint64_t id);
 /* Forgets it. What it held must have been given back. */
 void policy_job_remove(struct policy *p, uint64_t id);
 
@@ -154,8 +156,10 @@ int policy_run(struct policy *p, uint64_t now, uint64_t *ret_next);
  */
 uint64_t policy_passed_over(const struct policy *p);
 
-/* Why it waits. -ENOENT: it does not. */
+/* Why it waits. -ENOENT: it does not. It costs as much as the queue before it is long. */
 int policy_why(struct policy *p, uint64_t id, struct policy_why *ret);
+/* The same but for position, which is 0: what the last pass said, at no cost. */
+int policy_last_why(struct policy *p, uint64_t id, struct policy_why *ret);
 
 /* Those that wait, in the order in which they would be tried: at most n ids. Returns how many. */
 size_t policy_order(struct policy *p, uint64_t now, uint64_t *ids, size_t n);

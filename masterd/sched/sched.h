@@ -254,7 +254,7 @@ struct sched_gang {
         const struct sched_shape *shapes;
         size_t n_shapes;
         uint8_t topology;     /* enum sched_topology */
-        uint32_t level;       /* index of a level of sched_topology_set(); beyond it REQUIRE fits nowhere, and the others are as ANYWHERE */
+        uint32_t level;       /* of sched_topology_set(); beyond it REQUIRE fits nowhere, others ANYWHERE */
         uint64_t whole_hosts; /* only on hosts where nobody else is, and then nobody else gets on them. The
                                  gang's number, which its holds have as owner; 0: not so */
 };

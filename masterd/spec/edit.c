@@ -344,7 +344,8 @@ static json_t *value_at(struct editor *x, json_t *root, const char *path) {
 }
 
 static void say_value(FILE *f, json_t *v) {
-        _cleanup_free_ char *text = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+        _cleanup_free_ char *text =
+                v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
         const char *s = json_string_value(v) ?: text;
         size_t n = s ? utf8_fit(s, 60) : 0;
 

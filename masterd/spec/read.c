@@ -186,7 +186,8 @@ static int read_map(struct reader *r, const struct key *k, json_t *v, void *targ
                         q = report_error(r, "the name %s", why);
                         r->here.at_key = false;
                 } else if (k->scale > 0 && json_is_integer(item)) {
-                        if (asprintf(&texts[i++], "%s=%" JSON_INTEGER_FORMAT, name, json_integer_value(item)) < 0) {
+                        if (asprintf(&texts[i++], "%s=%" JSON_INTEGER_FORMAT, name,
+                                     json_integer_value(item)) < 0) {
                                 texts[--i] = NULL;
                                 q = -ENOMEM;
                         }

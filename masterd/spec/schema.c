@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/strings.h"
 #include "masterd/spec/locate.h"
 
 const struct key *schema_find(const struct schema *s, const char *name) {
@@ -67,12 +68,6 @@ int schema_preset(const struct schema *s, void *message) {
         return 0;
 }
 
-static void texts_free(char **texts) {
-        for (char **t = texts; t && *t; t++)
-                free(*t);
-        free(texts);
-}
-
 void schema_done(const struct schema *s, void *message) {
         for (size_t i = 0; i < s->n; i++) {
                 const struct key *k = &s->keys[i];
@@ -88,7 +83,7 @@ void schema_done(const struct schema *s, void *message) {
                 case KEY_TEXTS:
                 case KEY_NODES:
                 case KEY_MAP:
-                        texts_free(*(char ***)target);
+                        strings_free(*(char ***)target);
                         *(char ***)target = NULL;
                         break;
                 case KEY_MESSAGE:

@@ -13,8 +13,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/wire/input.h"
 #include "masterd/spec/diagnostics.h"
-#include "masterd/spec/spec-placement.h"
 #include "masterd/spec/spec-failure.h"
+#include "masterd/spec/spec-placement.h"
 
 #define SPEC_TEXT_MAX (4u << 20) /* bytes of configuration */
 #define SPEC_DEPTH_MAX 32u       /* nested objects and arrays */
@@ -236,8 +236,8 @@ struct rendezvous_spec {
 };
 
 struct job_spec {
-        char *name;   /* default "job" */
-        char *queue;  /* the pool, "default" without a word; whether there is one of that name masterd knows */
+        char *name;  /* default "job" */
+        char *queue; /* the pool, "default" without a word; whether there is one of that name masterd knows */
         struct queue_spec waits;
         char **files; /* NULL-ended; paths relative to the configuration's folder, or absolute; never NULL */
         size_t n_files;
@@ -326,8 +326,8 @@ struct spec_source {
 };
 void spec_source(const struct job_spec *s, size_t i, struct spec_source *ret);
 
-/* "USR1@60s", "SIGTERM@5min", "10": a signal and how long before the end it comes (60 s where it is not said).
- * -EINVAL: not of that form, a signal that cannot be caught, or longer than a day. */
+/* "USR1@60s", "SIGTERM@5min", "10": a signal and how long before the end it comes (60 s where it is not
+ * said). -EINVAL: not of that form, a signal that cannot be caught, or longer than a day. */
 int spec_signal_parse(const char *text, int32_t *ret_number, uint64_t *ret_before_usec);
 
 /* The role of that name, or NULL. */

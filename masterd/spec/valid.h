@@ -10,10 +10,10 @@ bool valid_env_name(const char *s, const char **ret_why);
 bool valid_label(const char *s, const char **ret_why); /* names of jobs and inputs */
 bool valid_queue(const char *s, const char **ret_why);
 bool valid_plain_signal(const char *s, const char **ret_why); /* "USR1" */
-bool valid_signal(const char *s, const char **ret_why); /* "USR1@60s" */
-bool valid_file(const char *s, const char **ret_why);      /* files[] */
-bool valid_directory(const char *s, const char **ret_why); /* cwd */
-bool valid_output(const char *s, const char **ret_why);    /* pattern with %j %r %i %a %n %% */
+bool valid_signal(const char *s, const char **ret_why);       /* "USR1@60s" */
+bool valid_file(const char *s, const char **ret_why);         /* files[] */
+bool valid_directory(const char *s, const char **ret_why);    /* cwd */
+bool valid_output(const char *s, const char **ret_why);       /* pattern with %j %r %i %a %n %% */
 /* Of placement: */
 bool valid_constraint(const char *s, const char **ret_why);
 bool valid_label_key(const char *s, const char **ret_why);

@@ -320,11 +320,10 @@ static int read_text(struct reader *r, const struct key *k, json_t *v, void *tar
 
 int value_read(struct reader *r, const struct key *k, json_t *v, void *target) {
         static int (*const readers[])(struct reader * r, const struct key *k, json_t *v, void *target) = {
-                [KEY_INDEX] = read_index,
-                [KEY_BOOL] = read_bool,     [KEY_U32] = read_whole,         [KEY_MILLI] = read_milli,
-                [KEY_SCALED] = read_whole,  [KEY_DURATION] = read_duration, [KEY_SIZE] = read_size,
-                [KEY_NUMBER] = read_number, [KEY_ENUM] = read_enum,         [KEY_TEXT] = read_text,
-                [KEY_TIME] = read_time,     [KEY_I32] = read_signed,
+                [KEY_INDEX] = read_index, [KEY_BOOL] = read_bool,     [KEY_U32] = read_whole,
+                [KEY_MILLI] = read_milli, [KEY_SCALED] = read_whole,  [KEY_DURATION] = read_duration,
+                [KEY_SIZE] = read_size,   [KEY_NUMBER] = read_number, [KEY_ENUM] = read_enum,
+                [KEY_TEXT] = read_text,   [KEY_TIME] = read_time,     [KEY_I32] = read_signed,
         };
 
         return readers[k->type](r, k, v, target);

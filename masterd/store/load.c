@@ -262,8 +262,8 @@ int store_load_windows(struct store *s, store_load_window_t callback, void *user
 
 int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdata) {
         return load(s,
-                    "SELECT node, job, role, idx, attempt, uid, since, cpu, memory, gpus, ports, reason"
-                    " FROM stuck ORDER BY node, job, role, idx, attempt",
+                    "SELECT node, job, role, idx, attempt, uid, since, cpu, memory, gpus, ports, reason, shm, whole, cpus,"
+                    " amounts FROM stuck ORDER BY node, job, role, idx, attempt",
                     &(struct load){ row_stuck, { .stuck = callback }, userdata });
 }
 

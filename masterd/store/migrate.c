@@ -119,6 +119,7 @@ const char *const store_steps[] = {
         "CREATE TABLE stuck(node TEXT NOT NULL, job INTEGER NOT NULL, role TEXT NOT NULL, idx INTEGER NOT "
         "NULL, attempt INTEGER NOT NULL, uid BLOB NOT NULL, since INTEGER NOT NULL, cpu INTEGER NOT NULL,"
         " memory INTEGER NOT NULL, gpus TEXT NOT NULL, ports BLOB NOT NULL, reason TEXT NOT NULL,"
+        " shm INTEGER NOT NULL, whole INTEGER NOT NULL, cpus TEXT NOT NULL, amounts TEXT NOT NULL,"
         " PRIMARY KEY(node, job, role, idx, attempt)) STRICT, WITHOUT ROWID;"
         "CREATE TABLE job_avoid(job INTEGER NOT NULL, node TEXT NOT NULL, PRIMARY KEY(job, node))"
         " STRICT, WITHOUT ROWID;"

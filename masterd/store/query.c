@@ -301,7 +301,8 @@ int store_query_executors(struct store *s, uint32_t job, bool all_attempts, uint
                                   "invocation, term, epoch,"
                                   " placed, started, ended, result, code, status, stop_requested, "
                                   "memory_peak, cpu,"
-                                  " io_read, io_write, reason, cpus, fate, memory FROM executor AS e WHERE job = ?1 AND (?2 OR "
+                                  " io_read, io_write, reason, cpus, fate, memory FROM executor AS e WHERE "
+                                  "job = ?1 AND (?2 OR "
                                   "attempt ="
                                   " (SELECT max(attempt) FROM executor WHERE job = e.job AND role = e.role"
                                   " AND idx = e.idx)) ORDER BY role, idx, attempt LIMIT ?3",

@@ -92,10 +92,17 @@ const struct field node_fields[] = {
 };
 
 const struct field hold_fields[] = {
-        F(TEXT, hold_record, node),      F(U8, hold_record, cause),        F(BOOL, hold_record, drain),
-        F(TEXT, hold_record, reason),    F(U32, hold_record, uid),         F(U64, hold_record, since_real),
-        F(U64, hold_record, deadline_real), F(U64, hold_record, grace_usec), F(U8, hold_record, then),
-        F(TEXT, hold_record, boot),      {},
+        F(TEXT, hold_record, node),
+        F(U8, hold_record, cause),
+        F(BOOL, hold_record, drain),
+        F(TEXT, hold_record, reason),
+        F(U32, hold_record, uid),
+        F(U64, hold_record, since_real),
+        F(U64, hold_record, deadline_real),
+        F(U64, hold_record, grace_usec),
+        F(U8, hold_record, then),
+        F(TEXT, hold_record, boot),
+        {},
 };
 
 const struct field label_fields[] = {
@@ -123,6 +130,10 @@ const struct field stuck_fields[] = {
         F(TEXT, stuck_record, gpus),
         F(BYTES, stuck_record, ports),
         F(TEXT, stuck_record, reason),
+        F(U64, stuck_record, shm),
+        F(BOOL, stuck_record, whole),
+        F(TEXT, stuck_record, cpus),
+        F(TEXT, stuck_record, amounts),
         {},
 };
 
@@ -346,8 +357,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_STUCK] = { sizeof(struct stuck_record),
                            stuck_fields,
                            { "INSERT OR REPLACE INTO stuck(node, job, role, idx, attempt, uid, since, cpu, "
-                             "memory, gpus, ports, reason)"
-                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)" } },
+                             "memory, gpus, ports, reason, shm, whole, cpus, amounts)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)" } },
         [OP_PUT_AVOID] = { sizeof(struct avoid_record),
                            avoid_fields,
                            { "INSERT OR REPLACE INTO job_avoid(job, node) VALUES (?1, ?2)" } },
@@ -412,7 +423,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
                            { "INSERT OR REPLACE INTO blame(node, state) VALUES (?1, ?2)" } },
         [OP_PUT_SHARE] = { sizeof(struct share_record),
                            share_fields,
-                           { "INSERT OR REPLACE INTO share(pool, user, usage, at) VALUES (?1, ?2, ?3, ?4)" } },
+                           { "INSERT OR REPLACE INTO share(pool, user, usage, at) VALUES (?1, ?2, ?3, "
+                             "?4)" } },
         [OP_PUT_CHANGE] = { sizeof(struct change_record),
                             change_fields,
                             { "INSERT OR REPLACE INTO change(job, version, user, at, text, cuts, before)"
@@ -464,8 +476,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
                              key_name_fields,
                              { "DELETE FROM node WHERE name = ?1", "DELETE FROM node_hold WHERE node = ?1",
                                "DELETE FROM node_label WHERE node = ?1",
-                               "DELETE FROM node_window WHERE node = ?1",
-                               "DELETE FROM stuck WHERE node = ?1", "DELETE FROM blame WHERE node = ?1" } },
+                               "DELETE FROM node_window WHERE node = ?1", "DELETE FROM stuck WHERE node = ?1",
+                               "DELETE FROM blame WHERE node = ?1" } },
         [OP_DELETE_TOKEN] = { sizeof(struct key_row), key_id_fields, { "DELETE FROM token WHERE id = ?1" } },
         [OP_PRUNE] = { sizeof(struct prune_row),
                        prune_fields,

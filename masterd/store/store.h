@@ -85,7 +85,7 @@ struct executor_record {
         bool stop_requested;
         uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
         const char *reason;                                /* one line for people: why it ended */
-        uint8_t fate;    /* what its end counts as, where its exit does not say it; the executor machine's enum */
+        uint8_t fate;    /* what its end counts as, where its exit does not say it; enum fate */
         uint64_t memory; /* bytes it had, where that was not what its role says; else 0 */
 };
 
@@ -168,6 +168,10 @@ struct stuck_record {
         const char *gpus;         /* uuids, space-separated */
         struct store_bytes ports; /* uint16_t each, as in memory */
         const char *reason;
+        uint64_t shm;
+        bool whole;
+        const char *cpus;    /* its own, "0-3,8" */
+        const char *amounts; /* of licences, "NAME=N NAME=N" */
 };
 
 /* The job is not placed on the host. */
@@ -276,7 +280,7 @@ struct savepoint_record {
 /* What a user has used of the cluster in a pool, decayed. */
 struct share_record {
         const char *pool;
-        uint32_t user; /* UINT32_MAX: all of the pool */
+        uint32_t user;        /* UINT32_MAX: all of the pool */
         uint64_t usage_micro; /* millionths of the policy's unit */
         uint64_t at_real;     /* as of then */
 };
@@ -287,10 +291,10 @@ struct change_record {
         uint64_t version; /* counts up from 1 */
         uint32_t uid;     /* who asked for it */
         uint64_t at_real;
-        const char *text;           /* what was changed, one line */
-        const char *cuts;           /* who has left, in the form of masterd/change.h */
-        struct store_bytes before;  /* the configuration that it was of, where a role has gone; else empty */
-        struct store_bytes config;  /* put only: the one from then on */
+        const char *text;          /* what was changed, one line */
+        const char *cuts;          /* who has left, in the form of masterd/change.h */
+        struct store_bytes before; /* the configuration that it was of, where a role has gone; else empty */
+        struct store_bytes config; /* put only: the one from then on */
 };
 
 struct secret_record {
@@ -404,21 +408,22 @@ uint64_t store_next_savepoint(struct store *s);
  * remembered and reported by store_commit(). */
 void store_put_job(struct store *s, const struct job_record *r); /* key: number */
 void store_put_executor(struct store *s,
-                        const struct executor_record *r);                /* key: job, role, index, attempt */
-void store_put_event(struct store *s, const struct event_record *r);     /* key: job, seq */
-void store_put_usage(struct store *s, const struct usage_record *r);     /* key: day, job, role (job not 0) */
-void store_put_node(struct store *s, const struct node_record *r);       /* key: name */
-void store_put_hold(struct store *s, const struct hold_record *r);       /* key: node, cause */
-void store_put_label(struct store *s, const struct label_record *r);     /* key: node, key */
-void store_put_window(struct store *s, const struct window_record *r);   /* key: node, from */
-void store_put_stuck(struct store *s, const struct stuck_record *r); /* key: node, job, role, index, attempt */
-void store_put_avoid(struct store *s, const struct avoid_record *r);     /* key: all of it */
-void store_put_scope(struct store *s, const struct scope_record *r);     /* key: job, role */
-void store_put_blame(struct store *s, const struct blame_record *r);     /* key: node */
-void store_put_token(struct store *s, const struct token_record *r);     /* key: id */
-void store_put_share(struct store *s, const struct share_record *r);     /* key: pool, user */
-void store_put_revoked(struct store *s, const struct revoked_record *r); /* key: serial */
-void store_put_secret(struct store *s, const struct secret_record *r);   /* key: job, name */
+                        const struct executor_record *r);              /* key: job, role, index, attempt */
+void store_put_event(struct store *s, const struct event_record *r);   /* key: job, seq */
+void store_put_usage(struct store *s, const struct usage_record *r);   /* key: day, job, role (job not 0) */
+void store_put_node(struct store *s, const struct node_record *r);     /* key: name */
+void store_put_hold(struct store *s, const struct hold_record *r);     /* key: node, cause */
+void store_put_label(struct store *s, const struct label_record *r);   /* key: node, key */
+void store_put_window(struct store *s, const struct window_record *r); /* key: node, from */
+void store_put_stuck(struct store *s,
+                     const struct stuck_record *r); /* key: node, job, role, index, attempt */
+void store_put_avoid(struct store *s, const struct avoid_record *r);             /* key: all of it */
+void store_put_scope(struct store *s, const struct scope_record *r);             /* key: job, role */
+void store_put_blame(struct store *s, const struct blame_record *r);             /* key: node */
+void store_put_token(struct store *s, const struct token_record *r);             /* key: id */
+void store_put_share(struct store *s, const struct share_record *r);             /* key: pool, user */
+void store_put_revoked(struct store *s, const struct revoked_record *r);         /* key: serial */
+void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
 void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
 void store_put_data_source(struct store *s, const struct data_source_record *r); /* key: key, source */
 void store_put_data_block(struct store *s, const struct data_block_record *r);   /* key: job, block */
@@ -440,7 +445,7 @@ void store_trim_data(struct store *s, uint32_t job);
 /* Copies all files and sources that key from has by then to key to, inside the store. */
 void store_copy_files(struct store *s, uint64_t from, uint64_t to);
 void store_delete_savepoint(struct store *s, const char *name, uint64_t key); /* and its files */
-void store_delete_node(struct store *s, const char *name); /* and all that belongs to it */
+void store_delete_node(struct store *s, const char *name);                    /* and all that belongs to it */
 /* Of the records only the key counts. */
 void store_delete_hold(struct store *s, const struct hold_record *r);
 void store_delete_label(struct store *s, const struct label_record *r);

@@ -313,7 +313,8 @@ class FakeMaster:
     def do_ListEvents(self, job, after):
         return "a(ttssus)", ([e for e in job.events if e[0] > after],)
 
-    def do_Suspend(self, job):
+    def do_SuspendAs(self, job, mode):
+        job.suspended = mode
         if job.state_now != "RUNNING":
             raise Refuse("org.primus.Error.Refused", f"The job is {job.state_now}")
         job.state("SUSPENDED")
@@ -360,6 +361,8 @@ class FakeMaster:
     def _read_log(self, job, message):
         role, index, attempt, cursor, wait, options = message.body
         job.reads += 1
+        if (role, index) not in job.executors:
+            raise Refuse("org.primus.Error.NotFound", f"Job {job.number} has no executor {role}/{index}")
         key = (role, index, attempt or job.executors[role, index]["attempt"])
         if key not in job.logs and not wait:
             self.send(new_error(message, "org.primus.Error.NotFound", "s", ("no log",)))

@@ -18,10 +18,10 @@ def test_update(job, ctl):
     r = ctl("update", 1, "priority=5", "worker.env.A=x=y", "env.B=")
     assert r.stdout == "Job 1 is at version 1: updated\n" and r.stderr == ""
     assert job.edits == [{"priority": "5", "worker.env.A": "x=y", "env.B": ""}]
-    assert json.loads(ctl("update", 1, "queue=q", "--version", 1, "--json").stdout) == {"job": 1, "version": 2, "change": "updated"}
-    r = ctl("update", 1, "queue=r", "--version=1")
+    assert json.loads(ctl("update", 1, "queue=q", "--if-version", 1, "--json").stdout) == {"job": 1, "version": 2, "change": "updated"}
+    r = ctl("update", 1, "queue=r", "--if-version=1")
     assert r.returncode == 1 and "is at version 2" in r.stderr
-    for wrong in [(1,), (1, "priority"), (1, "=5"), ("x", "a=b"), (1, "a=b", "--version=0")]:
+    for wrong in [(1,), (1, "priority"), (1, "=5"), ("x", "a=b"), (1, "a=b", "--if-version=0")]:
         assert ctl("update", *wrong).returncode == 2, wrong
     assert len(job.edits) == 2
 

@@ -164,12 +164,15 @@ def test_retry_and_skip(master, job, ctl):
 
 def test_suspend(master, job, ctl):
     job.state("RUNNING")
-    assert ctl("suspend", 1).stdout == "Job 1 is suspended: its data is held back\n" and job.state_now == "SUSPENDED"
+    assert ctl("suspend", 1).stdout == "Job 1 is suspended: its data is held back\n" and job.state_now == "SUSPENDED" and job.suspended == "data"
     assert "SUSPENDED" in ctl("status", 1).stdout
     r = ctl("suspend", 1)
     assert r.returncode == 1 and "The job is SUSPENDED" in r.stderr
     assert ctl("resume", 1).stdout == "Job 1 goes on\n" and job.state_now == "RUNNING"
-    assert ctl("suspend").returncode == 2
+    for mode, says in (("freeze", "frozen"), ("stop", "is held")):
+        assert says in ctl("suspend", 1, f"--{mode}").stdout and job.suspended == mode
+        assert ctl("resume", 1).returncode == 0
+    assert ctl("suspend").returncode == 2 and ctl("suspend", 1, "--freeze", "--stop").returncode == 2
 
 
 def test_savepoints(master, job, ctl):
@@ -217,7 +220,7 @@ def test_savepoint_usage(ctl):
 
 
 def test_refusals(master, job, ctl):
-    for member in ("Suspend", "ListTasks", "CreateSavepoint"):
+    for member in ("SuspendAs", "ListTasks", "CreateSavepoint"):
         master.refuse[member] = Refuse("org.freedesktop.DBus.Error.AccessDenied", "job 1 is of another user")
     for command in (["suspend", 1], ["data", 1], ["savepoint", "create", 1]):
         r = ctl(*command)

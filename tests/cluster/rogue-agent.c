@@ -38,6 +38,9 @@ static const struct {
         { "Exited", "((ayusuu)ayssibbttttttts)a{sv}" },
         { "Exited", "((ayusuu)ayssibbttttttts)a{sv}" },
         { "FeedOpen", "(ayusuu)ua{sv}" },
+        { "Ready", "(ayusuu)bsa{sv}" },
+        { "Unkillable", "(ayusuu)sa{sv}" },
+        { "HookResult", "subsa{sv}" },
         { "FeedReport", "(ayusuu)ayu(tttt)a{sv}" },
         { "ScanBatch", "(ayusuu)aybsa{sv}" },
         { "Tail", "(ayusuu)taya{sv}" },
@@ -99,7 +102,7 @@ static const char *string(struct rogue *g) {
                 "stopping", "exit-code",        "success",   "oom-kill", "exited",
                 "killed",   "dumped",           "no-record", "signal",   "n2",
                 "n1",       "\xc3\xa9\xc3\xa9", "%s%n%d",    "../../x",  "0123456789abcdef0123456789abcdef",
-                "/",        "a b\nc\td\x01"
+                "/",        "a b\nc\td\x01",      "health",    "epilog",   "prolog"
         };
         static char text[20000];
         size_t n;

@@ -100,12 +100,14 @@ def test_scale_with_data(quick, ledger, kill):
 
 def test_shrinking_is_no_success(quick, ledger):
     """What was scaled away counts for nothing: the job goes on with those that are left, and may grow again."""
-    job = quick.submit(ledger.config(f'trap "exit 0" TERM; {WAIT}', num=4, successPercent=100))
+    job = quick.submit(ledger.config(f'trap "exit 0" TERM; echo I am $PRIMUS_INDEX; {WAIT}', num=4, successPercent=100))
     wait_running(quick, job, 4)
     quick.primusctl("scale", str(job), "worker=2")
     quick.wait_for(lambda: len(quick.status(job)["executors"]) == 2, 10, "two have ended")
     time.sleep(0.5)
     assert quick.status(job)["state"] == "RUNNING" and {e["index"] for e in running(quick, job)} == {0, 1}
+    assert quick.primusctl("logs", str(job), "worker/3") == "I am 3\n"  # what it wrote is still there
+    assert "has no executor worker/7" in refused(quick, "logs", job, "worker/7")
     quick.primusctl("scale", str(job), "worker=3")
     wait_running(quick, job, 3)
     assert quick.executor(job, index=2)["attempt"] == 2  # an attempt's number is not used twice
@@ -139,10 +141,10 @@ def test_two_at_once(quick, ledger):
     job = quick.submit(ledger.config(WAIT, num=1, successPercent=100))
     wait_running(quick, job, 1)
     quick.primusctl("update", str(job), "timeLimit=1h")
-    quick.primusctl("update", str(job), "timeLimit=2h", "--version", "1")
+    quick.primusctl("update", str(job), "timeLimit=2h", "--if-version", "1")
     quick.kill9_now("n1", MASTERD)
     quick.wait_for(lambda: quick.run("n1", "primusctl", "status", str(job)).returncode == 0, 20, "masterd is back")
-    said = refused(quick, "update", job, "timeLimit=3h", "--version", "1")
+    said = refused(quick, "update", job, "timeLimit=3h", "--if-version", "1")
     assert re.search(r"version 2, it was changed since version 1; version 2 by uid \d+: timeLimit: 3600 -> 7200", said)
     config = json.loads(quick.primusctl("config", str(job)))
     assert config["timeLimit"] == 7200

@@ -75,6 +75,24 @@ def test_scope_of_a_role(quick, ledger):
     assert {(e.index, e.attempt) for e in ledger.entries("end", role="worker")} == {(0, 2), (1, 2)}
 
 
+def test_drain_moves_the_whole_scope(quick, ledger):
+    """One has to leave its host: the other goes with it, neither has failed, and meanwhile the job says so."""
+    command = ("trap 'say term; sleep 1.5; exit 0' TERM; say env $MASTER_ADDR; if [ $PRIMUS_ATTEMPT = 1 ]; then sleep 60 & wait; fi; say end")
+    job = quick.submit(together(ledger, command, num=2))
+    quick.wait_for(lambda: len(ledger.entries("env")) == 2, what="two ranks")
+    left = ledger.entries("env", index=0)[0].node
+    try:
+        quick.primusctl("node", "drain", left, "--reason", "test", user="root")
+        quick.wait_for(lambda: "starts again: worker/0 was moved" in (quick.status(job)["reason"] or ""), what="the reason")
+        assert quick.wait_job(job) == 0
+    finally:
+        quick.primusctl("node", "uncordon", left, user="root")
+    assert {(e.index, e.attempt) for e in ledger.entries("end")} == {(0, 2), (1, 2)}
+    assert {e.index for e in ledger.entries("term")} == {0, 1}
+    assert left not in {e.node for e in ledger.entries("end")}
+    assert not quick.events(job, "executor-failed") and len(quick.events(job, "scope-restarts")) == 1
+
+
 def test_masterd_is_killed_while_a_scope_stops(quick, ledger):
     """The grace is longer than the back-off, and masterd is killed within it, twice."""
     command = ("trap 'say term; sleep 3; exit 0' TERM; if [ $PRIMUS_ATTEMPT = 1 ]; then [ $PRIMUS_INDEX != 1 ] || { sleep 0.5; exit 3; }; "

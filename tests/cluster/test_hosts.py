@@ -197,15 +197,18 @@ def test_drain_then_poweroff(hosts):
 
 
 def test_labels(hosts):
+    found = node(hosts, "n2")["labels"]  # the agent's own, such as arch=x86_64
+    assert found
     ctl(hosts, "node", "label", "n2", "rack=r7", "ssd=")
-    assert node(hosts, "n2")["labels"] == ["rack=r7", "ssd="]
+    assert node(hosts, "n2")["labels"] == sorted([*found, "rack=r7", "ssd="])
+    assert "rack=r7" in ctl(hosts, "nodes", "--labels") and "rack=r7" not in ctl(hosts, "nodes")
     hosts.kill9("n1", MASTERD)
     hosts.wait_nodes()
     ctl(hosts, "node", "label", "n2", "rack=r8", "ssd-")
-    assert node(hosts, "n2")["labels"] == ["rack=r8"]
+    assert node(hosts, "n2")["labels"] == sorted([*found, "rack=r8"])
     assert "Not a label" in refused(hosts, "node", "label", "n2", "rack r8")
     ctl(hosts, "node", "label", "n2", "rack-")
-    assert node(hosts, "n2")["labels"] == []
+    assert node(hosts, "n2")["labels"] == found
 
 
 def test_maintenance_window(hosts, ledger):
@@ -351,6 +354,26 @@ def test_failing_prolog_drains_the_host(hooked, ledger, script, why):
     let_go(ledger)
     assert hooked.wait_job(other) == 0
     hooked.wait_nodes("DRAINED", ["n2"])
+
+
+def test_prolog_that_fails_again_is_held_against_the_host(hooked, ledger):
+    """Whoever uncordons the host forgives that: it is not on probation then."""
+    hook(hooked, "n2", "prolog", "exit 1")
+    for _ in range(3):
+        job = hooked.submit(ledger.config("say here", vcores=1.5, num=2, successPercent=100))
+        assert hooked.wait_job(job) == 0
+        hooked.wait_nodes("DRAINED", ["n2"])
+        if "quarantine" in node(hooked, "n2")["reason"]:
+            break
+        ctl(hooked, "node", "uncordon", "n2")
+    assert "failed prologs" in node(hooked, "n2")["reason"]
+    hooked.exec("n2", "rm", f"{HOOKS}/prolog")
+    ctl(hooked, "node", "uncordon", "n2")
+    assert hooked.node_states()["n2"] == "READY"
+    job = hooked.submit(ledger.config(RUNNING, num=3, successPercent=100, vcores=0.1, job={"nodes": ["n2"]}))
+    wait_runs(hooked, ledger, 3)
+    let_go(ledger)
+    assert hooked.wait_job(job) == 0
 
 
 def test_hook_that_others_may_write_is_refused(hooked, ledger):

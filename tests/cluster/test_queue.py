@@ -141,6 +141,30 @@ def test_preemption_across_hosts_and_back(queue, shared_dir):
     assert queue.wait_job(victim) == 0
 
 
+def test_preemption_is_called_off(queue, shared_dir):
+    """The job that it was for is killed while the victim is told: the victim goes on, also when masterd dies in between, and can be asked
+    to make room again."""
+    ledger = Ledger(shared_dir)
+    n = all_cpus(queue)
+    script = "trap 'echo told' USR1; for i in $(seq 600); do [ -e $LEDGER.go ] && exit 0; sleep 0.1; done; exit 1"
+    victim = queue.submit({**ledger.config(script, num=n, vcores=1), "preemptible": True, "signal": "USR1@8s"})
+    running(queue, victim)
+    for kill in (False, True):
+        urgent = queue.submit(job("sleep 0.5", n, queue="urgent"))
+        queue.wait_for(lambda: kinds(queue, victim).count("signalled") == 1 + kill, what="the signal")
+        if kill:
+            queue.kill9_now("n1", MASTERD)
+            queue.wait_nodes()
+        queue.primusctl("kill", str(urgent))
+        assert queue.wait_job(urgent) == 3
+        assert kinds(queue, victim).count("preemption-off") == 1 + kill
+    time.sleep(9)
+    assert queue.status(victim)["state"] == "RUNNING" and "requeued" not in kinds(queue, victim)
+    with open(f"{ledger.path}.go", "w", encoding="utf-8"):
+        pass
+    assert queue.wait_job(victim) == 0
+
+
 def test_master_dies_during_a_preemption(queue):
     n = all_cpus(queue)
     for moment in (0.0, 0.4, 1.2):

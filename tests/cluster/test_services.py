@@ -28,8 +28,8 @@ def test_masterd_has_no_privilege(cluster):
 
 def test_agentd_has_what_its_unit_names(cluster):
     found = status(cluster, "n2", AGENTD)
-    chown, dac_override, fowner, sys_ptrace, sys_resource = (1 << bit for bit in (0, 1, 3, 19, 24))
-    assert int(found["CapBnd"], 16) & ~(chown | dac_override | fowner | sys_ptrace | sys_resource) == 0
+    chown, dac_override, fowner, kill, sys_ptrace, sys_resource = (1 << bit for bit in (0, 1, 3, 5, 19, 24))
+    assert int(found["CapBnd"], 16) & ~(chown | dac_override | fowner | kill | sys_ptrace | sys_resource) == 0
     assert found["NoNewPrivs"] == "1" and found["Seccomp"] == "2"
 
 

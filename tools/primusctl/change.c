@@ -18,7 +18,7 @@ struct change_options {
 };
 
 static const struct cli_option change_table[] = {
-        { "version", 0, "N", option_count, offsetof(struct change_options, version),
+        { "if-version", 0, "N", option_count, offsetof(struct change_options, version),
           "only if the job is at version N still (primusctl config shows it)" },
         {},
 };

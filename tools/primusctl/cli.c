@@ -127,9 +127,8 @@ int cli_call_failed(const struct cli *c, const sd_bus_error *error, int r, const
 
 /* Not twice, when it is not known whether masterd has taken the first. */
 static bool repeatable(sd_bus_message *m) {
-        static const char *const once[] = { "Submit",      "CreateToken",     "RemoveNode",
-                                            "DeclareDead", "CreateSavepoint", "DeleteSavepoint",
-                                            "OpenSession" };
+        static const char *const once[] = { "Submit",          "CreateToken",     "RemoveNode", "DeclareDead",
+                                            "CreateSavepoint", "DeleteSavepoint", "OpenSession" };
 
         for (size_t i = 0; i < ELEMENTSOF(once); i++)
                 if (strcmp(sd_bus_message_get_member(m), once[i]) == 0)
@@ -269,4 +268,29 @@ int cli_print_json(const struct cli *c, json_t *value) {
         if (r < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
                 return cli_fail(c, "cannot write to standard output: %s", strerror(errno));
         return CLI_OK;
+}
+
+int cli_each_job(struct cli *c, char **args, size_t n, const char *method, const char *argument,
+                 const char *says) {
+        int worst = CLI_OK;
+
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+                struct job_ref job;
+                int r = cli_job(c, args[i], &job);
+
+                if (!r)
+                        r = cli_job_call(c, &job, method, &m);
+                if (!r && argument && sd_bus_message_append(m, "s", argument) < 0)
+                        r = cli_usage(c, "'%s' is not valid UTF-8", argument);
+                if (!r)
+                        r = cli_call(c, m, &job, &reply);
+                if (r == CLI_UNREACHABLE || r == CLI_USAGE)
+                        return r;
+                if (r)
+                        worst = r;
+                else if (!c->json)
+                        printf("Job %" PRIu32 " %s\n", job.number, says);
+        }
+        return worst;
 }

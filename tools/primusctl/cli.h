@@ -95,6 +95,11 @@ bool job_number_parse(const char *text, uint32_t *ret);
 /* The job that text names (a number, or an element), or the caller's latest (NULL). */
 int cli_job(struct cli *c, const char *text, struct job_ref *ret);
 
+/* Calls a method of each job that is named, with one string for an argument (NULL: none), and says "Job N
+ * SAYS". One that is refused does not keep the others from it. Returns the exit status. */
+int cli_each_job(struct cli *c, char **args, size_t n, const char *method, const char *argument,
+                 const char *says);
+
 /* The exit status for a job's state: SUCCEEDED 0, FAILED 1, KILLED 3; -1: not ended. */
 int job_state_exit(const char *state);
 

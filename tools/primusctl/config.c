@@ -98,7 +98,8 @@ static void say_version(struct cli *c, const struct job_ref *job) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
         uint64_t version;
 
-        if (sd_bus_get_property(c->bus, MASTER_NAME, job->path, MASTER_JOB, "Version", NULL, &reply, "t") >= 0 &&
+        if (sd_bus_get_property(c->bus, MASTER_NAME, job->path, MASTER_JOB, "Version", NULL, &reply, "t") >=
+                    0 &&
             sd_bus_message_read_basic(reply, 't', &version) >= 0)
                 fprintf(stderr, "Job %" PRIu32 " is at version %" PRIu64 "\n", job->number, version);
 }

@@ -185,7 +185,7 @@ const struct command events_command = {
         .arguments = "[-f] [-a] [JOB]",
         .help = "Tell what happened to a job, in order",
         .details = "The time of the first, and how long after it each of the others was. What many executors "
-                   "did alike "
+                   "did alike\n"
                    "is one line.",
         .options = events_options,
         .options_size = sizeof(struct events_options),

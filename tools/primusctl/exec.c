@@ -331,12 +331,12 @@ const struct command exec_command = {
         .arguments = "[OPTIONS] JOB RANK [--] COMMAND [ARGUMENT...]",
         .help = "Run a command in an executor",
         .details = "RANK is a rank, ROLE or ROLE/INDEX. The command runs beside the trainer: as the same "
-                   "user, in its working\n"
-                   "directory, with its environment, secrets and limits, and ends with it. Exit status: the "
-                   "command's, 128 + N\n"
-                   "when signal N killed it, 255 when the session could not be opened or broke. On a "
-                   "terminal, ~. at the\n"
-                   "start of a line closes the session.",
+                   "user, in its\n"
+                   "working directory, with its environment, secrets and limits, and ends with it. Exit "
+                   "status: the\n"
+                   "command's, 128 + N when signal N killed it, 255 when the session could not be opened or "
+                   "broke. On a\n"
+                   "terminal, ~. at the start of a line closes the session.",
         .options = exec_options,
         .options_size = sizeof(struct exec_options),
         .min = 3,

@@ -363,10 +363,10 @@ const struct command forward_command = {
         .arguments = "JOB RANK PORT [LOCAL]",
         .help = "Forward a local port to one of an executor",
         .details = "Listens on 127.0.0.1 and ::1 at port LOCAL (default PORT; 0: any that is free), or on a "
-                   "unix socket where\n"
-                   "LOCAL is a path with a '/', until Ctrl-C. Connections go to PORT of the executor's host, "
-                   "where a process of that\n"
-                   "very executor has to listen.",
+                   "unix socket\n"
+                   "where LOCAL is a path with a '/', until Ctrl-C. Connections go to PORT of the executor's "
+                   "host, where\n"
+                   "a process of that very executor has to listen.",
         .min = 3,
         .max = 4,
         .run = forward_run,

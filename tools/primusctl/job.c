@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/strings.h"
 
 void job_properties_done(struct job_properties *p) {
         free(p->name);
@@ -33,12 +34,6 @@ int job_properties_read(sd_bus_message *m, struct job_properties *p) {
         return read_fields(m, fields, ELEMENTSOF(fields), p);
 }
 
-static void strv_free(char **l) {
-        for (char **p = l; p && *p; p++)
-                free(*p);
-        free(l);
-}
-
 void job_status_done(struct job_status *s) {
         free(s->reason);
         free(s->first_error);
@@ -52,7 +47,7 @@ void job_status_done(struct job_status *s) {
                 free(s->data.sources[i].waiting_for);
         }
         free(s->data.sources);
-        strv_free(s->warnings);
+        strings_free(s->warnings);
         *s = (struct job_status){ 0 };
 }
 
@@ -194,7 +189,7 @@ void executor_done(struct executor *e) {
         free(e->result);
         free(e->reason);
         free(e->ports.items);
-        strv_free(e->gpus);
+        strings_free(e->gpus);
         *e = (struct executor){ 0 };
 }
 

@@ -53,14 +53,13 @@ static void on_synced(struct watch *w, void *userdata) {
                 matching += (!l->options.role || strcmp(l->options.role, e[i].role) == 0) &&
                             (!l->options.has_index || l->options.index == e[i].index);
         if (matching == 0 && l->options.role) {
-                if (l->options.has_index)
-                        cli_fail(l->cli, "job %" PRIu32 " has no executor %s/%" PRIu32, watch_job(w)->number,
-                                 l->options.role, l->options.index);
-                else
+                if (!l->options.has_index) {
                         cli_fail(l->cli, "job %" PRIu32 " has no role %s", watch_job(w)->number,
                                  l->options.role);
-                (void)sd_event_exit(l->event, CLI_FAILED);
-                return;
+                        (void)sd_event_exit(l->event, CLI_FAILED);
+                        return;
+                }
+                logstream_left(l->stream, w, l->options.role, l->options.index); /* scaled away, perhaps */
         }
         /* One executor alone is shown as it wrote; decided once, before the first byte. */
         if (!l->synced)
@@ -142,7 +141,7 @@ static const struct cli_option logs_options[] = {
         { "tail", 0, "N", option_count, offsetof(struct logs_options, tail),
           "only the last N lines of each executor" },
         { "output", 'o', "PATTERN", option_string, offsetof(struct logs_options, output),
-          "write files here instead: %j job, %x its name, %r role, %i index, %a attempt, %n rank" },
+          "write files: %j job, %x its name, %r role, %i index, %a attempt, %n rank" },
         { 0 },
 };
 
@@ -151,8 +150,8 @@ const struct command logs_command = {
         .arguments = "[OPTIONS] [JOB] [ROLE[/INDEX]]",
         .help = "Show what the executors of a job wrote",
         .details = "Lines of several executors begin with \"ROLE/INDEX | \". Control sequences other than "
-                   "colours are removed on a\n"
-                   "terminal; elsewhere the output is passed on as it is.",
+                   "colours are\n"
+                   "removed on a terminal; elsewhere the output is passed on as it is.",
         .options = logs_options,
         .options_size = sizeof(struct logs_options),
         .max = 2,

@@ -243,7 +243,9 @@ static void read_failed(struct stream *s, const sd_bus_error *error) {
         struct logstream *l = s->logs;
 
         s->state = STREAM_IDLE;
-        if (sd_bus_error_has_name(error, MASTER_ERROR_NOT_FOUND)) {
+        if (s->source.attempt == 0 && sd_bus_error_has_name(error, MASTER_ERROR_NOT_FOUND))
+                quit(l, cli_fail(l->cli, "%s", error->message)); /* it was asked for by name */
+        else if (sd_bus_error_has_name(error, MASTER_ERROR_NOT_FOUND)) {
                 /* No log (yet). */
                 if (s->changed)
                         queue(s);
@@ -506,6 +508,20 @@ void logstream_executor(struct logstream *l, struct watch *w, const struct execu
                 if (l->synced)
                         pump(l);
         }
+}
+
+void logstream_left(struct logstream *l, struct watch *w, const char *role, uint32_t index) {
+        struct executor e = { .role = (char *)role, .index = index }; /* attempt 0: the master knows which */
+        struct stream *s;
+
+        for (size_t i = 0; i < l->n_streams; i++)
+                if (same_executor(l->streams[i], role, index))
+                        return;
+        s = new_stream(l, w, &e);
+        if (s)
+                s->started = s->ended = true;
+        else
+                quit(l, cli_fail(l->cli, "cannot follow %s/%" PRIu32, role, index));
 }
 
 void logstream_synced(struct logstream *l, struct watch *w) {

@@ -26,6 +26,9 @@ int logstream_new(struct cli *c, const struct logstream_options *options, struct
 void logstream_free(struct logstream *l);
 DEFINE_CLEANUP(struct logstream *, logstream_free)
 
+/* Before logstream_synced(): reads the latest attempt of one that the job does not have (any more). */
+void logstream_left(struct logstream *l, struct watch *w, const char *role, uint32_t index);
+
 /* From a watch's handlers. */
 void logstream_executor(struct logstream *l, struct watch *w, const struct executor *e);
 void logstream_synced(struct logstream *l, struct watch *w);

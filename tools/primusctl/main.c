@@ -6,15 +6,27 @@
 #include "lib/base/parse.h"
 #include "tools/primusctl/commands.h"
 
-static const struct command *const commands[] = {
-        &submit_command,   &run_command,     &list_command,   &status_command, &wait_command,
-        &logs_command,     &events_command,  &kill_command,   &why_command,    &usage_command,
-        &queue_command,    &pools_command,   &requeue_command,
-        &update_command,   &scale_command,   &role_command,   &restart_command,
-        &rerun_command,    &suspend_command, &resume_command, &data_command,   &savepoint_command,
-        &validate_command, &config_command,  &nodes_command,  &node_command,   &replace_command,
-        &token_command,    &join_command,
-        &exec_command,     &shell_command,   &forward_command,
+/* By topic; a title begins one. */
+static const struct {
+        const char *title;
+        const struct command *command;
+} commands[] = {
+        { "Run", &submit_command },     { NULL, &run_command },
+        { NULL, &rerun_command },       { NULL, &validate_command },
+        { NULL, &config_command },      { "Look", &list_command },
+        { NULL, &status_command },      { NULL, &wait_command },
+        { NULL, &logs_command },        { NULL, &events_command },
+        { NULL, &why_command },         { "Steer", &kill_command },
+        { NULL, &requeue_command },     { NULL, &suspend_command },
+        { NULL, &resume_command },      { NULL, &update_command },
+        { NULL, &scale_command },       { NULL, &role_command },
+        { NULL, &restart_command },     { NULL, &replace_command },
+        { "Go inside", &exec_command }, { NULL, &shell_command },
+        { NULL, &forward_command },     { "Data", &data_command },
+        { NULL, &savepoint_command },   { "Queue and shares", &queue_command },
+        { NULL, &pools_command },       { NULL, &usage_command },
+        { "Hosts", &nodes_command },    { NULL, &node_command },
+        { NULL, &token_command },       { NULL, &join_command },
 };
 
 int cli_version(const struct cli *c) {
@@ -41,17 +53,21 @@ int cli_apply_global(struct cli *c, const struct global_options *g) {
 
 static const struct command *find_command(const char *name) {
         for (size_t i = 0; i < ELEMENTSOF(commands); i++)
-                if (strcmp(commands[i]->name, name) == 0)
-                        return commands[i];
+                if (strcmp(commands[i].command->name, name) == 0)
+                        return commands[i].command;
         return NULL;
 }
 
 static int help_all(void) {
-        puts("primusctl COMMAND [OPTIONS] ...\n\nSubmit, watch and steer jobs of a Primus cluster.\n");
-        for (size_t i = 0; i < ELEMENTSOF(commands); i++)
-                printf("  %-10s %s\n", commands[i]->name, commands[i]->help);
+        puts("primusctl COMMAND [OPTIONS] ...\n\nSubmit, watch and steer jobs of a Primus cluster.");
+        for (size_t i = 0; i < ELEMENTSOF(commands); i++) {
+                if (commands[i].title)
+                        printf("\n%s:\n", commands[i].title);
+                printf("  %-10s %s\n", commands[i].command->name, commands[i].command->help);
+        }
         puts("\nJOB is a job's number (418[7]: an element of array 418); where it may be left out, the "
-             "caller's latest job is meant.\n");
+             "caller's\n"
+             "latest job is meant.\n");
         options_help(global_options);
         puts("\nExit status: 0 good, 1 failed, 2 wrong command line, 3 the job was killed, 4 masterd cannot "
              "be reached,\n"
@@ -60,7 +76,8 @@ static int help_all(void) {
 }
 
 static int help_one(const struct command *command) {
-        printf("primusctl %s %s\n\n%s.\n", command->name, command->arguments, command->help);
+        printf("primusctl %s%s%s\n\n%s.\n", command->name, *command->arguments ? " " : "", command->arguments,
+               command->help);
         if (command->details)
                 printf("%s\n", command->details);
         putchar('\n');
@@ -75,7 +92,7 @@ static int words(int argc, char **argv) {
 
         if (argc == 0)
                 for (size_t i = 0; i < ELEMENTSOF(commands); i++)
-                        puts(commands[i]->name);
+                        puts(commands[i].command->name);
         if (command)
                 options_words(command->options);
         options_words(global_options);
@@ -87,9 +104,9 @@ static int unknown_command(const struct cli *c, const char *name) {
         size_t best = 3;
 
         for (size_t i = 0; i < ELEMENTSOF(commands); i++)
-                if (edit_distance(name, commands[i]->name) < best) {
-                        best = edit_distance(name, commands[i]->name);
-                        nearest = commands[i]->name;
+                if (edit_distance(name, commands[i].command->name) < best) {
+                        best = edit_distance(name, commands[i].command->name);
+                        nearest = commands[i].command->name;
                 }
         if (nearest)
                 return cli_usage(c, "there is no command %s; did you mean %s?", name, nearest);

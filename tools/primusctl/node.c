@@ -379,21 +379,22 @@ const struct command node_command = {
         .name = "node",
         .arguments = "show|cordon|uncordon|drain|label|maintenance|declare-dead|remove NAME ...",
         .help = "Look at a host, take it out of use and back, vouch that it is dead",
-        .details = "show: everything about the host, and what runs there.\n"
-                   "cordon: nothing new is placed there; uncordon ends that, and a drain.\n"
-                   "drain: what runs there is stopped and goes on elsewhere, which counts neither as failure "
-                   "nor as success; what is not\n"
-                   "started again after a failure (restartType NEVER) is waited for. With --deadline, "
-                   "everything may end by itself until\n"
-                   "then. After --then=reboot the host comes back in use.\n"
-                   "label: KEY=VALUE sets a label, KEY- takes it away again.\n"
-                   "maintenance: before the window nothing starts that would run into it; in it the host is "
-                   "drained.\n"
-                   "declare-dead: for a node that is SUSPECT or LOST. Its executors are LOST at once and may "
-                   "be placed again, also\n"
-                   "where onPartition is wait. Be sure that the host is off: two attempts must not run at "
-                   "the same time.\n"
-                   "remove: the node's certificate is revoked, it has to join again.",
+        .details =
+                "show: everything about the host, and what runs there.\n"
+                "cordon: nothing new is placed there; uncordon ends that, and a drain.\n"
+                "drain: what runs there is stopped and goes on elsewhere, which is neither a failure nor a "
+                "success;\n"
+                "what is not started again after a failure (restartType NEVER) is waited for. With "
+                "--deadline,\n"
+                "everything may end by itself until then. After --then=reboot the host comes back in use.\n"
+                "label: KEY=VALUE sets a label, KEY- takes it away again.\n"
+                "maintenance: before the window nothing starts that would run into it; in it the host is "
+                "drained.\n"
+                "declare-dead: for a host that is SUSPECT or LOST. Its executors are LOST at once and may be "
+                "placed\n"
+                "again, also where onPartition is wait. Be sure that it is off: two attempts must not run at "
+                "once.\n"
+                "remove: the host's certificate is revoked, it has to join again.",
         .options = node_options,
         .options_size = sizeof(struct node_options),
         .min = 2,
@@ -432,9 +433,8 @@ const struct command replace_command = {
         .name = "replace",
         .arguments = "JOB HOST",
         .help = "Move a job's executors off a host, which it avoids from then on",
-        .details = "They are stopped with the job's grace and go on elsewhere. That counts neither as "
-                   "failure nor as "
-                   "success.",
+        .details = "They are stopped with the job's grace and go on elsewhere, which is neither a failure "
+                   "nor a success.",
         .min = 2,
         .max = 2,
         .run = replace_run,

@@ -2,6 +2,7 @@
 /* primusctl nodes. */
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -15,8 +16,40 @@ struct node_row {
         uint64_t memory, memory_free, heartbeat;
         uint32_t gpus, gpus_free, executors;
         const char *kernel, *os, *version, *reason;
+        char **labels; /* into the message; or NULL */
         bool limits;
 };
+
+struct nodes_options {
+        bool labels;
+};
+
+static void row_done(struct node_row *row) {
+        free(row->labels);
+        row->labels = NULL;
+}
+
+/* The texts stay the message's. */
+static int read_labels(sd_bus_message *m, struct node_row *row) {
+        const char *label;
+        size_t n = 0;
+        int r = sd_bus_message_enter_container(m, 'v', "as");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "s");
+        row_done(row);
+        while (r >= 0 && (r = sd_bus_message_read_basic(m, 's', &label)) > 0) {
+                char **bigger = reallocarray(row->labels, n + 2, sizeof(*bigger));
+                if (!bigger)
+                        return -ENOMEM;
+                row->labels = bigger;
+                row->labels[n++] = (char *)label;
+                row->labels[n] = NULL;
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
 
 static int read_extra(sd_bus_message *m, struct node_row *row) {
         const struct {
@@ -48,7 +81,9 @@ static int read_extra(sd_bus_message *m, struct node_row *row) {
                 else if (strcmp(key, "limits") == 0 && strcmp(contents, "b") == 0) {
                         r = sd_bus_message_read(m, "v", "b", &b);
                         row->limits = r >= 0 && b;
-                } else
+                } else if (strcmp(key, "labels") == 0 && strcmp(contents, "as") == 0)
+                        r = read_labels(m, row);
+                else
                         r = sd_bus_message_skip(m, "v");
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
@@ -61,6 +96,7 @@ static int read_extra(sd_bus_message *m, struct node_row *row) {
 static int next_row(sd_bus_message *m, struct node_row *row) {
         int r = sd_bus_message_enter_container(m, 'r', "sssddttuuuta{sv}");
 
+        row_done(row);
         if (r <= 0)
                 return r;
         *row = (struct node_row){ .kernel = "", .os = "", .version = "", .reason = "" };
@@ -74,22 +110,31 @@ static int next_row(sd_bus_message *m, struct node_row *row) {
         return r < 0 ? r : 1;
 }
 
+static json_t *labels_json(const struct node_row *n) {
+        json_t *list = json_array();
+
+        for (char **p = n->labels; p && *p; p++)
+                (void)json_array_append_new(list, json_string(*p));
+        return list;
+}
+
 static int print_json(const struct cli *c, sd_bus_message *m) {
         json_t *array = json_array();
-        struct node_row n;
+        _cleanup_(row_done) struct node_row n = {};
         int r;
 
         while ((r = next_row(m, &n)) > 0)
                 (void)json_array_append_new(
                         array,
                         json_pack("{s:s, s:s, s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
-                                  "s:b, s:s}",
+                                  "s:b, s:s, s:o}",
                                   "name", n.name, "state", n.state, "address", n.address, "cpus", n.cpus,
                                   "cpusFree", n.cpus_free, "memory", (json_int_t)n.memory, "memoryFree",
                                   (json_int_t)n.memory_free, "gpus", (json_int_t)n.gpus, "gpusFree",
                                   (json_int_t)n.gpus_free, "executors", (json_int_t)n.executors, "heartbeat",
                                   (json_int_t)n.heartbeat, "kernel", n.kernel, "os", n.os, "version",
-                                  n.version, "limits", (int)n.limits, "reason", n.reason));
+                                  n.version, "limits", (int)n.limits, "reason", n.reason,
+                                  "labels", labels_json(&n)));
         if (r < 0) {
                 json_decref(array);
                 return cli_bad_reply(c, r);
@@ -97,8 +142,17 @@ static int print_json(const struct cli *c, sd_bus_message *m) {
         return cli_print_json(c, array);
 }
 
-static int print_table(const struct cli *c, sd_bus_message *m) {
-        static const struct table_column columns[] = {
+static void set_labels(struct table *t, int column, const struct node_row *n) {
+        char text[1024] = "";
+        size_t l = 0;
+
+        for (char **p = n->labels; p && *p && l + strlen(*p) + 2 < sizeof(text); p++)
+                l += (size_t)snprintf(text + l, sizeof(text) - l, "%s%s", l > 0 ? " " : "", *p);
+        table_set(t, column, COLOR_NONE, "%s", text);
+}
+
+static int print_table(const struct cli *c, sd_bus_message *m, bool labels) {
+        const struct table_column columns[] = {
                 { "NODE" },
                 { "STATE" },
                 { "ADDRESS" },
@@ -107,12 +161,12 @@ static int print_table(const struct cli *c, sd_bus_message *m) {
                 { "GPUS", .right = true },
                 { "EXECUTORS", .right = true },
                 { "SEEN", .right = true },
-                { "REASON", .fills = true },
+                { labels ? "LABELS" : "REASON", .fills = true },
         };
         _cleanup_(table_free_p) struct table *t = NULL;
         char a[FORMAT_SIZE_MAX], b[FORMAT_SIZE_MAX], seen[FORMAT_DURATION_MAX];
         uint64_t now = now_real();
-        struct node_row n;
+        _cleanup_(row_done) struct node_row n = {};
         int r = table_new(c, columns, ELEMENTSOF(columns), &t);
 
         if (r)
@@ -137,7 +191,10 @@ static int print_table(const struct cli *c, sd_bus_message *m) {
                         table_set(t, 7, COLOR_NONE, "%s ago",
                                   format_duration(usec_sub(now, n.heartbeat) / USEC_PER_SEC * USEC_PER_SEC,
                                                   seen, sizeof(seen)));
-                table_set(t, 8, COLOR_NONE, "%s%s%s", n.reason, *n.reason && !n.limits ? "; " : "",
+                if (labels)
+                        set_labels(t, 8, &n);
+                else
+                        table_set(t, 8, COLOR_NONE, "%s%s%s", n.reason, *n.reason && !n.limits ? "; " : "",
                           n.limits ? "" : "limits are not enforced (no cgroup v2 controllers)");
         }
         return r < 0 ? cli_bad_reply(c, r) : table_print(c, t);
@@ -145,9 +202,9 @@ static int print_table(const struct cli *c, sd_bus_message *m) {
 
 static int nodes_run(struct cli *c, void *options, char **args, size_t n) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        const struct nodes_options *o = options;
         int r = cli_manager_call(c, "ListNodes", &m);
 
-        (void)options;
         (void)args;
         (void)n;
         if (!r)
@@ -157,12 +214,19 @@ static int nodes_run(struct cli *c, void *options, char **args, size_t n) {
         r = sd_bus_message_enter_container(reply, 'a', "(sssddttuuuta{sv})");
         if (r < 0)
                 return cli_bad_reply(c, r);
-        return c->json ? print_json(c, reply) : print_table(c, reply);
+        return c->json ? print_json(c, reply) : print_table(c, reply, o->labels);
 }
+
+static const struct cli_option nodes_options[] = {
+        { "labels", 0, NULL, NULL, offsetof(struct nodes_options, labels), "show the labels instead of why hosts are held" },
+        { 0 },
+};
 
 const struct command nodes_command = {
         .name = "nodes",
-        .arguments = "",
+        .arguments = "[OPTIONS]",
         .help = "List the hosts of the cluster and what is free on them",
+        .options = nodes_options,
+        .options_size = sizeof(struct nodes_options),
         .run = nodes_run,
 };

@@ -164,8 +164,8 @@ const struct command queue_command = {
         .arguments = "",
         .help = "Show the jobs that wait, in the order in which they are tried",
         .details = "NEEDS is what is still missing: CPUs, memory, GPUs. STARTS BY is the latest, as far as "
-                   "time limits tell.\n"
-                   "primusctl why JOB says more.",
+                   "time limits\n"
+                   "tell. 'primusctl why JOB' says more.",
         .run = queue_run,
 };
 

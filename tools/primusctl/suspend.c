@@ -1,37 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl suspend and resume. */
-#include <inttypes.h>
-
 #include "tools/primusctl/commands.h"
 
 struct suspend_options {
         bool data, freeze, stop;
 };
-
-/* mode NULL: resume. */
-static int each(struct cli *c, const char *mode, const char *what, char **args, size_t n) {
-        int worst = CLI_OK;
-
-        for (size_t i = 0; i < n; i++) {
-                _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-                struct job_ref job;
-                int r = cli_job(c, args[i], &job);
-
-                if (!r)
-                        r = cli_job_call(c, &job, mode ? "SuspendAs" : "Resume", &m);
-                if (!r && mode && sd_bus_message_append(m, "s", mode) < 0)
-                        return cli_oom(c);
-                if (!r)
-                        r = cli_call(c, m, &job, &reply);
-                if (r == CLI_UNREACHABLE || r == CLI_USAGE)
-                        return r;
-                if (r)
-                        worst = r;
-                else if (!c->json)
-                        printf("Job %" PRIu32 " %s\n", job.number, what);
-        }
-        return worst;
-}
 
 static int suspend_run(struct cli *c, void *options, char **args, size_t n) {
         const struct suspend_options *o = options;
@@ -39,16 +12,17 @@ static int suspend_run(struct cli *c, void *options, char **args, size_t n) {
         if (o->data + o->freeze + o->stop > 1)
                 return cli_usage(c, "suspend: --data, --freeze and --stop exclude each other");
         if (o->freeze)
-                return each(c, "freeze", "is suspended: its processes are frozen", args, n);
+                return cli_each_job(c, args, n, "SuspendAs", "freeze",
+                                    "is suspended: its processes are frozen");
         if (o->stop)
-                return each(c, "stop", "is held: its executors are stopped, and it waits until it is resumed",
-                            args, n);
-        return each(c, "data", "is suspended: its data is held back", args, n);
+                return cli_each_job(c, args, n, "SuspendAs", "stop",
+                                    "is held: its executors are stopped, and it waits until it is resumed");
+        return cli_each_job(c, args, n, "SuspendAs", "data", "is suspended: its data is held back");
 }
 
 static int resume_run(struct cli *c, void *options, char **args, size_t n) {
         (void)options;
-        return each(c, NULL, "goes on", args, n);
+        return cli_each_job(c, args, n, "Resume", NULL, "goes on");
 }
 
 static const struct cli_option suspend_options[] = {
@@ -65,12 +39,10 @@ const struct command suspend_command = {
         .name = "suspend",
         .arguments = "[--data|--freeze|--stop] JOB...",
         .help = "Hold jobs: their data, their processes, or their places",
-        .details = "--data: nothing more is handed out or delivered; the executors run, and keep what they "
-                   "hold. --freeze: their\n"
-                   "processes stop where they are. --stop: executors get SIGTERM and their grace; when the "
-                   "job is resumed it waits\n"
-                   "for its place and begins another attempt, which counts against nothing; data that is "
-                   "acknowledged stays done.",
+        .details = "--data: nothing more is handed out or delivered; the executors run, and keep what they\n"
+                   "hold. --freeze: their processes stop where they are. --stop: executors get SIGTERM and\n"
+                   "their grace; when the job is resumed it waits for its place and begins another attempt,\n"
+                   "which counts against nothing; data that is acknowledged stays done.",
         .options = suspend_options,
         .options_size = sizeof(struct suspend_options),
         .min = 1,

@@ -99,27 +99,8 @@ struct kill_options {
 
 static int kill_run(struct cli *c, void *options, char **args, size_t n) {
         struct kill_options *o = options;
-        int worst = CLI_OK;
 
-        for (size_t i = 0; i < n; i++) {
-                _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-                struct job_ref job;
-                int r = cli_job(c, args[i], &job);
-
-                if (!r)
-                        r = cli_job_call(c, &job, "Kill", &m);
-                if (!r && sd_bus_message_append(m, "s", o->reason ? o->reason : "") < 0)
-                        r = cli_fail(c, "--reason: not valid UTF-8");
-                if (!r)
-                        r = cli_call(c, m, &job, &reply);
-                if (r == CLI_UNREACHABLE || r == CLI_USAGE)
-                        return r;
-                if (r)
-                        worst = r;
-                else if (!c->json)
-                        printf("Job %" PRIu32 " is being killed\n", job.number);
-        }
-        return worst;
+        return cli_each_job(c, args, n, "Kill", o->reason ?: "", "is being killed");
 }
 
 static const struct cli_option kill_options[] = {

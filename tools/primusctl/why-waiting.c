@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/strings.h"
 #include "tools/primusctl/fields.h"
 #include "tools/primusctl/job.h"
 #include "tools/primusctl/text.h"
@@ -31,9 +32,7 @@ static void why_done(struct why *w) {
         free(w->reason);
         free(w->summary);
         free(w->role);
-        for (char **s = w->suggestions; s && *s; s++)
-                free(*s);
-        free(w->suggestions);
+        strings_free(w->suggestions);
         for (size_t i = 0; i < w->n_groups; i++)
                 free(w->groups[i].text);
         free(w->groups);

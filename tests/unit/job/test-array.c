@@ -67,6 +67,36 @@ static void test_window(void **state) {
         array_free(a);
 }
 
+/* A user's arrays share one window; each goes on with one at least. */
+static void test_shared_window(void **state) {
+        struct array *a = NULL, *b = NULL;
+        uint32_t p, n = 0, m = 0, shared = 0;
+
+        assert_int_equal(array_new("0-99999", &a), 0);
+        assert_int_equal(array_new("0-9", &b), 0);
+        array_set(b, 0, ELEMENT_RUNS);
+        array_share(a, &shared);
+        array_share(b, &shared);
+        assert_int_equal(shared, 1);
+        for (; array_wants(a, &p); n++)
+                array_set(a, p, ELEMENT_WAITS);
+        assert_int_equal(n, ARRAY_WINDOW - 1);
+        assert_false(array_wants(b, &p));
+        array_set(b, 0, ELEMENT_SUCCEEDED);
+        for (; array_wants(b, &p); m++)
+                array_set(b, p, ELEMENT_WAITS);
+        assert_int_equal(m, 1);
+        array_set(a, 0, ELEMENT_FAILED);
+        assert_true(array_wants(b, &p));
+        array_free(a);
+        assert_int_equal(shared, 1);
+        for (; array_wants(b, &p); m++)
+                array_set(b, p, ELEMENT_WAITS);
+        assert_int_equal(m, 9);
+        array_free(b);
+        assert_int_equal(shared, 0);
+}
+
 static void test_of_jobs(void **state) {
         assert_int_equal(element_state_of(JOB_SUBMITTED), ELEMENT_WAITS);
         assert_int_equal(element_state_of(JOB_QUEUED), ELEMENT_WAITS);
@@ -81,6 +111,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_states),
                 cmocka_unit_test(test_window),
+                cmocka_unit_test(test_shared_window),
                 cmocka_unit_test(test_of_jobs),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,7 +134,8 @@ static void test_memory(void **state) {
 }
 
 static void test_ready(void **state) {
-        struct job *j = job_of("", ", \"timeLimit\": 60, \"ready\": {\"notify\": true, \"timeout\": \"30s\"}");
+        struct job *j =
+                job_of("", ", \"timeLimit\": 60, \"ready\": {\"notify\": true, \"timeout\": \"30s\"}");
         struct executor *e = j->executors[0];
         char text[OUTCOME_TEXT_MAX];
 

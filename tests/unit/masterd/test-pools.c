@@ -25,7 +25,7 @@ static struct job_spec *parse(const char *text) {
 
 #define JOB(keys)                                                                                            \
         "{" keys "\"role\":[{\"roleName\":\"w\",\"num\":4,\"vcores\":2,\"memoryMb\":1024,\"command\":\"x\"}" \
-                 "]}"
+        "]}"
 
 static void test_amounts(void **state) {
         struct policy_amount a;

@@ -33,8 +33,8 @@
 #include "masterd/placement.h"
 #include "masterd/queueing.h"
 #include "masterd/recover.h"
-#include "masterd/scopes.h"
 #include "masterd/requeue.h"
+#include "masterd/scopes.h"
 #include "masterd/stuck.h"
 #include "masterd/submit.h"
 #include "masterd/suspension.h"
@@ -176,7 +176,8 @@ static void dump_job(FILE *f, const struct job *j) {
                 j->state == JOB_STOPPING ? job_event_to_string(j->verdict) : "", j->attempt, job_active(j),
                 j->limit_timer != NULL, j->reason ? j->reason : "");
         if (j->held.mode)
-                fprintf(f, " held as %u by %u since %" PRIu64 "\n", j->held.mode, j->held.by, j->held.since_real);
+                fprintf(f, " held as %u by %u since %" PRIu64 "\n", j->held.mode, j->held.by,
+                        j->held.since_real);
         for (size_t i = 0; i < j->n_avoid; i++)
                 avoids |= 1u << (j->avoid[i][1] - '0');
         fprintf(f, " avoids %x\n", avoids);
@@ -201,8 +202,8 @@ static void dump_job(FILE *f, const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
                 assert_int_equal(e->rank, i);
-                if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued && !depend_holds_back(j) &&
-                    scopes_may_place(e))
+                if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued &&
+                    !depend_holds_back(j) && scopes_may_place(e))
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
         }
@@ -247,9 +248,10 @@ static void dump_holds(FILE *f, const struct manager *m, const struct node *node
         DL_FOREACH (node->stuck, s)
                 fprintf(f,
                         " stuck job %u %s/%u attempt %u cpu %" PRIu64 " memory %" PRIu64 " gpus %" PRIx64
-                        " ports %zu: %s\n",
+                        " ports %zu shm %" PRIu64 " cpus %" PRIx64 " amounts %u of %u: %s\n",
                         s->id.job, s->id.role, s->id.index, s->id.attempt, s->cpu_milli, s->memory, s->gpus,
-                        s->n_ports, s->reason);
+                        s->n_ports, s->shm, s->cpus ? s->cpus->bits[0] : 0, s->n_amounts,
+                        s->n_amounts > 0 ? s->amounts[0].n : 0, s->reason);
         DL_FOREACH (m->windows, w)
                 if (w->node == node)
                         fprintf(f, " window %" PRIu64 " to %" PRIu64 " '%s'\n", w->from_real, w->to_real,
@@ -536,20 +538,34 @@ static const char *const configs[] = {
         "\"i\",\"spec\":{\"pathPattern\":\"/"
         "d\",\"namePattern\":\".*\","
         "\"textInput\":{}}}]}}}",
-        "{\"name\":\"together\",\"restartScope\":\"job\",\"maxAppAttempts\":2,\"backoff\":{\"initial\":\"1h\",\"max\":\"2h\"},"
+        "{\"name\":\"together\",\"restartScope\":\"job\",\"maxAppAttempts\":2,\"backoff\":{\"initial\":"
+        "\"1h\",\"max\":\"2h\"},"
         "\"role\":[{\"roleName\":\"ps\",\"num\":1,"
-        "\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"restartScope\":\"executor\"},{\"roleName\":\"a\",\"num\":2,\"vcores\":0.5,"
+        "\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"restartScope\":\"executor\"},{\"roleName\":\"a\","
+        "\"num\":2,\"vcores\":0.5,"
         "\"memoryMb\":16,\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":4,"
-        "\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}},{\"roleName\":\"b\",\"num\":2,\"vcores\":0.5,\"memoryMb\":16,"
-        "\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":2,\"maxFailurePolicy\":\"NONE\"}}}]}",
+        "\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}},{\"roleName\":\"b\",\"num\":2,\"vcores\":0.5,\"memoryMb\":"
+        "16,"
+        "\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":2,"
+        "\"maxFailurePolicy\":\"NONE\"}}}]}",
         "{\"name\":\"rules\",\"maxGlobalRoleFailureTimes\":5,\"blacklistConfig\":{\"enabled\":true,"
-        "\"maxFailedContainerPerNode\":1},\"exitCodes\":[{\"codes\":\"3\",\"action\":\"restart\"},{\"codes\":\"4\","
-        "\"action\":\"ignore\"},{\"codes\":\"5\",\"action\":\"blame\"},{\"codes\":\"6\",\"action\":\"success\"},"
-        "{\"codes\":\"7\",\"action\":\"fail\"}],\"role\":[{\"roleName\":\"w\",\"num\":3,\"vcores\":0.5,\"memoryMb\":16,"
-        "\"command\":\"x\",\"restartScope\":\"role\",\"scheduleStrategy\":{\"elasticResource\":{\"extendMemSize\":8}},"
-        "\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":9}}},{\"roleName\":\"v\",\"num\":2,\"vcores\":0.5,"
+        "\"maxFailedContainerPerNode\":1},\"exitCodes\":[{\"codes\":\"3\",\"action\":\"restart\"},{\"codes\":"
+        "\"4\","
+        "\"action\":\"ignore\"},{\"codes\":\"5\",\"action\":\"blame\"},{\"codes\":\"6\",\"action\":"
+        "\"success\"},"
+        "{\"codes\":\"7\",\"action\":\"fail\"}],\"role\":[{\"roleName\":\"w\",\"num\":3,\"vcores\":0.5,"
+        "\"memoryMb\":16,"
+        "\"command\":\"x\",\"restartScope\":\"role\",\"scheduleStrategy\":{\"elasticResource\":{"
+        "\"extendMemSize\":8}},"
+        "\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":9}}},{\"roleName\":\"v\",\"num\":2,"
+        "\"vcores\":0.5,"
         "\"memoryMb\":16,\"command\":\"x\",\"scheduleStrategy\":{\"elasticResource\":{\"extendMemSize\":8}},"
         "\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":9}}}]}",
+        "{\"name\":\"elastic\",\"maxAppAttempts\":2,\"role\":[{\"roleName\":\"w\",\"num\":9,\"minNum\":1,"
+        "\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"successPercent\":100,\"restartScope\":\"role\","
+        "\"failover\":{\"commonFailoverPolicy\":{\"restartType\":\"ON_FAILURE\",\"maxFailureTimes\":3,"
+        "\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}},{\"roleName\":\"v\",\"num\":4,\"minNum\":1,\"vcores\":2,"
+        "\"memoryMb\":16,\"command\":\"x\"}]}",
         "{\"name\":\"order\",\"scheduler\":{\"schedulePolicy\":{\"orderPolicy\":{\"rolePolicy\":[{"
         "\"roleName\":\"ps\"},"
         "{\"roleName\":\"w\"}]}}},\"role\":[{\"roleName\":\"ps\",\"num\":1,\"vcores\":1,\"memoryMb\":16,"
@@ -785,7 +801,8 @@ static const char *step(struct manager *m) {
                 return "not started";
         case 5 ... 7:
                 if ((e = some_executor(m, holds)))
-                        exited(m, e, statuses[dice(ELEMENTSOF(statuses))], ((int64_t)dice(3) - 1) * 3600 * (int64_t)USEC_PER_SEC);
+                        exited(m, e, statuses[dice(ELEMENTSOF(statuses))],
+                               ((int64_t)dice(3) - 1) * 3600 * (int64_t)USEC_PER_SEC);
                 return "exit";
         case 8:
                 if ((e = some_executor(m, backs_off))) {

@@ -91,6 +91,10 @@ static void test_withdraw(void **state) {
         assert_int_equal(b.n_strikes, 3); /* what the job is not to blame for stays */
         assert_false(blame_withdraw(&b, 1));
         assert_false(blame_withdraw(&b, 3));
+        assert_false(blame_withdraw_kind(&b, STRIKE_PROLOG));
+        (void)strike(&b, STRIKE_PROLOG, 4, 1000, false, T0);
+        assert_true(blame_withdraw_kind(&b, STRIKE_PROLOG));
+        assert_int_equal(b.n_strikes, 3);
 }
 
 static void test_quarantine(void **state) {

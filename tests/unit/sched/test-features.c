@@ -23,7 +23,7 @@ static struct sched *cluster(uint32_t n, uint32_t per_switch) {
         assert_int_equal(sched_topology_set(s, levels, 2), 0);
         for (uint32_t i = 0; i < n; i++) {
                 struct sched_capacity c = { 8000, 64 * GIB, 0, 30000, 30999, 100, 8 * GIB };
-                char texts[3][16];
+                char texts[3][24];
                 const char *labels[] = { texts[0], texts[1], texts[2] };
                 uint32_t slot;
                 snprintf(texts[0], sizeof(texts[0]), "host=n%u", i);

@@ -328,6 +328,8 @@ static void test_bad_calls(void **state) {
         assert_int_equal(policy_job_add(o.policy, &job), -EEXIST);
         assert_int_equal(policy_why(o.policy, 2, &why), 0);
         assert_int_equal(why.reason, POLICY_NOT_TRIED);
+        assert_int_equal(policy_last_why(o.policy, 2, &why), 0);
+        assert_int_equal(policy_last_why(o.policy, 1, &why), -ENOENT);
         pool.weight = 0;
         assert_int_equal(policy_pool_set(o.policy, &pool, NULL), -EINVAL);
         pool.weight = 1;

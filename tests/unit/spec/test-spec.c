@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <glob.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include <cmocka.h>

@@ -390,8 +390,7 @@ int main(void) {
                 cmocka_unit_test(test_properties),   cmocka_unit_test(test_short_grace),
                 cmocka_unit_test(test_commands),     cmocka_unit_test(test_devices),
                 cmocka_unit_test(test_refusals),     cmocka_unit_test(test_environments),
-                cmocka_unit_test(test_explanations),
-                cmocka_unit_test(test_session),
+                cmocka_unit_test(test_explanations), cmocka_unit_test(test_session),
         };
         return cmocka_run_group_tests(tests, setup, teardown);
 }
