@@ -130,6 +130,11 @@ char *sched_no_fit_text(const struct sched_no_fit *why, char *buf, size_t size) 
         else if (why->never)
                 snprintf(buf, size, "%u wanted, more than the %u usable nodes hold even when empty%s%s",
                          why->wanted, why->nodes, name ? ", short of " : "", name ?: "");
+        else if (why->scarce == SCHED_NODES)
+                snprintf(buf, size,
+                         "%u of %u fit now on %u usable nodes; what is free is on other nodes than it would "
+                         "have to be",
+                         why->fits, why->wanted, why->nodes);
         else
                 snprintf(buf, size, "%u of %u fit now on %u usable nodes%s%s", why->fits, why->wanted,
                          why->nodes, name ? ", short of " : "", name ?: "");
