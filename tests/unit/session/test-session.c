@@ -140,6 +140,9 @@ static void test_terminal(void **state) {
         say(&p, SESSION_SIZE, &bigger, sizeof(bigger));
         say(&p, SESSION_INPUT, "y\n", 2);
         wait_for(&p, "50 100\r\ngot y");
+        /* By now it may still be the shell, which would keep a Ctrl-C to itself. */
+        say(&p, SESSION_INPUT, "zz\n", 3);
+        wait_for(&p, "zz\r\nzz");
         say(&p, SESSION_INPUT, "\x03", 1); /* Ctrl-C */
         finish(&p);
         assert_int_equal(p.status, 128 + SIGINT);
