@@ -207,5 +207,6 @@ void restarts_ready(struct manager *m, struct executor *e, bool ready, const cha
         }
         e->fate = FATE_NOT_READY;
         (void)text_set(&e->reason, "%s", why);
-        lifecycle_stop_executor(m, e, "it was not ready in time"); /* why goes with the message that said it */
+        lifecycle_stop_executor(m, e,
+                                "it was not ready in time"); /* why goes with the message that said it */
 }

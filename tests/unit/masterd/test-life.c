@@ -331,14 +331,16 @@ static void test_optional_ones_are_owed_nothing(void **state) {
         struct job *j, *small;
 
         register_node(f->m, "n1", 3);
-        j = submit(f->m, "{\"role\":[{\"roleName\":\"w\",\"num\":2,\"minNum\":1,\"vcores\":2,\"memoryMb\":16,\"command\":"
+        j = submit(f->m, "{\"role\":[{\"roleName\":\"w\",\"num\":2,\"minNum\":1,\"vcores\":2,\"memoryMb\":16,"
+                         "\"command\":"
                          "\"x\"}]}");
         start_all(f->m, j);
         assert_int_equal(in_state(j, EXECUTOR_PENDING), 1);
         j->waits_real -= UINT64_C(30) * 86400 * USEC_PER_SEC;
         queueing_changed(f->m, j);
         kit_until_durable(f->m);
-        small = submit(f->m, "{\"role\":[{\"roleName\":\"w\",\"vcores\":1,\"memoryMb\":16,\"command\":\"x\"}]}");
+        small = submit(f->m,
+                       "{\"role\":[{\"roleName\":\"w\",\"vcores\":1,\"memoryMb\":16,\"command\":\"x\"}]}");
         assert_int_equal(small->state, JOB_STARTING);
 }
 
