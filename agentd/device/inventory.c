@@ -12,14 +12,6 @@
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
 
-static int read_below(const char *root, const char *path, char **ret) {
-        _cleanup_free_ char *full = NULL;
-
-        if (asprintf(&full, "%s%s", root, path) < 0)
-                return -ENOMEM;
-        return read_file(full, 256 << 10, ret, NULL);
-}
-
 /* How many numbers are in a list like "0-3,8". */
 static uint32_t count_list(const char *s) {
         uint32_t n = 0;
@@ -41,14 +33,17 @@ static uint32_t count_list(const char *s) {
 static uint32_t read_cpus(const char *root) {
         _cleanup_free_ char *text = NULL;
 
-        return read_below(root, "/sys/devices/system/cpu/online", &text) < 0 ? 0 : count_list(text);
+        return read_file_below(root, "/sys/devices/system/cpu/online", SYSTEM_FILE_MAX, &text) < 0
+                       ? 0
+                       : count_list(text);
 }
 
 static uint64_t read_memory(const char *root) {
         _cleanup_free_ char *text = NULL;
         const char *line;
 
-        if (read_below(root, "/proc/meminfo", &text) < 0 || !(line = strstr(text, "MemTotal:")))
+        if (read_file_below(root, "/proc/meminfo", SYSTEM_FILE_MAX, &text) < 0 ||
+            !(line = strstr(text, "MemTotal:")))
                 return 0;
         return strtoull(line + strlen("MemTotal:"), NULL, 10) * 1024;
 }
@@ -58,7 +53,7 @@ static bool read_controllers(const char *root) {
         bool cpu = false, memory = false;
         char *save;
 
-        if (read_below(root, "/sys/fs/cgroup/cgroup.controllers", &text) < 0)
+        if (read_file_below(root, "/sys/fs/cgroup/cgroup.controllers", SYSTEM_FILE_MAX, &text) < 0)
                 return false;
         for (char *w = strtok_r(text, " \n", &save); w; w = strtok_r(NULL, " \n", &save)) {
                 cpu |= strcmp(w, "cpu") == 0;
@@ -72,8 +67,8 @@ static char *read_os(const char *root) {
         const char *line;
         size_t l;
 
-        if (read_below(root, "/etc/os-release", &text) < 0 &&
-            read_below(root, "/usr/lib/os-release", &text) < 0)
+        if (read_file_below(root, "/etc/os-release", SYSTEM_FILE_MAX, &text) < 0 &&
+            read_file_below(root, "/usr/lib/os-release", SYSTEM_FILE_MAX, &text) < 0)
                 return strdup("");
         line = strstr(text, "PRETTY_NAME=");
         if (!line || (line != text && line[-1] != '\n'))

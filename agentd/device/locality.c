@@ -15,14 +15,6 @@
 
 #define WORDS 16u
 
-static int read_below(const char *root, const char *path, char **ret) {
-        _cleanup_free_ char *full = NULL;
-
-        if (asprintf(&full, "%s%s", root, path) < 0)
-                return -ENOMEM;
-        return read_file(full, 256 << 10, ret, NULL);
-}
-
 static bool any(const uint64_t *bits) {
         uint64_t all = 0;
 
@@ -49,7 +41,7 @@ static bool read_node(const char *root, const char *name, const uint64_t *online
         char path[128];
 
         snprintf(path, sizeof(path), "/sys/devices/system/node/%.32s/cpulist", name);
-        if (read_below(root, path, &text) < 0 || cpulist_parse(text, ret, WORDS) < 0)
+        if (read_file_below(root, path, SYSTEM_FILE_MAX, &text) < 0 || cpulist_parse(text, ret, WORDS) < 0)
                 return false;
         for (size_t w = 0; w < WORDS; w++)
                 ret[w] &= online[w];
@@ -63,7 +55,7 @@ int locality_read_numa(const char *root, struct inventory *i) {
         size_t n = 0;
         int count, r = 0;
 
-        if (read_below(root, "/sys/devices/system/cpu/online", &text) < 0 ||
+        if (read_file_below(root, "/sys/devices/system/cpu/online", SYSTEM_FILE_MAX, &text) < 0 ||
             cpulist_parse(text, online, WORDS) < 0)
                 return 0;
         if (asprintf(&directory, "%s/sys/devices/system/node", root) < 0)
@@ -88,7 +80,7 @@ uint32_t locality_numa_of_pci(const char *root, const char *pci, const struct in
         char path[160];
 
         snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.32s/local_cpulist", pci);
-        if (read_below(root, path, &text) < 0 || cpulist_parse(text, theirs, WORDS) < 0)
+        if (read_file_below(root, path, SYSTEM_FILE_MAX, &text) < 0 || cpulist_parse(text, theirs, WORDS) < 0)
                 return 0;
         for (uint32_t k = 0; i->numa && i->numa[k]; k++) {
                 uint64_t both = 0;
@@ -158,8 +150,8 @@ int locality_set_labels(const char *root, char *const *extra, struct inventory *
         i->labels = calloc(LINK_LABELS_MAX + 1, sizeof(*i->labels));
         if (!i->labels || uname(&u) < 0)
                 return -ENOMEM;
-        if (read_below(root, "/etc/os-release", &text) >= 0 ||
-            read_below(root, "/usr/lib/os-release", &text) >= 0) {
+        if (read_file_below(root, "/etc/os-release", SYSTEM_FILE_MAX, &text) >= 0 ||
+            read_file_below(root, "/usr/lib/os-release", SYSTEM_FILE_MAX, &text) >= 0) {
                 os_field(text, "ID", id, sizeof(id));
                 os_field(text, "VERSION_ID", version, sizeof(version));
         }

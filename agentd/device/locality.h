@@ -5,6 +5,8 @@
 
 #include "lib/wire/messages.h"
 
+#define SYSTEM_FILE_MAX (256u << 10) /* bytes of a file of the kernel or of /etc that is looked into */
+
 /* The online CPUs of each NUMA node that has any, in the kernel's order; without such nodes all in one. */
 int locality_read_numa(const char *root, struct inventory *i);
 /* The index into i->numa of a PCI device's node; 0 where the kernel does not say. */

@@ -55,6 +55,16 @@ int read_file(const char *path, size_t max, char **ret, size_t *ret_size) {
         return read_file_at(AT_FDCWD, path, max, ret, ret_size);
 }
 
+int read_file_below(const char *root, const char *path, size_t max, char **ret) {
+        _cleanup_free_ char *full = NULL;
+
+        if (asprintf(&full, "%s%s", root, path) < 0) {
+                full = NULL;
+                return -ENOMEM;
+        }
+        return read_file(full, max, ret, NULL);
+}
+
 int write_all(int fd, const void *data, size_t size) {
         const char *p = data;
 

@@ -10,6 +10,9 @@
  * frees. -EFBIG when it is larger. ret_size may be NULL. */
 int read_file(const char *path, size_t max, char **ret, size_t *ret_size);
 
+/* The same of the file that is at path below root, which is "" for the host's own. */
+int read_file_below(const char *root, const char *path, size_t max, char **ret);
+
 /* The same relative to a directory (dir_fd may be AT_FDCWD). */
 int read_file_at(int dir_fd, const char *path, size_t max, char **ret, size_t *ret_size);
 
