@@ -22,10 +22,6 @@ static const struct {
         [STRIKE_LINK] = { 1000, false, "losses of the host" },
 };
 
-const char *strike_kind_to_string(enum strike_kind k) {
-        return k < _STRIKE_MAX ? kinds[k].name : NULL;
-}
-
 /* Halves with every half life; linear in between, so that no two machines differ in the last bit. */
 static uint64_t faded(uint64_t weight, uint64_t age, uint64_t half_life) {
         uint64_t halves, rest;

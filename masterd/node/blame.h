@@ -25,7 +25,6 @@ enum strike_kind {
         STRIKE_LINK,      /* the host was LOST */
         _STRIKE_MAX,
 };
-const char *strike_kind_to_string(enum strike_kind k); /* "failed executors" ... */
 
 struct strike {
         uint64_t when;

@@ -7,18 +7,7 @@
 #include "lib/base/parse.h"
 #include "masterd/spec/spec-failure.h"
 
-static const char *const restart_scope_names[_RESTART_SCOPE_MAX] = { "executor", "role", "job" };
-static const char *const exit_action_names[_EXIT_ACTION_MAX] = { "restart", "fail",  "success",
-                                                                 "ignore",  "blame", "requeue" };
 static const char *const ready_kind_names[_READY_KIND_MAX] = { "started", "tcp", "notify", "file" };
-
-const char *restart_scope_to_string(enum restart_scope s) {
-        return s < _RESTART_SCOPE_MAX ? restart_scope_names[s] : NULL;
-}
-
-const char *exit_action_to_string(enum exit_action a) {
-        return a < _EXIT_ACTION_MAX ? exit_action_names[a] : NULL;
-}
 
 const char *ready_kind_to_string(enum ready_kind k) {
         return k < _READY_KIND_MAX ? ready_kind_names[k] : NULL;

@@ -86,8 +86,6 @@ struct job_failure_spec {
         struct blacklist_spec blacklist;
 };
 
-const char *restart_scope_to_string(enum restart_scope s);
-const char *exit_action_to_string(enum exit_action a);
 const char *ready_kind_to_string(enum ready_kind k);
 
 /* "75", "130-140,SIGSEGV,oom": exit statuses, ranges of them, signals by name, and oom. */
