@@ -26,6 +26,33 @@ static int malformed(int r, sd_bus_error *error) {
                                                "the message is not within the bounds of the protocol");
 }
 
+/* What an order to one executor begins with. */
+struct head {
+        uint64_t term, epoch;
+        struct executor_id id;
+};
+
+/* As the other functions that read: 1 when it is there. */
+static int read_head(sd_bus_message *call, struct head *ret) {
+        int r = sd_bus_message_read(call, "tt", &ret->term, &ret->epoch);
+
+        return r > 0 ? executor_id_read(call, &ret->id) : r;
+}
+
+/* The order was read with this result. > 0: go on; otherwise the handler's. */
+static int accepted(struct manager *m, int r, const struct head *h, sd_bus_error *error) {
+        return r <= 0 ? malformed(r, error) : fenced(m, h->term, h->epoch, error);
+}
+
+/* An error whose text may quote what a user wrote, cut. */
+static int answer_error(sd_bus_message *call, const char *name, const char *text) {
+        char clean[1024];
+
+        text = text ?: "";
+        return sd_bus_reply_method_errorf(call, name, "%s",
+                                          utf8_clean(text, strlen(text), clean, sizeof(clean)));
+}
+
 /* An empty answer, where one is wanted. */
 static int done(sd_bus_message *call) {
         int r = sd_bus_reply_method_return(call, NULL);
@@ -36,13 +63,10 @@ static int done(sd_bus_message *call) {
 static void on_started(const struct start_result *result, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata, *reply = NULL;
         int r;
-        const char *why = result->message ?: "";
-        char clean[1024];
 
-        /* It may quote what a user wrote, cut; without an answer masterd would wait for an hour. */
+        /* Without an answer masterd would wait for an hour. */
         if (result->error)
-                r = sd_bus_reply_method_errorf(call, result->error, "%s",
-                                               utf8_clean(why, strlen(why), clean, sizeof(clean)));
+                r = answer_error(call, result->error, result->message);
         else if ((r = sd_bus_message_new_method_return(call, &reply)) >= 0 &&
                  (r = sd_bus_message_append_array(reply, 'y', result->invocation.bytes,
                                                   sizeof(result->invocation.bytes))) >= 0 &&
@@ -82,22 +106,18 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
 
 static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        struct executor_id id;
-        uint64_t term, epoch, grace;
+        struct head h;
+        uint64_t grace;
         const char *reason;
         int r;
 
-        r = sd_bus_message_read(call, "tt", &term, &epoch);
-        if (r > 0)
-                r = executor_id_read(call, &id);
+        r = read_head(call, &h);
         if (r > 0)
                 r = sd_bus_message_read(call, "ts", &grace, &reason);
-        if (r <= 0)
-                return malformed(r, error);
-        r = fenced(m, term, epoch, error);
+        r = accepted(m, r, &h, error);
         if (r <= 0)
                 return r;
-        if (units_stop(m->units, &id, grace, reason) < 0)
+        if (units_stop(m->units, &h.id, grace, reason) < 0)
                 return sd_bus_error_setf(error, LINK_ERROR_UNKNOWN,
                                          "host %s has neither a unit nor an exit record of it", m->node);
         return done(call);
@@ -105,38 +125,29 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
 
 static int method_signal(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        struct executor_id id;
-        uint64_t term, epoch;
+        struct head h;
         int32_t number;
         int r;
 
-        r = sd_bus_message_read(call, "tt", &term, &epoch);
-        if (r > 0)
-                r = executor_id_read(call, &id);
+        r = read_head(call, &h);
         if (r > 0)
                 r = sd_bus_message_read(call, "i", &number);
-        if (r <= 0 || number < 1 || number > SIGRTMAX)
-                return malformed(r, error);
-        r = fenced(m, term, epoch, error);
+        if (r > 0 && (number < 1 || number > SIGRTMAX))
+                r = -EBADMSG;
+        r = accepted(m, r, &h, error);
         if (r <= 0)
                 return r;
-        r = units_signal(m->units, &id, number);
+        r = units_signal(m->units, &h.id, number);
         if (r < 0 && r != -ENOENT) /* it has ended: its end is reported */
-                log_full(LOG_WARNING, r, &(struct log_fields){ .job = id.job, .role = id.role },
-                         "Cannot send a signal to job %u, %s %u", id.job, id.role, id.index);
+                log_full(LOG_WARNING, r, &(struct log_fields){ .job = h.id.job, .role = h.id.role },
+                         "Cannot send a signal to job %u, %s %u", h.id.job, h.id.role, h.id.index);
         return done(call);
 }
 
 static void on_limits(const char *error, const char *text, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
-        char clean[1024];
-        int r;
+        int r = error ? answer_error(call, error, text) : sd_bus_reply_method_return(call, NULL);
 
-        if (error)
-                r = sd_bus_reply_method_errorf(
-                        call, error, "%s", utf8_clean(text ?: "", strlen(text ?: ""), clean, sizeof(clean)));
-        else
-                r = sd_bus_reply_method_return(call, NULL);
         if (r < 0)
                 log_full(LOG_DEBUG, r, NULL, "Cannot answer about limits");
 }
@@ -144,21 +155,16 @@ static void on_limits(const char *error, const char *text, void *userdata) {
 static int method_set_limits(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct unit_limits limits;
-        struct executor_id id;
-        uint64_t term, epoch;
+        struct head h;
         int r;
 
-        r = sd_bus_message_read(call, "tt", &term, &epoch);
-        if (r > 0)
-                r = executor_id_read(call, &id);
+        r = read_head(call, &h);
         if (r > 0)
                 r = unit_limits_read(call, &limits);
-        if (r <= 0)
-                return malformed(r, error);
-        r = fenced(m, term, epoch, error);
+        r = accepted(m, r, &h, error);
         if (r <= 0)
                 return r;
-        r = units_set_limits(m->units, &id, &limits, on_limits, sd_bus_message_ref(call));
+        r = units_set_limits(m->units, &h.id, &limits, on_limits, sd_bus_message_ref(call));
         if (r >= 0)
                 return 1;
         sd_bus_message_unref(call);
@@ -170,55 +176,43 @@ static int method_set_limits(sd_bus_message *call, void *userdata, sd_bus_error 
 static int method_set_rendezvous(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_(rendezvous_order_done) struct rendezvous_order order = {};
         struct manager *m = userdata;
-        struct executor_id id;
-        uint64_t term, epoch;
+        struct head h;
         int r;
 
-        r = sd_bus_message_read(call, "tt", &term, &epoch);
-        if (r > 0)
-                r = executor_id_read(call, &id);
+        r = read_head(call, &h);
         if (r > 0)
                 r = rendezvous_order_read(call, &order);
-        if (r <= 0)
-                return malformed(r, error);
-        r = fenced(m, term, epoch, error);
+        r = accepted(m, r, &h, error);
         if (r <= 0)
                 return r;
-        r = units_set_rendezvous(m->units, &id, &order);
+        r = units_set_rendezvous(m->units, &h.id, &order);
         if (r < 0 && r != -ENOENT)
-                log_full(LOG_WARNING, r, &(struct log_fields){ .job = id.job, .role = id.role },
-                         "Cannot tell job %u, %s %u who its peers are", id.job, id.role, id.index);
+                log_full(LOG_WARNING, r, &(struct log_fields){ .job = h.id.job, .role = h.id.role },
+                         "Cannot tell job %u, %s %u who its peers are", h.id.job, h.id.role, h.id.index);
         return done(call);
 }
 
 static void on_frozen(int r, const char *why, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
-        char clean[512];
 
         if (r < 0)
-                (void)sd_bus_reply_method_errorf(call, LINK_ERROR_REFUSED, "%s",
-                                                 utf8_clean(why, strlen(why), clean, sizeof(clean)));
+                (void)answer_error(call, LINK_ERROR_REFUSED, why);
         else
                 (void)sd_bus_reply_method_return(call, NULL);
 }
 
 static int method_freeze(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        struct executor_id id;
-        uint64_t term, epoch;
+        struct head h;
         int r, freeze;
 
-        r = sd_bus_message_read(call, "tt", &term, &epoch);
-        if (r > 0)
-                r = executor_id_read(call, &id);
+        r = read_head(call, &h);
         if (r > 0)
                 r = sd_bus_message_read(call, "b", &freeze);
-        if (r <= 0)
-                return malformed(r, error);
-        r = fenced(m, term, epoch, error);
+        r = accepted(m, r, &h, error);
         if (r <= 0)
                 return r;
-        r = units_freeze(m->units, &id, freeze, on_frozen, sd_bus_message_ref(call));
+        r = units_freeze(m->units, &h.id, freeze, on_frozen, sd_bus_message_ref(call));
         if (r >= 0)
                 return 1;
         sd_bus_message_unref(call);
