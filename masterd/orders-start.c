@@ -154,10 +154,45 @@ static char **identity_of(struct identity *i, const struct executor_id *id, cons
         return i->list;
 }
 
+/* Paths are the specification's. */
+static size_t io_of(const struct limits_spec *limits, struct io_limit ret[static LINK_IO_MAX]) {
+        static_assert(SPEC_IO_MAX <= LINK_IO_MAX, "what a role may say has room in an order");
+
+        for (size_t i = 0; i < limits->n_io; i++) {
+                const struct io_spec *io = limits->io + i;
+                ret[i] = (struct io_limit){ .path = io->path ? io->path : (char *)"",
+                                            .read_bps = io->read_bps,
+                                            .write_bps = io->write_bps,
+                                            .read_iops = io->read_iops,
+                                            .write_iops = io->write_iops,
+                                            .weight = io->weight };
+        }
+        return limits->n_io;
+}
+
+static void limits_extra(const struct executor *e, struct io_limit io[static LINK_IO_MAX],
+                         struct start_extra *x) {
+        static const char *const numa[_NUMA_POLICY_MAX] = { "", "prefer", "require" };
+        const struct role_spec *role = executor_role(e);
+
+        x->memory_high = role->limits.memory_high;
+        x->cpu_weight = role->limits.cpu_weight;
+        x->open_files = role->limits.open_files;
+        x->locked_memory = role->limits.locked_memory;
+        x->job_cpu = job_cpu_on_node(e);
+        x->job_tasks = job_tasks_on_node(e);
+        x->job_shm = role->placement.shm > 0 ? job_shm_on_node(e) : 0;
+        x->io = io;
+        x->n_io = io_of(&role->limits, io);
+        if (e->cpus)
+                snprintf(x->numa, sizeof(x->numa), "%s", numa[role->placement.numa]);
+}
+
 static int append_start_extra(sd_bus_message *message, const struct executor *e, char *const *rendezvous) {
         _cleanup_free_ char *cpus = NULL;
         const struct ready_spec *ready = &executor_role(e)->failure.ready;
         struct start_extra extra = { .epoch = e->job->epoch };
+        struct io_limit io[LINK_IO_MAX];
 
         while (rendezvous[extra.n_rendezvous])
                 extra.n_rendezvous++;
@@ -166,6 +201,7 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
                 if (!cpus)
                         return -ENOMEM;
         }
+        limits_extra(e, io, &extra);
         if (ready->kind != READY_STARTED) {
                 snprintf(extra.ready, sizeof(extra.ready), "%s",
                          ready_kind_to_string((enum ready_kind)ready->kind));
@@ -223,6 +259,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 .cpu_usec_per_sec = (uint64_t)spec->cpu_milli * 1000,
                 .memory_max = executor_memory(e),
                 .job_memory_max = job_memory_on_node(e),
+                .tasks_max = spec->limits.tasks,
                 .gpus = gpus,
                 .visible_gpus = visible,
                 .ports = e->ports,
@@ -384,6 +421,7 @@ static void run_scan(struct manager *m, void *data) {
                                      .identity = identity_of(&identity, &o->id, node),
                                      .secrets = &secret,
                                      .n_secrets = 1,
+                                     .tasks_max = SPEC_TASKS_PRESET,
                                      .gpus = none,
                                      .visible_gpus = none,
                                      .grace_usec = USEC_PER_SEC,
