@@ -206,6 +206,14 @@ struct exit_report {
         uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
         uint64_t oom_kills;
         char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
+
+        /* The agent's alone: which process was killed for want of memory, and at whose limit; "": not known.
+         */
+        struct {
+                char task[64], at[8];
+                uint32_t pid;
+                uint64_t held;
+        } oom;
 };
 int exit_report_append(sd_bus_message *m, const struct exit_report *e);
 int exit_report_read(sd_bus_message *m, struct exit_report *ret);
