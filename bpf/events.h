@@ -13,12 +13,12 @@
 
 /* Map "state", one element, index 0. */
 struct probe_state {
-        uint64_t slice;    /* id of primus.slice; agentd writes it, and the next four */
-        uint64_t pass;     /* number of the pass of iter/task that is under way */
-        uint32_t recover;  /* this pass also takes what ended before the probes were there */
+        uint64_t slice;   /* id of primus.slice; agentd writes it, and the next four */
+        uint64_t pass;    /* number of the pass of iter/task that is under way */
+        uint32_t recover; /* this pass also takes what ended before the probes were there */
         uint32_t reserved;
-        uint64_t level;    /* depth of primus.slice, found out by the first packet; 0: not yet */
-        uint64_t dropped;  /* units that found no room in a map, events that found none in the ring */
+        uint64_t level;   /* depth of primus.slice, found out by the first packet; 0: not yet */
+        uint64_t dropped; /* units that found no room in a map, events that found none in the ring */
 };
 
 struct probe_sums {

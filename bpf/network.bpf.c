@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the IP packets of each unit, on primus.slice and so in everything below it. Lets all of them pass. */
+/* Counts the IP packets of each unit, on primus.slice and so in everything below it. Lets all of them pass.
+ */
 #include "bpf/probe.bpf.h"
 
 #define PASS 1

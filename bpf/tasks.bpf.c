@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass over all tasks of the host: what those of the units have used so far, and how they stand. Invariant:
- * a task is counted here or by exits.bpf.c and never by both. Whoever is marked as exiting is left to that
- * program, which sees it later: for that moment too little is counted, and never too much. */
+/* One pass over all tasks of the host: what those of the units have used so far, and how they stand.
+ * Invariant: a task is counted here or by exits.bpf.c and never by both. Whoever is marked as exiting is left
+ * to that program, which sees it later: for that moment too little is counted, and never too much. */
 #include "bpf/probe.bpf.h"
 
 #define PF_EXITING 0x4
 #define STATE_UNINTERRUPTIBLE 0x2
-#define STATE_STOPPED 0xc /* by a signal, by a debugger */
+#define STATE_STOPPED 0xc  /* by a signal, by a debugger */
 #define STATE_NOLOAD 0x400 /* idle, though it looks uninterruptible */
 
 BPF_INLINE void add_io(struct probe_sums *sums, const struct task_io_accounting *io) {

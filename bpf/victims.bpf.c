@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which process the kernel has chosen to end for memory. The tracepoint says it by its number up to kernel 6.8 and
- * by the task itself since: two programs, and agentd loads the one that fits. */
+/* Which process the kernel has chosen to end for memory. The tracepoint says it by its number up to
+ * kernel 6.8 and by the task itself since: two programs, and agentd loads the one that fits. */
 #include "bpf/probe.bpf.h"
 
 BPF_INLINE int victim_tell(struct probe_state *s, struct task_struct *task) {

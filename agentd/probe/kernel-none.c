@@ -7,7 +7,8 @@
 int kernel_new(struct probe_program programs[static _KERNEL_PROGRAM_MAX], struct kernel **ret) {
         for (size_t i = 0; i < _KERNEL_PROGRAM_MAX; i++) {
                 programs[i].up = false;
-                strcpy(programs[i].why, "agentd was built without BPF (libbpf, and clang for the target bpf)");
+                strcpy(programs[i].why,
+                       "agentd was built without BPF (libbpf, and clang for the target bpf)");
         }
         *ret = NULL;
         return 0;

@@ -49,7 +49,8 @@ static void load(struct kernel *k, struct probe_program *programs) {
         struct object_program wanted[_KERNEL_PROGRAM_MAX];
 
         for (size_t i = 0; i < _KERNEL_PROGRAM_MAX; i++)
-                wanted[i] = (struct object_program){ .forms = { forms[i][0], forms[i][1] }, .state = &programs[i] };
+                wanted[i] = (struct object_program){ .forms = { forms[i][0], forms[i][1] },
+                                                     .state = &programs[i] };
         object_load(&probe_image_base, &k->maps, wanted, ELEMENTSOF(wanted), &k->object);
         for (size_t i = 0; i < _KERNEL_PROGRAM_MAX; i++)
                 k->programs[i] = wanted[i].loaded;
@@ -99,7 +100,6 @@ int kernel_new(struct probe_program programs[static _KERNEL_PROGRAM_MAX], struct
 
         if (!k)
                 return -ENOMEM;
-        (void)libbpf_set_memlock_rlim(0); /* since 5.11 the kernel charges the control group instead */
         r = probe_maps_new(&k->maps);
         if (r < 0) {
                 for (size_t i = 0; i < _KERNEL_PROGRAM_MAX; i++)
@@ -125,7 +125,8 @@ void kernel_free(struct kernel *k) {
         free(k);
 }
 
-/* The io controller may sit on a v1 hierarchy, and then requests are charged to groups that we do not know. */
+/* The io controller may sit on a v1 hierarchy, and then requests are charged to groups that we do not know.
+ */
 static bool has_io_controller(int slice_fd) {
         _cleanup_free_ char *text = NULL;
 
@@ -148,8 +149,8 @@ void kernel_set_slice(struct kernel *k, int slice_fd, uint64_t slice_id,
         (void)write_state(k);
         attach(k, KERNEL_TASKS, slice_fd, programs);
         if (!k->recovered) {
-                /* Ahead of the program that adds up what ends: what ends in between is counted by neither, and
-                 * nothing by both. */
+                /* Ahead of the program that adds up what ends: what ends in between is counted by neither,
+                 * and nothing by both. */
                 k->state.recover = 1;
                 (void)kernel_scrape(k);
                 k->state.recover = 0;

@@ -105,7 +105,8 @@ static int on_print(enum libbpf_print_level level, const char *format, va_list a
 }
 
 /* ---- loading
- * ------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 /* How far an attempt is: form[i] of program i is to be loaded, -1: none of it. */
 struct attempt {
@@ -117,7 +118,7 @@ struct attempt {
 static int select_programs(const struct attempt *a, struct bpf_object *object) {
         struct bpf_program *program;
 
-        bpf_object__for_each_program(program, object) (void)bpf_program__set_autoload(program, false);
+        bpf_object__for_each_program(program, object)(void) bpf_program__set_autoload(program, false);
         for (size_t i = 0; i < a->n; i++) {
                 if (a->form[i] < 0)
                         continue;
@@ -168,7 +169,8 @@ static void give_up(struct attempt *a, size_t i, int error) {
         object_refused(p, "cannot be loaded", error);
         n = strlen(p->why);
         if (*refusal.reason && n + 3 < sizeof(p->why))
-                snprintf(p->why + n, sizeof(p->why) - n, " (%.*s)", (int)(sizeof(p->why) - n - 4), refusal.reason);
+                snprintf(p->why + n, sizeof(p->why) - n, " (%.*s)", (int)(sizeof(p->why) - n - 4),
+                         refusal.reason);
 }
 
 /* The program that the kernel named is tried in its other form, or not at all. false: it named none that we
@@ -195,8 +197,8 @@ static bool any_left(const struct attempt *a) {
         return false;
 }
 
-void object_load(const struct probe_image *image, const struct probe_maps *maps, struct object_program *programs,
-                size_t n, struct bpf_object **ret) {
+void object_load(const struct probe_image *image, const struct probe_maps *maps,
+                 struct object_program *programs, size_t n, struct bpf_object **ret) {
         struct attempt a = { .programs = programs, .n = MIN(n, ELEMENTSOF(a.form)) };
         struct bpf_object *object = NULL;
         libbpf_print_fn_t before = libbpf_set_print(on_print);
@@ -216,6 +218,7 @@ void object_load(const struct probe_image *image, const struct probe_maps *maps,
         libbpf_set_print(before);
         for (size_t i = 0; object && i < a.n; i++)
                 if (a.form[i] >= 0)
-                        programs[i].loaded = bpf_object__find_program_by_name(object, programs[i].forms[a.form[i]]);
+                        programs[i].loaded =
+                                bpf_object__find_program_by_name(object, programs[i].forms[a.form[i]]);
         *ret = object;
 }

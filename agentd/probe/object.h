@@ -37,8 +37,8 @@ struct object_program {
 
 /* Loads what can be loaded of image; programs are loaded[]-ed then, to be attached, and live as long as the
  * object. NULL in *ret where nothing could be. */
-void object_load(const struct probe_image *image, const struct probe_maps *maps, struct object_program *programs,
-                size_t n, struct bpf_object **ret);
+void object_load(const struct probe_image *image, const struct probe_maps *maps,
+                 struct object_program *programs, size_t n, struct bpf_object **ret);
 
 /* Why the kernel refuses, for people: what failed, with a negative errno. */
 void object_refused(struct probe_program *p, const char *what, int error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of each unit, put together from the kernel's maps or /proc. Invariant: a counter that was said
- * once is never said lower, as long as the unit is not forgotten. */
+/* What is known of each unit, put together from the kernel's maps or /proc. Invariant: a counter that was
+ * said once is never said lower, as long as the unit is not forgotten. */
 #include "agentd/probe/probe.h"
 
 #include <fcntl.h>
@@ -26,10 +26,10 @@ const char *const kernel_program_names[_KERNEL_PROGRAM_MAX] = {
 
 /* The counters of this room. */
 static const enum telemetry_field counters[] = {
-        TELEMETRY_CPU_USEC,         TELEMETRY_RUNQUEUE_WAIT_USEC, TELEMETRY_READ_BYTES,
-        TELEMETRY_WRITE_BYTES,      TELEMETRY_BLOCK_READ_BYTES,   TELEMETRY_BLOCK_WRITE_BYTES,
-        TELEMETRY_NET_RX_BYTES,     TELEMETRY_NET_TX_BYTES,       TELEMETRY_NET_RX_PACKETS,
-        TELEMETRY_NET_TX_PACKETS,   TELEMETRY_TCP_RETRANSMITS,    TELEMETRY_OOM_KILLS,
+        TELEMETRY_CPU_USEC,       TELEMETRY_RUNQUEUE_WAIT_USEC, TELEMETRY_READ_BYTES,
+        TELEMETRY_WRITE_BYTES,    TELEMETRY_BLOCK_READ_BYTES,   TELEMETRY_BLOCK_WRITE_BYTES,
+        TELEMETRY_NET_RX_BYTES,   TELEMETRY_NET_TX_BYTES,       TELEMETRY_NET_RX_PACKETS,
+        TELEMETRY_NET_TX_PACKETS, TELEMETRY_TCP_RETRANSMITS,    TELEMETRY_OOM_KILLS,
 };
 
 struct unit {

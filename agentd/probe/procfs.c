@@ -62,7 +62,8 @@ int procfs_find(int slice_fd, uint64_t cgroup_id) {
 }
 
 /* ---- reading
- * ------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 static bool read_text(int dir, const char *path, char *buf, size_t size) {
         _cleanup_close_ int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
@@ -101,7 +102,7 @@ static void look_at_io(struct look *l, const char *pid) {
 }
 
 static void look_at_task(struct look *l, const char *pid, const char *tid) {
-        char path[96], text[1024], *p;
+        char path[320], text[1024], *p;
 
         snprintf(path, sizeof(path), "%s/task/%s/stat", pid, tid);
         if (!read_text(l->proc, path, text, sizeof(text)) || !(p = strrchr(text, ')')) || p[1] != ' ')

@@ -14,5 +14,6 @@
 /* The directory of a unit by its id, two levels below the slice: a descriptor, or -ENOENT. */
 int procfs_find(int slice_fd, uint64_t cgroup_id);
 
-/* proc_fd: /proc. Fills what is not known of the processes in unit_fd/cgroup.procs. -errno: the unit is gone. */
+/* proc_fd: /proc. Fills what is not known of the processes in unit_fd/cgroup.procs. -errno: the unit is gone.
+ */
 int procfs_fill(int proc_fd, int unit_fd, uint64_t values[static _TELEMETRY_MAX]);
