@@ -32,6 +32,7 @@ struct manager {
         struct data *data;
         struct logs *logs;
         struct sessions *sessions;
+        struct eyes *eyes;
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;
