@@ -34,6 +34,7 @@ struct manager {
         struct logs *logs;
         struct sessions *sessions;
         struct hostwatch *watch;
+        struct eyes *eyes;
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;
