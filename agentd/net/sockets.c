@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/sock_diag.h>
-#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
@@ -17,10 +16,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "agentd/net/tcp-info.h"
 #include "lib/base/clock.h"
 
-#define BATCH 256u /* units in one question: their filter is 16 bytes each, and a jump goes 64 KiB at most   \
-                    */
+#define BATCH                                                                                                \
+        256u /* units in one question: their filter is 16 bytes each, and a jump goes 64 KiB at most         \
+              */
 #define CONNECTIONS_MAX 65536u /* looked at; what is beyond is not counted */
 #define BUFFER (32u << 10)
 #define SHARE 200u /* looks take no more than that part of the time */
@@ -58,7 +59,7 @@ struct sockets {
         uint8_t *request;
         size_t request_size;
         uint64_t not_before;
-        uint8_t buffer[BUFFER] _Alignas(8);
+        _Alignas(8) uint8_t buffer[BUFFER];
 };
 
 /* Room for n elements. */
@@ -159,7 +160,7 @@ static int append(struct sockets *s, size_t *at, const void *data, size_t size) 
 static int append_filter(struct sockets *s, size_t *at, const uint32_t *units, size_t n) {
         const unsigned condition = sizeof(struct inet_diag_bc_op) + sizeof(uint64_t),
                        jump = sizeof(struct inet_diag_bc_op);
-        size_t start = *at, left = n * (condition + jump);
+        size_t left = n * (condition + jump);
         struct nlattr head = { .nla_len = (uint16_t)(NLA_HDRLEN + left), .nla_type = INET_DIAG_REQ_BYTECODE };
         int r = append(s, at, &head, sizeof(head));
 
@@ -177,7 +178,6 @@ static int append_filter(struct sockets *s, size_t *at, const uint32_t *units, s
                     (r = append(s, at, &s->units[units[i]].cgroup_id, sizeof(uint64_t))) >= 0)
                         r = append(s, at, &out, sizeof(out));
         }
-        (void)start;
         return r;
 }
 
@@ -236,7 +236,7 @@ static bool is_within(const struct inet_diag_msg *d, size_t size) {
 static int take(struct sockets *s, const struct nlmsghdr *h) {
         const struct inet_diag_msg *d = nlmsg_data(h);
         struct nlattr *attributes[INET_DIAG_MAX + 1] = {};
-        struct tcp_info info = {};
+        struct tcp_facts facts;
         struct connection c = {};
         size_t size = d->idiag_family == AF_INET6 ? 16 : 4;
         const struct unit *u;
@@ -250,14 +250,14 @@ static int take(struct sockets *s, const struct nlmsghdr *h) {
         u = unit_find(s, nla_get_u64(attributes[INET_DIAG_CGROUP_ID]));
         if (!u || !u->looked || !attributes[INET_DIAG_INFO] || s->n_now >= CONNECTIONS_MAX)
                 return 0;
-        memcpy(&info, nla_data(attributes[INET_DIAG_INFO]),
-               MIN(sizeof(info), (size_t)nla_len(attributes[INET_DIAG_INFO])));
+        tcp_facts_read(nla_data(attributes[INET_DIAG_INFO]), (size_t)nla_len(attributes[INET_DIAG_INFO]),
+                       &facts);
         c.cookie = (uint64_t)d->id.idiag_cookie[1] << 32 | d->id.idiag_cookie[0];
         c.unit = (uint32_t)(u - s->units);
-        c.received = info.tcpi_bytes_received;
-        c.acked = info.tcpi_bytes_acked;
-        c.retransmits = info.tcpi_total_retrans;
-        c.rtt = info.tcpi_rtt;
+        c.received = facts.received;
+        c.acked = facts.acked;
+        c.retransmits = facts.retransmits;
+        c.rtt = facts.rtt_usec;
         c.unread = d->idiag_rqueue;
         if (d->idiag_state == STATE_CLOSE_WAIT && c.unread > 0)
                 c.unread--; /* the other side's FIN counts as one */
