@@ -394,7 +394,8 @@ int manager_new(sd_event *event, struct manager **ret) {
                                           .unkillable_usec = m->settings.unkillable_usec };
         if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
             (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
-            (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0)
+            (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0 ||
+            (r = captures_new(event, m->units, &m->captures)) < 0)
                 return r;
         r = agent_bus_offer(m);
         if (r < 0)
@@ -413,6 +414,7 @@ void manager_free(struct manager *m) {
         logs_free(m->logs);
         units_free(m->units);
         sessions_free(m->sessions);
+        captures_free(m->captures);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);
         sd_event_source_disable_unref(m->health.timer);

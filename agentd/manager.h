@@ -6,6 +6,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
+#include "agentd/captures.h"
 #include "agentd/conf.h"
 #include "agentd/data.h"
 #include "agentd/link.h"
@@ -32,6 +33,7 @@ struct manager {
         struct data *data;
         struct logs *logs;
         struct sessions *sessions;
+        struct captures *captures;
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;

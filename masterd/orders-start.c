@@ -157,7 +157,8 @@ static char **identity_of(struct identity *i, const struct executor_id *id, cons
 static int append_start_extra(sd_bus_message *message, const struct executor *e, char *const *rendezvous) {
         _cleanup_free_ char *cpus = NULL;
         const struct ready_spec *ready = &executor_role(e)->failure.ready;
-        struct start_extra extra = { .epoch = e->job->epoch };
+        struct start_extra extra = { .epoch = e->job->epoch,
+                                     .stack_signal = (uint32_t)e->job->spec->stack_signal_number };
 
         while (rendezvous[extra.n_rendezvous])
                 extra.n_rendezvous++;

@@ -19,6 +19,7 @@ static const struct extra_key {
         { "rendezvous", 'u', offsetof(struct start_extra, n_rendezvous), 0 },
         { "readyTimeout", 't', offsetof(struct start_extra, ready_timeout_usec), 0 },
         { "cpus", 's', offsetof(struct start_extra, cpus), 0 },
+        { "stackSignal", 'u', offsetof(struct start_extra, stack_signal), 0 },
 };
 
 static int append_string(sd_bus_message *m, const char *key, const char *value) {

@@ -339,6 +339,7 @@ struct start_extra {
         char *cpus;                  /* CPUs of its own, "0-3,8", or NULL */
         uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
         uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
+        uint32_t stack_signal;       /* that has a program say where it is; 0: none */
 };
 /* The whole a{sv}. */
 int start_extra_append(sd_bus_message *m, const struct start_extra *x);
