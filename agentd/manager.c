@@ -9,6 +9,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "agentd/device/inventory.h"
+#include "agentd/eyes.h"
 #include "agentd/health.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
@@ -192,13 +193,17 @@ static void on_forgotten(const struct executor_id *id, void *userdata) {
 }
 
 static void on_starting(const struct start_order *order, void *userdata) {
-        logs_starting(((struct manager *)userdata)->logs, &order->id);
+        struct manager *m = userdata;
+
+        logs_starting(m->logs, &order->id);
+        eyes_starting(m->eyes, &order->id);
 }
 
 static void on_ended(const struct executor_id *id, void *userdata) {
         struct manager *m = userdata;
 
         logs_ended(m->logs, id);
+        eyes_ended(m->eyes, id);
         m->ended = TRIM_HEARTBEATS;
 }
 
@@ -266,7 +271,7 @@ static void on_units_ready(void *userdata) {
         m->ready = true;
         log_info("%zu executors found on this host", units_count(m->units));
         set_partition_timer(m); /* an expired deadline fires at once */
-        if (health_start(m) < 0)
+        if (health_start(m) < 0 || eyes_start(m->eyes) < 0)
                 log_oom();
         if (logs_start(m->logs) < 0 || data_listen(m->data) < 0 || start_link(m) < 0) {
                 (void)sd_event_exit(m->event, EXIT_FAILURE);
@@ -394,8 +399,12 @@ int manager_new(sd_event *event, struct manager **ret) {
                                           .unkillable_usec = m->settings.unkillable_usec };
         if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
             (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
+<<<<<<< HEAD
             (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0 ||
             (r = captures_new(event, m->units, &m->captures)) < 0)
+=======
+            (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0 || (r = eyes_new(m, &m->eyes)) < 0)
+>>>>>>> main
                 return r;
         r = agent_bus_offer(m);
         if (r < 0)
@@ -410,6 +419,7 @@ void manager_free(struct manager *m) {
         worker_free(m->resolver);
         worker_free(m->remover);
         link_free(m->link);
+        eyes_free(m->eyes);
         data_free(m->data);
         logs_free(m->logs);
         units_free(m->units);

@@ -23,6 +23,7 @@
 #include "masterd/recover.h"
 #include "masterd/sessions.h"
 #include "masterd/stuck.h"
+#include "masterd/telemetry.h"
 
 /* One message an agent may send us at a time can be a registration with LINK_UNITS_MAX units; what waits to
  * be sent is small. */
@@ -306,6 +307,20 @@ static int on_unkillable(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 1;
 }
 
+static int on_telemetry(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        int r;
+
+        if (!node_of(l) || l->bulk || !l->registered)
+                return 1;
+        r = telemetry_received(l->manager, l->node, m);
+        if (r < 0)
+                log_warning_errno(r, "Unusable telemetry from %s", peer_name(l->peer));
+        if (r != 0) /* so that one which sends nothing else does not fill the log either */
+                hold(l, NOTICED_USEC);
+        return 1;
+}
+
 static int on_feed_open(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct executor_id id;
@@ -433,6 +448,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("HookResult", "subsa{sv}", "", on_hook_result,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Exited", "((ayusuu)ayssibbttttttts)a{sv}", "", on_exited,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Telemetry", "ta((ayusuu)at)a{sv}", "", on_telemetry,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("FeedOpen", "(ayusuu)ua{sv}", "", on_feed_open,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),

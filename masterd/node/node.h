@@ -66,6 +66,8 @@ struct node {
         bool left_told;                     /* that it is drained was said */
         struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, SUSPECT only */
         bool live;
+        uint64_t telemetry_since; /* begin of the second in which it told so many samples */
+        uint32_t n_telemetry;
         uint32_t drop_told; /* number of the job whose end this node was told of last */
         UT_hash_handle hh;
 };
