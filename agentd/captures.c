@@ -93,8 +93,9 @@ static int on_over(sd_event_source *s, int fd, uint32_t events, void *userdata) 
 }
 
 static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
-        answer(userdata, "the kernel does not answer about one of the threads, which is usual where one hangs "
-                         "in it; this is what was found before");
+        answer(userdata,
+               "the kernel does not answer about one of the threads, which is usual where one hangs "
+               "in it; this is what was found before");
         return 0;
 }
 

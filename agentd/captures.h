@@ -16,4 +16,5 @@ void captures_free(struct captures *c);
 DEFINE_CLEANUP(struct captures *, captures_free)
 
 /* The order behind its head. Answered later, but for what is returned: negative with error set. */
-int captures_order(struct captures *c, const struct executor_id *id, sd_bus_message *call, sd_bus_error *error);
+int captures_order(struct captures *c, const struct executor_id *id, sd_bus_message *call,
+                   sd_bus_error *error);

@@ -399,12 +399,10 @@ int manager_new(sd_event *event, struct manager **ret) {
                                           .unkillable_usec = m->settings.unkillable_usec };
         if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
             (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
-<<<<<<< HEAD
-            (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0 ||
-            (r = captures_new(event, m->units, &m->captures)) < 0)
-=======
             (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0 || (r = eyes_new(m, &m->eyes)) < 0)
->>>>>>> main
+                return r;
+        r = captures_new(event, m->units, &m->captures);
+        if (r < 0)
                 return r;
         r = agent_bus_offer(m);
         if (r < 0)

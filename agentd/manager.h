@@ -33,11 +33,8 @@ struct manager {
         struct data *data;
         struct logs *logs;
         struct sessions *sessions;
-<<<<<<< HEAD
-        struct captures *captures;
-=======
         struct eyes *eyes;
->>>>>>> main
+        struct captures *captures;
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;

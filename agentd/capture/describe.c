@@ -35,8 +35,8 @@ int describe_call(const char *text, struct described_call *ret) {
                 return 0;
         }
         n = sscanf(text, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
-                   &c.number, c.arguments, c.arguments + 1, c.arguments + 2, c.arguments + 3,
-                   c.arguments + 4, c.arguments + 5);
+                   &c.number, c.arguments, c.arguments + 1, c.arguments + 2, c.arguments + 3, c.arguments + 4,
+                   c.arguments + 5);
         if (n < 1)
                 return -EBADMSG;
         if (c.number < 0)
@@ -64,7 +64,8 @@ char *describe_stack(const char *text) {
         _cleanup_free_ char *all = calloc(1, CAPTURE_STACK_MAX + 1);
         size_t n = 0;
 
-        for (const char *line = text; all && line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        for (const char *line = text; all && line && *line;
+             line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
                 const char *name = strncmp(line, "[<", 2) == 0 ? strchr(line, ' ') : line;
                 size_t size;
 
@@ -118,16 +119,16 @@ enum object describe_object(const char *link) {
 }
 
 enum object describe_socket(const char *protocol) {
-        return strncmp(protocol, "UNIX", 4) == 0    ? OBJECT_LOCAL
-               : strcmp(protocol, "NETLINK") == 0   ? OBJECT_OTHER
-                                                    : OBJECT_SOCKET;
+        return strncmp(protocol, "UNIX", 4) == 0  ? OBJECT_LOCAL
+               : strcmp(protocol, "NETLINK") == 0 ? OBJECT_OTHER
+                                                  : OBJECT_SOCKET;
 }
 
 enum object object_more(enum object a, enum object b) {
         static const unsigned char weight[_OBJECT_MAX] = {
-                [OBJECT_NONE] = 0,  [OBJECT_OTHER] = 1,    [OBJECT_EPOLL] = 2, [OBJECT_TIMER] = 3, [OBJECT_EVENT] = 4,
-                [OBJECT_FILE] = 5,  [OBJECT_TERMINAL] = 6, [OBJECT_PIPE] = 7,  [OBJECT_LOCAL] = 8, [OBJECT_DEVICE] = 9,
-                [OBJECT_SOCKET] = 10,
+                [OBJECT_NONE] = 0,  [OBJECT_OTHER] = 1,  [OBJECT_EPOLL] = 2,    [OBJECT_TIMER] = 3,
+                [OBJECT_EVENT] = 4, [OBJECT_FILE] = 5,   [OBJECT_TERMINAL] = 6, [OBJECT_PIPE] = 7,
+                [OBJECT_LOCAL] = 8, [OBJECT_DEVICE] = 9, [OBJECT_SOCKET] = 10,
         };
 
         return weight[b] > weight[a] ? b : a;

@@ -199,9 +199,9 @@ int look_new(const struct look_request *q, struct look **ret, int *ret_fd) {
         l->unit = strdup(q->unit ?: "");
         l->directory = q->directory ? strdup(q->directory) : NULL;
         l->pids = calloc(q->n_pids + 1, sizeof(*l->pids));
-        r = l->fd < 0                                                                ? -errno
+        r = l->fd < 0                                                             ? -errno
             : !l->proc || !l->unit || !l->pids || (q->directory && !l->directory) ? -ENOMEM
-                                                                                     : 0;
+                                                                                  : 0;
         if (r >= 0) {
                 memcpy(l->pids, q->pids, q->n_pids * sizeof(*l->pids));
                 r = start_thread(l);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program says of itself when it gets the stack signal: its file stacks.PID, which it keeps open for
- * appending. The directory and the file are the job's user's, who may put anything there: nothing is followed,
- * and only a plain file of his own is read. */
+ * appending. The directory and the file are the job's user's, who may put anything there: nothing is
+ * followed, and only a plain file of his own is read. */
 #pragma once
 
 #include <stdint.h>

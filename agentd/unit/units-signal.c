@@ -106,17 +106,20 @@ static void on_list(sd_bus_message *reply, void *userdata) {
         void *data = a->userdata;
         uint32_t pid;
         size_t n = 0;
-        int r = !pids                                        ? -ENOMEM
-                : sd_bus_message_is_method_error(reply, NULL) ? -ESRCH
-                                                             : sd_bus_message_enter_container(reply, 'a', "(sus)");
+        int r = !pids ? -ENOMEM
+                : sd_bus_message_is_method_error(reply, NULL)
+                        ? -ESRCH
+                        : sd_bus_message_enter_container(reply, 'a', "(sus)");
 
-        while (r >= 0 && n < UNIT_PROCESSES_MAX && (r = sd_bus_message_read(reply, "(sus)", NULL, &pid, NULL)) > 0)
+        while (r >= 0 && n < UNIT_PROCESSES_MAX &&
+               (r = sd_bus_message_read(reply, "(sus)", NULL, &pid, NULL)) > 0)
                 if (pid > 1)
                         pids[n++] = (pid_t)pid;
         asked_free(a);
         handler(MIN(r, 0), pids, n, data);
 }
 
-int units_processes(struct units *u, const struct executor_id *id, processes_handler handler, void *userdata) {
+int units_processes(struct units *u, const struct executor_id *id, processes_handler handler,
+                    void *userdata) {
         return ask_processes(u, id, &(struct asked){ .processes = handler, .userdata = userdata }, on_list);
 }

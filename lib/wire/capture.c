@@ -104,8 +104,7 @@ static int append_note(sd_bus_message *m, const char *note) {
         if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
             (r = sd_bus_message_append_basic(m, 's', "note")) < 0 ||
             (r = sd_bus_message_open_container(m, 'v', "s")) < 0 ||
-            (r = link_append_text(m, note, LINK_TEXT_MAX)) < 0 ||
-            (r = sd_bus_message_close_container(m)) < 0)
+            (r = link_append_text(m, note, LINK_TEXT_MAX)) < 0 || (r = sd_bus_message_close_container(m)) < 0)
                 return r;
         return sd_bus_message_close_container(m);
 }

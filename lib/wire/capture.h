@@ -36,7 +36,8 @@ struct capture_thread {
         enum capture_class class;
         char name[16]; /* of the thread */
         char call[32]; /* system call; "": none, or not readable */
-        char *stack;   /* names of the kernel's functions, innermost first, blanks between; NULL: not readable */
+        char *stack;   /* names of the kernel's functions, innermost first, blanks between; NULL: not readable
+                        */
         char *python;  /* tid == pid: what the process wrote when it got the stack signal, lines; else NULL */
 };
 void capture_thread_done(struct capture_thread *t);

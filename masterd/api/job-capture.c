@@ -18,7 +18,8 @@ void api_answer_agent_error(sd_bus_message *call, const char *node, const sd_bus
         if (strncmp(e->name, "org.primus.Error.", 17) == 0)
                 (void)sd_bus_reply_method_errorf(call, e->name, "%s", clean);
         else
-                (void)sd_bus_reply_method_errorf(call, ERROR_NOT_FOUND, "%s does not answer: %s", node, clean);
+                (void)sd_bus_reply_method_errorf(call, ERROR_NOT_FOUND, "%s does not answer: %s", node,
+                                                 clean);
 }
 
 struct executor *api_running_executor(struct manager *m, sd_bus_message *call, sd_bus_error *error) {
@@ -51,7 +52,8 @@ struct asking {
         char node[65];
 };
 
-static void on_captured(struct manager *m, const struct capture *c, const sd_bus_error *error, void *userdata) {
+static void on_captured(struct manager *m, const struct capture *c, const sd_bus_error *error,
+                        void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         struct asking *a = userdata;
         int r;
