@@ -15,7 +15,7 @@ BASE = {"lib/base"}
 WIRE = {"lib/base", "lib/wire"}
 MASTERD_ROOMS = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store"}
 AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
-                "agentd/feed", "agentd/log"}
+                "agentd/feed", "agentd/log", "agentd/capture"}
 
 ALLOWED = {
     "lib/base": set(),
@@ -36,6 +36,7 @@ ALLOWED = {
     "agentd/unit": WIRE,
     "agentd/feed": WIRE,
     "agentd/log": WIRE,
+    "agentd/capture": WIRE,
     "agentd/device": WIRE,
     "agentd/cgroup": BASE,
     "agentd/net": BASE,
@@ -68,6 +69,7 @@ LIBRARIES = {
     r"curl/.*": {"executor", "executor/read"},
     r"librdkafka/.*": {"executor/read"},
     r"(zlib|zstd)\.h": {"executor/read"},
+    r"seccomp\.h": {"agentd/capture", "agentd/probe"},  # for the names of system calls
     r"libsmartcols/.*": {"tools/primusctl"},
 }
 
