@@ -11,7 +11,7 @@ static unsigned quality(const char *s, size_t n) {
         unsigned value = 0, weight = 1000;
 
         for (size_t i = 0; i < n && weight > 0; i++) {
-                if (s[i] == '.' && weight == 1000)
+                if (s[i] == '.' && i == 1)
                         continue;
                 if (s[i] < '0' || s[i] > '9')
                         return 1000;

@@ -210,9 +210,13 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
  * ---------------------------------------------------------------------------------------------------- */
 
 static int go_on(struct metrics_server *s) {
+        bool full = s->n_connections == METRICS_CONNECTIONS;
         MHD_UNSIGNED_LONG_LONG ms;
 
         if (MHD_run(s->daemon) != MHD_YES)
+                return -EIO;
+        /* The library listens again at its next turn only. */
+        if (full && s->n_connections < METRICS_CONNECTIONS && MHD_run(s->daemon) != MHD_YES)
                 return -EIO;
         if (MHD_get_timeout(s->daemon, &ms) != MHD_YES)
                 return sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
