@@ -97,6 +97,9 @@ static const struct conf_key keys[] = {
         { "Agent", "HealthSec", conf_parse_duration, offsetof(struct settings, health_usec), false },
         { "Agent", "HookSec", conf_parse_duration, offsetof(struct settings, hook_usec), false },
         { "Agent", "UnkillableSec", conf_parse_duration, offsetof(struct settings, unkillable_usec), false },
+        { "Agent", "ConditionSettleSec", conf_parse_duration,
+          offsetof(struct settings, condition_settle_usec), false },
+        { "Agent", "TelemetrySec", conf_parse_duration, offsetof(struct settings, telemetry_usec), false },
         { "Agent", "LogLevel", parse_level, offsetof(struct settings, log_level), false },
         { NULL },
 };
@@ -113,6 +116,8 @@ int settings_load(const char *root, struct settings *ret) {
                               .health_usec = 300 * USEC_PER_SEC,
                               .hook_usec = 60 * USEC_PER_SEC,
                               .unkillable_usec = 60 * USEC_PER_SEC,
+                              .condition_settle_usec = 30 * USEC_PER_SEC,
+                              .telemetry_usec = 5 * USEC_PER_SEC,
                               .log_level = -1 };
         int r = conf_load(root, "agentd.conf", keys, &s);
 

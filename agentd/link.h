@@ -54,6 +54,7 @@ sd_bus *link_bus(struct link *l);      /* NULL while not registered */
 sd_bus *link_bulk_bus(struct link *l); /* NULL while there is none */
 bool link_is_congested(struct link *l,
                        bool bulk); /* much is waiting for the network: hold back what can wait */
+uint64_t link_queued(struct link *l); /* bytes that wait for the network on the main connection */
 const struct welcome *link_welcome(const struct link *l); /* of the last master; term 0: none yet */
 /* HeartbeatAck has come. */
 void link_heartbeat_acked(struct link *l, uint64_t seq);

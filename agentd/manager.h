@@ -8,6 +8,7 @@
 
 #include "agentd/conf.h"
 #include "agentd/data.h"
+#include "agentd/hostwatch.h"
 #include "agentd/link.h"
 #include "agentd/linkstate.h"
 #include "agentd/logs.h"
@@ -32,6 +33,8 @@ struct manager {
         struct data *data;
         struct logs *logs;
         struct sessions *sessions;
+        struct hostwatch *watch;
+        struct eyes *eyes;
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;
