@@ -35,6 +35,7 @@ static const char *const reserved_names[] = {
         "SERVICE_RESULT", "EXIT_CODE",      "EXIT_STATUS",   "INVOCATION_ID", "JOURNAL_STREAM",
         "MAINPID",        "NOTIFY_SOCKET",  "WATCHDOG_USEC", "WATCHDOG_PID",  "LISTEN_FDS",
         "LISTEN_PID",     "LISTEN_FDNAMES", "PRIMUS_INPUT",  "PRIMUS_EPOCH",  "PRIMUS_RENDEZVOUS_FILE",
+        "PRIMUS_PROGRESS",
 };
 
 static bool is_name(const char *entry, const char *name) {
@@ -209,7 +210,7 @@ static bool has_secret(const struct start_order *o, const char *name) {
 }
 
 int unit_environment(const struct start_order *o, const struct unit_context *c, char ***ret) {
-        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + 9, sizeof(char *));
+        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + 10, sizeof(char *));
         char unit[UNIT_NAME_MAX], gpus[LINK_GPUS_MAX * 48];
         size_t n = 0;
 
@@ -227,6 +228,8 @@ int unit_environment(const struct start_order *o, const struct unit_context *c, 
                 TRY(push(s, &n, "PRIMUS_EPOCH=%llu", (unsigned long long)o->extra.epoch));
                 TRY(push(s, &n, "PRIMUS_RENDEZVOUS_FILE=" PRIVATE_DIR "/%s/rendezvous", unit));
         }
+        if (o->kind != ORDER_SCAN)
+                TRY(push(s, &n, "PRIMUS_PROGRESS=" PRIVATE_DIR "/%s/progress", unit));
         if (has_secret(o, INPUT_FILE))
                 TRY(push(s, &n, "PRIMUS_INPUT=" PRIVATE_DIR "/%s/secrets/" INPUT_FILE, unit));
         if (o->visible_gpus && *o->visible_gpus) {
