@@ -180,6 +180,8 @@ static int write_private(struct preparing *p, const struct unit_context *context
                 return r;
         r = private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size,
                            p->order.secrets, p->order.n_secrets);
+        if (r >= 0 && p->order.kind != ORDER_SCAN)
+                r = private_create_progress(p->units->options.root, p->executor->unit, p->order.uid);
         if (r >= 0 && p->order.extra.epoch > 0)
                 r = private_write_rendezvous(p->units->options.root, p->executor->unit, p->order.uid,
                                              p->order.extra.epoch, rendezvous_of(&p->order));
