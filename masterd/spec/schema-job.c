@@ -3,6 +3,7 @@
  * the same keys; tests/unit/spec/test-schema.c compares the two. */
 #include "masterd/spec/array.h"
 #include "masterd/spec/names.h"
+#include "masterd/spec/schema-limits.h"
 #include "masterd/spec/schema-placement.h"
 #include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
@@ -115,6 +116,7 @@ static const struct key role_keys[] = {
         { "timeLimit", KEY_DURATION, AT(role_spec, time_limit_usec), RANGE(1, DURATION_MAX),
           .preset = UINT64_MAX },
         ROLE_PLACEMENT_ROWS,
+        ROLE_LIMITS_ROWS,
         WARNED("jvmMemoryMb", KEY_NUMBER, JVM " (memoryMb is all the command's)"),
         WARNED("javaOpts", KEY_TEXT, JVM),
         UNBUILT("useTfDataService", KEY_BOOL,
