@@ -9,6 +9,7 @@
 #include "agentd/captures.h"
 #include "agentd/conf.h"
 #include "agentd/data.h"
+#include "agentd/hostwatch.h"
 #include "agentd/link.h"
 #include "agentd/linkstate.h"
 #include "agentd/logs.h"
@@ -33,6 +34,7 @@ struct manager {
         struct data *data;
         struct logs *logs;
         struct sessions *sessions;
+        struct hostwatch *watch;
         struct eyes *eyes;
         struct captures *captures;
         struct {

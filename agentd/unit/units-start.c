@@ -180,6 +180,8 @@ static int write_private(struct preparing *p, const struct unit_context *context
                 return r;
         r = private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size,
                            p->order.secrets, p->order.n_secrets);
+        if (r >= 0 && p->order.kind != ORDER_SCAN)
+                r = private_create_progress(p->units->options.root, p->executor->unit, p->order.uid);
         if (r >= 0 && p->order.extra.epoch > 0)
                 r = private_write_rendezvous(p->units->options.root, p->executor->unit, p->order.uid,
                                              p->order.extra.epoch, rendezvous_of(&p->order));
@@ -221,12 +223,15 @@ static int submit_unit(struct preparing *p) {
         int r;
 
         r = cpus_own(p->executor, p->order.extra.cpus, false);
-        if (r < 0 || (r = build_start(p, &m)) < 0 || (r = write_private(p, &context)) < 0 ||
+        if (r < 0 || (r = devices_own(p->executor, &p->order, NULL)) < 0 || (r = build_start(p, &m)) < 0 || (r = write_private(p, &context)) < 0 ||
             (r = ready_prepare(p->executor, &p->order)) < 0)
                 return r;
         if (u->ops.starting)
                 u->ops.starting(&p->order, u->userdata);
-        return call_start(p, m);
+        r = call_start(p, m);
+        if (r >= 0)
+                devices_share(p->executor->job, false);
+        return r;
 }
 
 void executor_submit(struct executor *e) {

@@ -140,6 +140,7 @@ struct unit_facts {
         uint64_t started_real;
         sd_id128_t invocation;
         bool frozen;
+        const char *gpus; /* uuids of its own GPUs, by spaces, until the unit ends; NULL: none */
 };
 /* There is a unit of that name, or an end of it that is not committed. */
 bool units_known(struct units *u, const char *unit);

@@ -19,6 +19,8 @@ static const struct extra_key {
         { "rendezvous", 'u', offsetof(struct start_extra, n_rendezvous), 0 },
         { "readyTimeout", 't', offsetof(struct start_extra, ready_timeout_usec), 0 },
         { "cpus", 's', offsetof(struct start_extra, cpus), 0 },
+        { "gpus", 's', offsetof(struct start_extra, gpus), 0 },
+        { "rdma", 'u', offsetof(struct start_extra, rdma), 0 },
         { "stackSignal", 'u', offsetof(struct start_extra, stack_signal), 0 },
 };
 
@@ -113,5 +115,6 @@ int start_extra_read(sd_bus_message *m, struct start_extra *ret) {
 void start_extra_done(struct start_extra *x) {
         free(x->ready_file);
         free(x->cpus);
+        free(x->gpus);
         *x = (struct start_extra){};
 }

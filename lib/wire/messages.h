@@ -339,6 +339,8 @@ struct start_extra {
         char *cpus;                  /* CPUs of its own, "0-3,8", or NULL */
         uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
         uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
+        char *gpus;                  /* uuids of its own of the GPUs that it may open, by spaces; NULL: none */
+        uint32_t rdma;               /* not 0: it may open the host's RDMA devices, and lock memory */
         uint32_t stack_signal;       /* that has a program say where it is; 0: none */
 };
 /* The whole a{sv}. */
