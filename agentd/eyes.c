@@ -3,6 +3,7 @@
  * not take at once is not sent, and the next sample says all of it anew. */
 #include "agentd/eyes.h"
 
+#include "agentd/eyes-page.h"
 #include "agentd/manager.h"
 #include "agentd/metrics/sampler.h"
 #include "agentd/net/sockets.h"
@@ -17,6 +18,7 @@
 struct eyes {
         struct manager *manager;
         struct sampler *sampler;
+        struct eyes_page *page;
         struct sockets *sockets; /* NULL: the kernel has no such thing */
         uint64_t recounted_boot;
         bool holding_back; /* and it was said */
@@ -151,6 +153,10 @@ void eyes_ended(struct eyes *e, const struct executor_id *id) {
 }
 
 int eyes_start(struct eyes *e) {
+        int r = eyes_page_new(e->manager, e->sampler, &e->page);
+
+        if (r < 0)
+                return r;
         e->recounted_boot = now_boot();
         return units_visit(e->manager->units, recount, e->sampler);
 }
@@ -174,6 +180,7 @@ int eyes_new(struct manager *m, struct eyes **ret) {
 void eyes_free(struct eyes *e) {
         if (!e)
                 return;
+        eyes_page_free(e->page);
         sampler_free(e->sampler);
         sockets_free(e->sockets);
         free(e);

@@ -171,7 +171,8 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
         const struct ready_spec *ready = &executor_role(e)->failure.ready;
         struct start_extra extra = { .epoch = e->job->epoch,
                                      .gpus = gpus,
-                                     .rdma = executor_role(e)->placement.rdma };
+                                     .rdma = executor_role(e)->placement.rdma,
+                                     .stack_signal = (uint32_t)e->job->spec->stack_signal_number };
 
         format_gpus(e, gpus, sizeof(gpus));
         while (rendezvous[extra.n_rendezvous])

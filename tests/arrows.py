@@ -16,7 +16,7 @@ WIRE = {"lib/base", "lib/wire"}
 MASTERD_ROOMS = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store",
                  "masterd/health"}
 AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
-                "agentd/feed", "agentd/log"}
+                "agentd/feed", "agentd/log", "agentd/capture"}
 
 ALLOWED = {
     "lib/base": set(),
@@ -38,6 +38,7 @@ ALLOWED = {
     "agentd/unit": WIRE,
     "agentd/feed": WIRE,
     "agentd/log": WIRE,
+    "agentd/capture": WIRE,
     "agentd/device": WIRE,
     "agentd/cgroup": BASE,
     "agentd/net": BASE,
@@ -70,6 +71,7 @@ LIBRARIES = {
     r"curl/.*": {"executor", "executor/read"},
     r"librdkafka/.*": {"executor/read"},
     r"(zlib|zstd)\.h": {"executor/read"},
+    r"seccomp\.h": {"agentd/capture", "agentd/probe"},  # for the names of system calls
     r"libsmartcols/.*": {"tools/primusctl"},
 }
 

@@ -261,7 +261,7 @@ static bool has_secret(const struct start_order *o, const char *name) {
 }
 
 int unit_environment(const struct start_order *o, const struct unit_context *c, char ***ret) {
-        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + 10, sizeof(char *));
+        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + 12, sizeof(char *));
         char unit[UNIT_NAME_MAX];
         size_t n = 0;
 
@@ -273,6 +273,11 @@ int unit_environment(const struct start_order *o, const struct unit_context *c, 
         for (char **e = o->env; e && *e; e++)
                 if (!is_owned(*e, o->identity))
                         TRY(push(s, &n, "%s", *e));
+        /* A user's own word is how one program opts out. */
+        if (o->extra.stack_signal > 0 && !environment_find(o->env, "PRIMUS_STACK_SIGNAL")) {
+                TRY(push(s, &n, "PRIMUS_STACK_SIGNAL=%u", o->extra.stack_signal));
+                TRY(push(s, &n, "PRIMUS_STACKS=%s/tmp", c->work));
+        }
         if (o->n_secrets > 0)
                 TRY(push(s, &n, "PRIMUS_SECRETS_DIR=" PRIVATE_DIR "/%s/secrets", unit));
         if (o->extra.epoch > 0) {

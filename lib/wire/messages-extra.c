@@ -21,6 +21,7 @@ static const struct extra_key {
         { "cpus", 's', offsetof(struct start_extra, cpus), 0 },
         { "gpus", 's', offsetof(struct start_extra, gpus), 0 },
         { "rdma", 'u', offsetof(struct start_extra, rdma), 0 },
+        { "stackSignal", 'u', offsetof(struct start_extra, stack_signal), 0 },
 };
 
 static int append_string(sd_bus_message *m, const char *key, const char *value) {

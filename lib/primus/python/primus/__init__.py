@@ -28,6 +28,9 @@ own. A process that was forked gets its own; a Feed of its parent raises Error i
 
 rendezvous() says who is in the job now, wait_rendezvous() waits until that changes (a job can be scaled while it runs).
 
+On the job's stackSignal the program says where it is: primusctl stacks shows it. PRIMUS_STACK_SIGNAL= in the job's environment
+turns that off.
+
 Outside of Primus, records() reads lines from standard input, so that a trainer can be tried: ./trainer.py < FILE
 """
 import collections
@@ -42,7 +45,7 @@ import os
 import struct
 import sys
 
-from . import _lib
+from . import _lib, _stacks
 from ._rendezvous import Rendezvous, rendezvous, wait_rendezvous
 
 __all__ = ["Error", "Feed", "Message", "Range", "Rendezvous", "ack", "blocks", "checkpoint", "commit", "fail", "open",
@@ -56,6 +59,7 @@ ACKS = ("lag", "exit", "read", "release", "explicit", "checkpoint")
 SPLIT_BYTES = 128 << 10
 
 log = logging.getLogger("primus")
+_stacks.register()
 
 
 class Error(OSError):
