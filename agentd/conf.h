@@ -25,7 +25,9 @@ struct settings {
         uint64_t health_usec;     /* how often the health hook runs */
         uint64_t hook_usec;       /* how long a hook may take */
         uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die */
+        uint64_t condition_settle_usec; /* how long the host is better before that is told */
         uint64_t telemetry_usec;  /* how often masterd gets samples of the executors; 0: never */
+        char **metrics_listen;    /* NULL-ended; addresses and socket paths */
         int log_level;            /* < 0: as it is */
 };
 

@@ -3,8 +3,10 @@
  * not take at once is not sent, and the next sample says all of it anew. */
 #include "agentd/eyes.h"
 
+#include "agentd/eyes-page.h"
 #include "agentd/manager.h"
 #include "agentd/metrics/sampler.h"
+#include "agentd/net/sockets.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -16,6 +18,8 @@
 struct eyes {
         struct manager *manager;
         struct sampler *sampler;
+        struct eyes_page *page;
+        struct sockets *sockets; /* NULL: the kernel has no such thing */
         uint64_t recounted_boot;
         bool holding_back; /* and it was said */
 };
@@ -28,6 +32,18 @@ static void fill_cgroup(const struct sampled *u, uint64_t values[static _TELEMET
                 cgroup_fill(u->cgroup, values);
 }
 
+static int look_sockets(const uint64_t *ids, size_t n, void *userdata) {
+        return sockets_look(userdata, ids, n);
+}
+
+static void fill_sockets(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX], void *userdata) {
+        sockets_fill(userdata, u->cgroup_id, values);
+}
+
+static void forget_sockets(const struct sampled *u, void *userdata) {
+        sockets_forget(userdata, u->cgroup_id);
+}
+
 static int add_providers(struct eyes *e) {
         /* A later one has the last word on a field. */
         const struct sampler_provider providers[] = {
@@ -37,6 +53,20 @@ static int add_providers(struct eyes *e) {
 
         for (size_t i = 0; i < ELEMENTSOF(providers) && r >= 0; i++)
                 r = sampler_add_provider(e->sampler, &providers[i]);
+        if (r < 0)
+                return r;
+        /* Last: it has byte counts of its own for where nobody has better ones. */
+        r = sockets_new(&e->sockets);
+        if (r >= 0)
+                r = sampler_add_provider(e->sampler,
+                                         &(struct sampler_provider){ "sockets", look_sockets, fill_sockets,
+                                                                     forget_sockets, e->sockets });
+        else if (r != -ENOMEM) {
+                log_full(LOG_NOTICE, r, NULL,
+                         "The kernel does not tell connections by control group; what executors do with the "
+                         "network is not seen that way");
+                r = 0;
+        }
         return r;
 }
 
@@ -123,6 +153,10 @@ void eyes_ended(struct eyes *e, const struct executor_id *id) {
 }
 
 int eyes_start(struct eyes *e) {
+        int r = eyes_page_new(e->manager, e->sampler, &e->page);
+
+        if (r < 0)
+                return r;
         e->recounted_boot = now_boot();
         return units_visit(e->manager->units, recount, e->sampler);
 }
@@ -146,6 +180,8 @@ int eyes_new(struct manager *m, struct eyes **ret) {
 void eyes_free(struct eyes *e) {
         if (!e)
                 return;
+        eyes_page_free(e->page);
         sampler_free(e->sampler);
+        sockets_free(e->sockets);
         free(e);
 }

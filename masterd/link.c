@@ -11,6 +11,7 @@
 #include "lib/base/parse.h"
 #include "lib/wire/messages.h"
 #include "masterd/bundles.h"
+#include "masterd/conditions.h"
 #include "masterd/feeding.h"
 #include "masterd/hosts.h"
 #include "masterd/identity.h"
@@ -292,6 +293,18 @@ static int on_hook_result(sd_bus_message *m, void *userdata, sd_bus_error *error
         return 1;
 }
 
+static int on_host_condition(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct host_condition c;
+        int r = host_condition_read(m, &c);
+
+        if (r > 0 && node_of(l) && !l->bulk && l->registered) {
+                noticed(l);
+                conditions_told(l->manager, l->node, &c);
+        }
+        return 1;
+}
+
 static int on_unkillable(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_free_ char *text = NULL;
         struct link *l = userdata;
@@ -444,6 +457,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("Heartbeat", "ta{sv}", "", on_heartbeat,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Unkillable", "(ayusuu)sa{sv}", "", on_unkillable,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("HostCondition", "(ssust)a{sv}", "", on_host_condition,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("HookResult", "subsa{sv}", "", on_hook_result,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),

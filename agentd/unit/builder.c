@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "agentd/unit/devices.h"
 #include "agentd/unit/private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -259,53 +260,6 @@ int limits_build(sd_bus_message *m, const char *unit, const struct unit_limits *
         return sd_bus_message_close_container(m);
 }
 
-/* Nodes that several GPUs share, and InfiniBand's, which come with them. */
-static const char *const nvidia_nodes[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
-                                            "/dev/nvidia-modeset" };
-static const char *const common_nodes[] = { "char-infiniband_verbs", "char-infiniband_cm", "/dev/fuse" };
-
-static int append_devices(sd_bus_message *m, const struct start_order *o, const struct unit_context *c,
-                          char **ret_why) {
-        bool nvidia = false, amd = false;
-
-        if (!c->inventory || c->inventory->n_gpus == 0) {
-                if (!o->gpus || !*o->gpus)
-                        return 0;
-                return asprintf(ret_why, "host %s has no GPU %s", c->node, *o->gpus) < 0 ? -ENOMEM : -EINVAL;
-        }
-        TRY(property_string(m, "DevicePolicy", "closed"));
-        TRY(property_open(m, "DeviceAllow", "a(ss)"));
-        TRY(sd_bus_message_open_container(m, 'a', "(ss)"));
-        for (size_t i = 0; i < ELEMENTSOF(common_nodes); i++)
-                TRY(sd_bus_message_append(m, "(ss)", common_nodes[i], "rw"));
-        for (char **g = o->gpus; g && *g; g++) {
-                const struct gpu_info *gpu = inventory_find_gpu(c->inventory, *g, NULL);
-                _cleanup_free_ char *nodes = NULL;
-                char *save;
-
-                if (!gpu)
-                        return asprintf(ret_why, "host %s has no GPU %s", c->node, *g) < 0 ? -ENOMEM
-                                                                                           : -EINVAL;
-                nodes = strdup(gpu->nodes);
-                if (!nodes)
-                        return -ENOMEM;
-                for (char *n = strtok_r(nodes, " ", &save); n; n = strtok_r(NULL, " ", &save)) {
-                        TRY(sd_bus_message_append(m, "(ss)", n, "rw"));
-                        nvidia |= strncmp(n, "/dev/nvidia", 11) == 0;
-                        amd |= strncmp(n, "/dev/dri", 8) == 0;
-                }
-        }
-        for (size_t i = 0; nvidia && i < ELEMENTSOF(nvidia_nodes); i++)
-                TRY(sd_bus_message_append(m, "(ss)", nvidia_nodes[i], "rw"));
-        if (amd)
-                TRY(sd_bus_message_append(m, "(ss)", "/dev/kfd", "rw"));
-        TRY(sd_bus_message_close_container(m));
-        TRY(property_close(m));
-        if (nvidia || amd)
-                TRY(property_u64(m, "LimitMEMLOCK", UINT64_MAX)); /* drivers and RDMA pin memory */
-        return 0;
-}
-
 static int append_output(sd_bus_message *m, const struct start_order *o) {
         char field[64];
         const struct {
@@ -405,7 +359,7 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         TRY(property_string(m, "WorkingDirectory", c->directory));
         TRY(append_environment(m, o, c, unit));
         TRY(append_limits(m, o, c));
-        TRY(append_devices(m, o, c, ret_why));
+        TRY(devices_append(m, o, c, ret_why));
         TRY(append_output(m, o));
         TRY(append_commands(m, o, c, ret_why));
         TRY(sd_bus_message_close_container(m));

@@ -223,12 +223,15 @@ static int submit_unit(struct preparing *p) {
         int r;
 
         r = cpus_own(p->executor, p->order.extra.cpus, false);
-        if (r < 0 || (r = build_start(p, &m)) < 0 || (r = write_private(p, &context)) < 0 ||
+        if (r < 0 || (r = devices_own(p->executor, &p->order, NULL)) < 0 || (r = build_start(p, &m)) < 0 || (r = write_private(p, &context)) < 0 ||
             (r = ready_prepare(p->executor, &p->order)) < 0)
                 return r;
         if (u->ops.starting)
                 u->ops.starting(&p->order, u->userdata);
-        return call_start(p, m);
+        r = call_start(p, m);
+        if (r >= 0)
+                devices_share(p->executor->job, false);
+        return r;
 }
 
 void executor_submit(struct executor *e) {

@@ -20,6 +20,9 @@ static const struct extra_key {
         { "readyTimeout", 't', offsetof(struct start_extra, ready_timeout_usec), 0 },
         { "watchdog", 't', offsetof(struct start_extra, watchdog_usec), 0 },
         { "cpus", 's', offsetof(struct start_extra, cpus), 0 },
+        { "gpus", 's', offsetof(struct start_extra, gpus), 0 },
+        { "rdma", 'u', offsetof(struct start_extra, rdma), 0 },
+        { "stackSignal", 'u', offsetof(struct start_extra, stack_signal), 0 },
 };
 
 static int append_string(sd_bus_message *m, const char *key, const char *value) {
@@ -113,5 +116,6 @@ int start_extra_read(sd_bus_message *m, struct start_extra *ret) {
 void start_extra_done(struct start_extra *x) {
         free(x->ready_file);
         free(x->cpus);
+        free(x->gpus);
         *x = (struct start_extra){};
 }

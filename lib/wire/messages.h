@@ -340,6 +340,9 @@ struct start_extra {
         uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
         uint64_t watchdog_usec;      /* WATCHDOG=1 has to come so often; 0: not asked for */
         uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
+        char *gpus;                  /* uuids of its own of the GPUs that it may open, by spaces; NULL: none */
+        uint32_t rdma;               /* not 0: it may open the host's RDMA devices, and lock memory */
+        uint32_t stack_signal;       /* that has a program say where it is; 0: none */
 };
 /* The whole a{sv}. */
 int start_extra_append(sd_bus_message *m, const struct start_extra *x);

@@ -243,6 +243,7 @@ static const struct key job_keys[] = {
           .written = job_has_data },
         { "input", KEY_MESSAGE, .offset = 0, .message = &input_extension_schema, .written = job_has_data },
         { "rendezvous", KEY_MESSAGE, AT(job_spec, rendezvous), .message = &rendezvous_schema },
+        { "stackSignal", KEY_TEXT, AT(job_spec, stack_signal), RANGE(1, 16), .valid = valid_stack_signal },
         { "cwd", KEY_TEXT, AT(job_spec, cwd), RANGE(1, SPEC_PATH_MAX), .valid = valid_directory },
         { "output", KEY_TEXT, AT(job_spec, output), RANGE(1, SPEC_PATH_MAX), .valid = valid_output },
         { "nodes", KEY_NODES, LIST_AT(job_spec, nodes, n_nodes), RANGE(0, SPEC_NODES_MAX) },

@@ -30,6 +30,9 @@ progress(step) says how far the trainer is; it feeds the role's watchdog, if tha
 
 rendezvous() says who is in the job now, wait_rendezvous() waits until that changes (a job can be scaled while it runs).
 
+On the job's stackSignal the program says where it is: primusctl stacks shows it. PRIMUS_STACK_SIGNAL= in the job's environment
+turns that off.
+
 Outside of Primus, records() reads lines from standard input, so that a trainer can be tried: ./trainer.py < FILE
 """
 import collections
@@ -44,7 +47,7 @@ import os
 import struct
 import sys
 
-from . import _lib
+from . import _lib, _stacks
 from ._progress import progress
 from ._rendezvous import Rendezvous, rendezvous, wait_rendezvous
 
@@ -59,6 +62,7 @@ ACKS = ("lag", "exit", "read", "release", "explicit", "checkpoint")
 SPLIT_BYTES = 128 << 10
 
 log = logging.getLogger("primus")
+_stacks.register()
 
 
 class Error(OSError):
