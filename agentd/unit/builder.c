@@ -239,12 +239,15 @@ static int append_type(sd_bus_message *m, const struct start_order *o, const str
         bool notify = strcmp(o->extra.ready, "notify") == 0;
 
         TRY(property_string(m, "Type", notify ? "notify" : "exec"));
-        if (notify) {
+        /* Of any process: the trainer is rarely the main one. */
+        if (notify || o->extra.watchdog_usec > 0)
                 TRY(property_string(m, "NotifyAccess", "all"));
+        if (o->extra.watchdog_usec > 0)
+                TRY(property_u64(m, "WatchdogUSec", o->extra.watchdog_usec));
+        if (notify)
                 return property_u64(m, "TimeoutStartUSec",
                                     o->extra.ready_timeout_usec > 0 ? o->extra.ready_timeout_usec
                                                                     : UINT64_MAX);
-        }
         return c->bundle ? property_u64(m, "TimeoutStartUSec", STAGE_USEC) : 0;
 }
 
@@ -293,6 +296,8 @@ char *exit_explain(const struct exit_report *e, const char *node, const char *co
                              node);
         else if (strcmp(e->result, "timeout") == 0 && !e->stop_requested && !e->stop_local)
                 r = asprintf(&text, "stopped on host %s: the time limit was over", node);
+        else if (strcmp(e->result, "watchdog") == 0)
+                r = asprintf(&text, "stopped on host %s: its watchdog was not fed in time", node);
         else if (strcmp(e->result, "no-record") == 0)
                 r = asprintf(&text, "the unit is gone from host %s and left no exit record", node);
         else if (strcmp(e->code, "exited") != 0 || e->status < 200 || e->status > 243 ||

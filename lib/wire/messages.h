@@ -330,6 +330,7 @@ struct start_extra {
         uint64_t ready_timeout_usec; /* 0: none */
         char *cpus;                  /* CPUs of its own, "0-3,8", or NULL */
         uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
+        uint64_t watchdog_usec;      /* WATCHDOG=1 has to come so often; 0: not asked for */
         uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
         char *gpus;                  /* uuids of its own of the GPUs that it may open, by spaces; NULL: none */
         uint32_t rdma;               /* not 0: it may open the host's RDMA devices, and lock memory */
