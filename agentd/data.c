@@ -44,6 +44,8 @@ struct data {
         struct bundles *bundles;
         struct fetch *fetches;
         struct paused *paused;
+        counters_handler on_counters; /* NULL: nobody listens */
+        void *counters_data;
 };
 
 /* ---- bundles
@@ -180,6 +182,8 @@ static void on_progress(void *userdata, const struct executor_id *id, const stru
         struct data *d = userdata;
         int r;
 
+        if (d->on_counters)
+                d->on_counters(id, &report->counters, d->counters_data);
         if ((r = link_message(d->link, false, "FeedReport", &m)) < 0 || (r = send_report(m, id, report)) < 0)
                 log_full(LOG_DEBUG, r, NULL,
                          "FeedReport was not sent; the executor says it again on the next link");
@@ -389,6 +393,11 @@ int data_listen(struct data *d) {
         r = feed_server_new(d->event, FEED_SOCKET, &feed_limits_default, NULL, &ops, d, &d->feed);
 
         return r < 0 ? log_error_errno(r, "Cannot listen on " FEED_SOCKET) : 0;
+}
+
+void data_watch_counters(struct data *d, counters_handler f, void *userdata) {
+        d->on_counters = f;
+        d->counters_data = userdata;
 }
 
 void data_set_link(struct data *d, struct link *link) {

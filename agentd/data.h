@@ -30,6 +30,9 @@ int data_want_bundle(struct data *d, uint32_t uid, const char *sha256, bundle_ha
  * forgotten. 0, or an error of the bus. */
 int data_send_final(sd_bus *bus, const struct executor_id *id);
 void data_forget_final(const struct executor_id *id);
+/* f hears of each report of an executor's feed. */
+typedef void (*counters_handler)(const struct executor_id *id, const struct feed_counters *c, void *userdata);
+void data_watch_counters(struct data *d, counters_handler f, void *userdata);
 void data_link_up(struct data *d);
 void data_bulk_up(struct data *d);
 void data_bulk_down(struct data *d);

@@ -443,6 +443,10 @@ bool link_is_congested(struct link *l, bool bulk) {
         return c && c->peer && peer_queued(c->peer) > CONGESTED;
 }
 
+uint64_t link_queued(struct link *l) {
+        return l && l->main.peer ? peer_queued(l->main.peer) : 0;
+}
+
 const struct welcome *link_welcome(const struct link *l) {
         return &l->welcome;
 }

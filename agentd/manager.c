@@ -9,6 +9,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "agentd/device/inventory.h"
+#include "agentd/eyes.h"
 #include "agentd/health.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
@@ -103,7 +104,8 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
             (r = sd_bus_message_open_container(message, 'a', "{sv}")) < 0 ||
             (r = units_append_epochs(m->units, message)) < 0 ||
             (r = units_append_work(m->units, message)) < 0 ||
-            (r = inventory_append_extra(message, &m->inventory)) < 0)
+            (r = inventory_append_extra(message, &m->inventory)) < 0 ||
+            (r = hostwatch_append(m->watch, message)) < 0)
                 return r;
         return sd_bus_message_close_container(message);
 }
@@ -192,13 +194,17 @@ static void on_forgotten(const struct executor_id *id, void *userdata) {
 }
 
 static void on_starting(const struct start_order *order, void *userdata) {
-        logs_starting(((struct manager *)userdata)->logs, &order->id);
+        struct manager *m = userdata;
+
+        logs_starting(m->logs, &order->id);
+        eyes_starting(m->eyes, &order->id);
 }
 
 static void on_ended(const struct executor_id *id, void *userdata) {
         struct manager *m = userdata;
 
         logs_ended(m->logs, id);
+        eyes_ended(m->eyes, id);
         m->ended = TRIM_HEARTBEATS;
 }
 
@@ -266,7 +272,7 @@ static void on_units_ready(void *userdata) {
         m->ready = true;
         log_info("%zu executors found on this host", units_count(m->units));
         set_partition_timer(m); /* an expired deadline fires at once */
-        if (health_start(m) < 0)
+        if (health_start(m) < 0 || eyes_start(m->eyes) < 0)
                 log_oom();
         if (logs_start(m->logs) < 0 || data_listen(m->data) < 0 || start_link(m) < 0) {
                 (void)sd_event_exit(m->event, EXIT_FAILURE);
@@ -394,7 +400,13 @@ int manager_new(sd_event *event, struct manager **ret) {
                                           .unkillable_usec = m->settings.unkillable_usec };
         if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
             (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
-            (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0)
+            (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0 || (r = eyes_new(m, &m->eyes)) < 0)
+                return r;
+        r = hostwatch_new(m, &m->watch);
+        if (r < 0)
+                return log_error_errno(r, "Cannot watch the host");
+        r = captures_new(event, m->units, &m->captures);
+        if (r < 0)
                 return r;
         r = agent_bus_offer(m);
         if (r < 0)
@@ -409,10 +421,13 @@ void manager_free(struct manager *m) {
         worker_free(m->resolver);
         worker_free(m->remover);
         link_free(m->link);
+        eyes_free(m->eyes);
         data_free(m->data);
         logs_free(m->logs);
         units_free(m->units);
         sessions_free(m->sessions);
+        hostwatch_free(m->watch);
+        captures_free(m->captures);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);
         sd_event_source_disable_unref(m->health.timer);

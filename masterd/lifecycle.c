@@ -36,6 +36,7 @@
 #include "masterd/scopes.h"
 #include "masterd/stuck.h"
 #include "masterd/suspension.h"
+#include "masterd/telemetry.h"
 #include "masterd/usage.h"
 
 static void executor_changed(struct manager *m, struct executor *e) {
@@ -86,6 +87,7 @@ static void finish_job(struct manager *m, struct job *j) {
 
         if (job_transition(j, j->verdict) < 0)
                 return;
+        telemetry_job_ended(j);
         if (j->state == JOB_QUEUED) {
                 /* Another attempt of the job: everything from the start, but the data that is done stays
                  * done. */
@@ -396,6 +398,7 @@ static void bounce(struct manager *m, struct executor *e, const char *why) {
         e->ended_real = now_real();
         executor_changed(m, e);
         usage_count(m, e);
+        telemetry_ended(e);
         e->bounced = true;
         /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round.
          */
@@ -468,6 +471,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         (void)text_set(&e->reason, "%s", text);
         executor_changed(m, e);
         usage_count(m, e);
+        telemetry_ended(e);
         record_event(m, j, kinds[event], e, "attempt %u on %s: %s", e->attempt, e->node ? e->node->name : "?",
                      text);
         if (event == EXECUTOR_EVENT_FAILED)

@@ -26,6 +26,7 @@
 #include "masterd/recover.h"
 #include "masterd/savepoints.h"
 #include "masterd/sessions.h"
+#include "masterd/telemetry.h"
 
 #define DUE_USEC (5 * USEC_PER_MSEC)
 #define PRUNE_USEC (600 * USEC_PER_SEC)
@@ -245,6 +246,7 @@ int manager_new(struct manager **ret) {
                 return -ENOMEM;
         m->effects_end = &m->effects;
         m->due_end = &m->due;
+        m->histories.max = TELEMETRY_HISTORY_MAX;
         /* The turn has the priority of everybody else: it runs behind what was pending before it, and is
          * never starved. */
         r = conf_read(&m->conf);

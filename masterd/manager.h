@@ -15,6 +15,7 @@
 #include "masterd/api/caller.h"
 #include "masterd/conf.h"
 #include "masterd/job/job.h"
+#include "masterd/job/series.h"
 #include "masterd/node/node.h"
 #include "masterd/store/store.h"
 
@@ -58,6 +59,7 @@ struct manager {
         uint64_t ready_boot; /* when this master began to serve: LOST timers of nodes not heard yet start here
                               */
 
+        struct series_budget histories; /* masterd/telemetry.h */
         struct job *jobs; /* by number; active ones and the latest ended */
         uint32_t n_active;
         struct job *ended; /* oldest first */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "agentd/unit/devices.h"
 #include "agentd/unit/enforce.h"
 #include "agentd/unit/private.h"
 #include "agentd/unit/property.h"
@@ -176,53 +177,6 @@ static int append_commands(sd_bus_message *m, const struct start_order *o, const
         return append_start(m, o, c, ret_why);
 }
 
-/* Nodes that several GPUs share, and InfiniBand's, which come with them. */
-static const char *const nvidia_nodes[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
-                                            "/dev/nvidia-modeset" };
-static const char *const common_nodes[] = { "char-infiniband_verbs", "char-infiniband_cm", "/dev/fuse" };
-
-static int append_devices(sd_bus_message *m, const struct start_order *o, const struct unit_context *c,
-                          char **ret_why) {
-        bool nvidia = false, amd = false;
-
-        if (!c->inventory || c->inventory->n_gpus == 0) {
-                if (!o->gpus || !*o->gpus)
-                        return 0;
-                return asprintf(ret_why, "host %s has no GPU %s", c->node, *o->gpus) < 0 ? -ENOMEM : -EINVAL;
-        }
-        TRY(property_string(m, "DevicePolicy", "closed"));
-        TRY(property_open(m, "DeviceAllow", "a(ss)"));
-        TRY(sd_bus_message_open_container(m, 'a', "(ss)"));
-        for (size_t i = 0; i < ELEMENTSOF(common_nodes); i++)
-                TRY(sd_bus_message_append(m, "(ss)", common_nodes[i], "rw"));
-        for (char **g = o->gpus; g && *g; g++) {
-                const struct gpu_info *gpu = inventory_find_gpu(c->inventory, *g, NULL);
-                _cleanup_free_ char *nodes = NULL;
-                char *save;
-
-                if (!gpu)
-                        return asprintf(ret_why, "host %s has no GPU %s", c->node, *g) < 0 ? -ENOMEM
-                                                                                           : -EINVAL;
-                nodes = strdup(gpu->nodes);
-                if (!nodes)
-                        return -ENOMEM;
-                for (char *n = strtok_r(nodes, " ", &save); n; n = strtok_r(NULL, " ", &save)) {
-                        TRY(sd_bus_message_append(m, "(ss)", n, "rw"));
-                        nvidia |= strncmp(n, "/dev/nvidia", 11) == 0;
-                        amd |= strncmp(n, "/dev/dri", 8) == 0;
-                }
-        }
-        for (size_t i = 0; nvidia && i < ELEMENTSOF(nvidia_nodes); i++)
-                TRY(sd_bus_message_append(m, "(ss)", nvidia_nodes[i], "rw"));
-        if (amd)
-                TRY(sd_bus_message_append(m, "(ss)", "/dev/kfd", "rw"));
-        TRY(sd_bus_message_close_container(m));
-        TRY(property_close(m));
-        if (nvidia || amd)
-                TRY(property_u64(m, "LimitMEMLOCK", UINT64_MAX)); /* drivers and RDMA pin memory */
-        return 0;
-}
-
 static int append_output(sd_bus_message *m, const struct start_order *o) {
         char field[64];
         const struct {
@@ -285,12 +239,15 @@ static int append_type(sd_bus_message *m, const struct start_order *o, const str
         bool notify = strcmp(o->extra.ready, "notify") == 0;
 
         TRY(property_string(m, "Type", notify ? "notify" : "exec"));
-        if (notify) {
+        /* Of any process: the trainer is rarely the main one. */
+        if (notify || o->extra.watchdog_usec > 0)
                 TRY(property_string(m, "NotifyAccess", "all"));
+        if (o->extra.watchdog_usec > 0)
+                TRY(property_u64(m, "WatchdogUSec", o->extra.watchdog_usec));
+        if (notify)
                 return property_u64(m, "TimeoutStartUSec",
                                     o->extra.ready_timeout_usec > 0 ? o->extra.ready_timeout_usec
                                                                     : UINT64_MAX);
-        }
         return c->bundle ? property_u64(m, "TimeoutStartUSec", STAGE_USEC) : 0;
 }
 
@@ -319,7 +276,7 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         TRY(property_string(m, "WorkingDirectory", c->directory));
         TRY(append_environment(m, o, c, unit));
         TRY(limits_append(m, o, c));
-        TRY(append_devices(m, o, c, ret_why));
+        TRY(devices_append(m, o, c, ret_why));
         TRY(append_output(m, o));
         TRY(append_commands(m, o, c, ret_why));
         TRY(sd_bus_message_close_container(m));
@@ -365,6 +322,8 @@ char *exit_explain(const struct exit_report *e, const char *node, const char *co
                 return explain_oom(e, node);
         else if (strcmp(e->result, "timeout") == 0 && !e->stop_requested && !e->stop_local)
                 r = asprintf(&text, "stopped on host %s: the time limit was over", node);
+        else if (strcmp(e->result, "watchdog") == 0)
+                r = asprintf(&text, "stopped on host %s: its watchdog was not fed in time", node);
         else if (strcmp(e->result, "no-record") == 0)
                 r = asprintf(&text, "the unit is gone from host %s and left no exit record", node);
         else if (strcmp(e->code, "exited") != 0 || e->status < 200 || e->status > 243 ||

@@ -69,6 +69,8 @@ struct asked {
         struct units *units;
         char unit[UNIT_NAME_MAX];
         int signal;
+        processes_handler processes;
+        void *userdata;
         uint64_t again_usec; /* when to look again */
         struct asked *next, *prev;
 };
@@ -108,6 +110,9 @@ struct executor {
         char *stuck;               /* what is in the way of its death, once that was told */
         struct job *job;           /* counted there */
         uint64_t *cpus;            /* UNIT_CPU_WORDS; its own; NULL: it shares */
+        char *gpus;                /* its own, by spaces; NULL: none */
+        char *open_gpus;           /* those that its unit may open; NULL: not known, or none */
+        bool rdma;
         struct ready_check *check; /* NULL: nothing is asked for */
         UT_hash_handle hh;
 };
@@ -240,6 +245,12 @@ void jobs_stop_empty_slices(struct units *u);
 int jobs_start_sweeping(struct units *u);
 /* Removes a tree in the thread; takes path, which may be NULL. */
 void remove_later(struct units *u, char *path);
+
+/* units-devices.c */
+/* What its order, or its unit's Environment= (order NULL), says that it was given. -ENOMEM. */
+int devices_own(struct executor *e, const struct start_order *order, char *const *environment);
+/* An executor of the job has come, or gone: the others may open its GPUs, or may not any more. */
+void devices_share(struct job *j, bool gone);
 
 /* units-cpus.c */
 /* The executor has these CPUs for itself; the others are kept off them, unless they have been told before

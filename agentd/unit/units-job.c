@@ -259,8 +259,12 @@ int job_enter(struct units *u, struct executor *e, const struct slice_limits *li
 void job_leave(struct executor *e) {
         struct job *j = TAKE_PTR(e->job);
 
-        if (j && --j->n_units == 0)
+        if (!j)
+                return;
+        if (--j->n_units == 0)
                 job_idle(j);
+        else if (e->gpus)
+                devices_share(j, true);
 }
 
 static void on_slice_memory(sd_bus_message *reply, void *userdata) {

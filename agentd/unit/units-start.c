@@ -197,6 +197,8 @@ static int write_private(struct preparing *p, const struct unit_context *context
                 return r;
         r = private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size,
                            p->order.secrets, p->order.n_secrets);
+        if (r >= 0 && p->order.kind != ORDER_SCAN)
+                r = private_create_progress(p->units->options.root, p->executor->unit, p->order.uid);
         if (r >= 0 && p->order.extra.epoch > 0)
                 r = private_write_rendezvous(p->units->options.root, p->executor->unit, p->order.uid,
                                              p->order.extra.epoch, rendezvous_of(&p->order));
@@ -270,7 +272,8 @@ static int submit_unit(struct preparing *p) {
         shm_names(p->order.id.job, p->order.id.job_uid, &p->shm);
         r = host_io(u->options.root, u->options.node, p->order.extra.io, p->order.extra.n_io, &p->io,
                     &p->n_io, &p->why);
-        if (r < 0 || (r = cpus_own(p->executor, p->order.extra.cpus, false)) < 0)
+        if (r < 0 || (r = cpus_own(p->executor, p->order.extra.cpus, false)) < 0 ||
+            (r = devices_own(p->executor, &p->order, NULL)) < 0)
                 return r;
         pin_ports(p);
         if ((r = build_start(p, &m)) < 0)
@@ -280,7 +283,10 @@ static int submit_unit(struct preparing *p) {
                 return r;
         if (u->ops.starting)
                 u->ops.starting(&p->order, u->userdata);
-        return call_start(p, m);
+        r = call_start(p, m);
+        if (r >= 0)
+                devices_share(p->executor->job, false);
+        return r;
 }
 
 void executor_submit(struct executor *e) {

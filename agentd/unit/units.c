@@ -84,6 +84,8 @@ static void executor_free(struct executor *e) {
         ready_check_free(e->check);
         free(e->start_job);
         free(e->stop_job);
+        free(e->gpus);
+        free(e->open_gpus);
         free(e->command);
         free(e->directory);
         free(e);
@@ -333,7 +335,8 @@ int units_find(struct units *u, const char *unit, struct unit_facts *ret) {
                                     .state = e->state,
                                     .started_real = e->started_real,
                                     .invocation = e->invocation,
-                                    .frozen = e->frozen };
+                                    .frozen = e->frozen,
+                                    .gpus = e->gpus };
         return 0;
 }
 

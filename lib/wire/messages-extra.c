@@ -18,7 +18,11 @@ static const struct extra_key {
         { "epoch", 't', offsetof(struct start_extra, epoch), 0 },
         { "rendezvous", 'u', offsetof(struct start_extra, n_rendezvous), 0 },
         { "readyTimeout", 't', offsetof(struct start_extra, ready_timeout_usec), 0 },
+        { "watchdog", 't', offsetof(struct start_extra, watchdog_usec), 0 },
         { "cpus", 's', offsetof(struct start_extra, cpus), 0 },
+        { "gpus", 's', offsetof(struct start_extra, gpus), 0 },
+        { "rdma", 'u', offsetof(struct start_extra, rdma), 0 },
+        { "stackSignal", 'u', offsetof(struct start_extra, stack_signal), 0 },
         { "memoryHigh", 't', offsetof(struct start_extra, memory_high), 0 },
         { "lockedMemory", 't', offsetof(struct start_extra, locked_memory), 0 },
         { "jobCpu", 't', offsetof(struct start_extra, job_cpu), 0 },
@@ -140,6 +144,7 @@ int start_extra_read(sd_bus_message *m, struct start_extra *ret) {
 void start_extra_done(struct start_extra *x) {
         free(x->ready_file);
         free(x->cpus);
+        free(x->gpus);
         io_limits_free(x->io, x->n_io);
         *x = (struct start_extra){};
 }

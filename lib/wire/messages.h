@@ -338,7 +338,11 @@ struct start_extra {
         uint64_t ready_timeout_usec; /* 0: none */
         char *cpus;                  /* CPUs of its own, "0-3,8", or NULL */
         uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
+        uint64_t watchdog_usec;      /* WATCHDOG=1 has to come so often; 0: not asked for */
         uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
+        char *gpus;                  /* uuids of its own of the GPUs that it may open, by spaces; NULL: none */
+        uint32_t rdma;               /* not 0: it may open the host's RDMA devices, and lock memory */
+        uint32_t stack_signal;       /* that has a program say where it is; 0: none */
         uint64_t memory_high;        /* bytes */
         uint64_t locked_memory;      /* bytes */
         uint64_t job_cpu;            /* of the job's slice on this host, microseconds in a second; 0: none */

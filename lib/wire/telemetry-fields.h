@@ -69,7 +69,11 @@
         X(GPU_BUSY_USEC, "gpuBusyUsec", COUNTER) /* utilisation over time, summed over its GPUs */           \
         /* what it says itself: primus_progress() */                                                         \
         X(PROGRESS_STEP, "progressStep", GAUGE)                                                              \
-        X(PROGRESS_AGE_USEC, "progressAgeUsec", GAUGE) /* since it said so last */
+        X(PROGRESS_AGE_USEC, "progressAgeUsec", GAUGE) /* since it said so last */                           \
+        X(MEMORY_SWAP_BYTES, "memorySwapBytes", GAUGE)                                                       \
+        X(DATA_AGE_USEC, "dataAgeUsec", GAUGE) /* since its records rose, or its feed began */               \
+        /* of memoryBytes, what is no cache of files */                                                      \
+        X(MEMORY_ANON_BYTES, "memoryAnonBytes", GAUGE)
 
 enum telemetry_field {
 #define X(field, name, kind) TELEMETRY_##field,

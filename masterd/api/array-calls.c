@@ -7,6 +7,7 @@
 #include "lib/base/strv.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/api/options.h"
 #include "masterd/api/reply.h"
 #include "masterd/arrays.h"
 #include "masterd/bundles.h"
@@ -116,28 +117,21 @@ int api_on_get_element(sd_bus_message *call, void *userdata, sd_bus_error *error
 
 /* ---- Rerun ---- */
 
-static int read_options(sd_bus_message *call, struct submission *s, bool *ret_failed, sd_bus_error *error) {
-        int r = sd_bus_message_enter_container(call, 'a', "{sv}"), b;
+struct rerun_options {
+        struct submission *submission;
+        bool failed;
+};
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key;
-                r = sd_bus_message_read_basic(call, 's', &key);
-                if (r < 0)
-                        return r;
-                if (strcmp(key, "failed") == 0) {
-                        r = sd_bus_message_read(call, "v", "b", &b);
-                        *ret_failed = r >= 0 && b;
-                } else if (strcmp(key, "env") == 0 || strcmp(key, "secrets") == 0)
-                        r = api_read_submit_option(call, key, s, error);
-                else
-                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "Rerun has no option '%.*s'", utf8_fit(key, 64), key);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(call);
-        }
-        return r;
+static int read_given(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        return api_read_submit_option(call, key, ((struct rerun_options *)target)->submission, error);
 }
+
+static const struct call_option rerun_options[] = {
+        { "failed", 'b', offsetof(struct rerun_options, failed), NULL },
+        { "env", 0, 0, read_given },
+        { "secrets", 0, 0, read_given },
+        { NULL },
+};
 
 /* Secrets and the submitter's variables have ended with the job. */
 static int refuse_lost(const struct job *j, const struct submission *s, sd_bus_error *error) {
@@ -217,17 +211,17 @@ int api_rerun(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *
         struct manager *m = userdata;
         struct job *j = api_job_or_error(m, call, error);
         struct submission s = {};
-        bool failed = false;
+        struct rerun_options o = { .submission = &s };
         int r;
 
         if (!j)
                 return API_JOB_GONE;
         s.owner = j->owner; /* whoever asks may do that for its owner */
-        r = read_options(call, &s, &failed, error);
+        r = options_read(call, "Rerun", "option", rerun_options, &o, error);
         if (r >= 0)
                 r = refuse_lost(j, &s, error);
         if (r >= 0)
-                r = failed ? again(m, call, j, &s, uid, error) : anew(m, call, j, &s, error);
+                r = o.failed ? again(m, call, j, &s, uid, error) : anew(m, call, j, &s, error);
         submission_done(&s);
         return r;
 }

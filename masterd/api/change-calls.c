@@ -8,6 +8,7 @@
 #include "masterd/api/api.h"
 #include "masterd/api/authorize.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/api/options.h"
 #include "masterd/api/reply.h"
 #include "masterd/change.h"
 #include "masterd/limits.h"
@@ -99,23 +100,18 @@ static int read_value(sd_bus_message *call, const char **ret_text, char **ret_ow
         return r;
 }
 
+static int read_edit(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        const char *text = NULL;
+        char *owned = NULL;
+        int r = read_value(call, &text, &owned, error);
+
+        return r < 0 ? r : add_edit(target, EDIT_SET, key, text, owned, error);
+}
+
 static int read_update(sd_bus_message *call, struct edits *e, sd_bus_error *error) {
         int r = sd_bus_message_read_basic(call, 't', &e->version);
 
-        if (r >= 0)
-                r = sd_bus_message_enter_container(call, 'a', "{sv}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key, *text = NULL;
-                char *owned = NULL;
-                r = sd_bus_message_read_basic(call, 's', &key);
-                if (r >= 0)
-                        r = read_value(call, &text, &owned, error);
-                if (r >= 0)
-                        r = add_edit(e, EDIT_SET, key, text, owned, error);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(call);
-        }
-        return r;
+        return r < 0 ? r : options_each(call, read_edit, e, error);
 }
 
 static int read_scale(sd_bus_message *call, struct edits *e, sd_bus_error *error) {

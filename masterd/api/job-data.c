@@ -8,6 +8,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/api/options.h"
 #include "masterd/api/reply.h"
 #include "masterd/feeding.h"
 #include "masterd/lifecycle.h"
@@ -31,7 +32,8 @@ struct task_filter {
         enum task_place place; /* _TASK_PLACE_MAX: any */
 };
 
-static int read_state(sd_bus_message *call, struct task_filter *f, sd_bus_error *error) {
+static int read_state(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        struct task_filter *f = target;
         static const enum task_place places[] = { TASK_PENDING, TASK_LEASED, TASK_GAVE_UP };
         const char *text;
         int r = sd_bus_message_read(call, "v", "s", &text);
@@ -48,28 +50,18 @@ static int read_state(sd_bus_message *call, struct task_filter *f, sd_bus_error 
                                  utf8_fit(text, 32), text);
 }
 
+static const struct call_option task_filters[] = {
+        { "state", 0, 0, read_state },
+        { "limit", 'u', offsetof(struct task_filter, limit), NULL },
+        { NULL },
+};
+
 static int read_filter(sd_bus_message *call, struct task_filter *f, sd_bus_error *error) {
         int r = sd_bus_message_read_basic(call, 't', &f->after);
 
         if (r >= 0)
-                r = sd_bus_message_enter_container(call, 'a', "{sv}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key;
-                r = sd_bus_message_read_basic(call, 's', &key);
-                if (r < 0)
-                        return r;
-                if (strcmp(key, "state") == 0)
-                        r = read_state(call, f, error);
-                else if (strcmp(key, "limit") == 0) {
-                        r = sd_bus_message_read(call, "v", "u", &f->limit);
-                        f->limit = MIN(MAX(f->limit, 1u), TASKS_MAX);
-                } else
-                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "ListTasks has no filter '%.*s'", utf8_fit(key, 64), key);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(call);
-        }
+                r = options_read(call, "ListTasks", "filter", task_filters, f, error);
+        f->limit = MIN(MAX(f->limit, 1u), TASKS_MAX);
         return r;
 }
 

@@ -6,29 +6,12 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/api/options.h"
 #include "masterd/logs.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 
 #define READ_LOG_WAIT_MAX (20 * USEC_PER_SEC)
-
-static int read_log_options(sd_bus_message *call, uint64_t *tail, sd_bus_error *error) {
-        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
-
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key;
-                r = sd_bus_message_read_basic(call, 's', &key);
-                if (r < 0)
-                        return r;
-                if (strcmp(key, "tail") != 0)
-                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "ReadLog has no option '%.*s'", utf8_fit(key, 64), key);
-                r = sd_bus_message_read(call, "v", "t", tail);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(call);
-        }
-        return r;
-}
 
 /* What ReadLog is called with; borrowed from the call. */
 struct log_arguments {
@@ -37,6 +20,11 @@ struct log_arguments {
         const void *cursor;
         size_t cursor_size;
         uint64_t wait, tail;
+};
+
+static const struct call_option log_options[] = {
+        { "tail", 't', offsetof(struct log_arguments, tail), NULL },
+        { NULL },
 };
 
 static int read_log_arguments(sd_bus_message *call, struct log_arguments *a, sd_bus_error *error) {
@@ -48,7 +36,7 @@ static int read_log_arguments(sd_bus_message *call, struct log_arguments *a, sd_
                 r = sd_bus_message_read_array(call, 'y', &a->cursor, &a->cursor_size);
         if (r >= 0)
                 r = sd_bus_message_read_basic(call, 't', &a->wait);
-        return r < 0 ? r : read_log_options(call, &a->tail, error);
+        return r < 0 ? r : options_read(call, "ReadLog", "option", log_options, a, error);
 }
 
 static int read_log_at(struct manager *m, const struct job *j, struct node *node, uint32_t attempt,

@@ -6,6 +6,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/api/options.h"
 #include "masterd/manager.h"
 #include "masterd/sessions.h"
 
@@ -22,7 +23,8 @@ static void options_done(struct options *o) {
                 free(o->environment[i]);
 }
 
-static int read_environment(sd_bus_message *call, struct options *o, sd_bus_error *error) {
+static int read_environment(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        struct options *o = target;
         const void *p;
         size_t size;
         int r = sd_bus_message_enter_container(call, 'v', "aay");
@@ -44,46 +46,25 @@ static int read_environment(sd_bus_message *call, struct options *o, sd_bus_erro
         return r < 0 ? r : sd_bus_message_exit_container(call);
 }
 
-static int read_option(sd_bus_message *call, const char *key, struct options *o, sd_bus_error *error) {
-        int r, yes;
+static int read_port(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        struct options *o = target;
+        int r = sd_bus_message_read(call, "v", "q", &o->request.port);
 
-        if (strcmp(key, "pty") == 0) {
-                r = sd_bus_message_read(call, "v", "b", &yes);
-                if (r >= 0)
-                        o->request.pty = yes;
-                return r;
-        }
-        if (strcmp(key, "rows") == 0)
-                return sd_bus_message_read(call, "v", "q", &o->request.rows);
-        if (strcmp(key, "columns") == 0)
-                return sd_bus_message_read(call, "v", "q", &o->request.columns);
-        if (strcmp(key, "env") == 0)
-                return read_environment(call, o, error);
-        if (strcmp(key, "port") == 0) {
-                r = sd_bus_message_read(call, "v", "q", &o->request.port);
-                if (r >= 0 && o->request.port == 0)
-                        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "port: 0 is none");
-                if (r >= 0)
-                        o->request.kind = "connect";
-                return r;
-        }
-        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "OpenSession has no option '%.*s'",
-                                 utf8_fit(key, 64), key);
-}
-
-static int read_options(sd_bus_message *call, struct options *o, sd_bus_error *error) {
-        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
-
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key;
-                r = sd_bus_message_read_basic(call, 's', &key);
-                if (r >= 0)
-                        r = read_option(call, key, o, error);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(call);
-        }
+        if (r >= 0 && o->request.port == 0)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "port: 0 is none");
+        if (r >= 0)
+                o->request.kind = "connect";
         return r;
 }
+
+static const struct call_option session_options[] = {
+        { "pty", 'b', offsetof(struct options, request.pty), NULL },
+        { "rows", 'q', offsetof(struct options, request.rows), NULL },
+        { "columns", 'q', offsetof(struct options, request.columns), NULL },
+        { "env", 0, 0, read_environment },
+        { "port", 0, 0, read_port },
+        { NULL },
+};
 
 /* The message is read twice: the options stand behind the arguments, which are copied as they are. */
 static int open_with(struct manager *m, struct executor *e, uint32_t uid, sd_bus_message *call,
@@ -92,7 +73,7 @@ static int open_with(struct manager *m, struct executor *e, uint32_t uid, sd_bus
         int r = sd_bus_message_skip(call, "aay");
 
         if (r >= 0)
-                r = read_options(call, &o, error);
+                r = options_read(call, "OpenSession", "option", session_options, &o, error);
         if (r >= 0)
                 r = sd_bus_message_rewind(call, true);
         if (r >= 0)

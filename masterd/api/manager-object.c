@@ -8,6 +8,7 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/api/authorize.h"
+#include "masterd/api/options.h"
 #include "masterd/api/reply.h"
 #include "masterd/bundles.h"
 #include "masterd/feeding.h"
@@ -34,48 +35,42 @@ struct list_filter {
         int state;
 };
 
-static int read_filter(sd_bus_message *call, struct list_filter *f, sd_bus_error *error) {
-        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+static int read_uid(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        struct list_filter *f = target;
 
-        f->limit = 1000;
-        f->state = -1;
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key, *text;
-                int b;
-                r = sd_bus_message_read_basic(call, 's', &key);
-                if (r < 0)
-                        return r;
-                if (strcmp(key, "all") == 0) {
-                        r = sd_bus_message_read(call, "v", "b", &b);
-                        f->all = r >= 0 && b;
-                } else if (strcmp(key, "uid") == 0) {
-                        r = sd_bus_message_read(call, "v", "u", &f->uid);
-                        f->by_uid = true;
-                } else if (strcmp(key, "limit") == 0) {
-                        r = sd_bus_message_read(call, "v", "u", &f->limit);
-                        f->limit = MIN(MAX(f->limit, 1u), 10000u);
-                } else if (strcmp(key, "state") == 0) {
-                        r = sd_bus_message_read(call, "v", "s", &text);
-                        if (r >= 0 && (f->state = job_state_from_string(text)) < 0)
-                                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                         "There is no job state '%.*s'", utf8_fit(text, 32),
-                                                         text);
-                } else if (strcmp(key, "elements") == 0) {
-                        r = sd_bus_message_read(call, "v", "b", &b);
-                        f->elements = r >= 0 && b;
-                } else if (strcmp(key, "array") == 0)
-                        r = sd_bus_message_read(call, "v", "u", &f->array);
-                else if (strcmp(key, "since") == 0)
-                        r = sd_bus_message_read(call, "v", "t", &f->since);
-                else if (strcmp(key, "name") == 0)
-                        r = sd_bus_message_read(call, "v", "s", &f->name);
-                else
-                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "ListJobs has no filter '%.*s'", utf8_fit(key, 64), key);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(call);
-        }
+        f->by_uid = true;
+        return sd_bus_message_read(call, "v", "u", &f->uid);
+}
+
+static int read_state(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        struct list_filter *f = target;
+        const char *text;
+        int r = sd_bus_message_read(call, "v", "s", &text);
+
+        if (r >= 0 && (f->state = job_state_from_string(text)) < 0)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "There is no job state '%.*s'",
+                                         utf8_fit(text, 32), text);
+        return r;
+}
+
+static const struct call_option list_filters[] = {
+        { "all", 'b', offsetof(struct list_filter, all), NULL },
+        { "uid", 0, 0, read_uid },
+        { "limit", 'u', offsetof(struct list_filter, limit), NULL },
+        { "state", 0, 0, read_state },
+        { "elements", 'b', offsetof(struct list_filter, elements), NULL },
+        { "array", 'u', offsetof(struct list_filter, array), NULL },
+        { "since", 't', offsetof(struct list_filter, since), NULL },
+        { "name", 's', offsetof(struct list_filter, name), NULL },
+        { NULL },
+};
+
+static int read_filter(sd_bus_message *call, struct list_filter *f, sd_bus_error *error) {
+        int r;
+
+        *f = (struct list_filter){ .limit = 1000, .state = -1 };
+        r = options_read(call, "ListJobs", "filter", list_filters, f, error);
+        f->limit = MIN(MAX(f->limit, 1u), 10000u);
         return r;
 }
 
@@ -240,12 +235,16 @@ static int get_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
 
 static int append_node(struct manager *m, sd_bus_message *reply, const struct node *node) {
         const struct inventory *v = &node->inventory;
-        char address[ADDR_TEXT_MAX], boot[SD_ID128_STRING_MAX], held[HOLDS_TEXT_MAX];
+        char address[ADDR_TEXT_MAX], boot[SD_ID128_STRING_MAX], held[HOLDS_TEXT_MAX], text[512] = "";
         uint64_t cpu, memory;
         uint32_t gpus;
         int r;
 
         placement_free_of(m, node, &cpu, &memory, &gpus);
+        /* What it is held for stands in the reason. */
+        if (!node->holds[HOLD_CONDITION].set)
+                (void)node_conditions_text(node, m->conf.conditions, CONDITION_WARN, false, text,
+                                           sizeof(text));
         r = sd_bus_message_open_container(reply, 'r', "sssddttuuuta{sv}");
         if (r >= 0)
                 r = sd_bus_message_append(reply, "sssddttuuut", node->name, node_shown_state(node),
@@ -257,12 +256,12 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
         if (r >= 0)
                 r = api_append_labels(reply, node);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "reason", "s",
-                                          holds_text(node->holds, held, sizeof(held)), "kernel", "s",
-                                          v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "",
-                                          "version", "s", node->version ? node->version : "", "limits", "b",
-                                          (int)v->controllers, "boot", "s",
-                                          sd_id128_to_string(node->boot_id, boot));
+                r = sd_bus_message_append(
+                        reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "conditions", "s", text, "reason", "s",
+                        holds_text(node->holds, held, sizeof(held)), "kernel", "s",
+                        v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "version", "s",
+                        node->version ? node->version : "", "limits", "b", (int)v->controllers, "boot", "s",
+                        sd_id128_to_string(node->boot_id, boot));
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -290,52 +289,38 @@ static int on_list_nodes(sd_bus_message *call, void *userdata, sd_bus_error *err
  * ----------------------------------------------------------------------------------------------------------
  */
 
-static int read_token_options(sd_bus_message *call, uint32_t *uses, uint64_t *expires, const char **from,
-                              sd_bus_error *error) {
-        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+struct token_options {
+        uint32_t uses;
+        uint64_t expires;
+        const char *from;
+};
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key;
-                r = sd_bus_message_read_basic(call, 's', &key);
-                if (r < 0)
-                        return r;
-                if (strcmp(key, "uses") == 0)
-                        r = sd_bus_message_read(call, "v", "u", uses);
-                else if (strcmp(key, "expires") == 0)
-                        r = sd_bus_message_read(call, "v", "t", expires);
-                else if (strcmp(key, "from") == 0)
-                        r = sd_bus_message_read(call, "v", "s", from);
-                else
-                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "CreateToken has no option '%.*s'", utf8_fit(key, 64), key);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(call);
-        }
-        return r;
-}
+static const struct call_option token_options[] = {
+        { "uses", 'u', offsetof(struct token_options, uses), NULL },
+        { "expires", 't', offsetof(struct token_options, expires), NULL },
+        { "from", 's', offsetof(struct token_options, from), NULL },
+        { NULL },
+};
 
 static int create_token(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        uint32_t uses = 1;
-        uint64_t expires = 3600 * USEC_PER_SEC;
-        const char *from = "";
+        struct token_options o = { .uses = 1, .expires = 3600 * USEC_PER_SEC, .from = "" };
         char text[TOKEN_TEXT_MAX];
         struct addr_cidr cidr;
         sd_bus_message *reply = NULL;
-        int r = read_token_options(call, &uses, &expires, &from, error);
+        int r = options_read(call, "CreateToken", "option", token_options, &o, error);
 
         if (r < 0)
                 return r;
-        if (uses < 1 || uses > TOKEN_USES_MAX || expires < USEC_PER_SEC ||
-            expires > 365 * 86400 * USEC_PER_SEC)
+        if (o.uses < 1 || o.uses > TOKEN_USES_MAX || o.expires < USEC_PER_SEC ||
+            o.expires > 365 * 86400 * USEC_PER_SEC)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                          "uses: 1 to %u; expires: one second to one year", TOKEN_USES_MAX);
-        if (*from && addr_parse_cidr(from, &cidr) < 0)
+        if (*o.from && addr_parse_cidr(o.from, &cidr) < 0)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                          "from: '%.*s' is no address or block like 192.0.2.0/24",
-                                         utf8_fit(from, 64), from);
-        r = identity_token_new(m, uses, expires, from, uid, text);
+                                         utf8_fit(o.from, 64), o.from);
+        r = identity_token_new(m, o.uses, o.expires, o.from, uid, text);
         if (r == -ENOBUFS)
                 return sd_bus_error_setf(error, ERROR_REFUSED, "There are %u valid tokens already",
                                          TOKENS_MAX);
@@ -456,6 +441,9 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 api_on_get_element, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Usage", SD_BUS_ARGS("as", by, "a{sv}", filter),
                                 SD_BUS_RESULT("a(uususttttttt)", rows), api_on_usage,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListTelemetry", SD_BUS_ARGS("a{sv}", filter),
+                                SD_BUS_RESULT("aa{sv}", jobs), api_on_list_telemetry,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListQueue", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", jobs), api_on_list_queue,
                                 SD_BUS_VTABLE_UNPRIVILEGED),

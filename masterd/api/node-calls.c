@@ -9,7 +9,9 @@
 #include "masterd/api/api.h"
 #include "masterd/api/authorize.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/api/options.h"
 #include "masterd/blaming.h"
+#include "masterd/conditions.h"
 #include "masterd/hosts.h"
 #include "masterd/maintenance.h"
 #include "masterd/manager.h"
@@ -58,60 +60,57 @@ static int cordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
         return r < 0 ? r : reply_empty(m, call);
 }
 
-static int read_drain(sd_bus_message *call, struct node_hold *h, const char **reason, sd_bus_error *error) {
-        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+struct drain_options {
+        struct node_hold hold;
+        const char *reason;
+};
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key, *text;
-                r = sd_bus_message_read_basic(call, 's', &key);
-                if (r < 0)
-                        return r;
-                if (strcmp(key, "reason") == 0)
-                        r = sd_bus_message_read(call, "v", "s", reason);
-                else if (strcmp(key, "grace") == 0)
-                        r = sd_bus_message_read(call, "v", "t", &h->grace_usec);
-                else if (strcmp(key, "deadline") == 0)
-                        r = sd_bus_message_read(call, "v", "t", &h->deadline_real);
-                else if (strcmp(key, "then") == 0) {
-                        r = sd_bus_message_read(call, "v", "s", &text);
-                        if (r >= 0) {
-                                enum hold_then then = hold_then_from_string(text);
-                                if (then < 0)
-                                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                                 "then: reboot, poweroff or none, not '%.*s'",
-                                                                 utf8_fit(text, 32), text);
-                                h->then = then;
-                        }
-                } else
-                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "Drain has no option '%.*s'", utf8_fit(key, 64), key);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(call);
-        }
-        return r;
+static int read_then(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        struct drain_options *o = target;
+        enum hold_then then;
+        const char *text;
+        int r = sd_bus_message_read(call, "v", "s", &text);
+
+        if (r < 0)
+                return r;
+        then = hold_then_from_string(text);
+        if (then < 0)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                         "then: reboot, poweroff or none, not '%.*s'", utf8_fit(text, 32),
+                                         text);
+        o->hold.then = then;
+        return 0;
 }
+
+static const struct call_option drain_options[] = {
+        { "reason", 's', offsetof(struct drain_options, reason), NULL },
+        { "grace", 't', offsetof(struct drain_options, hold.grace_usec), NULL },
+        { "deadline", 't', offsetof(struct drain_options, hold.deadline_real), NULL },
+        { "then", 0, 0, read_then },
+        { NULL },
+};
 
 static int drain(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct node *node = node_of(m, call, error);
-        struct node_hold h = { .drain = true, .uid = uid, .grace_usec = UINT64_MAX };
-        const char *reason = "";
+        struct drain_options o = { .hold = { .drain = true, .uid = uid, .grace_usec = UINT64_MAX },
+                                   .reason = "" };
         int r;
 
         if (!node)
                 return -ENXIO;
-        r = read_drain(call, &h, &reason, error);
+        r = options_read(call, "Drain", "option", drain_options, &o, error);
         if (r < 0)
                 return r;
-        if (h.grace_usec != UINT64_MAX && h.grace_usec > 7 * 86400 * USEC_PER_SEC)
+        if (o.hold.grace_usec != UINT64_MAX && o.hold.grace_usec > 7 * 86400 * USEC_PER_SEC)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "grace: at most 7 days");
-        r = hosts_hold(m, node, HOLD_ADMIN, &h, reason);
+        r = hosts_hold(m, node, HOLD_ADMIN, &o.hold, o.reason);
         return r < 0 ? r : reply_empty(m, call);
 }
 
 /* What a person may lift: all but what still is the case. */
-static const enum hold_cause lifted[] = { HOLD_ADMIN, HOLD_HEALTH, HOLD_HOOK, HOLD_QUARANTINE };
+static const enum hold_cause lifted[] = { HOLD_ADMIN, HOLD_HEALTH, HOLD_HOOK, HOLD_QUARANTINE,
+                                          HOLD_CONDITION };
 
 static int uncordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
@@ -124,6 +123,7 @@ static int uncordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 return -ENXIO;
         snprintf(why, sizeof(why), "uncordoned by uid %u", uid);
         blaming_forgive(m, node);
+        conditions_wave(node);
         for (size_t i = 0; i < ELEMENTSOF(lifted); i++)
                 (void)hosts_release(m, node, lifted[i], why);
         r = sd_bus_message_new_method_return(call, &reply);
@@ -337,6 +337,14 @@ static int append_holds(sd_bus_message *reply, const struct node *node) {
         return r < 0 ? r : close_entry(reply);
 }
 
+static int append_conditions(sd_bus_message *reply, struct manager *m, const struct node *node) {
+        int r = open_entry(reply, "conditions", "a(sssst)");
+
+        if (r >= 0)
+                r = api_append_conditions(reply, m, node);
+        return r < 0 ? r : close_entry(reply);
+}
+
 static int append_windows(sd_bus_message *reply, struct manager *m, const struct node *node) {
         const struct window *w;
         int r = open_entry(reply, "windows", "a(ttsu)");
@@ -418,6 +426,8 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 r = api_append_labels(reply, node);
         if (r >= 0)
                 r = append_holds(reply, node);
+        if (r >= 0)
+                r = append_conditions(reply, m, node);
         if (r >= 0)
                 r = append_windows(reply, m, node);
         if (r >= 0)

@@ -6,6 +6,7 @@
 #include "masterd/api/api.h"
 #include "masterd/api/authorize.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/api/options.h"
 #include "masterd/api/reply.h"
 #include "masterd/manager.h"
 #include "masterd/savepoints.h"
@@ -15,28 +16,7 @@
 
 /* ---- create ---- */
 
-static int read_options(sd_bus_message *call, const char **ret_name, bool *ret_kill, sd_bus_error *error) {
-        int r = sd_bus_message_read_basic(call, 's', ret_name), b;
-
-        if (r >= 0)
-                r = sd_bus_message_enter_container(call, 'a', "{sv}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key;
-                r = sd_bus_message_read_basic(call, 's', &key);
-                if (r < 0)
-                        return r;
-                if (strcmp(key, "kill") != 0)
-                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "CreateSavepoint has no option '%.*s'", utf8_fit(key, 64),
-                                                 key);
-                r = sd_bus_message_read(call, "v", "b", &b);
-                if (r < 0)
-                        return r;
-                *ret_kill = b;
-                r = sd_bus_message_exit_container(call);
-        }
-        return r;
-}
+static const struct call_option create_options[] = { { "kill", 'b', 0, NULL }, { NULL } };
 
 /* What a refusal is called on the bus. */
 static const char *error_name(int r) {
@@ -63,7 +43,9 @@ int api_create_savepoint(sd_bus_message *call, uint32_t uid, void *userdata, sd_
 
         if (!j)
                 return API_JOB_GONE;
-        r = read_options(call, &name, &kill, error);
+        r = sd_bus_message_read_basic(call, 's', &name);
+        if (r >= 0)
+                r = options_read(call, "CreateSavepoint", "option", create_options, &kill, error);
         if (r < 0)
                 return r;
         r = savepoint_create(m, j, name, kill, uid, on_created, sd_bus_message_ref(call), text);

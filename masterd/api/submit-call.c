@@ -5,6 +5,7 @@
 
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/api/options.h"
 #include "masterd/depend.h"
 #include "masterd/manager.h"
 #include "masterd/recover.h"
@@ -192,6 +193,10 @@ int api_read_submit_option(sd_bus_message *call, const char *key, struct submiss
                                  utf8_fit(key, 64), key);
 }
 
+static int read_option(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        return api_read_submit_option(call, key, target, error);
+}
+
 static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_error *error) {
         int r = sd_bus_message_read_array(call, 'y', (const void **)&s->config, &s->config_size);
 
@@ -200,18 +205,7 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
         if (s->config_size > SPEC_TEXT_MAX)
                 return sd_bus_error_setf(error, "org.primus.Error.BadConfig",
                                          "1:1: the configuration is larger than %u MiB", SPEC_TEXT_MAX >> 20);
-        r = sd_bus_message_enter_container(call, 'a', "{sv}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key;
-                r = sd_bus_message_read_basic(call, 's', &key);
-                if (r < 0)
-                        return r;
-                r = api_read_submit_option(call, key, s, error);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(call);
-        }
-        return r;
+        return options_each(call, read_option, s, error);
 }
 
 /* The answer, when the job is on disk. */

@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/api/options.h"
 #include "masterd/api/reply.h"
 #include "masterd/job/held.h"
 #include "masterd/manager.h"
@@ -39,36 +40,34 @@ static int read_by(sd_bus_message *call, uint32_t *ret, sd_bus_error *error) {
         return r < 0 ? r : sd_bus_message_exit_container(call);
 }
 
-static int read_filter(sd_bus_message *call, struct usage_question *q, sd_bus_error *error) {
-        uint64_t since = 0, until = now_real();
-        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+struct usage_filter {
+        uint64_t since, until;
+        uint32_t *owner;
+};
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key;
-                r = sd_bus_message_read_basic(call, 's', &key);
-                if (r < 0)
-                        return r;
-                if (strcmp(key, "since") == 0)
-                        r = sd_bus_message_read(call, "v", "t", &since);
-                else if (strcmp(key, "until") == 0)
-                        r = sd_bus_message_read(call, "v", "t", &until);
-                else if (strcmp(key, "uid") == 0)
-                        r = sd_bus_message_read(call, "v", "u", &q->owner);
-                else
-                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                                 "Usage has no filter '%.*s'", utf8_fit(key, 64), key);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(call);
-        }
+static int read_owner(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        return sd_bus_message_read(call, "v", "u", ((struct usage_filter *)target)->owner);
+}
+
+static const struct call_option usage_filters[] = {
+        { "since", 't', offsetof(struct usage_filter, since), NULL },
+        { "until", 't', offsetof(struct usage_filter, until), NULL },
+        { "uid", 0, 0, read_owner },
+        { NULL },
+};
+
+static int read_filter(sd_bus_message *call, struct usage_question *q, sd_bus_error *error) {
+        struct usage_filter f = { .until = now_real(), .owner = &q->owner };
+        int r = options_read(call, "Usage", "filter", usage_filters, &f, error);
+
         if (r < 0)
                 return r;
-        if (until / DAY_USEC > UINT32_MAX || since > until)
+        if (f.until / DAY_USEC > UINT32_MAX || f.since > f.until)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
                                         "since: must not be behind until, and both a time");
-        q->first = day_of_time(since);
+        q->first = day_of_time(f.since);
         /* Whole days: the one in which it ends, but not the one that it only touches. */
-        q->last = day_of_time(until > since ? until - 1 : until);
+        q->last = day_of_time(f.until > f.since ? f.until - 1 : f.until);
         return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "masterd/job/array.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"
+#include "masterd/job/series.h"
 
 int text_set(char **field, const char *format, ...) {
         char *text = NULL;
@@ -54,6 +55,7 @@ void executor_free(struct executor *e) {
         free(e->cpus);
         free(e->amounts);
         free(e->reason);
+        free(e->telemetry);
         sd_event_source_disable_unref(e->restart_timer);
         sd_event_source_disable_unref(e->start_timer);
         free(e);
@@ -125,8 +127,10 @@ struct job *job_free(struct job *j) {
                 explicit_bzero(j->secrets[i].data, j->secrets[i].size);
                 free(j->secrets[i].data);
         }
-        for (size_t i = 0; j->roles && i < j->spec->n_roles; i++)
+        for (size_t i = 0; j->roles && i < j->spec->n_roles; i++) {
                 scope_free(j->roles[i].scope);
+                series_free(j->roles[i].series);
+        }
         sd_event_source_disable_unref(j->scope.timer);
         exclusions_done(&j->exclusions);
         strings_free(j->env);

@@ -28,6 +28,8 @@ struct usage;
 struct retired;
 struct change_note;
 struct change_cut;
+struct telemetry;
+struct series;
 
 /* A (role, index) and its latest attempt. Earlier attempts are in the store. */
 struct executor {
@@ -94,6 +96,7 @@ struct executor {
         uint64_t trainer_wait_usec; /* data waited for its trainer */
         uint64_t fed_bytes, fed_records; /* delivered */
         uint64_t tail_offset;            /* log bytes that reached the kept tail */
+        struct telemetry *telemetry;     /* masterd/telemetry.h; NULL: nothing yet */
 };
 
 /* Executors that are started again together (restartScope), and failures that are counted together. */
@@ -118,6 +121,7 @@ struct role {
         uint32_t restarts;
         struct scope *scope;      /* its own, also where it has none to start again with */
         uint64_t next_start_boot; /* executorDelayStartSeconds: when the next one may be started */
+        struct series *series;    /* how it has been doing; NULL: nothing yet */
 };
 
 /* A rolling restart (masterd/rolling.h). */

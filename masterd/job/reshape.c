@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "masterd/job/peers.h"
+#include "masterd/job/series.h"
 
 struct retired {
         struct job_spec *spec;
@@ -138,6 +139,7 @@ int job_reshape(struct job *j, struct job_spec *spec) {
                 if (before) {
                         *now = *before;
                         before->scope = NULL;
+                        before->series = NULL;
                 }
                 for (uint32_t k = 0; k < spec->roles[i].num; k++) {
                         struct executor *e = k < had ? before->executors[k] : s.executors[rank + k];
@@ -151,8 +153,10 @@ int job_reshape(struct job *j, struct job_spec *spec) {
                 rank += spec->roles[i].num;
         }
         free(j->executors);
-        for (size_t i = 0; i < j->spec->n_roles; i++)
-                scope_free(j->roles[i].scope); /* of roles that are gone */
+        for (size_t i = 0; i < j->spec->n_roles; i++) { /* of roles that are gone */
+                scope_free(j->roles[i].scope);
+                series_free(j->roles[i].series);
+        }
         free(j->roles);
         s.retired->spec = j->spec;
         DL_PREPEND(j->retired, s.retired);

@@ -132,6 +132,7 @@ def machine():
     os.makedirs("/etc/sysusers.d", exist_ok=True)
     with open("/etc/sysusers.d/ml.conf", "w") as f:
         f.write("u ml 1000 \"a user\" /home/ml /bin/bash\n")
+    os.makedirs("/etc/primus/agentd.conf.d", exist_ok=True)
     with open("/etc/primus/agentd.conf.d/vm.conf", "w") as f:
         f.write("[Agent]\nMaster=n1\nAddress=127.0.0.1\nPorts=23000-23099\n")
     run("systemd-sysusers", must=True)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What agentd sees of its executors, put together: who measures (a table of providers), the sampler that asks
+ * them, and who is told. */
+#pragma once
+
+#include "lib/base/cleanup.h"
+#include "lib/wire/messages.h"
+
+struct eyes;
+struct manager;
+
+/* Without memory nothing works; whatever else is missing only means that less is seen. */
+int eyes_new(struct manager *m, struct eyes **ret);
+void eyes_free(struct eyes *e);
+DEFINE_CLEANUP(struct eyes *, eyes_free)
+
+/* The host's units are known. */
+int eyes_start(struct eyes *e);
+void eyes_starting(struct eyes *e, const struct executor_id *id);
+/* A fresh sample of the unit goes to masterd now, if it can. */
+void eyes_push(struct eyes *e, const char *unit);
+void eyes_ended(struct eyes *e, const struct executor_id *id);
