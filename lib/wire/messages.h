@@ -206,6 +206,14 @@ struct exit_report {
         uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
         uint64_t oom_kills;
         char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
+
+        /* The agent's alone: which process was killed for want of memory, and at whose limit; "": not known.
+         */
+        struct {
+                char task[64], at[8];
+                uint32_t pid;
+                uint64_t held;
+        } oom;
 };
 int exit_report_append(sd_bus_message *m, const struct exit_report *e);
 int exit_report_read(sd_bus_message *m, struct exit_report *ret);
@@ -330,6 +338,7 @@ struct start_extra {
         uint64_t ready_timeout_usec; /* 0: none */
         char *cpus;                  /* CPUs of its own, "0-3,8", or NULL */
         uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
+        uint64_t watchdog_usec;      /* WATCHDOG=1 has to come so often; 0: not asked for */
         uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
         char *gpus;                  /* uuids of its own of the GPUs that it may open, by spaces; NULL: none */
         uint32_t rdma;               /* not 0: it may open the host's RDMA devices, and lock memory */

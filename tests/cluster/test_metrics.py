@@ -141,8 +141,8 @@ def test_values_of_executors(host, busy):
     for index, seconds in own.items():
         labels = {"job": str(busy), "role": "worker", "index": str(index)}
         measured = value(samples, "primus_role_cpu_seconds_total", **labels)
-        # What it counted, and what starting it took.
-        assert seconds <= measured < seconds + 0.5, (own, measured)
+        # What it counted, and what starting it took; what its process did before it was in its control group is not the unit's.
+        assert seconds - 0.01 <= measured < seconds + 0.5, (own, measured)
         assert value(samples, "primus_role_state", **labels, state="running") == 1
         started = value(samples, "primus_role_start_time_seconds", **labels)
         assert 0 < time.time() - started < 120
@@ -258,7 +258,7 @@ def query(host, expression):
 
 def test_prometheus(host, busy, tmp_path):
     with prometheus(host, tmp_path) as ask:
-        host.wait_for(lambda: ask("count_over_time(up[1m])")[0][1] >= 4, 40, "four scrapes")
+        host.wait_for(lambda: sum(v for _, v in ask("count_over_time(up[1m])")) >= 4, 40, "four scrapes")
         assert [v for _, v in ask("min_over_time(up[1m])")] == [1]
         page = metrics(host)
         assert ask("scrape_samples_scraped")[0][1] >= len(page) * 0.9
@@ -349,11 +349,11 @@ def test_addresses(host):
 
 def test_lack_of_io_is_told_at_once(host):
     """A program that does nothing but wait for the disk."""
-    host.exec("n1", "sh", "-c", "mkdir -p /run/primus/agentd.conf.d; printf '[Agent]\\nIOPressureSec=20ms\\nPressureWindowSec=500ms\\n' > "
+    host.exec("n1", "sh", "-c", "mkdir -p /run/primus/agentd.conf.d; printf '[Agent]\\nIOPressureSec=5ms\\nPressureWindowSec=500ms\\n' > "
                                 f"/run/primus/agentd.conf.d/io.conf; systemctl restart {AGENTD}")
     host.wait_nodes()
     os.chmod(host.shared, 0o1777)
-    job = host.submit(config("while :; do dd if=/dev/zero of=/shared/disk bs=64k count=50 oflag=dsync 2> /dev/null; done"))
+    job = host.submit(config("while :; do dd if=/dev/zero of=/shared/disk bs=64k count=5000 oflag=dsync 2> /dev/null; done"))
     try:
         unit = f"primus-{job}-worker-0.1.service"
         host.wait_for(lambda: f"{unit} stood still for" in host.journal("n1", AGENTD, lines=100), 30, "a line")
