@@ -58,6 +58,21 @@ static int get_gpus(sd_bus *bus, const char *path, const char *interface, const 
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+static int append_condition(const struct host_condition *c, void *userdata) {
+        return sd_bus_message_append(userdata, "(sssst)", condition_kind_to_string(c->kind), c->subject,
+                                     condition_severity_to_string(c->severity), c->text, c->since_real);
+}
+
+static int get_conditions(sd_bus *bus, const char *path, const char *interface, const char *name,
+                          sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        int r = sd_bus_message_open_container(reply, 'a', "(sssst)");
+
+        if (r >= 0)
+                r = conditions_visit(hostwatch_conditions(m->watch), append_condition, reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS("ListUnits", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(susuuust)", units),
@@ -71,6 +86,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("CPUs", "u", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Memory", "t", get_memory, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("GPUs", "a(ssts)", get_gpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Conditions", "a(sssst)", get_conditions, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Limits", "b", get_limits, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_VTABLE_END,
 };

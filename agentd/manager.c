@@ -104,7 +104,8 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
             (r = sd_bus_message_open_container(message, 'a', "{sv}")) < 0 ||
             (r = units_append_epochs(m->units, message)) < 0 ||
             (r = units_append_work(m->units, message)) < 0 ||
-            (r = inventory_append_extra(message, &m->inventory)) < 0)
+            (r = inventory_append_extra(message, &m->inventory)) < 0 ||
+            (r = hostwatch_append(m->watch, message)) < 0)
                 return r;
         return sd_bus_message_close_container(message);
 }
@@ -401,6 +402,12 @@ int manager_new(sd_event *event, struct manager **ret) {
             (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
             (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0 || (r = eyes_new(m, &m->eyes)) < 0)
                 return r;
+        r = hostwatch_new(m, &m->watch);
+        if (r < 0)
+                return log_error_errno(r, "Cannot watch the host");
+        r = captures_new(event, m->units, &m->captures);
+        if (r < 0)
+                return r;
         r = agent_bus_offer(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot offer org.primus.Agent1");
@@ -419,6 +426,8 @@ void manager_free(struct manager *m) {
         logs_free(m->logs);
         units_free(m->units);
         sessions_free(m->sessions);
+        hostwatch_free(m->watch);
+        captures_free(m->captures);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);
         sd_event_source_disable_unref(m->health.timer);

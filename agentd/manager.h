@@ -6,8 +6,10 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
+#include "agentd/captures.h"
 #include "agentd/conf.h"
 #include "agentd/data.h"
+#include "agentd/hostwatch.h"
 #include "agentd/link.h"
 #include "agentd/linkstate.h"
 #include "agentd/logs.h"
@@ -32,7 +34,9 @@ struct manager {
         struct data *data;
         struct logs *logs;
         struct sessions *sessions;
+        struct hostwatch *watch;
         struct eyes *eyes;
+        struct captures *captures;
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;

@@ -57,6 +57,19 @@ static int parse_score(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
+static int parse_condition(const char *value, void *target, const char **ret_why) {
+        enum condition_severity s =
+                strcmp(value, "ignore") == 0 ? CONDITION_FINE : condition_severity_from_string(value);
+
+        *ret_why = "expected ignore, note, warn or drain";
+        if (s < 0 || strcmp(value, "fine") == 0)
+                return -EINVAL;
+        *(enum condition_severity *)target = s;
+        return 0;
+}
+
+#define CONDITION(kind) offsetof(struct conf, conditions) + sizeof(enum condition_severity) * (kind)
+
 static const struct conf_key keys[] = {
         { "Master", "Listen", parse_listen, 0, true },
         { "Master", "HeartbeatSec", conf_parse_duration, offsetof(struct conf, heartbeat_usec), false },
@@ -78,6 +91,12 @@ static const struct conf_key keys[] = {
           false },
         { "Master", "BlameHalfLifeSec", conf_parse_duration, offsetof(struct conf, blame.half_life_usec),
           false },
+        { "Master", "ConditionLink", parse_condition, CONDITION(CONDITION_LINK), false },
+        { "Master", "ConditionLinkSpeed", parse_condition, CONDITION(CONDITION_LINK_SPEED), false },
+        { "Master", "ConditionClock", parse_condition, CONDITION(CONDITION_CLOCK), false },
+        { "Master", "ConditionDisk", parse_condition, CONDITION(CONDITION_DISK), false },
+        { "Master", "ConditionGPU", parse_condition, CONDITION(CONDITION_GPU), false },
+        { "Master", "ConditionKernel", parse_condition, CONDITION(CONDITION_KERNEL), false },
         { "Master", "StateDirectory", conf_parse_string, offsetof(struct conf, state_directory), false },
         { "Scheduler", "HalfLifeSec", conf_parse_duration, POLICY(half_life_usec), false },
         { "Scheduler", "AgingSec", conf_parse_duration, POLICY(aging_usec), false },
@@ -127,6 +146,12 @@ int conf_read(struct conf *c) {
                 .bundle_max = UINT64_C(4) << 30,
                 .bundles_per_user_max = UINT64_C(16) << 30,
                 .maintenance_lead_usec = 3600 * USEC_PER_SEC,
+                .conditions = { [CONDITION_LINK] = CONDITION_WARN,
+                                [CONDITION_LINK_SPEED] = CONDITION_NOTE,
+                                [CONDITION_CLOCK] = CONDITION_WARN,
+                                [CONDITION_DISK] = CONDITION_DRAIN,
+                                [CONDITION_GPU] = CONDITION_DRAIN,
+                                [CONDITION_KERNEL] = CONDITION_DRAIN },
                 .blame = { .threshold_milli = 5000,
                            .half_life_usec = 3600 * USEC_PER_SEC,
                            .quarantine_usec = 1800 * USEC_PER_SEC },

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "lib/base/addr.h"
+#include "lib/wire/condition.h"
 #include "masterd/node/blame.h"
 #include "masterd/placement-conf.h"
 #include "masterd/pools.h"
@@ -25,6 +26,7 @@ struct conf {
         uint64_t bundle_max;            /* bytes of one upload */
         uint64_t bundles_per_user_max;  /* bytes a user may have stored */
         uint64_t maintenance_lead_usec; /* what has no time limit does not start so short before a window */
+        enum condition_severity conditions[_CONDITION_KIND_MAX]; /* what is made of them at most */
         struct blame_policy blame;      /* when a host is kept out */
         char *state_directory;
         struct pools pools;

@@ -13,6 +13,7 @@
 #include "masterd/arrays.h"
 #include "masterd/blaming.h"
 #include "masterd/change.h"
+#include "masterd/conditions.h"
 #include "masterd/depend.h"
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
@@ -614,6 +615,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         feeding_node_gone(m, node, true);
         requeue_registered(m, node);
         stuck_registered(m, node);
+        conditions_registered(m, node, g->conditions, g->n_conditions);
         hosts_registered(m, node);
         limits_registered(m, node);
         suspension_registered(m, node);

@@ -85,6 +85,26 @@ static int read_work(sd_bus_message *m, struct registration *g) {
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+static int read_conditions(sd_bus_message *m, struct registration *g) {
+        struct host_condition c;
+        int r = sd_bus_message_enter_container(m, 'v', "a" CONDITION_SIGNATURE);
+
+        g->conditions = calloc(CONDITIONS_MAX, sizeof(*g->conditions));
+        if (!g->conditions)
+                return -ENOMEM;
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', CONDITION_SIGNATURE);
+        while (r >= 0 && (r = host_condition_read(m, &c)) > 0) {
+                if (g->n_conditions >= CONDITIONS_MAX)
+                        return -EBADMSG;
+                if (c.kind >= 0)
+                        g->conditions[g->n_conditions++] = c;
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
 /* As many as there are units, or they are of no use. */
 static int read_epochs(sd_bus_message *m, struct registration *g) {
         const void *list;
@@ -113,9 +133,10 @@ static int read_extra(sd_bus_message *m, struct registration *g) {
                 if (r >= 0)
                         r = inventory_read_extra(m, key, &g->inventory);
                 if (r == 0)
-                        r = strcmp(key, "work") == 0 && !g->work       ? read_work(m, g)
-                            : strcmp(key, "epochs") == 0 && !g->epochs ? read_epochs(m, g)
-                                                                       : sd_bus_message_skip(m, "v");
+                        r = strcmp(key, "work") == 0 && !g->work               ? read_work(m, g)
+                            : strcmp(key, "conditions") == 0 && !g->conditions ? read_conditions(m, g)
+                            : strcmp(key, "epochs") == 0 && !g->epochs         ? read_epochs(m, g)
+                                                                               : sd_bus_message_skip(m, "v");
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }
@@ -149,5 +170,6 @@ void registration_done(struct registration *g) {
         free(g->units);
         free(g->work);
         free(g->epochs);
+        free(g->conditions);
         *g = (struct registration){};
 }

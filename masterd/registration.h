@@ -7,6 +7,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-id128.h>
 
+#include "lib/wire/condition.h"
 #include "lib/wire/messages.h"
 
 struct registration {
@@ -21,6 +22,8 @@ struct registration {
                 sd_id128_t uid; /* its first four bytes */
         } * work;               /* directories of jobs without a unit there */
         size_t n_work;
+        struct host_condition *conditions;
+        size_t n_conditions;
         uint64_t *epochs; /* of the units, in their order; NULL: not said */
 };
 

@@ -316,7 +316,7 @@ static void run_node_changed(struct manager *m, void *data) {
         struct change *c = data;
 
         if (nodes_get(&m->nodes, c->name) && sd_bus_path_encode(API_NODE_PREFIX, c->name, &path) >= 0)
-                (void)sd_bus_emit_properties_changed(m->bus, path, API_NODE, "State", NULL);
+                (void)sd_bus_emit_properties_changed(m->bus, path, API_NODE, "State", "Conditions", NULL);
         free(c);
 }
 

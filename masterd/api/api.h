@@ -55,12 +55,17 @@ int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const 
 
 /* Of arrays (array-calls.c): an entry of the manager's table, and "array" of GetStatus. */
 int api_on_get_element(sd_bus_message *call, void *userdata, sd_bus_error *error);
+/* (sssst) of each: kind, subject, what this cluster makes of it, text, since. */
+int api_append_conditions(sd_bus_message *reply, struct manager *m, const struct node *node);
 /* "labels" of the dictionary that is open. */
 int api_append_labels(sd_bus_message *reply, const struct node *node);
 int api_append_array(sd_bus_message *reply, struct manager *m, const struct job *j);
 
 /* usage-call.c: an entry of the manager's table. */
 int api_on_usage(sd_bus_message *call, void *userdata, sd_bus_error *error);
+
+/* telemetry-calls.c: an entry of the manager's table. */
+int api_on_list_telemetry(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
 /* Of savepoints (savepoint-calls.c): entries of the manager's table. */
 int api_on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *error);

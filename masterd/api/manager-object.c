@@ -235,12 +235,16 @@ static int get_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
 
 static int append_node(struct manager *m, sd_bus_message *reply, const struct node *node) {
         const struct inventory *v = &node->inventory;
-        char address[ADDR_TEXT_MAX], boot[SD_ID128_STRING_MAX], held[HOLDS_TEXT_MAX];
+        char address[ADDR_TEXT_MAX], boot[SD_ID128_STRING_MAX], held[HOLDS_TEXT_MAX], text[512] = "";
         uint64_t cpu, memory;
         uint32_t gpus;
         int r;
 
         placement_free_of(m, node, &cpu, &memory, &gpus);
+        /* What it is held for stands in the reason. */
+        if (!node->holds[HOLD_CONDITION].set)
+                (void)node_conditions_text(node, m->conf.conditions, CONDITION_WARN, false, text,
+                                           sizeof(text));
         r = sd_bus_message_open_container(reply, 'r', "sssddttuuuta{sv}");
         if (r >= 0)
                 r = sd_bus_message_append(reply, "sssddttuuut", node->name, node_shown_state(node),
@@ -252,12 +256,12 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
         if (r >= 0)
                 r = api_append_labels(reply, node);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "reason", "s",
-                                          holds_text(node->holds, held, sizeof(held)), "kernel", "s",
-                                          v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "",
-                                          "version", "s", node->version ? node->version : "", "limits", "b",
-                                          (int)v->controllers, "boot", "s",
-                                          sd_id128_to_string(node->boot_id, boot));
+                r = sd_bus_message_append(
+                        reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "conditions", "s", text, "reason", "s",
+                        holds_text(node->holds, held, sizeof(held)), "kernel", "s",
+                        v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "version", "s",
+                        node->version ? node->version : "", "limits", "b", (int)v->controllers, "boot", "s",
+                        sd_id128_to_string(node->boot_id, boot));
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -437,6 +441,9 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 api_on_get_element, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Usage", SD_BUS_ARGS("as", by, "a{sv}", filter),
                                 SD_BUS_RESULT("a(uususttttttt)", rows), api_on_usage,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListTelemetry", SD_BUS_ARGS("a{sv}", filter),
+                                SD_BUS_RESULT("aa{sv}", jobs), api_on_list_telemetry,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListQueue", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", jobs), api_on_list_queue,
                                 SD_BUS_VTABLE_UNPRIVILEGED),

@@ -11,6 +11,7 @@
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
 #include "masterd/blaming.h"
+#include "masterd/conditions.h"
 #include "masterd/hosts.h"
 #include "masterd/maintenance.h"
 #include "masterd/manager.h"
@@ -108,7 +109,8 @@ static int drain(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_erro
 }
 
 /* What a person may lift: all but what still is the case. */
-static const enum hold_cause lifted[] = { HOLD_ADMIN, HOLD_HEALTH, HOLD_HOOK, HOLD_QUARANTINE };
+static const enum hold_cause lifted[] = { HOLD_ADMIN, HOLD_HEALTH, HOLD_HOOK, HOLD_QUARANTINE,
+                                          HOLD_CONDITION };
 
 static int uncordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
@@ -121,6 +123,7 @@ static int uncordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 return -ENXIO;
         snprintf(why, sizeof(why), "uncordoned by uid %u", uid);
         blaming_forgive(m, node);
+        conditions_wave(node);
         for (size_t i = 0; i < ELEMENTSOF(lifted); i++)
                 (void)hosts_release(m, node, lifted[i], why);
         r = sd_bus_message_new_method_return(call, &reply);
@@ -334,6 +337,14 @@ static int append_holds(sd_bus_message *reply, const struct node *node) {
         return r < 0 ? r : close_entry(reply);
 }
 
+static int append_conditions(sd_bus_message *reply, struct manager *m, const struct node *node) {
+        int r = open_entry(reply, "conditions", "a(sssst)");
+
+        if (r >= 0)
+                r = api_append_conditions(reply, m, node);
+        return r < 0 ? r : close_entry(reply);
+}
+
 static int append_windows(sd_bus_message *reply, struct manager *m, const struct node *node) {
         const struct window *w;
         int r = open_entry(reply, "windows", "a(ttsu)");
@@ -415,6 +426,8 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 r = api_append_labels(reply, node);
         if (r >= 0)
                 r = append_holds(reply, node);
+        if (r >= 0)
+                r = append_conditions(reply, m, node);
         if (r >= 0)
                 r = append_windows(reply, m, node);
         if (r >= 0)

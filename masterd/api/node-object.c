@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.primus.Master1.Node. */
+#include <utlist.h>
+
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
 #include "masterd/api/authorize.h"
@@ -59,6 +61,30 @@ static int get_address(sd_bus *bus, const char *path, const char *interface, con
                                      node->address.family ? addr_format(&node->address, text) : "");
 }
 
+int api_append_conditions(sd_bus_message *reply, struct manager *m, const struct node *node) {
+        const struct node_condition *x;
+        int r = 0;
+
+        DL_FOREACH (node->conditions, x) {
+                enum condition_severity s = node_condition_severity(&x->c, m->conf.conditions);
+                if (r >= 0 && s > CONDITION_FINE)
+                        r = sd_bus_message_append(reply, "(sssst)", condition_kind_to_string(x->c.kind),
+                                                  x->c.subject, condition_severity_to_string(s), x->c.text,
+                                                  x->c.since_real);
+        }
+        return r;
+}
+
+static int get_conditions(sd_bus *bus, const char *path, const char *interface, const char *property,
+                          sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct node *node = node_at(userdata, path);
+        int r = node ? sd_bus_message_open_container(reply, 'a', "(sssst)") : -ENOENT;
+
+        if (r >= 0)
+                r = api_append_conditions(reply, userdata, node);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 static int get_name(sd_bus *bus, const char *path, const char *interface, const char *property,
                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct node *node = node_at(userdata, path);
@@ -86,6 +112,7 @@ const sd_bus_vtable api_node_vtable[] = {
         SD_BUS_PROPERTY("Name", "s", get_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("State", "s", get_state, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Address", "s", get_address, 0, 0),
+        SD_BUS_PROPERTY("Conditions", "a(sssst)", get_conditions, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Epoch", "t", get_epoch, 0, 0),
         SD_BUS_PROPERTY("BootId", "s", get_boot, 0, 0),
         SD_BUS_METHOD("DeclareDead", "", "", on_declare_dead, SD_BUS_VTABLE_UNPRIVILEGED),

@@ -18,6 +18,7 @@ enum hold_cause {
         HOLD_HOOK = 3,        /* a prolog or epilog failed there */
         HOLD_STUCK = 4,       /* an executor there does not die */
         HOLD_QUARANTINE = 5,  /* too much has failed there */
+        HOLD_CONDITION = 6,   /* its agent sees that it is not well: disk, GPU, kernel ... */
         _HOLD_MAX,
         _HOLD_INVALID = -22,
 };

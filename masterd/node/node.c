@@ -185,6 +185,7 @@ static void node_free(struct node *node) {
                 hold_clear(node->holds + i);
         strings_free(node->labels);
         strings_free(node->set_labels);
+        node_conditions_clear(node);
         free(node);
 }
 

@@ -13,6 +13,7 @@
 #include "lib/base/addr.h"
 #include "lib/wire/messages.h"
 #include "masterd/node/blame.h"
+#include "masterd/node/condition.h"
 #include "masterd/node/hold.h"
 
 enum node_state {
@@ -63,6 +64,9 @@ struct node {
         char **set_labels;   /* people's alone, the same */
         struct stuck *stuck; /* attempts that are over and hold their place, see masterd/stuck.h */
         uint32_t n_stuck;
+        struct node_condition *conditions; /* masterd/node/condition.h; worst first */
+        uint64_t conditions_since; /* CLOCK_BOOTTIME: when the count began of */
+        uint32_t n_conditions;     /* those that jobs were told of */
         bool left_told;                     /* that it is drained was said */
         struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, SUSPECT only */
         bool live;

@@ -62,6 +62,18 @@ static int read_windows(sd_bus_message *m, json_t *list) {
         return r;
 }
 
+static int read_conditions(sd_bus_message *m, json_t *list) {
+        const char *kind, *subject, *severity, *text;
+        uint64_t since;
+        int r;
+
+        while ((r = sd_bus_message_read(m, "(sssst)", &kind, &subject, &severity, &text, &since)) > 0)
+                (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I}", "kind", kind,
+                                                            "subject", subject, "severity", severity, "text",
+                                                            text, "since", (json_int_t)since));
+        return r;
+}
+
 static int read_executors(sd_bus_message *m, json_t *list) {
         const char *role, *state;
         uint32_t job, index, attempt, owner;
@@ -93,6 +105,7 @@ static const struct {
 } lists[] = {
         { "a(sbsuttts)", "(sbsuttts)", read_holds },
         { "a(ttsu)", "(ttsu)", read_windows },
+        { "a(sssst)", "(sssst)", read_conditions },
         { "a(usuusut)", "(usuusut)", read_executors },
         { "as", "s", read_labels },
 };
@@ -246,6 +259,17 @@ static void print_holds(json_t *holds) {
         }
 }
 
+static void print_conditions(json_t *conditions) {
+        char since[32];
+        json_t *x;
+        size_t i;
+
+        json_array_foreach (conditions, i, x)
+                printf("%s %s: %s %s: %s, since %s\n", i == 0 ? "Condition: " : "           ",
+                       string(x, "severity"), string(x, "kind"), string(x, "subject"), string(x, "text"),
+                       local_time(number(x, "since"), since));
+}
+
 static void print_windows(json_t *windows, const char *head) {
         char from[32], to[32];
         json_t *w;
@@ -302,6 +326,7 @@ int node_show(struct cli *c, const char *node) {
                 printf(", last heard %s", local_time(number(all, "heartbeat"), when));
         putchar('\n');
         print_holds(json_object_get(all, "holds"));
+        print_conditions(json_object_get(all, "conditions"));
         print_windows(json_object_get(all, "windows"), "Maintenance:");
         printf("Address:    %s\n", string(all, "address"));
         printf("CPUs:       %g of %" PRIu64 " free\n", json_number_value(json_object_get(all, "cpusFree")),

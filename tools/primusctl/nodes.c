@@ -15,7 +15,7 @@ struct node_row {
         double cpus, cpus_free;
         uint64_t memory, memory_free, heartbeat;
         uint32_t gpus, gpus_free, executors;
-        const char *kernel, *os, *version, *reason;
+        const char *kernel, *os, *version, *reason, *conditions;
         char **labels; /* into the message; or NULL */
         bool limits;
 };
@@ -58,7 +58,8 @@ static int read_extra(sd_bus_message *m, struct node_row *row) {
         } strings[] = { { "kernel", &row->kernel },
                         { "os", &row->os },
                         { "version", &row->version },
-                        { "reason", &row->reason } };
+                        { "reason", &row->reason },
+                        { "conditions", &row->conditions } };
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
         if (r < 0)
@@ -99,7 +100,7 @@ static int next_row(sd_bus_message *m, struct node_row *row) {
         row_done(row);
         if (r <= 0)
                 return r;
-        *row = (struct node_row){ .kernel = "", .os = "", .version = "", .reason = "" };
+        *row = (struct node_row){ .kernel = "", .os = "", .version = "", .reason = "", .conditions = "" };
         r = sd_bus_message_read(m, "sssddttuuut", &row->name, &row->state, &row->address, &row->cpus,
                                 &row->cpus_free, &row->memory, &row->memory_free, &row->gpus, &row->gpus_free,
                                 &row->executors, &row->heartbeat);
@@ -127,14 +128,14 @@ static int print_json(const struct cli *c, sd_bus_message *m) {
                 (void)json_array_append_new(
                         array,
                         json_pack("{s:s, s:s, s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
-                                  "s:b, s:s, s:o}",
+                                  "s:b, s:s, s:s, s:o}",
                                   "name", n.name, "state", n.state, "address", n.address, "cpus", n.cpus,
                                   "cpusFree", n.cpus_free, "memory", (json_int_t)n.memory, "memoryFree",
                                   (json_int_t)n.memory_free, "gpus", (json_int_t)n.gpus, "gpusFree",
                                   (json_int_t)n.gpus_free, "executors", (json_int_t)n.executors, "heartbeat",
                                   (json_int_t)n.heartbeat, "kernel", n.kernel, "os", n.os, "version",
-                                  n.version, "limits", (int)n.limits, "reason", n.reason, "labels",
-                                  labels_json(&n)));
+                                  n.version, "limits", (int)n.limits, "reason", n.reason, "conditions",
+                                  n.conditions, "labels", labels_json(&n)));
         if (r < 0) {
                 json_decref(array);
                 return cli_bad_reply(c, r);
@@ -194,7 +195,9 @@ static int print_table(const struct cli *c, sd_bus_message *m, bool labels) {
                 if (labels)
                         set_labels(t, 8, &n);
                 else
-                        table_set(t, 8, COLOR_NONE, "%s%s%s", n.reason, *n.reason && !n.limits ? "; " : "",
+                        table_set(t, 8, COLOR_NONE, "%s%s%s%s%s", n.reason,
+                                  *n.reason && *n.conditions ? "; " : "", n.conditions,
+                                  (*n.reason || *n.conditions) && !n.limits ? "; " : "",
                                   n.limits ? "" : "limits are not enforced (no cgroup v2 controllers)");
         }
         return r < 0 ? cli_bad_reply(c, r) : table_print(c, t);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where what watches the host meets: conditions, interfaces, clock, disks, the kernel's complaints; and who
+ * hears of it. */
+#pragma once
+
+#include <systemd/sd-bus.h>
+
+#include "agentd/conditions.h"
+
+struct hostwatch;
+struct manager;
+
+/* Before the link is started. Never fails for what a kernel or a host does not offer. */
+int hostwatch_new(struct manager *m, struct hostwatch **ret);
+void hostwatch_free(struct hostwatch *w);
+
+struct conditions *hostwatch_conditions(struct hostwatch *w);
+/* "conditions" of a registration's a{sv}. */
+int hostwatch_append(struct hostwatch *w, sd_bus_message *m);
