@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /* What every program of this folder stands on: the maps, and which unit a task, a socket or a request is of.
  */
 #pragma once

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /* What the programs of this folder know of the kernel's structures: a subset written by hand, so that the
  * build needs no kernel with BTF. Only names count: where a field is, is found on the host that loads the
  * program (preserve_access_index), and a field that it does not have is asked for first
