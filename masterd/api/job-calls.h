@@ -39,6 +39,8 @@ int api_on_resize_session(sd_bus_message *call, void *userdata, sd_bus_error *er
 int api_on_close_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
 /* job-capture.c */
 int api_capture(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* job-trace.c */
+int api_trace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* Reads role and index of a call of a job's: an executor that has processes now. NULL: the error is set. */
 struct executor *api_running_executor(struct manager *m, sd_bus_message *call, sd_bus_error *error);
 /* Answers a call that was passed on to an agent, which refused it or did not answer. */
