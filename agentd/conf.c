@@ -6,6 +6,8 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "agentd/cgroup/pressure.h"
+#include "agentd/metrics/server.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -14,6 +16,8 @@
 #include "lib/base/strv.h"
 
 #define LABELS_MAX 64u
+#define LISTEN_MAX 8u
+#define METRICS_LISTEN "127.0.0.1:7748"
 
 static int parse_address(const char *value, void *target, const char **ret_why) {
         *ret_why = "expected a numeric address";
@@ -110,6 +114,42 @@ static int parse_labels(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
+static int parse_window(const char *value, void *target, const char **ret_why) {
+        uint64_t usec;
+
+        *ret_why = "expected a time from 500ms to 10s";
+        if (conf_parse_duration(value, &usec, ret_why) < 0 ||
+            !pressure_options_valid(&(struct pressure_options){ .window_usec = usec }))
+                return -EINVAL;
+        *(uint64_t *)target = usec;
+        return 0;
+}
+
+/* A string list of words that are all valid, or "no" for none; replaces the list. */
+static int parse_listen(const char *value, void *target, const char **ret_why) {
+        char ***addresses = target, **list = calloc(LISTEN_MAX + 1, sizeof(*list));
+        _cleanup_free_ char *copy = strdup(strcmp(value, "no") == 0 ? "" : value);
+        char *save = NULL;
+        size_t n = 0;
+        int r = list && copy ? 0 : -ENOMEM;
+
+        *ret_why = "expected up to 8 addresses ADDRESS:PORT or /PATH of a socket, or \"no\"";
+        for (char *word = r < 0 ? NULL : strtok_r(copy, " \t", &save); word && r >= 0;
+             word = strtok_r(NULL, " \t", &save)) {
+                if (n == LISTEN_MAX || !metrics_address_valid(word))
+                        r = -EINVAL;
+                else if (!(list[n++] = strdup(word)))
+                        r = -ENOMEM;
+        }
+        if (r < 0) {
+                strings_free(list);
+                return r;
+        }
+        strings_free(*addresses);
+        *addresses = list;
+        return 0;
+}
+
 static const struct conf_key keys[] = {
         { "Agent", "Master", conf_parse_string, offsetof(struct settings, master), false },
         { "Agent", "NodeName", parse_node_name, offsetof(struct settings, node_name), false },
@@ -124,16 +164,23 @@ static const struct conf_key keys[] = {
         { "Agent", "HealthSec", conf_parse_duration, offsetof(struct settings, health_usec), false },
         { "Agent", "HookSec", conf_parse_duration, offsetof(struct settings, hook_usec), false },
         { "Agent", "UnkillableSec", conf_parse_duration, offsetof(struct settings, unkillable_usec), false },
-        { "Agent", "Interfaces", conf_parse_string, offsetof(struct settings, interfaces), false },
-        { "Agent", "RendezvousInterface", conf_parse_string, offsetof(struct settings, rendezvous_interface),
+        { "Agent", "Interfaces", conf_parse_string, offsetof(struct settings, watch.interfaces), false },
+        { "Agent", "RendezvousInterface", conf_parse_string,
+          offsetof(struct settings, watch.rendezvous_interface), false },
+        { "Agent", "Disks", conf_parse_string, offsetof(struct settings, watch.disks), false },
+        { "Agent", "DiskWarn", parse_room, offsetof(struct settings, watch.disk_warn), false },
+        { "Agent", "DiskDrain", parse_room, offsetof(struct settings, watch.disk_drain), false },
+        { "Agent", "ClockSkewSec", conf_parse_duration, offsetof(struct settings, watch.clock_skew_usec),
           false },
-        { "Agent", "Disks", conf_parse_string, offsetof(struct settings, disks), false },
-        { "Agent", "DiskWarn", parse_room, offsetof(struct settings, disk_warn), false },
-        { "Agent", "DiskDrain", parse_room, offsetof(struct settings, disk_drain), false },
-        { "Agent", "ClockSkewSec", conf_parse_duration, offsetof(struct settings, clock_skew_usec), false },
         { "Agent", "ConditionSettleSec", conf_parse_duration,
           offsetof(struct settings, condition_settle_usec), false },
         { "Agent", "TelemetrySec", conf_parse_duration, offsetof(struct settings, telemetry_usec), false },
+        { "Agent", "MetricsListen", parse_listen, offsetof(struct settings, metrics_listen), false },
+        { "Agent", "PressureWindowSec", parse_window, offsetof(struct settings, pressure_window_usec),
+          false },
+        { "Agent", "MemoryPressureSec", conf_parse_duration, offsetof(struct settings, memory_pressure_usec),
+          false },
+        { "Agent", "IOPressureSec", conf_parse_duration, offsetof(struct settings, io_pressure_usec), false },
         { "Agent", "LogLevel", parse_level, offsetof(struct settings, log_level), false },
         { NULL },
 };
@@ -141,10 +188,11 @@ static const struct conf_key keys[] = {
 void settings_done(struct settings *s) {
         free(s->master);
         free(s->node_name);
-        free(s->interfaces);
-        free(s->rendezvous_interface);
-        free(s->disks);
+        free(s->watch.interfaces);
+        free(s->watch.rendezvous_interface);
+        free(s->watch.disks);
         strings_free(s->labels);
+        strings_free(s->metrics_listen);
         *s = (struct settings){ 0 };
 }
 
@@ -153,18 +201,25 @@ int settings_load(const char *root, struct settings *ret) {
                               .health_usec = 300 * USEC_PER_SEC,
                               .hook_usec = 60 * USEC_PER_SEC,
                               .unkillable_usec = 60 * USEC_PER_SEC,
-                              .disk_warn = { 10, UINT64_C(10) << 30 },
-                              .disk_drain = { 2, UINT64_C(1) << 30 },
-                              .clock_skew_usec = USEC_PER_SEC,
+                              .watch.disk_warn = { 10, UINT64_C(10) << 30 },
+                              .watch.disk_drain = { 2, UINT64_C(1) << 30 },
+                              .watch.clock_skew_usec = USEC_PER_SEC,
                               .condition_settle_usec = 30 * USEC_PER_SEC,
                               .telemetry_usec = 5 * USEC_PER_SEC,
+                              .pressure_window_usec = 2 * USEC_PER_SEC,
+                              .memory_pressure_usec = 400 * USEC_PER_MSEC,
+                              .io_pressure_usec = 1500 * USEC_PER_MSEC,
                               .log_level = -1 };
-        int r = conf_load(root, "agentd.conf", keys, &s);
+        const char *why;
+        int r = parse_listen(METRICS_LISTEN, &s.metrics_listen, &why);
 
-        if (r < 0) {
+        if (r < 0 || (r = conf_load(root, "agentd.conf", keys, &s)) < 0) {
                 settings_done(&s);
                 return r;
         }
+        /* More than all of a window is never reached. */
+        s.memory_pressure_usec = MIN(s.memory_pressure_usec, s.pressure_window_usec);
+        s.io_pressure_usec = MIN(s.io_pressure_usec, s.pressure_window_usec);
         *ret = s;
         return 0;
 }

@@ -181,7 +181,7 @@ static bool is_named(const char *patterns, const char *name) {
 
 /* Of the interface that the settings name: an address of the family in which masterd is reached, else any. */
 static bool named_address(const struct hostwatch *w, struct addr *ret) {
-        const char *patterns = w->manager->settings.rendezvous_interface;
+        const char *patterns = w->manager->settings.watch.rendezvous_interface;
         const struct addr *found = NULL;
         const struct link_facts *list;
         size_t n = 0;
@@ -199,7 +199,7 @@ static bool named_address(const struct hostwatch *w, struct addr *ret) {
 }
 
 struct addr hostwatch_address(struct hostwatch *w, const struct addr *local) {
-        const char *patterns = w->manager->settings.rendezvous_interface;
+        const char *patterns = w->manager->settings.watch.rendezvous_interface;
         char text[CONDITION_TEXT_MAX], address[ADDR_TEXT_MAX];
         struct addr a = *local;
 
@@ -223,7 +223,7 @@ static void review_address(struct hostwatch *w) {
         uint64_t now = now_boot();
         struct addr a;
 
-        if (!m->settings.rendezvous_interface || m->settings.address.family != AF_UNSPEC ||
+        if (!m->settings.watch.rendezvous_interface || m->settings.address.family != AF_UNSPEC ||
             w->local.family == AF_UNSPEC || now < w->again_boot || !named_address(w, &a) ||
             addr_equal(&a, &m->inventory.address))
                 return;
@@ -270,7 +270,8 @@ static void add_disk(struct hostwatch *w, const char *path, enum condition_sever
 }
 
 static void add_disks(struct hostwatch *w) {
-        _cleanup_free_ char *copy = w->manager->settings.disks ? strdup(w->manager->settings.disks) : NULL;
+        _cleanup_free_ char *copy =
+                w->manager->settings.watch.disks ? strdup(w->manager->settings.watch.disks) : NULL;
         char *save = NULL;
 
         for (size_t i = 0; i < ELEMENTSOF(disks); i++)
@@ -304,8 +305,8 @@ static void on_disks(void *data) {
                 enum condition_severity severity = CONDITION_FINE;
                 *text = 0;
                 if (d->error >= 0 && !d->same)
-                        severity = disk_judge(&d->facts, &s->disk_warn, &s->disk_drain, d->worst, text,
-                                              sizeof(text));
+                        severity = disk_judge(&d->facts, &s->watch.disk_warn, &s->watch.disk_drain, d->worst,
+                                              text, sizeof(text));
                 conditions_set(w->conditions, CONDITION_DISK, d->path, severity, text);
         }
 }
@@ -315,7 +316,7 @@ static void on_disks(void *data) {
  */
 
 void hostwatch_clock(struct hostwatch *w, uint64_t master_real, uint64_t sent_boot) {
-        uint64_t limit = w->manager->settings.clock_skew_usec;
+        uint64_t limit = w->manager->settings.watch.clock_skew_usec;
         char text[160];
 
         clock_note(&w->clock, master_real, now_real(), now_boot() - sent_boot);
@@ -375,7 +376,7 @@ static int start_sensors(struct hostwatch *w) {
         if (r < 0)
                 return r;
         add_disks(w);
-        r = links_new(m->event, m->settings.interfaces, &ops, w, &w->links);
+        r = links_new(m->event, m->settings.watch.interfaces, &ops, w, &w->links);
         if (r == -ENOMEM)
                 return r;
         if (r < 0)

@@ -406,6 +406,9 @@ int manager_new(sd_event *event, struct manager **ret) {
         r = hostwatch_new(m, &m->watch);
         if (r < 0)
                 return log_error_errno(r, "Cannot watch the host");
+        r = captures_new(event, m->units, &m->captures);
+        if (r < 0)
+                return r;
         r = agent_bus_offer(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot offer org.primus.Agent1");
@@ -425,6 +428,7 @@ void manager_free(struct manager *m) {
         units_free(m->units);
         sessions_free(m->sessions);
         hostwatch_free(m->watch);
+        captures_free(m->captures);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);
         sd_event_source_disable_unref(m->health.timer);

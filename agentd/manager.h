@@ -6,6 +6,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
+#include "agentd/captures.h"
 #include "agentd/conf.h"
 #include "agentd/data.h"
 #include "agentd/hostwatch.h"
@@ -35,6 +36,7 @@ struct manager {
         struct sessions *sessions;
         struct hostwatch *watch;
         struct eyes *eyes;
+        struct captures *captures;
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;

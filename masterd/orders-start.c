@@ -154,11 +154,62 @@ static char **identity_of(struct identity *i, const struct executor_id *id, cons
         return i->list;
 }
 
+/* Uuids of the executor's own GPUs, by spaces. */
+static void format_gpus(const struct executor *e, char *buf, size_t size) {
+        const struct inventory *v = &e->node->inventory;
+        size_t l = 0;
+
+        buf[0] = 0;
+        for (size_t i = 0; i < v->n_gpus && i < 64; i++)
+                if (e->gpus >> i & 1 && l + strlen(v->gpus[i].uuid) + 2 < size)
+                        l += (size_t)snprintf(buf + l, size - l, "%s%s", l ? " " : "", v->gpus[i].uuid);
+}
+
+/* Paths are the specification's. */
+static size_t io_of(const struct limits_spec *limits, struct io_limit ret[static LINK_IO_MAX]) {
+        static_assert(SPEC_IO_MAX <= LINK_IO_MAX, "what a role may say has room in an order");
+
+        for (size_t i = 0; i < limits->n_io; i++) {
+                const struct io_spec *io = limits->io + i;
+                ret[i] = (struct io_limit){ .path = io->path ? io->path : (char *)"",
+                                            .read_bps = io->read_bps,
+                                            .write_bps = io->write_bps,
+                                            .read_iops = io->read_iops,
+                                            .write_iops = io->write_iops,
+                                            .weight = io->weight };
+        }
+        return limits->n_io;
+}
+
+static void limits_extra(const struct executor *e, struct io_limit io[static LINK_IO_MAX],
+                         struct start_extra *x) {
+        static const char *const numa[_NUMA_POLICY_MAX] = { "", "prefer", "require" };
+        const struct role_spec *role = executor_role(e);
+
+        x->memory_high = role->limits.memory_high;
+        x->cpu_weight = role->limits.cpu_weight;
+        x->open_files = role->limits.open_files;
+        x->locked_memory = role->limits.locked_memory;
+        x->job_cpu = job_cpu_on_node(e);
+        x->job_tasks = job_tasks_on_node(e);
+        x->job_shm = role->placement.shm > 0 ? job_shm_on_node(e) : 0;
+        x->io = io;
+        x->n_io = io_of(&role->limits, io);
+        if (e->cpus)
+                snprintf(x->numa, sizeof(x->numa), "%s", numa[role->placement.numa]);
+}
+
 static int append_start_extra(sd_bus_message *message, const struct executor *e, char *const *rendezvous) {
         _cleanup_free_ char *cpus = NULL;
+        char gpus[LINK_PATH_MAX];
         const struct ready_spec *ready = &executor_role(e)->failure.ready;
-        struct start_extra extra = { .epoch = e->job->epoch };
+        struct start_extra extra = { .epoch = e->job->epoch,
+                                     .gpus = gpus,
+                                     .rdma = executor_role(e)->placement.rdma,
+                                     .stack_signal = (uint32_t)e->job->spec->stack_signal_number };
+        struct io_limit io[LINK_IO_MAX];
 
+        format_gpus(e, gpus, sizeof(gpus));
         while (rendezvous[extra.n_rendezvous])
                 extra.n_rendezvous++;
         if (e->cpus) {
@@ -166,11 +217,13 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
                 if (!cpus)
                         return -ENOMEM;
         }
+        limits_extra(e, io, &extra);
         if (ready->kind != READY_STARTED) {
                 snprintf(extra.ready, sizeof(extra.ready), "%s",
                          ready_kind_to_string((enum ready_kind)ready->kind));
                 extra.ready_timeout_usec = ready->timeout_usec;
         }
+        extra.watchdog_usec = executor_role(e)->failure.watchdog_usec;
         if (ready->kind == READY_TCP && ready->port <= e->n_ports)
                 extra.ready_port = e->ports[ready->port - 1];
         if (ready->kind == READY_FILE)
@@ -189,17 +242,20 @@ static int send_start(struct manager *m, struct executor *e) {
         struct secret secrets[LINK_SECRETS_MAX];
         size_t n_secrets = 0;
         sd_bus_message *message = NULL;
+        uint64_t may_open;
         struct order *o;
         int r;
 
+        /* Who was given none opens none; the others of the job here need to reach each other's. */
+        may_open = e->gpus ? job_gpus_on_node(e) : 0;
         r = job_peers_environment(e, &rendezvous_env);
         if (r >= 0)
                 r = executor_environment(e, rendezvous_env, &env);
         if (r >= 0)
-                r = gpu_names(e->node, job_gpus_on_node(e), &gpus);
+                r = gpu_names(e->node, may_open, &gpus);
         if (r >= 0)
                 r = gpu_names(e->node,
-                              js->gpu_visibility == GPU_VISIBILITY_EXECUTOR ? e->gpus : job_gpus_on_node(e),
+                              js->gpu_visibility == GPU_VISIBILITY_EXECUTOR ? e->gpus : may_open,
                               &visible);
         if (r < 0)
                 return r;
@@ -223,6 +279,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 .cpu_usec_per_sec = (uint64_t)spec->cpu_milli * 1000,
                 .memory_max = executor_memory(e),
                 .job_memory_max = job_memory_on_node(e),
+                .tasks_max = spec->limits.tasks,
                 .gpus = gpus,
                 .visible_gpus = visible,
                 .ports = e->ports,
@@ -384,6 +441,7 @@ static void run_scan(struct manager *m, void *data) {
                                      .identity = identity_of(&identity, &o->id, node),
                                      .secrets = &secret,
                                      .n_secrets = 1,
+                                     .tasks_max = SPEC_TASKS_PRESET,
                                      .gpus = none,
                                      .visible_gpus = none,
                                      .grace_usec = USEC_PER_SEC,

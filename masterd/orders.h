@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "lib/wire/capture.h"
 #include "lib/wire/messages.h"
 
 struct manager;
@@ -43,3 +44,19 @@ int orders_power_later(struct manager *m, const struct node *node);
 int orders_freeze_later(struct manager *m, struct executor *e);
 /* A unit that lists a source, from behind its cursor. */
 int orders_scan_later(struct manager *m, struct job *j, struct node *node, uint32_t source, uint32_t attempt);
+
+/* Asks the agent at once what the executor's threads are doing. handler is called exactly once, later, unless
+ * this returns < 0 (-ENOTCONN: its host is not connected). e is NULL by then where that attempt has left
+ * memory; error NULL, or a sentence, and then there are no threads. What is handed over is the caller's for
+ * the call only. With CAPTURE_PYTHON, processes that catch the job's stack signal get it, and what they write
+ * is in their first thread's python. */
+#define CAPTURE_PYTHON 1u
+typedef void (*capture_handler)(struct manager *m, struct executor *e, const struct capture_thread *threads,
+                                size_t n, const char *error, void *userdata);
+int orders_capture(struct manager *m, struct executor *e, uint32_t flags, capture_handler handler,
+                   void *userdata);
+/* The same with all that the agent answered: total, note. */
+typedef void (*capture_answer)(struct manager *m, const struct capture *c, const sd_bus_error *error,
+                               void *userdata);
+int orders_capture_all(struct manager *m, struct executor *e, uint32_t flags, capture_answer answer,
+                       void *userdata);

@@ -119,14 +119,16 @@ static int add_constraint(struct shape_data *d, const char *text) {
 static int add_constraints(const struct placement_spec *p, struct sched_shape *s, struct shape_data *d) {
         int r = 0;
 
-        if (p->n_constraints + p->n_prefer == 0)
+        if (p->n_constraints + p->n_prefer + p->rdma == 0)
                 return 0;
-        d->constraints = calloc(p->n_constraints + p->n_prefer, sizeof(*d->constraints));
+        d->constraints = calloc(p->n_constraints + p->n_prefer + 1, sizeof(*d->constraints));
         d->preferred = calloc(p->n_prefer + 1, sizeof(*d->preferred));
         if (!d->constraints || !d->preferred)
                 return -ENOMEM;
         for (size_t i = 0; i < p->n_constraints && r >= 0; i++)
                 r = add_constraint(d, p->constraints[i]);
+        if (r >= 0 && p->rdma)
+                r = add_constraint(d, RDMA_LABEL);
         for (size_t i = 0; i < p->n_prefer && r >= 0; i++) {
                 r = add_constraint(d, p->prefer[i].constraint);
                 if (r >= 0)
@@ -134,7 +136,7 @@ static int add_constraints(const struct placement_spec *p, struct sched_shape *s
                                                                      p->prefer[i].weight };
         }
         s->required = (const struct constraint *const *)d->constraints;
-        s->n_required = p->n_constraints;
+        s->n_required = p->n_constraints + p->rdma;
         s->preferred = d->preferred;
         s->n_preferred = p->n_prefer;
         return r;

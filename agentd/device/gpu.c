@@ -141,8 +141,9 @@ static int amd_gpu(const char *root, const char *directory, const char *topology
         if (read_file(bank, 4096, &memory, NULL) >= 0)
                 g.memory = find_number(memory, "size_in_bytes");
         id = find_number(text, "unique_id");
-        if (asprintf(&g.uuid, "kfd-%016llx", (unsigned long long)(id ?: find_number(text, "location_id"))) <
-            0)
+        if ((id ? asprintf(&g.uuid, "kfd-%016llx", (unsigned long long)id)
+                : asprintf(&g.uuid, "kfd-at-%llx:%llx", (unsigned long long)find_number(text, "domain"),
+                           (unsigned long long)find_number(text, "location_id"))) < 0)
                 g.uuid = NULL;
         if (asprintf(&g.model, "AMD gfx%llu", (unsigned long long)find_number(text, "gfx_target_version")) <
             0)

@@ -140,6 +140,24 @@ static int add_label(struct inventory *i, size_t *n, const char *label, char *co
         return 0;
 }
 
+static int is_verbs(const struct dirent *d) {
+        return strncmp(d->d_name, "uverbs", 6) == 0 && d->d_name[6] >= '0' && d->d_name[6] <= '9';
+}
+
+/* An adapter that user programs can reach: one with a node of its own, not the kernel's side alone. */
+static bool has_rdma(const char *root) {
+        _cleanup_free_ char *directory = NULL;
+        struct dirent **entries = NULL;
+        int n = asprintf(&directory, "%s/dev/infiniband", root) < 0
+                        ? -1
+                        : scandir(directory, &entries, is_verbs, NULL);
+
+        for (int k = 0; k < n; k++)
+                free(entries[k]);
+        free(entries);
+        return n > 0;
+}
+
 int locality_set_labels(const char *root, char *const *extra, struct inventory *i) {
         _cleanup_free_ char *text = NULL;
         char id[64] = "", version[64] = "", label[LABEL_MAX + 1];
@@ -163,6 +181,8 @@ int locality_set_labels(const char *root, char *const *extra, struct inventory *
         snprintf(label, sizeof(label), "os=%s%s%s", id, *version ? "-" : "", version);
         if (r >= 0 && *id)
                 r = add_label(i, &n, label, extra);
+        if (r >= 0 && has_rdma(root))
+                r = add_label(i, &n, RDMA_LABEL, extra);
         for (; r >= 0 && extra && *extra; extra++)
                 r = add_label(i, &n, *extra, NULL);
         return r;

@@ -6,45 +6,17 @@
 #include <string.h>
 #include <strings.h>
 
+#include "agentd/unit/devices.h"
+#include "agentd/unit/enforce.h"
 #include "agentd/unit/private.h"
+#include "agentd/unit/property.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/cpulist.h"
 #include "lib/base/parse.h"
 #include "lib/base/unitname.h"
 
 /* How long unpacking the job's files may take before systemd gives up the start. */
 #define STAGE_USEC (UINT64_C(3600) * USEC_PER_SEC)
-
-/* ---- properties
- * ----------------------------------------------------------------------------------------------------- */
-
-static int property_string(sd_bus_message *m, const char *name, const char *value) {
-        return sd_bus_message_append(m, "(sv)", name, "s", value);
-}
-
-static int property_u64(sd_bus_message *m, const char *name, uint64_t value) {
-        return sd_bus_message_append(m, "(sv)", name, "t", value);
-}
-
-static int property_u32(sd_bus_message *m, const char *name, uint32_t value) {
-        return sd_bus_message_append(m, "(sv)", name, "u", value);
-}
-
-static int property_bool(sd_bus_message *m, const char *name, bool value) {
-        return sd_bus_message_append(m, "(sv)", name, "b", (int)value);
-}
-
-static int property_open(sd_bus_message *m, const char *name, const char *signature) {
-        TRY(sd_bus_message_open_container(m, 'r', "sv"));
-        TRY(sd_bus_message_append(m, "s", name));
-        return sd_bus_message_open_container(m, 'v', signature);
-}
-
-static int property_close(sd_bus_message *m) {
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_close_container(m);
-}
 
 /* systemd expands $NAME in arguments; $$ is a dollar. (ExecStartEx= with no-env-expand would spare us that,
  * but it is not known in unit files, into which systemd writes transient units, and so is lost at a
@@ -205,107 +177,6 @@ static int append_commands(sd_bus_message *m, const struct start_order *o, const
         return append_start(m, o, c, ret_why);
 }
 
-/* As systemd wants them: a bit for each, the first in the lowest of the first byte. */
-static int property_cpus(sd_bus_message *m, const uint64_t *bits) {
-        uint8_t bytes[UNIT_CPU_WORDS * sizeof(*bits)];
-        size_t n = 0;
-
-        for (size_t i = 0; i < sizeof(bytes); i++) {
-                bytes[i] = (uint8_t)(bits[i / 8] >> (i % 8 * 8));
-                if (bytes[i])
-                        n = i + 1;
-        }
-        TRY(property_open(m, "AllowedCPUs", "ay"));
-        TRY(sd_bus_message_append_array(m, 'y', bytes, n));
-        return property_close(m);
-}
-
-/* Its own, or those that nobody has for himself. */
-static int append_cpus(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
-        const char *list = o->extra.cpus ?: c->shared_cpus;
-        uint64_t bits[UNIT_CPU_WORDS];
-
-        if (!list)
-                return 0;
-        TRY(cpulist_parse(list, bits, UNIT_CPU_WORDS));
-        return property_cpus(m, bits);
-}
-
-static int append_limits(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
-        TRY(property_bool(m, "CPUAccounting", true));
-        TRY(property_bool(m, "MemoryAccounting", true));
-        TRY(property_bool(m, "IOAccounting", true));
-        if (o->cpu_usec_per_sec > 0)
-                TRY(property_u64(m, "CPUQuotaPerSecUSec", o->cpu_usec_per_sec));
-        if (o->memory_max > 0) {
-                TRY(property_u64(m, "MemoryMax", o->memory_max));
-                TRY(property_u64(m, "MemorySwapMax", 0));
-        }
-        TRY(append_cpus(m, o, c));
-        if (o->tasks_max > 0)
-                TRY(property_u64(m, "TasksMax", o->tasks_max));
-        if (o->runtime_max_usec > 0)
-                TRY(property_u64(m, "RuntimeMaxUSec", o->runtime_max_usec));
-        return 0;
-}
-
-int limits_build(sd_bus_message *m, const char *unit, const struct unit_limits *limits) {
-        TRY(sd_bus_message_append(m, "sb", unit, 1)); /* for as long as the unit lives */
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
-        TRY(property_u64(m, "CPUQuotaPerSecUSec",
-                         limits->cpu_usec_per_sec > 0 ? limits->cpu_usec_per_sec : UINT64_MAX));
-        TRY(property_u64(m, "MemoryMax", limits->memory_max > 0 ? limits->memory_max : UINT64_MAX));
-        TRY(property_u64(m, "MemorySwapMax", limits->memory_max > 0 ? 0 : UINT64_MAX));
-        return sd_bus_message_close_container(m);
-}
-
-/* Nodes that several GPUs share, and InfiniBand's, which come with them. */
-static const char *const nvidia_nodes[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
-                                            "/dev/nvidia-modeset" };
-static const char *const common_nodes[] = { "char-infiniband_verbs", "char-infiniband_cm", "/dev/fuse" };
-
-static int append_devices(sd_bus_message *m, const struct start_order *o, const struct unit_context *c,
-                          char **ret_why) {
-        bool nvidia = false, amd = false;
-
-        if (!c->inventory || c->inventory->n_gpus == 0) {
-                if (!o->gpus || !*o->gpus)
-                        return 0;
-                return asprintf(ret_why, "host %s has no GPU %s", c->node, *o->gpus) < 0 ? -ENOMEM : -EINVAL;
-        }
-        TRY(property_string(m, "DevicePolicy", "closed"));
-        TRY(property_open(m, "DeviceAllow", "a(ss)"));
-        TRY(sd_bus_message_open_container(m, 'a', "(ss)"));
-        for (size_t i = 0; i < ELEMENTSOF(common_nodes); i++)
-                TRY(sd_bus_message_append(m, "(ss)", common_nodes[i], "rw"));
-        for (char **g = o->gpus; g && *g; g++) {
-                const struct gpu_info *gpu = inventory_find_gpu(c->inventory, *g, NULL);
-                _cleanup_free_ char *nodes = NULL;
-                char *save;
-
-                if (!gpu)
-                        return asprintf(ret_why, "host %s has no GPU %s", c->node, *g) < 0 ? -ENOMEM
-                                                                                           : -EINVAL;
-                nodes = strdup(gpu->nodes);
-                if (!nodes)
-                        return -ENOMEM;
-                for (char *n = strtok_r(nodes, " ", &save); n; n = strtok_r(NULL, " ", &save)) {
-                        TRY(sd_bus_message_append(m, "(ss)", n, "rw"));
-                        nvidia |= strncmp(n, "/dev/nvidia", 11) == 0;
-                        amd |= strncmp(n, "/dev/dri", 8) == 0;
-                }
-        }
-        for (size_t i = 0; nvidia && i < ELEMENTSOF(nvidia_nodes); i++)
-                TRY(sd_bus_message_append(m, "(ss)", nvidia_nodes[i], "rw"));
-        if (amd)
-                TRY(sd_bus_message_append(m, "(ss)", "/dev/kfd", "rw"));
-        TRY(sd_bus_message_close_container(m));
-        TRY(property_close(m));
-        if (nvidia || amd)
-                TRY(property_u64(m, "LimitMEMLOCK", UINT64_MAX)); /* drivers and RDMA pin memory */
-        return 0;
-}
-
 static int append_output(sd_bus_message *m, const struct start_order *o) {
         char field[64];
         const struct {
@@ -368,12 +239,15 @@ static int append_type(sd_bus_message *m, const struct start_order *o, const str
         bool notify = strcmp(o->extra.ready, "notify") == 0;
 
         TRY(property_string(m, "Type", notify ? "notify" : "exec"));
-        if (notify) {
+        /* Of any process: the trainer is rarely the main one. */
+        if (notify || o->extra.watchdog_usec > 0)
                 TRY(property_string(m, "NotifyAccess", "all"));
+        if (o->extra.watchdog_usec > 0)
+                TRY(property_u64(m, "WatchdogUSec", o->extra.watchdog_usec));
+        if (notify)
                 return property_u64(m, "TimeoutStartUSec",
                                     o->extra.ready_timeout_usec > 0 ? o->extra.ready_timeout_usec
                                                                     : UINT64_MAX);
-        }
         return c->bundle ? property_u64(m, "TimeoutStartUSec", STAGE_USEC) : 0;
 }
 
@@ -401,44 +275,12 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         TRY(property_bool(m, "IgnoreSIGPIPE", false)); /* as in a shell: "producer | head" ends */
         TRY(property_string(m, "WorkingDirectory", c->directory));
         TRY(append_environment(m, o, c, unit));
-        TRY(append_limits(m, o, c));
-        TRY(append_devices(m, o, c, ret_why));
+        TRY(limits_append(m, o, c));
+        TRY(devices_append(m, o, c, ret_why));
         TRY(append_output(m, o));
         TRY(append_commands(m, o, c, ret_why));
         TRY(sd_bus_message_close_container(m));
         return sd_bus_message_append(m, "a(sa(sv))", 0);
-}
-
-int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max) {
-        char slice[UNIT_NAME_MAX], text[64];
-
-        TRY(sd_bus_message_append(m, "ss", job_slice_name(job, slice), "fail"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
-        snprintf(text, sizeof(text), "Primus job %u", job);
-        TRY(property_string(m, "Description", text));
-        if (memory_max > 0) {
-                TRY(property_u64(m, "MemoryMax", memory_max));
-                TRY(property_u64(m, "MemorySwapMax", 0));
-        }
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_append(m, "a(sa(sv))", 0);
-}
-
-int unit_cpus_build(sd_bus_message *m, const char *unit, const uint64_t *bits) {
-        TRY(sd_bus_message_append(m, "sb", unit, 1));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
-        TRY(property_cpus(m, bits));
-        return sd_bus_message_close_container(m);
-}
-
-int slice_update_build(sd_bus_message *m, uint32_t job, uint64_t memory_max) {
-        char slice[UNIT_NAME_MAX];
-
-        TRY(sd_bus_message_append(m, "sb", job_slice_name(job, slice), 1));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
-        TRY(property_u64(m, "MemoryMax", memory_max > 0 ? memory_max : UINT64_MAX));
-        TRY(property_u64(m, "MemorySwapMax", memory_max > 0 ? 0 : UINT64_MAX));
-        return sd_bus_message_close_container(m);
 }
 
 /* ---- why systemd could not run it
@@ -454,6 +296,8 @@ char *exit_explain(const struct exit_report *e, const char *node, const char *co
                              node);
         else if (strcmp(e->result, "timeout") == 0 && !e->stop_requested && !e->stop_local)
                 r = asprintf(&text, "stopped on host %s: the time limit was over", node);
+        else if (strcmp(e->result, "watchdog") == 0)
+                r = asprintf(&text, "stopped on host %s: its watchdog was not fed in time", node);
         else if (strcmp(e->result, "no-record") == 0)
                 r = asprintf(&text, "the unit is gone from host %s and left no exit record", node);
         else if (strcmp(e->code, "exited") != 0 || e->status < 200 || e->status > 243 ||

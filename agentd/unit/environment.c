@@ -26,6 +26,7 @@ static const char *const identity_names[] = {
         "PRIMUS_JOB",   "PRIMUS_JOB_UID", "PRIMUS_ROLE", "PRIMUS_INDEX",        "PRIMUS_ATTEMPT",
         "PRIMUS_NODE",  "PRIMUS_TERM",    "PRIMUS_KIND", "PRIMUS_ON_PARTITION", "PRIMUS_GRACE_USEC",
         "PRIMUS_OWNER", "PRIMUS_SOCKET",  "PRIMUS_ACK",  "PRIMUS_PIPE_SIZE",    "PRIMUS_CPUS",
+        "PRIMUS_GPUS",  "PRIMUS_RDMA",
 };
 
 /* What systemd sets for the processes of a unit, and what primus-executor goes by. An environment file would
@@ -35,6 +36,7 @@ static const char *const reserved_names[] = {
         "SERVICE_RESULT", "EXIT_CODE",      "EXIT_STATUS",   "INVOCATION_ID", "JOURNAL_STREAM",
         "MAINPID",        "NOTIFY_SOCKET",  "WATCHDOG_USEC", "WATCHDOG_PID",  "LISTEN_FDS",
         "LISTEN_PID",     "LISTEN_FDNAMES", "PRIMUS_INPUT",  "PRIMUS_EPOCH",  "PRIMUS_RENDEZVOUS_FILE",
+        "PRIMUS_PROGRESS",
 };
 
 static bool is_name(const char *entry, const char *name) {
@@ -109,6 +111,10 @@ int unit_identity(const struct start_order *o, const struct unit_context *c, cha
         TRY(push(s, &n, "PRIMUS_SOCKET=" FEED_SOCKET));
         if (o->extra.cpus)
                 TRY(push(s, &n, "PRIMUS_CPUS=%s", o->extra.cpus));
+        if (o->extra.gpus && utf8_valid(o->extra.gpus, strlen(o->extra.gpus)))
+                TRY(push(s, &n, "PRIMUS_GPUS=%s", o->extra.gpus));
+        if (o->extra.rdma)
+                TRY(push(s, &n, "PRIMUS_RDMA=1"));
         if (o->kind == ORDER_FEED) {
                 TRY(push(s, &n, "PRIMUS_ACK=%s", ack_mode_to_string(o->ack)));
                 TRY(push(s, &n, "PRIMUS_PIPE_SIZE=%u", o->pipe_size));
@@ -178,25 +184,72 @@ const struct gpu_info *inventory_find_gpu(const struct inventory *inventory, con
         return NULL;
 }
 
-/* Names of GPUs as CUDA takes them: its own uuid, else the position in PCI order, in which the inventory is.
- */
-static int visible_gpus(const struct start_order *o, const struct unit_context *c, char *buf, size_t size) {
+static bool is_amd(const struct gpu_info *g) {
+        return strncmp(g->uuid, "kfd-", 4) == 0;
+}
+
+/* The position of a GPU among those of its vendor, which is how their drivers count where no uuid is known:
+ * NVIDIA's in PCI order, AMD's in that of kfd; the inventory is in both. */
+static size_t position(const struct inventory *inventory, const struct gpu_info *gpu) {
+        size_t n = 0;
+
+        for (const struct gpu_info *g = inventory->gpus; g < gpu; g++)
+                n += is_amd(g) == is_amd(gpu);
+        return n;
+}
+
+/* A GPU as CUDA or ROCm take it: by its own uuid wherever it has one. ROCm's is GPU- and the 16 digits that
+ * kfd calls its unique id. */
+static int format_gpu(const struct inventory *inventory, const struct gpu_info *g, char *buf, size_t size) {
+        if (strncmp(g->uuid, "GPU-", 4) == 0 || strncmp(g->uuid, "MIG-", 4) == 0)
+                return snprintf(buf, size, "%s", g->uuid);
+        if (is_amd(g) && strncmp(g->uuid, "kfd-at-", 7) != 0)
+                return snprintf(buf, size, "GPU-%s", g->uuid + 4);
+        return snprintf(buf, size, "%zu", position(inventory, g));
+}
+
+static int visible_gpus(const struct start_order *o, const struct unit_context *c, bool amd, char *buf,
+                        size_t size) {
         size_t l = 0;
 
         buf[0] = 0;
         for (char **g = o->visible_gpus; g && *g; g++) {
-                size_t index;
+                const struct gpu_info *gpu = inventory_find_gpu(c->inventory, *g, NULL);
+                char name[LINK_GPU_NAME_MAX + 8];
                 int n;
 
-                if (strncmp(*g, "GPU-", 4) == 0)
-                        n = snprintf(buf + l, size - l, "%s%s", l ? "," : "", *g);
-                else if (inventory_find_gpu(c->inventory, *g, &index))
-                        n = snprintf(buf + l, size - l, "%s%zu", l ? "," : "", index);
-                else
+                if (!gpu || is_amd(gpu) != amd)
                         continue;
+                n = format_gpu(c->inventory, gpu, name, sizeof(name));
+                if (n > 0 && n < (int)sizeof(name))
+                        n = snprintf(buf + l, size - l, "%s%s", l ? "," : "", name);
                 if (n < 0 || (size_t)n >= size - l)
                         return -E2BIG;
                 l += (size_t)n;
+        }
+        return 0;
+}
+
+static bool has_gpus(const struct inventory *inventory, bool amd) {
+        for (size_t i = 0; inventory && i < inventory->n_gpus; i++)
+                if (is_amd(inventory->gpus + i) == amd)
+                        return true;
+        return false;
+}
+
+/* Also for an executor without GPUs on a host that has some: an empty list is told from none, and CUDA says
+ * that there is no GPU instead of stumbling over devices that it may not open. */
+static int append_visible(const struct start_order *o, const struct unit_context *c, char **s, size_t *n) {
+        char gpus[LINK_GPUS_MAX * 64];
+
+        if (has_gpus(c->inventory, false)) {
+                TRY(visible_gpus(o, c, false, gpus, sizeof(gpus)));
+                TRY(push(s, n, "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+                TRY(push(s, n, "CUDA_VISIBLE_DEVICES=%s", gpus));
+        }
+        if (has_gpus(c->inventory, true)) {
+                TRY(visible_gpus(o, c, true, gpus, sizeof(gpus)));
+                TRY(push(s, n, "ROCR_VISIBLE_DEVICES=%s", gpus));
         }
         return 0;
 }
@@ -208,9 +261,12 @@ static bool has_secret(const struct start_order *o, const char *name) {
         return false;
 }
 
+/* At most so many are pushed below. */
+#define OWN_VARIABLES_MAX 16u
+
 int unit_environment(const struct start_order *o, const struct unit_context *c, char ***ret) {
-        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + 9, sizeof(char *));
-        char unit[UNIT_NAME_MAX], gpus[LINK_GPUS_MAX * 48];
+        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + OWN_VARIABLES_MAX + 1, sizeof(char *));
+        char unit[UNIT_NAME_MAX];
         size_t n = 0;
 
         if (!s)
@@ -221,19 +277,22 @@ int unit_environment(const struct start_order *o, const struct unit_context *c, 
         for (char **e = o->env; e && *e; e++)
                 if (!is_owned(*e, o->identity))
                         TRY(push(s, &n, "%s", *e));
+        /* A user's own word is how one program opts out. */
+        if (o->extra.stack_signal > 0 && !environment_find(o->env, "PRIMUS_STACK_SIGNAL")) {
+                TRY(push(s, &n, "PRIMUS_STACK_SIGNAL=%u", o->extra.stack_signal));
+                TRY(push(s, &n, "PRIMUS_STACKS=%s/tmp", c->work));
+        }
         if (o->n_secrets > 0)
                 TRY(push(s, &n, "PRIMUS_SECRETS_DIR=" PRIVATE_DIR "/%s/secrets", unit));
         if (o->extra.epoch > 0) {
                 TRY(push(s, &n, "PRIMUS_EPOCH=%llu", (unsigned long long)o->extra.epoch));
                 TRY(push(s, &n, "PRIMUS_RENDEZVOUS_FILE=" PRIVATE_DIR "/%s/rendezvous", unit));
         }
+        if (o->kind != ORDER_SCAN)
+                TRY(push(s, &n, "PRIMUS_PROGRESS=" PRIVATE_DIR "/%s/progress", unit));
         if (has_secret(o, INPUT_FILE))
                 TRY(push(s, &n, "PRIMUS_INPUT=" PRIVATE_DIR "/%s/secrets/" INPUT_FILE, unit));
-        if (o->visible_gpus && *o->visible_gpus) {
-                TRY(visible_gpus(o, c, gpus, sizeof(gpus)));
-                TRY(push(s, &n, "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
-                TRY(push(s, &n, "CUDA_VISIBLE_DEVICES=%s", gpus));
-        }
+        TRY(append_visible(o, c, s, &n));
         *ret = TAKE_PTR(s);
         return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "agentd/unit/devices.h"
 #include "agentd/unit/environment.h"
 #include "agentd/unit/private.h"
 #include "lib/base/unitname.h"
@@ -44,6 +45,7 @@ int session_unit_build(sd_bus_message *m, const struct session_unit *s) {
                                   s->directory, "LimitMEMLOCK", "t", s->memlock, "TimeoutStopUSec", "t",
                                   STOP_USEC));
         TRY(append_environment(m, s));
+        TRY(devices_append_none(m)); /* the executor's rules hold once it is there */
         TRY(sd_bus_message_append(m, "(sv)(sv)(sv)", "StandardInputFileDescriptor", "h", s->control,
                                   "StandardOutput", "s", "null", "StandardError", "s", "journal"));
         TRY(sd_bus_message_append(m, "(sv)", "ExecStart", "a(sasb)", 1, program, 1, program, 0));

@@ -89,14 +89,16 @@ static int adopt(struct discovery *d) {
         executor_read_start(e);
         if (cpus_own(e, environment_find(d->environment, "PRIMUS_CPUS"), true) < 0)
                 return log_oom();
+        if (devices_own(e, NULL, d->environment) < 0)
+                return log_oom();
         r = ready_recall(e);
         if (r < 0)
                 log_executor(e, LOG_WARNING, "What %s is waited for to become ready cannot be read", e->unit);
-        r = job_enter(u, e, JOB_MEMORY_KEEP);
+        r = job_enter(u, e, NULL);
         if (r < 0)
                 return log_oom();
         e->job->sliced = true;
-        e->job->slice_memory = JOB_MEMORY_KEEP;
+        e->job->told_known = false;
         return 0;
 }
 

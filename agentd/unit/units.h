@@ -89,6 +89,16 @@ int units_freeze(struct units *u, const struct executor_id *id, bool freeze, fre
  * and the executor with it). -ENOENT: no unit of it runs here. */
 int units_signal(struct units *u, const struct executor_id *id, int signal);
 
+/* The processes of an executor, those of its sessions too, as systemd knows them; handler is called once,
+ * later: r < 0 and none, or pids for the time of the call. -ENOENT as above. */
+typedef void (*processes_handler)(int r, const pid_t *pids, size_t n, void *userdata);
+int units_processes(struct units *u, const struct executor_id *id, processes_handler handler, void *userdata);
+#define UNIT_PROCESSES_MAX 4096u /* of them are told */
+
+/* Whether a process has a handler for a signal; sends it to one of a unit that has. proc: "/proc". */
+bool process_catches(const char *proc, pid_t pid, int signal);
+bool process_signal(pid_t pid, const char *unit, int signal);
+
 /* Gives a unit other limits, or (check) only says whether it could have them. handler is called once, later:
  * error NULL, or a D-Bus error name and a sentence. -ENOENT: no unit of it runs here. */
 typedef void (*limits_handler)(const char *error, const char *text, void *userdata);
@@ -130,6 +140,7 @@ struct unit_facts {
         uint64_t started_real;
         sd_id128_t invocation;
         bool frozen;
+        const char *gpus; /* uuids of its own GPUs, by spaces, until the unit ends; NULL: none */
 };
 /* There is a unit of that name, or an end of it that is not committed. */
 bool units_known(struct units *u, const char *unit);

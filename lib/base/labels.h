@@ -14,6 +14,9 @@
 #define CONSTRAINT_MAX 4096u /* bytes of a condition */
 #define CONSTRAINT_VALUES_MAX 64u
 
+/* Hosts that have RDMA devices say so by this label, which their agents add; "rdma": true asks for it. */
+#define RDMA_LABEL "rdma"
+
 /* -EINVAL for what is no label; *ret_why (may be NULL) says what is expected. */
 int label_check(const char *text, const char **ret_why);
 /* The same of a key alone. */

@@ -17,6 +17,7 @@
 
 #include "lib/base/addr.h"
 #include "lib/wire/input.h" /* enum ack_mode */
+#include "lib/wire/messages-limits.h"
 #include "lib/wire/tasks.h"
 
 #define LINK_PATH "/org/primus/Link1"
@@ -265,7 +266,8 @@ int scan_batch_read(sd_bus_message *m, struct scan_batch *ret);
  * these
  * FeedControl(id, u op, t task, t value, a{sv})  one-way, to a feeder that is connected; masterd says it
  * again when a feeder opens
- * SetLimits(t term, t epoch, id, b check, t cpu_usec_per_sec, t memory_max, t job_memory_max, a{sv}) -> ()
+ * SetLimits(t term, t epoch, id, b check, t cpu_usec_per_sec, t memory_max, t job_memory_max, a{sv}
+ *     {"memoryHigh" t, "cpuWeight" u, "tasksMax" u, "jobCpu" t, "jobTasks" t}) -> ()
  * SetRendezvous(t term, t epoch, id, t rendezvous_epoch, u signal, aay env, a{sv})  one-way
  * ReadLog(id, ay cursor, u max, t wait_usec, a{sv}) -> (ay data, ay cursor, b end, a{sv}): journal
  * lines of the executor behind cursor ("" = from its start), each ended by \n; waits up to wait_usec for the
@@ -286,16 +288,6 @@ struct feed_order {
 };
 int feed_order_append(sd_bus_message *m, const struct feed_order *o);
 int feed_order_read(sd_bus_message *m, struct feed_order *ret);
-
-/* Limits of a unit that runs. */
-struct unit_limits {
-        bool check;                /* only whether they could be set */
-        uint64_t cpu_usec_per_sec; /* 0: none */
-        uint64_t memory_max;       /* 0: none */
-        uint64_t job_memory_max;   /* of the job's slice on this host; 0: none */
-};
-int unit_limits_append(sd_bus_message *m, const struct unit_limits *l);
-int unit_limits_read(sd_bus_message *m, struct unit_limits *ret);
 
 /* Who else is in the job now, for an executor that runs. */
 struct rendezvous_order {
@@ -338,7 +330,21 @@ struct start_extra {
         uint64_t ready_timeout_usec; /* 0: none */
         char *cpus;                  /* CPUs of its own, "0-3,8", or NULL */
         uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
+        uint64_t watchdog_usec;      /* WATCHDOG=1 has to come so often; 0: not asked for */
         uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
+        char *gpus;                  /* uuids of its own of the GPUs that it may open, by spaces; NULL: none */
+        uint32_t rdma;               /* not 0: it may open the host's RDMA devices, and lock memory */
+        uint32_t stack_signal;       /* that has a program say where it is; 0: none */
+        uint64_t memory_high;        /* bytes */
+        uint64_t locked_memory;      /* bytes */
+        uint64_t job_cpu;            /* of the job's slice on this host, microseconds in a second; 0: none */
+        uint64_t job_tasks;          /* of the same */
+        uint64_t job_shm;            /* bytes of the /dev/shm that the job's executors here share; 0: the host's */
+        uint32_t cpu_weight;
+        uint32_t open_files;
+        char numa[8]; /* "require", "prefer": memory of the NUMA nodes of its CPUs; "" */
+        struct io_limit *io;
+        size_t n_io;
 };
 /* The whole a{sv}. */
 int start_extra_append(sd_bus_message *m, const struct start_extra *x);
@@ -359,7 +365,7 @@ struct start_order {
         uint64_t cpu_usec_per_sec; /* CPUQuotaPerSecUSec; 0: none, share by weight */
         uint64_t memory_max;       /* 0: none */
         uint64_t job_memory_max;   /* of the job's slice on this host; 0: none */
-        uint32_t tasks_max;        /* 0: systemd's default */
+        uint32_t tasks_max;        /* processes and threads; 0: the host's default */
         char **gpus;               /* NULL-ended uuids this executor may open */
         char **visible_gpus;       /* NULL-ended uuids for CUDA_VISIBLE_DEVICES, in order */
         uint16_t *ports;

@@ -71,7 +71,9 @@
         X(PROGRESS_STEP, "progressStep", GAUGE)                                                              \
         X(PROGRESS_AGE_USEC, "progressAgeUsec", GAUGE) /* since it said so last */                           \
         X(MEMORY_SWAP_BYTES, "memorySwapBytes", GAUGE)                                                       \
-        X(DATA_AGE_USEC, "dataAgeUsec", GAUGE) /* since its records rose, or its feed began */
+        X(DATA_AGE_USEC, "dataAgeUsec", GAUGE) /* since its records rose, or its feed began */               \
+        /* of memoryBytes, what is no cache of files */                                                      \
+        X(MEMORY_ANON_BYTES, "memoryAnonBytes", GAUGE)
 
 enum telemetry_field {
 #define X(field, name, kind) TELEMETRY_##field,

@@ -8,6 +8,7 @@
 
 struct manager;
 struct job;
+struct executor;
 
 /* The job of the object that was called, which may have left memory while polkit was asked: then NULL, and
  * the error is set. Who asks is told of the job's changes from now on. */
@@ -19,6 +20,8 @@ struct job *api_job_or_error(struct manager *m, sd_bus_message *call, sd_bus_err
 /* job-status.c */
 int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* telemetry-calls.c */
+int api_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-log.c */
 int api_read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-data.c */
@@ -34,6 +37,12 @@ int api_on_read_session(sd_bus_message *call, void *userdata, sd_bus_error *erro
 int api_on_write_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_resize_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_close_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
+/* job-capture.c */
+int api_capture(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* Reads role and index of a call of a job's: an executor that has processes now. NULL: the error is set. */
+struct executor *api_running_executor(struct manager *m, sd_bus_message *call, sd_bus_error *error);
+/* Answers a call that was passed on to an agent, which refused it or did not answer. */
+void api_answer_agent_error(sd_bus_message *call, const char *node, const sd_bus_error *e);
 /* array-calls.c */
 int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_requeue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);

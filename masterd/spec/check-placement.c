@@ -86,7 +86,7 @@ static int check_role(struct reader *r, const struct job_spec *s, size_t i, uint
         uint32_t n;
         int q;
 
-        if (p->n_constraints + p->n_prefer > SPEC_CONSTRAINTS_MAX)
+        if (p->n_constraints + p->n_prefer + p->rdma > SPEC_CONSTRAINTS_MAX)
                 return report_at(r, place_in(i, "prefer"),
                                  "with constraints there are %zu; at most %u are accepted",
                                  p->n_constraints + p->n_prefer, SPEC_CONSTRAINTS_MAX);

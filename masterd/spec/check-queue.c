@@ -50,6 +50,20 @@ int spec_signal_parse(const char *text, int32_t *ret_number, uint64_t *ret_befor
         return 0;
 }
 
+int spec_stack_signal_parse(const char *text, int32_t *ret_number) {
+        uint64_t unused;
+
+        if (text && strcmp(text, "none") == 0) {
+                *ret_number = 0;
+                return 0;
+        }
+        if (!text) {
+                *ret_number = SPEC_STACK_SIGNAL_DEFAULT;
+                return 0;
+        }
+        return strchr(text, '@') ? -EINVAL : spec_signal_parse(text, ret_number, &unused);
+}
+
 int check_queue(struct reader *r, const struct job_spec *s) {
         char before[FORMAT_DURATION_MAX], limit[FORMAT_DURATION_MAX];
 

@@ -99,6 +99,9 @@ static int complete_job(struct job_spec *s) {
                 if ((r = spec_signal_parse(s->rendezvous.signal, &s->rendezvous.signal_number, &unused)) < 0)
                         return r;
         }
+        r = spec_stack_signal_parse(s->stack_signal, &s->stack_signal_number);
+        if (r < 0)
+                return r;
         r = complete_failure(s);
         return r < 0 ? r : complete_data(s);
 }
@@ -236,6 +239,8 @@ int check_job(struct reader *r, struct job_spec *s) {
                 q = check_order(r, s);
         if (q >= 0)
                 q = check_placement(r, s);
+        if (q >= 0)
+                q = check_limits(r, s);
         if (q >= 0)
                 q = check_failure(r, s);
         if (q >= 0)

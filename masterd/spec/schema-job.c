@@ -3,6 +3,7 @@
  * the same keys; tests/unit/spec/test-schema.c compares the two. */
 #include "masterd/spec/array.h"
 #include "masterd/spec/names.h"
+#include "masterd/spec/schema-limits.h"
 #include "masterd/spec/schema-placement.h"
 #include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
@@ -110,11 +111,14 @@ static const struct key role_keys[] = {
           .item_size = sizeof(struct exit_rule_spec) },
         { "failPercent", KEY_U32, AT(role_spec, failure.fail_percent), RANGE(0, 100) },
         { "ready", KEY_MESSAGE, AT(role_spec, failure.ready), .message = &ready_schema },
+        { "watchdog", KEY_DURATION, AT(role_spec, failure.watchdog_usec),
+          RANGE(UINT64_C(1) * 1000000, UINT64_C(86400) * 1000000), .written = role_has_watchdog },
         { "scheduleStrategy", KEY_MESSAGE, .offset = 0, .message = &schedule_strategy_schema,
           .written = role_has_placement },
         { "timeLimit", KEY_DURATION, AT(role_spec, time_limit_usec), RANGE(1, DURATION_MAX),
           .preset = UINT64_MAX },
         ROLE_PLACEMENT_ROWS,
+        ROLE_LIMITS_ROWS,
         WARNED("jvmMemoryMb", KEY_NUMBER, JVM " (memoryMb is all the command's)"),
         WARNED("javaOpts", KEY_TEXT, JVM),
         UNBUILT("useTfDataService", KEY_BOOL,
@@ -241,6 +245,7 @@ static const struct key job_keys[] = {
           .written = job_has_data },
         { "input", KEY_MESSAGE, .offset = 0, .message = &input_extension_schema, .written = job_has_data },
         { "rendezvous", KEY_MESSAGE, AT(job_spec, rendezvous), .message = &rendezvous_schema },
+        { "stackSignal", KEY_TEXT, AT(job_spec, stack_signal), RANGE(1, 16), .valid = valid_stack_signal },
         { "cwd", KEY_TEXT, AT(job_spec, cwd), RANGE(1, SPEC_PATH_MAX), .valid = valid_directory },
         { "output", KEY_TEXT, AT(job_spec, output), RANGE(1, SPEC_PATH_MAX), .valid = valid_output },
         { "nodes", KEY_NODES, LIST_AT(job_spec, nodes, n_nodes), RANGE(0, SPEC_NODES_MAX) },

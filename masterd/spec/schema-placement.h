@@ -23,6 +23,7 @@ bool job_has_topology(const void *target);
                   .message = &prefer_schema,                                                                 \
                   .item_size = sizeof(struct prefer_spec) },                                                 \
                 { "gpu", KEY_MESSAGE, .offset = 0, .message = &gpu_schema, .written = role_has_gpu_want },   \
+                { "rdma", KEY_BOOL, AT(role_spec, placement.rdma) },                                         \
                 { "shmMb", KEY_SCALED, AT(role_spec, placement.shm), RANGE(0, SPEC_MEMORY_MB_MAX),           \
                   .scale = 1 << 20 },                                                                        \
                 { "consumables",                                                                             \

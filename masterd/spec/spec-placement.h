@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -61,6 +62,7 @@ struct placement_spec {
         size_t n_affinity;
         char **anti_affinity;
         size_t n_anti_affinity;
+        bool rdma; /* it opens RDMA devices, on hosts that have some */
 };
 
 /* Of a job. */

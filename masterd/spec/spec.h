@@ -14,6 +14,7 @@
 #include "lib/wire/input.h"
 #include "masterd/spec/diagnostics.h"
 #include "masterd/spec/spec-failure.h"
+#include "masterd/spec/spec-limits.h"
 #include "masterd/spec/spec-placement.h"
 
 #define SPEC_TEXT_MAX (4u << 20) /* bytes of configuration */
@@ -164,6 +165,7 @@ struct role_spec {
         uint64_t time_limit_usec; /* of one executor; UINT64_MAX: none */
         struct failover_spec failover;
         struct placement_spec placement;
+        struct limits_spec limits;
         struct role_failure_spec failure;
 };
 
@@ -251,6 +253,8 @@ struct job_spec {
         size_t n_roles; /* 1..SPEC_ROLES_MAX */
 
         struct rendezvous_spec rendezvous;
+        char *stack_signal;          /* "USR2", "none", or NULL */
+        int32_t stack_signal_number; /* of it; 0: none */
         char *cwd;    /* absolute directory on every host, or NULL: the job's work directory */
         char *output; /* file pattern for stdout and stderr (%j %r %i %a %n %%); NULL: the journal */
         char **nodes; /* NULL-ended; empty: any; never NULL */
@@ -328,6 +332,10 @@ void spec_source(const struct job_spec *s, size_t i, struct spec_source *ret);
 
 /* "USR1@60s", "SIGTERM@5min", "10": a signal and how long before the end it comes (60 s where it is not
  * said). -EINVAL: not of that form, a signal that cannot be caught, or longer than a day. */
+/* One that programs do not use for anything else: real-time, and named by its number. */
+#define SPEC_STACK_SIGNAL_DEFAULT 42
+/* What a stackSignal= says; 0: "none". -EINVAL. */
+int spec_stack_signal_parse(const char *text, int32_t *ret_number);
 int spec_signal_parse(const char *text, int32_t *ret_number, uint64_t *ret_before_usec);
 
 /* The role of that name, or NULL. */

@@ -73,6 +73,13 @@ bool valid_output(const char *s, const char **ret_why) {
         return true;
 }
 
+bool valid_stack_signal(const char *s, const char **ret_why) {
+        int32_t number;
+
+        return rule(spec_stack_signal_parse(s, &number) == 0,
+                    "must be a signal that can be caught, such as \"USR2\", or \"none\"", ret_why);
+}
+
 bool valid_plain_signal(const char *s, const char **ret_why) {
         int32_t number;
         uint64_t before;

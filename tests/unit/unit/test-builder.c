@@ -155,7 +155,7 @@ static void test_properties(void **state) {
         assert_number(m, "TimeoutStopUSec", 7000000);
         assert_number(m, "LogRateLimitIntervalUSec", 1);
         assert_false(find_property(m, "TasksMax", "t"));
-        assert_false(find_property(m, "DevicePolicy", "s"));
+        assert_text(m, "DevicePolicy", "closed"); /* on hosts without GPUs too */
         assert_command(m, "ExecStart", "/bin/echo",
                        (const char *const[]){ "/bin/echo", "$$HOME", "100%", NULL });
 }
@@ -168,6 +168,29 @@ static void test_short_grace(void **state) {
         o.grace_usec = 0; /* primus-exit has to run all the same */
         m = build(&o, &here);
         assert_number(m, "TimeoutStopUSec", UNIT_STOP_USEC_MIN);
+}
+
+/* It is fed by any process, and with READY=1 to come it begins behind that. */
+static void test_watchdog(void **state) {
+        const char *const argv[] = { "/bin/true", NULL };
+        struct start_order o = an_order(argv, empty);
+        sd_bus_message *m = build(&o, &here);
+
+        assert_false(find_property(m, "WatchdogUSec", "t"));
+        assert_false(find_property(m, "NotifyAccess", "s"));
+        sd_bus_message_unref(m);
+        o.extra.watchdog_usec = 30000000;
+        m = build(&o, &here);
+        assert_text(m, "Type", "exec");
+        assert_text(m, "NotifyAccess", "all");
+        assert_number(m, "WatchdogUSec", 30000000);
+        sd_bus_message_unref(m);
+        strcpy(o.extra.ready, "notify");
+        m = build(&o, &here);
+        assert_text(m, "Type", "notify");
+        assert_text(m, "NotifyAccess", "all");
+        assert_number(m, "WatchdogUSec", 30000000);
+        sd_bus_message_unref(m);
 }
 
 static void test_commands(void **state) {
@@ -207,39 +230,6 @@ static void test_commands(void **state) {
         assert_command(m, "ExecStartPre", PRIMUS_LIBEXECDIR "/primus-executor",
                        (const char *const[]){ PRIMUS_LIBEXECDIR "/primus-executor", "--stage", "/b/1000/ff",
                                               "/work", NULL });
-        sd_bus_message_unref(m);
-}
-
-static void test_devices(void **state) {
-        const char *const argv[] = { "/bin/true", NULL }, *const gpus[] = { "GPU-1", NULL };
-        struct gpu_info list[] = { { .uuid = (char *)"GPU-0", .nodes = (char *)"/dev/nvidia0" },
-                                   { .uuid = (char *)"GPU-1", .nodes = (char *)"/dev/nvidia1" } };
-        const struct inventory inventory = { .gpus = list, .n_gpus = 2 };
-        struct start_order o = an_order(argv, empty);
-        struct unit_context c = here;
-        bool own = false, other = false, control = false;
-        const char *node, *rights;
-        char *why = NULL;
-        sd_bus_message *m;
-
-        c.inventory = &inventory;
-        o.gpus = (char **)gpus;
-        m = build(&o, &c);
-        assert_text(m, "DevicePolicy", "closed");
-        assert_true(find_property(m, "DeviceAllow", "a(ss)"));
-        assert_true(sd_bus_message_enter_container(m, 'a', "(ss)") > 0);
-        while (sd_bus_message_read(m, "(ss)", &node, &rights) > 0) {
-                own |= strcmp(node, "/dev/nvidia1") == 0;
-                other |= strcmp(node, "/dev/nvidia0") == 0;
-                control |= strcmp(node, "/dev/nvidiactl") == 0;
-        }
-        assert_true(own && control && !other);
-        sd_bus_message_unref(m);
-
-        m = new_message();
-        assert_int_equal(unit_build(m, &o, &here, &why), -EINVAL);
-        assert_string_equal(why, "host n2 has no GPU GPU-1");
-        free(why);
         sd_bus_message_unref(m);
 }
 
@@ -333,6 +323,7 @@ static void test_explanations(void **state) {
                 { "exit-code", "exited", 200, "directory /data does not exist on host n2" },
                 { "exit-code", "exited", 217, "no user with uid 1000 on host n2" },
                 { "oom-kill", "killed", 9, "out of memory on host n2" },
+                { "watchdog", "dumped", 6, "stopped on host n2: its watchdog was not fed" },
                 { "no-record", "", 0, "no exit record" },
                 { "exit-code", "exited", 1, "" },
                 { "success", "exited", 0, "" },
@@ -388,7 +379,8 @@ static void test_session(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_properties),   cmocka_unit_test(test_short_grace),
-                cmocka_unit_test(test_commands),     cmocka_unit_test(test_devices),
+                cmocka_unit_test(test_watchdog),
+                cmocka_unit_test(test_commands),
                 cmocka_unit_test(test_refusals),     cmocka_unit_test(test_environments),
                 cmocka_unit_test(test_explanations), cmocka_unit_test(test_session),
         };

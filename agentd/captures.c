@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Captures under way. Invariant: each is answered once, in time: one whose look hangs, with what it has found
+ * up to then. */
+#include "agentd/captures.h"
+
+#include <signal.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "agentd/capture/look.h"
+#include "agentd/unit/private.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/unitname.h"
+
+#define FLAG_PYTHON 1u
+/* At once; looks that hang are among them until what they look at goes on. */
+#define CAPTURES_MAX 8u
+#define LOOK_USEC (8 * USEC_PER_SEC)
+
+struct capturing {
+        struct captures *captures;
+        struct executor_id id;
+        sd_bus_message *call;
+        int signal;
+        struct look *look;
+        sd_event_source *over, *deadline;
+        struct capturing *next, *prev;
+};
+
+struct captures {
+        sd_event *event;
+        struct units *units;
+        struct capturing *list;
+        unsigned n;
+};
+
+static void capturing_free(struct capturing *c) {
+        DL_DELETE(c->captures->list, c);
+        c->captures->n--;
+        sd_event_source_disable_unref(c->over);
+        sd_event_source_disable_unref(c->deadline);
+        look_free(c->look);
+        sd_bus_message_unref(c->call);
+        free(c);
+}
+
+int captures_new(sd_event *event, struct units *units, struct captures **ret) {
+        struct captures *c = calloc(1, sizeof(*c));
+
+        if (!c)
+                return -ENOMEM;
+        *c = (struct captures){ .event = sd_event_ref(event), .units = units };
+        *ret = c;
+        return 0;
+}
+
+void captures_free(struct captures *c) {
+        if (!c)
+                return;
+        while (c->list)
+                capturing_free(c->list);
+        sd_event_unref(c->event);
+        free(c);
+}
+
+/* ---- the answer ---- */
+
+static void refuse(struct capturing *c, const char *name, const char *text) {
+        (void)sd_bus_reply_method_errorf(c->call, name, "%s", text);
+        capturing_free(c);
+}
+
+static void answer(struct capturing *c, const char *note) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(capture_done) struct capture found = {};
+        int r;
+
+        look_take(c->look, &found);
+        if (note && !found.note)
+                found.note = strdup(note);
+        if ((r = sd_bus_message_new_method_return(c->call, &reply)) >= 0 &&
+            (r = capture_append(reply, &found)) >= 0)
+                r = sd_bus_send(NULL, reply, NULL);
+        if (r < 0) /* the link is gone */
+                log_full(LOG_DEBUG, r, NULL, "Cannot answer a capture");
+        capturing_free(c);
+}
+
+static int on_over(sd_event_source *s, int fd, uint32_t events, void *userdata) {
+        answer(userdata, NULL);
+        return 0;
+}
+
+static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
+        answer(userdata,
+               "the kernel does not answer about one of the threads, which is usual where one hangs "
+               "in it; this is what was found before");
+        return 0;
+}
+
+/* ---- the look ---- */
+
+static int begin(struct capturing *c, const pid_t *pids, size_t n, uint32_t uid, const char *unit) {
+        _cleanup_free_ char *directory = c->signal > 0 ? work_path("", c->id.job, c->id.job_uid) : NULL;
+        const struct look_request q = {
+                .proc = "/proc",
+                .pids = pids,
+                .n_pids = n,
+                .unit = unit,
+                .signal = c->signal,
+                .directory = directory,
+                .uid = uid,
+                .tell = process_signal,
+        };
+        int fd, r;
+
+        if ((r = look_new(&q, &c->look, &fd)) < 0 ||
+            (r = sd_event_add_io(c->captures->event, &c->over, fd, EPOLLIN, on_over, c)) < 0)
+                return r;
+        return sd_event_add_time_relative(c->captures->event, &c->deadline, CLOCK_MONOTONIC, LOOK_USEC, 0,
+                                          on_deadline, c);
+}
+
+static void on_processes(int r, const pid_t *pids, size_t n, void *userdata) {
+        struct capturing *c = userdata;
+        struct unit_facts facts;
+        char unit[UNIT_NAME_MAX];
+
+        executor_unit_name(c->id.job, c->id.role, c->id.index, c->id.attempt, unit);
+        if (r >= 0)
+                r = units_find(c->captures->units, unit, &facts);
+        if (r < 0) {
+                refuse(c, LINK_ERROR_UNKNOWN, "it has ended meanwhile");
+                return;
+        }
+        r = begin(c, pids, n, facts.uid, unit);
+        if (r < 0)
+                refuse(c, LINK_ERROR_BUSY, strerror(-r));
+}
+
+/* ---- the order ---- */
+
+static int read_extra(sd_bus_message *call, int *ret_signal) {
+        uint32_t number = 0;
+        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                const char *key;
+
+                if ((r = sd_bus_message_read_basic(call, 's', &key)) < 0)
+                        break;
+                r = strcmp(key, "signal") == 0 ? sd_bus_message_read(call, "v", "u", &number)
+                                               : sd_bus_message_skip(call, "v");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(call);
+        }
+        if (r < 0 || number > (uint32_t)SIGRTMAX || number == SIGKILL || number == SIGSTOP)
+                return -EBADMSG;
+        *ret_signal = (int)number;
+        return 0;
+}
+
+int captures_order(struct captures *captures, const struct executor_id *id, sd_bus_message *call,
+                   sd_bus_error *error) {
+        struct capturing *c;
+        uint32_t flags;
+        int signal, r = sd_bus_message_read_basic(call, 'u', &flags);
+
+        if (r <= 0 || read_extra(call, &signal) < 0)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "the message is not within the bounds of the protocol");
+        if (captures->n >= CAPTURES_MAX)
+                return sd_bus_error_set(error, LINK_ERROR_BUSY,
+                                        "too many are looking at executors of this host; try again later");
+        c = calloc(1, sizeof(*c));
+        if (!c)
+                return -ENOMEM;
+        *c = (struct capturing){ .captures = captures,
+                                 .id = *id,
+                                 .call = sd_bus_message_ref(call),
+                                 .signal = flags & FLAG_PYTHON ? signal : 0 };
+        DL_APPEND(captures->list, c);
+        captures->n++;
+        r = units_processes(captures->units, id, on_processes, c);
+        if (r >= 0)
+                return 1;
+        capturing_free(c);
+        return r == -ENOENT ? sd_bus_error_set(error, LINK_ERROR_UNKNOWN, "this host has no unit of it") : r;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP server. Invariant: no client can hold a connection for longer than METRICS_REQUEST_SEC without
+ * having got a page for it, and none can make the loop wait. */
+#include "agentd/metrics/server.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "lib/base/addr.h"
+#include "lib/base/clock.h"
+
+#define BACKLOG 64
+#define PATH "/metrics"
+
+bool metrics_address_valid(const char *text) {
+        struct addr a;
+
+        if (*text == '/')
+                return strlen(text) < sizeof(((struct sockaddr_un *)NULL)->sun_path);
+        return addr_parse(text, 0, &a) >= 0 && a.port > 0;
+}
+
+#ifdef HAVE_METRICS
+#include <microhttpd.h>
+
+#include "agentd/metrics/accept.h"
+
+#define REQUEST_MEMORY 8192u /* of a connection, for its request and the answer's headers */
+
+struct connection {
+        int fd;
+        uint64_t since; /* its request, or its connection, began */
+};
+
+struct metrics_server {
+        sd_event *event;
+        sd_event_source *io, *timer, *reaper;
+        struct MHD_Daemon *daemon;
+        struct MHD_Response *not_found, *not_allowed, *busy;
+        metrics_page page;
+        void *userdata;
+        char *path; /* of the unix socket */
+        struct connection connections[METRICS_CONNECTIONS];
+        unsigned n_connections, n_pages;
+};
+
+/* ---- listening
+ * ------------------------------------------------------------------------------------------------------ */
+
+static int listen_unix(const char *path) {
+        struct sockaddr_un sa = { .sun_family = AF_UNIX };
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        struct stat st;
+
+        if (fd < 0)
+                return -errno;
+        strncpy(sa.sun_path, path, sizeof(sa.sun_path) - 1);
+        if (lstat(path, &st) >= 0 && !S_ISSOCK(st.st_mode))
+                return -EEXIST;
+        if (unlink(path) < 0 && errno != ENOENT)
+                return -errno;
+        if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || chmod(path, 0666) < 0 ||
+            listen(fd, BACKLOG) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+static int listen_inet(const struct addr *a) {
+        _cleanup_close_ int fd = socket(a->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        struct sockaddr_storage ss;
+        socklen_t size = addr_to_sockaddr(a, &ss);
+        int on = 1;
+
+        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
+                return -errno;
+        if (a->family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0)
+                return -errno;
+        if (bind(fd, (struct sockaddr *)&ss, size) < 0 || listen(fd, BACKLOG) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+/* ---- answers
+ * -------------------------------------------------------------------------------------------------------- */
+
+static void on_page_sent(void *data) {
+        free(data);
+}
+
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status,
+                              struct MHD_Response *response) {
+        return response ? MHD_queue_response(connection, status, response) : MHD_NO;
+}
+
+static enum MHD_Result send_page(struct metrics_server *s, struct MHD_Connection *connection,
+                                 void **request) {
+        const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
+        bool openmetrics = accept_openmetrics(accept);
+        struct MHD_Response *response;
+        _cleanup_free_ char *text = NULL;
+        enum MHD_Result result;
+        size_t size;
+
+        if (s->n_pages >= METRICS_PAGES || s->page(openmetrics, &text, &size, s->userdata) < 0)
+                return answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, s->busy);
+        response = MHD_create_response_from_buffer_with_free_callback(size, text, on_page_sent);
+        if (!response)
+                return MHD_NO;
+        (void)TAKE_PTR(text);
+        if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                    openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                                : "text/plain; version=0.0.4; charset=utf-8") == MHD_NO)
+                result = MHD_NO;
+        else
+                result = MHD_queue_response(connection, MHD_HTTP_OK, response);
+        MHD_destroy_response(response); /* the connection has its own reference */
+        if (result == MHD_YES) {
+                s->n_pages++;
+                *request = &s->n_pages; /* this one has a page */
+        }
+        return result;
+}
+
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_size, void **request) {
+        struct metrics_server *s = userdata;
+        bool get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+
+        if (!*request) { /* the headers are there, a body may follow */
+                *request = s;
+                if (!get)
+                        return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, s->not_allowed);
+                return MHD_YES;
+        }
+        if (*upload_size > 0) {
+                *upload_size = 0;
+                return MHD_YES;
+        }
+        if (strcmp(url, PATH) != 0)
+                return answer(connection, MHD_HTTP_NOT_FOUND, s->not_found);
+        return send_page(s, connection, request);
+}
+
+/* ---- connections
+ * ---------------------------------------------------------------------------------------------------- */
+
+static int fd_of(struct MHD_Connection *connection) {
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+        return info ? info->connect_fd : -EBADF;
+}
+
+static struct connection *connection_find(struct metrics_server *s, int fd) {
+        for (unsigned i = 0; i < s->n_connections; i++)
+                if (s->connections[i].fd == fd)
+                        return &s->connections[i];
+        return NULL;
+}
+
+/* Ends those whose time is over; the server hears of it from the socket. */
+static int on_reap(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct metrics_server *s = userdata;
+        uint64_t now = now_boot();
+
+        for (unsigned i = 0; i < s->n_connections; i++)
+                if (now - s->connections[i].since > METRICS_REQUEST_SEC * USEC_PER_SEC)
+                        (void)shutdown(s->connections[i].fd, SHUT_RDWR);
+        if (s->n_connections == 0)
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        (void)sd_event_source_set_time_relative(source, METRICS_IDLE_SEC * USEC_PER_SEC);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static void on_connection(void *userdata, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode what) {
+        struct metrics_server *s = userdata;
+        struct connection *c = connection_find(s, fd_of(connection));
+
+        if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+                if (c)
+                        *c = s->connections[--s->n_connections];
+                return;
+        }
+        if (s->n_connections == METRICS_CONNECTIONS)
+                return; /* the library takes no more than that */
+        s->connections[s->n_connections++] = (struct connection){ fd_of(connection), now_boot() };
+        if (s->n_connections > 1)
+                return;
+        (void)sd_event_source_set_time_relative(s->reaper, METRICS_IDLE_SEC * USEC_PER_SEC);
+        (void)sd_event_source_set_enabled(s->reaper, SD_EVENT_ONESHOT);
+}
+
+static void on_completed(void *userdata, struct MHD_Connection *connection, void **request,
+                         enum MHD_RequestTerminationCode why) {
+        struct metrics_server *s = userdata;
+        struct connection *c = connection_find(s, fd_of(connection));
+
+        if (*request == &s->n_pages)
+                s->n_pages--;
+        *request = NULL;
+        if (c && why == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+                c->since = now_boot(); /* of the next one, on the same connection */
+}
+
+/* ---- in the loop
+ * ---------------------------------------------------------------------------------------------------- */
+
+static int go_on(struct metrics_server *s) {
+        bool full = s->n_connections == METRICS_CONNECTIONS;
+        MHD_UNSIGNED_LONG_LONG ms;
+
+        if (MHD_run(s->daemon) != MHD_YES)
+                return -EIO;
+        /* The library listens again at its next turn only. */
+        if (full && s->n_connections < METRICS_CONNECTIONS && MHD_run(s->daemon) != MHD_YES)
+                return -EIO;
+        if (MHD_get_timeout(s->daemon, &ms) != MHD_YES)
+                return sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+        (void)sd_event_source_set_time_relative(s->timer, MIN((uint64_t)ms, UINT64_C(60000)) * USEC_PER_MSEC);
+        return sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        return go_on(userdata);
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
+        return go_on(userdata);
+}
+
+/* ---- life
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+static struct MHD_Response *fixed(const char *text) {
+        struct MHD_Response *response = MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
+                                                                        MHD_RESPMEM_PERSISTENT);
+
+        if (response)
+                (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain");
+        return response;
+}
+
+static int start(struct metrics_server *s, int fd) {
+        const union MHD_DaemonInfo *info;
+        int r;
+
+        s->not_found = fixed("There is only " PATH ".\n");
+        s->not_allowed = fixed("Only GET and HEAD.\n");
+        s->busy = fixed("No page can be made now; try again.\n");
+        if (!s->not_found || !s->not_allowed || !s->busy)
+                return -ENOMEM;
+        (void)MHD_add_response_header(s->not_allowed, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+        s->daemon = MHD_start_daemon(
+                MHD_USE_EPOLL, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, fd,
+                MHD_OPTION_CONNECTION_LIMIT, METRICS_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+                METRICS_IDLE_SEC, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MEMORY,
+                MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024, MHD_OPTION_NOTIFY_CONNECTION,
+                on_connection, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
+        if (!s->daemon) {
+                (void)close_fd(fd);
+                return -EIO;
+        }
+        info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        if (!info || info->epoll_fd < 0)
+                return -EIO;
+        r = sd_event_add_io(s->event, &s->io, info->epoll_fd, EPOLLIN, on_io, s);
+        if (r >= 0)
+                r = sd_event_add_time(s->event, &s->timer, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC, on_time, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time(s->event, &s->reaper, CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_reap, s);
+        return r < 0 ? r : sd_event_source_set_enabled(s->reaper, SD_EVENT_OFF);
+}
+
+int metrics_server_new(sd_event *event, const char *address, metrics_page page, void *userdata,
+                       struct metrics_server **ret) {
+        _cleanup_(metrics_server_free_p) struct metrics_server *s = calloc(1, sizeof(*s));
+        struct addr a;
+        int fd, r;
+
+        if (!s)
+                return -ENOMEM;
+        s->event = sd_event_ref(event);
+        s->page = page;
+        s->userdata = userdata;
+        if (*address == '/') {
+                fd = listen_unix(address);
+                if (fd >= 0 && !(s->path = strdup(address))) {
+                        (void)close_fd(fd);
+                        return -ENOMEM;
+                }
+        } else
+                fd = addr_parse(address, 0, &a) < 0 ? -EINVAL : listen_inet(&a);
+        if (fd < 0)
+                return fd;
+        r = start(s, fd); /* has taken the socket */
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+void metrics_server_free(struct metrics_server *s) {
+        if (!s)
+                return;
+        sd_event_source_disable_unref(s->io);
+        sd_event_source_disable_unref(s->timer);
+        if (s->daemon)
+                MHD_stop_daemon(s->daemon); /* closes the socket, too */
+        sd_event_source_disable_unref(s->reaper);
+        if (s->not_found)
+                MHD_destroy_response(s->not_found);
+        if (s->not_allowed)
+                MHD_destroy_response(s->not_allowed);
+        if (s->busy)
+                MHD_destroy_response(s->busy);
+        if (s->path)
+                (void)unlink(s->path);
+        free(s->path);
+        sd_event_unref(s->event);
+        free(s);
+}
+
+#else
+
+int metrics_server_new(sd_event *event, const char *address, metrics_page page, void *userdata,
+                       struct metrics_server **ret) {
+        return -EOPNOTSUPP;
+}
+
+void metrics_server_free(struct metrics_server *s) {
+}
+#endif

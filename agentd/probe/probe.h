@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agentd's probes in the kernel: what executors used and how their threads stand, exact, and without a cost
+ * while they run (docs/architecture.md, "Telemetry"). Where the kernel refuses some of it, or all, /proc says
+ * what it can. A unit is known by the id of its control group: the inode of its directory on the v2
+ * hierarchy. Nothing of this outlives the process. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/events.h"
+#include "lib/base/cleanup.h"
+#include "lib/wire/telemetry-fields.h"
+
+struct probe;
+
+/* A program of the kernel's; why: what is in its way, for people, "" where it is up. */
+struct probe_program {
+        const char *name; /* "exits", "tasks", "ingress", "egress", "retransmits", "block", "victims" */
+        bool up;
+        char why[160];
+};
+
+/* Loads every program as far as the kernel lets it; -ENOMEM only. slice_fd: the directory of primus.slice on
+ * the v2 hierarchy, below which the units are (primus-N.slice/UNIT); it stays the caller's. -1: there is none
+ * yet, and nothing is counted until probe_set_slice(). */
+int probe_new(int slice_fd, struct probe **ret);
+void probe_free(struct probe *p);
+DEFINE_CLEANUP(struct probe *, probe_free)
+
+/* Another directory: the slice was stopped and started again. 0, also where it is the one already; -errno
+ * from fstat(). */
+int probe_set_slice(struct probe *p, int slice_fd);
+
+/* One pass over all tasks of the host; before probe_fill(), as often as fresh values are wanted. < 0: the
+ * kernel does not let it, and probe_fill() asks /proc. Not before the first packet or task there is nothing
+ * to know. */
+int probe_scrape(struct probe *p);
+
+/* What is known of the unit; other values stay as they are. Counters never fall, and never run ahead of what
+ * probe_final() will say. Those that are exact in other places (CPU time; block devices where the io
+ * controller is on v1) are filled only where they are TELEMETRY_UNKNOWN: call after cgroup_fill(). */
+void probe_fill(struct probe *p, uint64_t cgroup_id, uint64_t values[static _TELEMETRY_MAX]);
+
+/* Everything that ended there, for the exit record: complete once primus-exit has written it. Counters alone.
+ * false: nothing was seen of it. */
+bool probe_final(struct probe *p, uint64_t cgroup_id, uint64_t values[static _TELEMETRY_MAX]);
+
+/* The unit is over, and its exit record has what it needs. */
+void probe_forget(struct probe *p, uint64_t cgroup_id);
+
+/* All programs and how they are; *ret is p's. */
+size_t probe_programs(const struct probe *p, const struct probe_program **ret);
+
+/* How many units, events found no room in the kernel; 0 is how it should be. */
+uint64_t probe_dropped(const struct probe *p);
+
+/* Becomes readable when events wait; -1: there are none ever. */
+int probe_fd(const struct probe *p);
+typedef void (*probe_event_handler)(const struct probe_event *e, void *userdata);
+/* Calls f for what waits. How many, or -errno. */
+int probe_dispatch(struct probe *p, probe_event_handler f, void *userdata);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
+/* What every program of this folder stands on: the maps, and which unit a task, a socket or a request is of.
+ */
+#pragma once
+
+#include "bpf/vmlinux.h"
+/* After the types. */
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/events.h"
+
+/* agentd makes them, once for all programs, and puts them in the place of these. */
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, uint32_t);
+        __type(value, struct probe_state);
+} state SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, PROBE_UNITS_MAX);
+        __type(key, uint64_t);
+        __type(value, struct probe_unit);
+} units SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, PROBE_UNITS_MAX);
+        __type(key, uint64_t);
+        __type(value, struct probe_flow);
+} flows SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, PROBE_VICTIMS_MAX);
+        __type(key, uint32_t);
+        __type(value, uint64_t);
+} victims SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_RINGBUF);
+        __uint(max_entries, PROBE_EVENTS_SIZE);
+} events SEC(".maps");
+
+#define BPF_INLINE static inline __attribute__((always_inline))
+
+BPF_INLINE struct probe_state *probe_state(void) {
+        uint32_t zero = 0;
+
+        return bpf_map_lookup_elem(&state, &zero);
+}
+
+/* The unit's id, 0 for what is of no unit: the control group two levels below primus.slice (primus-N.slice is
+ * between them), also where the task sits deeper. Only the slice of this host counts: container hosts share a
+ * kernel. */
+BPF_INLINE uint64_t unit_of(struct cgroup *cgroup, uint64_t slice) {
+        uint64_t job = 0, unit = 0;
+
+        for (int i = 0; i < PROBE_DEPTH_MAX; i++) {
+                struct cgroup_subsys_state *parent;
+                uint64_t id;
+
+                if (!cgroup)
+                        return 0;
+                id = cgroup->kn->id;
+                if (id == slice)
+                        return unit;
+                unit = job;
+                job = id;
+                parent = cgroup->self.parent;
+                if (!parent)
+                        return 0;
+                cgroup = parent->cgroup;
+        }
+        return 0;
+}
+
+BPF_INLINE struct probe_unit *unit_get(struct probe_state *s, uint64_t id) {
+        struct probe_unit *unit = bpf_map_lookup_elem(&units, &id);
+        struct probe_unit new = {};
+
+        if (unit)
+                return unit;
+        new.created_ns = bpf_ktime_get_boot_ns();
+        (void)bpf_map_update_elem(&units, &id, &new, BPF_NOEXIST);
+        unit = bpf_map_lookup_elem(&units, &id);
+        if (!unit)
+                __sync_fetch_and_add(&s->dropped, 1);
+        return unit;
+}
+
+BPF_INLINE struct probe_flow *flow_get(struct probe_state *s, uint64_t id) {
+        struct probe_flow *flow = bpf_map_lookup_elem(&flows, &id);
+        struct probe_flow new = {};
+
+        if (flow)
+                return flow;
+        new.created_ns = bpf_ktime_get_boot_ns();
+        (void)bpf_map_update_elem(&flows, &id, &new, BPF_NOEXIST);
+        flow = bpf_map_lookup_elem(&flows, &id);
+        if (!flow)
+                __sync_fetch_and_add(&s->dropped, 1);
+        return flow;
+}
+
+BPF_INLINE bool is_named(const char *comm, const char *name, int size) {
+        for (int i = 0; i < size; i++)
+                if (comm[i] != name[i])
+                        return 0;
+        return 1;
+}
+
+/* primus-exit runs in the unit's control group when everything of the unit has ended, to say how it ended; it
+ * is none of the job's. systemd calls it by the second name until it has become the program. */
+BPF_INLINE bool is_ours(struct task_struct *task) {
+        char comm[16];
+
+        if (task->real_cred->uid.val != 0)
+                return 0;
+        bpf_probe_read_kernel_str(comm, sizeof(comm), task->comm);
+        return is_named(comm, "primus-exit", sizeof("primus-exit")) ||
+               is_named(comm, "(mus-exit)", sizeof("(mus-exit)"));
+}
+
+/* rss_stat: file, anonymous, swapped, shared pages. */
+BPF_INLINE void take_memory(struct mm_struct *mm, struct probe_event *e) {
+        struct mm_struct___counted *old = (void *)mm;
+
+        if (!mm)
+                return;
+        if (bpf_core_type_exists(struct mm_rss_stat)) {
+                e->anon_pages = BPF_CORE_READ(old, rss_stat.count[1].counter);
+                e->file_pages = BPF_CORE_READ(old, rss_stat.count[0].counter) +
+                                BPF_CORE_READ(old, rss_stat.count[3].counter);
+        } else {
+                e->anon_pages = BPF_CORE_READ(mm, rss_stat[1].count);
+                e->file_pages = BPF_CORE_READ(mm, rss_stat[0].count) + BPF_CORE_READ(mm, rss_stat[3].count);
+        }
+}

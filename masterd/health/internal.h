@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the verdict engine share. */
+#pragma once
+
+#include <uthash.h>
+
+#include "lib/base/cleanup.h"
+#include "masterd/health/health.h"
+#include "masterd/health/leak.h"
+
+#define SECOND UINT64_C(1000000)
+
+/* What is kept of an executor besides its latest sample: rates, smoothed over some samples. Shares are of the
+ * time (1: all of it), RATE_CPU is CPUs, bytes are per second. */
+enum rate {
+        RATE_CPU,
+        RATE_THROTTLED,
+        RATE_RUNQUEUE,
+        RATE_MEMORY_FULL,
+        RATE_IO_FULL,
+        RATE_DATA_WAIT,
+        RATE_NET,
+        RATE_FILES,
+        RATE_RETRANSMITS,
+        RATE_RTT, /* a gauge, usec */
+        RATE_GPU,
+        RATE_POWER,  /* a gauge, W */
+        RATE_UNREAD, /* of the looks, while it exchanges data with others */
+        RATE_CHURN,  /* of the samples, before which processes of it came or went */
+        _RATE_MAX,
+};
+
+/* How long a condition has held, as observed. It rises while it holds and falls while it does not, so one
+ * that wavers begins and ends nothing. */
+struct holding {
+        uint64_t held_usec;
+        uint64_t since_usec; /* when it began to hold */
+        bool up;             /* a verdict stands */
+        bool told;           /* and was handed on */
+};
+
+#define KEPT_FIELDS 27u
+
+struct member {
+        struct {
+                uint32_t role, index;
+        } key;
+        UT_hash_handle hh;
+        struct health_facts facts;
+        uint64_t joined_usec, seen_usec; /* 0: no sample yet */
+        uint64_t before[KEPT_FIELDS];    /* of the latest sample, what the next one is compared with */
+        float rates[_RATE_MAX];          /* < 0: unknown */
+        float power_least, power_most;
+
+        uint64_t still_usec;   /* observed without progress, up to the latest sample */
+        uint64_t alone_usec;   /* of still_usec, while most of the others made progress */
+        uint64_t worked_usec;  /* with progress, since the attempt began */
+        uint64_t moved_usec;   /* when it last exchanged data with others */
+        uint64_t judged_usec;  /* the sample that the gang's verdicts have seen */
+        uint64_t killed;       /* by the kernel for lack of memory, not told yet */
+        uint16_t n_progress;   /* samples in a row with progress */
+        bool stopped, blocked; /* all of its threads are stopped; some are in D state */
+        bool spins;            /* has peers, and its CPU use is no progress */
+        struct leak_fit fit;   /* of VERDICT_LEAKING */
+        struct holding holding[_VERDICT_MAX];
+        struct leak leak;
+};
+_Static_assert(sizeof(struct member) <= 1024, "what is kept of each executor is bounded");
+
+struct health_gang {
+        struct member *members; /* by key */
+        size_t n_members;
+        struct health_rules *rules; /* by role */
+        uint32_t n_rules;
+        struct holding standstill;
+        struct member **scratch; /* these three have room for all members */
+        float *numbers;
+        enum health_wait *waits;
+        size_t n_room;
+};
+
+const struct health_rules *rules_of(const struct health_gang *g, const struct member *m);
+
+/* Of the latest sample; of what is kept. */
+uint64_t member_value(const struct member *m, enum telemetry_field f);
+
+/* Rises or falls by dt. True: the verdict stands. */
+bool holding_feed(struct holding *h, bool condition, uint64_t dt, uint64_t after, uint64_t now);
+
+/* What the latest sample says of hung, of stragglers: compares members. */
+void gang_judge(struct health_gang *g, uint64_t now, verdict_handler f, void *userdata);
+
+/* What the others (of the same role, but not m) are at; < 0: not known of any. Takes g's room. */
+float median_of_others(struct health_gang *g, const struct member *m, enum rate r);
+
+/* The evidence, as sentence and numbers, into v. */
+void evidence_member(struct health_gang *g, const struct member *m, enum verdict_kind kind,
+                     struct health_verdict *v);
+/* All of n stand still; suspect NULL: samples show none. */
+void evidence_standstill(size_t n, const struct member *least, const struct member *suspect,
+                         enum health_wait usual, enum health_wait odd, struct health_verdict *v);
+/* What a member does, as its samples tell. */
+enum health_wait evidence_wait(const struct member *m, uint64_t now_usec);
+/* No sample for so long: not heard of. */
+#define HEARD_WITHIN (60 * SECOND)
