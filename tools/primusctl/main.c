@@ -22,6 +22,7 @@ static const struct {
         { "Data", &data_command },   { NULL, &savepoint_command }, { "Queue and shares", &queue_command },
         { NULL, &pools_command },    { NULL, &usage_command },     { "Hosts", &nodes_command },
         { NULL, &node_command },     { NULL, &token_command },     { NULL, &join_command },
+        { NULL, &doctor_command },
 };
 
 int cli_version(const struct cli *c) {
