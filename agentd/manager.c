@@ -94,7 +94,8 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
         struct manager *m = userdata;
         int r;
 
-        m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address : *local;
+        m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address
+                                                                       : hostwatch_address(m->watch, local);
         r = inventory_append(message, &m->inventory);
         if (r < 0)
                 return r;
