@@ -108,6 +108,8 @@ static void tell_all(struct manager *m, struct job *j, struct looking *l) {
                         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%zu %s",
                                                  used ? ", " : "", counts[w],
                                                  health_wait_to_string((enum health_wait)w));
+        if (counts[WAIT_UNKNOWN] == l->n)
+                return; /* what its samples say is all there is */
         odd = health_odd_one(waits, l->n, &usual);
         if (odd >= 0) {
                 const struct look *o = l->looks + odd;

@@ -158,7 +158,8 @@ bool healing_counts(const struct manager *m, const struct executor *e, enum verd
 }
 
 /* ---- samples */
-void healing_observe(struct manager *m, struct executor *e, const uint64_t values[static _TELEMETRY_MAX]) {
+void healing_observe(struct manager *m, struct executor *e, uint64_t now_usec,
+                     const uint64_t values[static _TELEMETRY_MAX]) {
         struct job *j = e->job;
         struct job_health *h;
 
@@ -173,13 +174,13 @@ void healing_observe(struct manager *m, struct executor *e, const uint64_t value
                                               .cpu_milli = executor_role(e)->cpu_milli,
                                               .memory = executor_memory(e) };
 
-                if (health_join(h->gang, e->role, e->index, now_boot(), &facts) < 0)
+                if (health_join(h->gang, e->role, e->index, now_usec, &facts) < 0)
                         return;
                 e->watched = e->attempt;
         }
         /* It waits because nothing is left to give, or nothing is there yet. */
         health_dry(h->gang, e->role, e->index, j->data && feeding_idle(e));
-        health_observe(h->gang, e->role, e->index, now_boot(), values);
+        health_observe(h->gang, e->role, e->index, now_usec, values);
 }
 
 /* ---- verdicts */
@@ -366,18 +367,20 @@ static void judge(struct manager *m, struct job *j, struct judging *g, uint64_t 
                 review_recalled(m, j, now);
 }
 
-static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
-        struct manager *m = userdata;
-        uint64_t now = now_boot();
+void healing_judge(struct manager *m, uint64_t now_usec) {
         struct judging g = {};
         struct job *j, *next;
 
         HASH_ITER (hh, m->jobs, j, next)
                 if (j->health && !job_state_ended(j->state))
-                        judge(m, j, &g, now);
+                        judge(m, j, &g, now_usec);
         for (size_t i = 0; i < g.n; i++)
                 carry_out(m, g.found + i);
         free(g.found);
+}
+
+static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
+        healing_judge(userdata, now_boot());
         (void)sd_event_source_set_time_relative(s, JUDGE_EVERY);
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }

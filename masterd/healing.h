@@ -50,8 +50,11 @@ int healing_load(struct manager *m);
 int healing_start(struct manager *m);
 void healing_stop(struct manager *m);
 
-/* A sample of an executor that runs, as its agent sent it. */
-void healing_observe(struct manager *m, struct executor *e, const uint64_t values[static _TELEMETRY_MAX]);
+/* A sample of an executor that runs, as its agent sent it. now_usec: CLOCK_BOOTTIME. */
+void healing_observe(struct manager *m, struct executor *e, uint64_t now_usec,
+                     const uint64_t values[static _TELEMETRY_MAX]);
+/* What the timer does: judges all jobs. */
+void healing_judge(struct manager *m, uint64_t now_usec);
 /* The attempt has failed, and its history says so. */
 void healing_failed(struct manager *m, struct executor *e);
 /* The attempt is over. */
