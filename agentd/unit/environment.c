@@ -36,6 +36,7 @@ static const char *const reserved_names[] = {
         "SERVICE_RESULT", "EXIT_CODE",      "EXIT_STATUS",   "INVOCATION_ID", "JOURNAL_STREAM",
         "MAINPID",        "NOTIFY_SOCKET",  "WATCHDOG_USEC", "WATCHDOG_PID",  "LISTEN_FDS",
         "LISTEN_PID",     "LISTEN_FDNAMES", "PRIMUS_INPUT",  "PRIMUS_EPOCH",  "PRIMUS_RENDEZVOUS_FILE",
+        "PRIMUS_PROGRESS",
 };
 
 static bool is_name(const char *entry, const char *name) {
@@ -260,8 +261,11 @@ static bool has_secret(const struct start_order *o, const char *name) {
         return false;
 }
 
+/* At most so many are pushed below. */
+#define OWN_VARIABLES_MAX 16u
+
 int unit_environment(const struct start_order *o, const struct unit_context *c, char ***ret) {
-        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + 12, sizeof(char *));
+        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + OWN_VARIABLES_MAX + 1, sizeof(char *));
         char unit[UNIT_NAME_MAX];
         size_t n = 0;
 
@@ -284,6 +288,8 @@ int unit_environment(const struct start_order *o, const struct unit_context *c, 
                 TRY(push(s, &n, "PRIMUS_EPOCH=%llu", (unsigned long long)o->extra.epoch));
                 TRY(push(s, &n, "PRIMUS_RENDEZVOUS_FILE=" PRIVATE_DIR "/%s/rendezvous", unit));
         }
+        if (o->kind != ORDER_SCAN)
+                TRY(push(s, &n, "PRIMUS_PROGRESS=" PRIVATE_DIR "/%s/progress", unit));
         if (has_secret(o, INPUT_FILE))
                 TRY(push(s, &n, "PRIMUS_INPUT=" PRIVATE_DIR "/%s/secrets/" INPUT_FILE, unit));
         TRY(append_visible(o, c, s, &n));

@@ -137,6 +137,15 @@ int private_create(const char *root, const char *unit, uint32_t uid, const char 
         return r;
 }
 
+#define PROGRESS_SIZE 16
+
+int private_create_progress(const char *root, const char *unit, uint32_t uid) {
+        static const uint8_t nothing[PROGRESS_SIZE];
+        _cleanup_close_ int fd = open_private(root, unit);
+
+        return fd < 0 ? fd : write_at(fd, "progress", nothing, sizeof(nothing), 0600, uid);
+}
+
 #define RENDEZVOUS_TEMPORARY ".rendezvous"
 
 int private_write_rendezvous(const char *root, const char *unit, uint32_t uid, uint64_t epoch,

@@ -5,6 +5,7 @@
  *       stop                       root 0600, present once a stop was ordered
  *       rendezvous                 the job's user 0400: PRIMUS_EPOCH=, then the rendezvous variables
  *       secrets/NAME               the job's user, 0500 and 0400
+ *       progress                   the job's user 0600: 16 bytes, see lib/primus/progress.c
  *   /run/primus/hooked/NUMBER-UID8 the prolog of the job has been here
  *   /var/lib/primus-agent/work/NUMBER-UID8/      the job's user 0700, with tmp/
  *   /run/systemd/units/log-extra-fields:UNIT     systemd's, for journald; it does not remove it (252)
@@ -29,6 +30,8 @@ int environment_format(char *const *env, char **ret, size_t *ret_size, const cha
 /* Makes the private directory; what an earlier try left is replaced. -EINVAL as above, -EEXIST never. */
 int private_create(const char *root, const char *unit, uint32_t uid, const char *env, size_t env_size,
                    const struct secret *secrets, size_t n_secrets);
+/* The page in which the executor says how far it is: nothing yet. -EEXIST never. */
+int private_create_progress(const char *root, const char *unit, uint32_t uid);
 int private_mark_stop(const char *root, const char *unit, const char *reason);
 /* Lines NAME=VALUE, the epoch first, in the place of what was there. env: NULL-ended; -EINVAL: a line break
  * in it. */

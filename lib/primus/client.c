@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "lib/primus/handle.h"
+#include "lib/primus/progress.h"
 
 #define PASSED_FDS_MAX 4
 
@@ -232,9 +233,10 @@ int client_wait(struct primus *p, int fd) {
         uint64_t begin = feed_clock();
         int r;
 
-        do
-                r = poll(fds, 2, -1);
-        while (r < 0 && errno == EINTR && !p->interruptible);
+        do {
+                r = poll(fds, 2, progress_wait_msec());
+                progress_waiting();
+        } while (r == 0 || (r < 0 && errno == EINTR && !p->interruptible));
         p->waited_usec += feed_clock() - begin;
         if (r < 0)
                 return errno == EINTR ? -EINTR : fail(p, errno, "cannot wait for data: %m");

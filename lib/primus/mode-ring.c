@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/primus/handle.h"
+#include "lib/primus/progress.h"
 
 static void release_all(struct ring_state *s) {
         for (; s->taken > 0; s->taken--)
@@ -30,7 +31,8 @@ static int next_slot(struct primus *p, struct ring_slot *ret, const uint8_t **re
                 if (p->gone)
                         return fail(p, ECONNRESET, "primus-executor has gone before the end of the data");
                 begin = feed_clock();
-                r = ring_consumer_wait(s->consumer, p->fd, -1);
+                r = ring_consumer_wait(s->consumer, p->fd, progress_wait_msec());
+                progress_waiting();
                 p->waited_usec += feed_clock() - begin;
                 if (r == -EINTR && !p->interruptible)
                         continue;

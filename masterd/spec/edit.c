@@ -47,6 +47,12 @@ static const struct {
         { "minNum", FELT_NOW },
         { "vcores", FELT_LIMITS },
         { "memoryMb", FELT_LIMITS },
+        { "memoryHighMb", FELT_LIMITS },
+        { "cpuWeight", FELT_LIMITS },
+        { "tasksMax", FELT_LIMITS },
+        { "io", FELT_NEXT },
+        { "openFiles", FELT_NEXT },
+        { "lockedMemoryMb", FELT_NEXT },
         { "successPercent", FELT_NOW },
         { "failPercent", FELT_NOW },
         { "failover", FELT_NOW },
@@ -65,6 +71,7 @@ static const struct {
         { "affinity", FELT_NEXT },
         { "antiAffinity", FELT_NEXT },
         { "ready", FELT_NEXT },
+        { "watchdog", FELT_NEXT },
 };
 
 static void json_unref_p(json_t **v) {

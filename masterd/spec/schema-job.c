@@ -4,6 +4,7 @@
 #include "masterd/spec/array.h"
 #include "masterd/spec/names.h"
 #include "masterd/spec/schema-health.h"
+#include "masterd/spec/schema-limits.h"
 #include "masterd/spec/schema-placement.h"
 #include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
@@ -111,12 +112,15 @@ static const struct key role_keys[] = {
           .item_size = sizeof(struct exit_rule_spec) },
         { "failPercent", KEY_U32, AT(role_spec, failure.fail_percent), RANGE(0, 100) },
         { "ready", KEY_MESSAGE, AT(role_spec, failure.ready), .message = &ready_schema },
+        { "watchdog", KEY_DURATION, AT(role_spec, failure.watchdog_usec),
+          RANGE(UINT64_C(1) * 1000000, UINT64_C(86400) * 1000000), .written = role_has_watchdog },
         { "scheduleStrategy", KEY_MESSAGE, .offset = 0, .message = &schedule_strategy_schema,
           .written = role_has_placement },
         { "timeLimit", KEY_DURATION, AT(role_spec, time_limit_usec), RANGE(1, DURATION_MAX),
           .preset = UINT64_MAX },
         ROLE_PLACEMENT_ROWS,
         ROLE_HEALTH_ROW,
+        ROLE_LIMITS_ROWS,
         WARNED("jvmMemoryMb", KEY_NUMBER, JVM " (memoryMb is all the command's)"),
         WARNED("javaOpts", KEY_TEXT, JVM),
         UNBUILT("useTfDataService", KEY_BOOL,

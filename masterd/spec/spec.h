@@ -15,6 +15,7 @@
 #include "masterd/spec/diagnostics.h"
 #include "masterd/spec/spec-failure.h"
 #include "masterd/spec/spec-health.h"
+#include "masterd/spec/spec-limits.h"
 #include "masterd/spec/spec-placement.h"
 
 #define SPEC_TEXT_MAX (4u << 20) /* bytes of configuration */
@@ -165,6 +166,7 @@ struct role_spec {
         uint64_t time_limit_usec; /* of one executor; UINT64_MAX: none */
         struct failover_spec failover;
         struct placement_spec placement;
+        struct limits_spec limits;
         struct role_failure_spec failure;
         struct health_spec health;
 };

@@ -109,6 +109,22 @@ static void test_rendezvous(void **state) {
         assert_int_equal(private_remove(root, UNIT), 0);
 }
 
+/* The user may write into it, and it is as long as a page that is mapped needs. */
+static void test_progress(void **state) {
+        _cleanup_free_ char *path = below(PRIVATE_DIR "/" UNIT "/progress"), *text = NULL;
+        uint32_t uid = getuid();
+        size_t size;
+
+        assert_int_equal(private_create_progress(root, UNIT, uid), -ENOENT);
+        assert_int_equal(private_create(root, UNIT, uid, "", 0, NULL, 0), 0);
+        assert_int_equal(private_create_progress(root, UNIT, uid), 0);
+        assert_mode(PRIVATE_DIR "/" UNIT "/progress", 0600);
+        assert_int_equal(read_file(path, 100, &text, &size), 0);
+        assert_int_equal(size, 16);
+        assert_memory_equal(text, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
+        assert_int_equal(private_remove(root, UNIT), 0);
+}
+
 static void test_work(void **state) {
         const sd_id128_t uid = { .bytes = { 0x12, 0x34, 0x56, 0x78, 0x9a } };
         _cleanup_free_ char *path = work_path("", 418, uid);
@@ -150,7 +166,8 @@ static void test_remove(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_environment), cmocka_unit_test(test_private),
-                cmocka_unit_test(test_rendezvous),  cmocka_unit_test(test_work),
+                cmocka_unit_test(test_rendezvous),
+                cmocka_unit_test(test_progress),  cmocka_unit_test(test_work),
                 cmocka_unit_test(test_remove),
         };
         return cmocka_run_group_tests(tests, setup, teardown);

@@ -26,6 +26,8 @@ A task whose data are broken is reported to Primus, logged (logger "primus") and
 The functions of the module use one connection of this process, opened when it is first needed; open() makes one of your
 own. A process that was forked gets its own; a Feed of its parent raises Error in it. One thread uses a Feed at a time.
 
+progress(step) says how far the trainer is; it feeds the role's watchdog, if that has one.
+
 rendezvous() says who is in the job now, wait_rendezvous() waits until that changes (a job can be scaled while it runs).
 
 On the job's stackSignal the program says where it is: primusctl stacks shows it. PRIMUS_STACK_SIGNAL= in the job's environment
@@ -46,10 +48,11 @@ import struct
 import sys
 
 from . import _lib, _stacks
+from ._progress import progress
 from ._rendezvous import Rendezvous, rendezvous, wait_rendezvous
 
 __all__ = ["Error", "Feed", "Message", "Range", "Rendezvous", "ack", "blocks", "checkpoint", "commit", "fail", "open",
-           "ranges", "records", "rendezvous", "wait_rendezvous"]
+           "progress", "ranges", "records", "rendezvous", "wait_rendezvous"]
 
 TEXT, RAW, FIXED, TFRECORD, TAR, CSV, MESSAGE = range(7)
 MODES = ("stdin", "ring", "descriptor")

@@ -49,6 +49,7 @@ FUNCTIONS = {
     "primus_get_fd": (c_int, [c_void_p]),
     "primus_waited_usec": (c_uint64, [c_void_p]),
     "primus_error": (c_char_p, [c_void_p]),
+    "primus_progress": (None, [c_uint64]),
     "primus_rendezvous_read": (c_int, [POINTER(c_void_p)]),
     "primus_rendezvous_wait": (c_int, [c_uint64, c_uint64, POINTER(c_void_p)]),
     "primus_rendezvous_free": (None, [c_void_p]),
