@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/wire/telemetry.h"
+#include "masterd/healing.h"
 #include "masterd/manager.h"
 
 /* The one whose attempt that is, if it runs on that node. */
@@ -108,6 +109,8 @@ int telemetry_received(struct manager *m, struct node *node, sd_bus_message *mes
                 e = executor_of(m, node, &sample.id);
                 if (e && take(m, e, boot, now, sample.values) < 0)
                         return log_oom();
+                if (e)
+                        healing_observe(m, e, now, sample.values);
         }
         return MIN(r, 0);
 }
