@@ -4,14 +4,13 @@
 #include "agentd/eyes.h"
 
 #include "agentd/eyes-page.h"
+#include "agentd/eyes-pressure.h"
 #include "agentd/manager.h"
 #include "agentd/metrics/sampler.h"
 #include "agentd/net/sockets.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
-/* More than this on its way to masterd, and samples stay here. */
-#define QUEUE_MAX (UINT64_C(256) << 10)
 /* How often the units are gone over, should one have been found that nobody told of. */
 #define RECOUNT_USEC (60 * USEC_PER_SEC)
 
@@ -19,6 +18,7 @@ struct eyes {
         struct manager *manager;
         struct sampler *sampler;
         struct eyes_page *page;
+        struct eyes_pressure *pressure;
         struct sockets *sockets; /* NULL: the kernel has no such thing */
         uint64_t recounted_boot;
         bool holding_back; /* and it was said */
@@ -30,6 +30,10 @@ struct eyes {
 static void fill_cgroup(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX], void *userdata) {
         if (u->cgroup)
                 cgroup_fill(u->cgroup, values);
+}
+
+static void forget_pressure(const struct sampled *u, void *userdata) {
+        eyes_pressure_forget(userdata, u);
 }
 
 static int look_sockets(const uint64_t *ids, size_t n, void *userdata) {
@@ -48,6 +52,7 @@ static int add_providers(struct eyes *e) {
         /* A later one has the last word on a field. */
         const struct sampler_provider providers[] = {
                 { "cgroup", NULL, fill_cgroup, NULL, NULL },
+                { "pressure", NULL, NULL, forget_pressure, e->pressure },
         };
         int r = 0;
 
@@ -116,7 +121,7 @@ static int recount(const char *unit, const struct unit_facts *facts, void *userd
 static void on_telemetry(uint64_t now, void *userdata) {
         struct eyes *e = userdata;
         struct sending s = { .link = e->manager->link, .now_boot = now };
-        bool congested = link_queued(s.link) > QUEUE_MAX;
+        bool congested = link_queued(s.link) > LINK_QUEUE_CAUTIOUS;
         int r;
 
         if (now - e->recounted_boot > RECOUNT_USEC) {
@@ -132,6 +137,22 @@ static void on_telemetry(uint64_t now, void *userdata) {
         if ((r = sending_begin(&s)) < 0 || (r = sampler_visit(e->sampler, send_sample, &s)) < 0 ||
             (r = sending_end(&s)) < 0)
                 log_full(LOG_DEBUG, r, NULL, "Cannot send samples of executors");
+        sd_bus_message_unref(s.message);
+}
+
+static void on_opened(const struct sampled *u, void *userdata) {
+        eyes_pressure_watch(((struct eyes *)userdata)->pressure, u);
+}
+
+void eyes_push(struct eyes *e, const char *unit) {
+        struct sending s = { .link = e->manager->link, .now_boot = now_boot() };
+        const struct telemetry_sample *x = sampler_refresh(e->sampler, unit);
+
+        if (!x || e->manager->settings.telemetry_usec == 0 || !link_bus(s.link) ||
+            link_queued(s.link) > LINK_QUEUE_CAUTIOUS)
+                return;
+        if (sending_begin(&s) < 0 || telemetry_sample_append(s.message, x) < 0 || sending_end(&s) < 0)
+                log_debug("Cannot send a sample of an executor");
         sd_bus_message_unref(s.message);
 }
 
@@ -162,7 +183,7 @@ int eyes_start(struct eyes *e) {
 }
 
 int eyes_new(struct manager *m, struct eyes **ret) {
-        static const struct sampler_ops ops = { .telemetry = on_telemetry };
+        static const struct sampler_ops ops = { .telemetry = on_telemetry, .opened = on_opened };
         const struct sampler_options options = { .root = "", .telemetry_usec = m->settings.telemetry_usec };
         _cleanup_(eyes_free_p) struct eyes *e = calloc(1, sizeof(*e));
         int r;
@@ -170,7 +191,8 @@ int eyes_new(struct manager *m, struct eyes **ret) {
         if (!e)
                 return log_oom();
         e->manager = m;
-        if ((r = sampler_new(m->event, &options, &ops, e, &e->sampler)) < 0 || (r = add_providers(e)) < 0)
+        if ((r = sampler_new(m->event, &options, &ops, e, &e->sampler)) < 0 ||
+            (r = eyes_pressure_new(m, e->sampler, &e->pressure)) < 0 || (r = add_providers(e)) < 0)
                 return log_error_errno(r, "Cannot prepare to look at executors");
         data_watch_counters(m->data, on_counters, e);
         *ret = TAKE_PTR(e);
@@ -182,6 +204,7 @@ void eyes_free(struct eyes *e) {
                 return;
         eyes_page_free(e->page);
         sampler_free(e->sampler);
+        eyes_pressure_free(e->pressure); /* which the sampler tells of units that go */
         sockets_free(e->sockets);
         free(e);
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Counts what block devices have read and written, by the unit that a request is charged to: only where the
  * io controller is on the v2 hierarchy. */
 #include "bpf/probe.bpf.h"

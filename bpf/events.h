@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /* What the programs in the kernel and agentd/probe share: values of the maps and records of the ring buffer.
  * Read by both compilers; fixed widths, no padding left to chance. A unit is known by the id of its control
  * group on the v2 hierarchy, which is the inode of its directory. */

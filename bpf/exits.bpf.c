@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Adds what a task has used to its unit's account when it ends: exact, also for a unit that lives 2 ms, and
  * nothing is done while tasks run, since the kernel counts all of it anyway. */
 #include "bpf/probe.bpf.h"

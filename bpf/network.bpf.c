@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Counts the IP packets of each unit, on primus.slice and so in everything below it. Lets all of them pass.
  */
 #include "bpf/probe.bpf.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Counts the TCP segments that were sent again, by the unit of the socket. */
 #include "bpf/probe.bpf.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* One pass over all tasks of the host: what those of the units have used so far, and how they stand.
  * Invariant: a task is counted here or by exits.bpf.c and never by both. Whoever is marked as exiting is left
  * to that program, which sees it later: for that moment too little is counted, and never too much. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which process the kernel has chosen to end for memory. The tracepoint says it by its number up to
  * kernel 6.8 and by the task itself since: two programs, and agentd loads the one that fits. */
 #include "bpf/probe.bpf.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /* What the programs of this folder know of the kernel's structures: a subset written by hand, so that the
  * build needs no kernel with BTF. Only names count: where a field is, is found on the host that loads the
  * program (preserve_access_index), and a field that it does not have is asked for first
@@ -21,9 +21,11 @@ typedef _Bool bool;
 enum {
         BPF_MAP_TYPE_HASH = 1,
         BPF_MAP_TYPE_ARRAY = 2,
+        BPF_MAP_TYPE_PERCPU_HASH = 5,
         BPF_MAP_TYPE_RINGBUF = 27,
         BPF_ANY = 0,
         BPF_NOEXIST = 1,
+        BPF_F_NO_PREALLOC = 1,
 };
 
 /* Context of cgroup_skb programs; its layout is the kernel's interface and does not move. */

@@ -22,7 +22,9 @@ void limits_done(struct limits *l) {
 }
 
 static bool other_limits(const struct role_spec *a, const struct role_spec *b) {
-        return a->cpu_milli != b->cpu_milli || a->memory != b->memory;
+        return a->cpu_milli != b->cpu_milli || a->memory != b->memory ||
+               a->limits.memory_high != b->limits.memory_high ||
+               a->limits.cpu_weight != b->limits.cpu_weight || a->limits.tasks != b->limits.tasks;
 }
 
 static int by_node(const void *a, const void *b) {
@@ -77,6 +79,12 @@ int limits_plan(struct manager *m, struct job *j, const struct job_spec *spec, s
         for (size_t i = 0; i < l.n; i++) {
                 e = l.changed[i];
                 const struct role_spec *before = executor_role(e), *after = spec_role(spec, before->name);
+                if (e->cpus && before->cpu_milli != after->cpu_milli)
+                        return sd_bus_error_setf(
+                                error, ERROR_REFUSED,
+                                "%s/%u has its CPUs for itself (cpuPolicy exclusive): their number cannot "
+                                "change while it runs; stop the job, or add a role; nothing was changed",
+                                before->name, e->index);
                 cpu += (int64_t)after->cpu_milli - (int64_t)before->cpu_milli;
                 memory += (int64_t)limits_memory(e, after) - (int64_t)executor_memory(e);
                 if (i + 1 < l.n && l.changed[i + 1]->node == e->node)

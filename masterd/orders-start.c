@@ -165,6 +165,40 @@ static void format_gpus(const struct executor *e, char *buf, size_t size) {
                         l += (size_t)snprintf(buf + l, size - l, "%s%s", l ? " " : "", v->gpus[i].uuid);
 }
 
+/* Paths are the specification's. */
+static size_t io_of(const struct limits_spec *limits, struct io_limit ret[static LINK_IO_MAX]) {
+        static_assert(SPEC_IO_MAX <= LINK_IO_MAX, "what a role may say has room in an order");
+
+        for (size_t i = 0; i < limits->n_io; i++) {
+                const struct io_spec *io = limits->io + i;
+                ret[i] = (struct io_limit){ .path = io->path ? io->path : (char *)"",
+                                            .read_bps = io->read_bps,
+                                            .write_bps = io->write_bps,
+                                            .read_iops = io->read_iops,
+                                            .write_iops = io->write_iops,
+                                            .weight = io->weight };
+        }
+        return limits->n_io;
+}
+
+static void limits_extra(const struct executor *e, struct io_limit io[static LINK_IO_MAX],
+                         struct start_extra *x) {
+        static const char *const numa[_NUMA_POLICY_MAX] = { "", "prefer", "require" };
+        const struct role_spec *role = executor_role(e);
+
+        x->memory_high = role->limits.memory_high;
+        x->cpu_weight = role->limits.cpu_weight;
+        x->open_files = role->limits.open_files;
+        x->locked_memory = role->limits.locked_memory;
+        x->job_cpu = job_cpu_on_node(e);
+        x->job_tasks = job_tasks_on_node(e);
+        x->job_shm = role->placement.shm > 0 ? job_shm_on_node(e) : 0;
+        x->io = io;
+        x->n_io = io_of(&role->limits, io);
+        if (e->cpus)
+                snprintf(x->numa, sizeof(x->numa), "%s", numa[role->placement.numa]);
+}
+
 static int append_start_extra(sd_bus_message *message, const struct executor *e, char *const *rendezvous) {
         _cleanup_free_ char *cpus = NULL;
         char gpus[LINK_PATH_MAX];
@@ -173,6 +207,7 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
                                      .gpus = gpus,
                                      .rdma = executor_role(e)->placement.rdma,
                                      .stack_signal = (uint32_t)e->job->spec->stack_signal_number };
+        struct io_limit io[LINK_IO_MAX];
 
         format_gpus(e, gpus, sizeof(gpus));
         while (rendezvous[extra.n_rendezvous])
@@ -182,6 +217,7 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
                 if (!cpus)
                         return -ENOMEM;
         }
+        limits_extra(e, io, &extra);
         if (ready->kind != READY_STARTED) {
                 snprintf(extra.ready, sizeof(extra.ready), "%s",
                          ready_kind_to_string((enum ready_kind)ready->kind));
@@ -243,6 +279,7 @@ static int send_start(struct manager *m, struct executor *e) {
                 .cpu_usec_per_sec = (uint64_t)spec->cpu_milli * 1000,
                 .memory_max = executor_memory(e),
                 .job_memory_max = job_memory_on_node(e),
+                .tasks_max = spec->limits.tasks,
                 .gpus = gpus,
                 .visible_gpus = visible,
                 .ports = e->ports,
@@ -404,6 +441,7 @@ static void run_scan(struct manager *m, void *data) {
                                      .identity = identity_of(&identity, &o->id, node),
                                      .secrets = &secret,
                                      .n_secrets = 1,
+                                     .tasks_max = SPEC_TASKS_PRESET,
                                      .gpus = none,
                                      .visible_gpus = none,
                                      .grace_usec = USEC_PER_SEC,

@@ -17,10 +17,13 @@ struct look_request {
         size_t n_pids;
         const char *unit;      /* whose they are; for the signal */
         int signal;            /* 0: nobody is asked for its own stacks */
-        const char *directory; /* where they are written: its file stacks.PID; NULL: nowhere */
+        const char *directory; /* the job's work directory, see program.h; NULL: nowhere */
         uint32_t uid;          /* whose those files are */
         /* Sends the signal to a process of the unit that catches it, and says so. */
         bool (*tell)(pid_t pid, const char *unit, int signal);
+        /* The kernel's stacks of a control group's tasks: see latency_stacks(). May be NULL. */
+        char *(*stacks)(uint64_t slice, uint64_t cgroup_id);
+        uint64_t slice, cgroup_id;
 };
 
 /* Starts; everything is copied. ret_fd becomes readable once it is over, and is the look's. */

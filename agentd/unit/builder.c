@@ -7,45 +7,16 @@
 #include <strings.h>
 
 #include "agentd/unit/devices.h"
+#include "agentd/unit/enforce.h"
 #include "agentd/unit/private.h"
+#include "agentd/unit/property.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/cpulist.h"
 #include "lib/base/parse.h"
 #include "lib/base/unitname.h"
 
 /* How long unpacking the job's files may take before systemd gives up the start. */
 #define STAGE_USEC (UINT64_C(3600) * USEC_PER_SEC)
-
-/* ---- properties
- * ----------------------------------------------------------------------------------------------------- */
-
-static int property_string(sd_bus_message *m, const char *name, const char *value) {
-        return sd_bus_message_append(m, "(sv)", name, "s", value);
-}
-
-static int property_u64(sd_bus_message *m, const char *name, uint64_t value) {
-        return sd_bus_message_append(m, "(sv)", name, "t", value);
-}
-
-static int property_u32(sd_bus_message *m, const char *name, uint32_t value) {
-        return sd_bus_message_append(m, "(sv)", name, "u", value);
-}
-
-static int property_bool(sd_bus_message *m, const char *name, bool value) {
-        return sd_bus_message_append(m, "(sv)", name, "b", (int)value);
-}
-
-static int property_open(sd_bus_message *m, const char *name, const char *signature) {
-        TRY(sd_bus_message_open_container(m, 'r', "sv"));
-        TRY(sd_bus_message_append(m, "s", name));
-        return sd_bus_message_open_container(m, 'v', signature);
-}
-
-static int property_close(sd_bus_message *m) {
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_close_container(m);
-}
 
 /* systemd expands $NAME in arguments; $$ is a dollar. (ExecStartEx= with no-env-expand would spare us that,
  * but it is not known in unit files, into which systemd writes transient units, and so is lost at a
@@ -206,60 +177,6 @@ static int append_commands(sd_bus_message *m, const struct start_order *o, const
         return append_start(m, o, c, ret_why);
 }
 
-/* As systemd wants them: a bit for each, the first in the lowest of the first byte. */
-static int property_cpus(sd_bus_message *m, const uint64_t *bits) {
-        uint8_t bytes[UNIT_CPU_WORDS * sizeof(*bits)];
-        size_t n = 0;
-
-        for (size_t i = 0; i < sizeof(bytes); i++) {
-                bytes[i] = (uint8_t)(bits[i / 8] >> (i % 8 * 8));
-                if (bytes[i])
-                        n = i + 1;
-        }
-        TRY(property_open(m, "AllowedCPUs", "ay"));
-        TRY(sd_bus_message_append_array(m, 'y', bytes, n));
-        return property_close(m);
-}
-
-/* Its own, or those that nobody has for himself. */
-static int append_cpus(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
-        const char *list = o->extra.cpus ?: c->shared_cpus;
-        uint64_t bits[UNIT_CPU_WORDS];
-
-        if (!list)
-                return 0;
-        TRY(cpulist_parse(list, bits, UNIT_CPU_WORDS));
-        return property_cpus(m, bits);
-}
-
-static int append_limits(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
-        TRY(property_bool(m, "CPUAccounting", true));
-        TRY(property_bool(m, "MemoryAccounting", true));
-        TRY(property_bool(m, "IOAccounting", true));
-        if (o->cpu_usec_per_sec > 0)
-                TRY(property_u64(m, "CPUQuotaPerSecUSec", o->cpu_usec_per_sec));
-        if (o->memory_max > 0) {
-                TRY(property_u64(m, "MemoryMax", o->memory_max));
-                TRY(property_u64(m, "MemorySwapMax", 0));
-        }
-        TRY(append_cpus(m, o, c));
-        if (o->tasks_max > 0)
-                TRY(property_u64(m, "TasksMax", o->tasks_max));
-        if (o->runtime_max_usec > 0)
-                TRY(property_u64(m, "RuntimeMaxUSec", o->runtime_max_usec));
-        return 0;
-}
-
-int limits_build(sd_bus_message *m, const char *unit, const struct unit_limits *limits) {
-        TRY(sd_bus_message_append(m, "sb", unit, 1)); /* for as long as the unit lives */
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
-        TRY(property_u64(m, "CPUQuotaPerSecUSec",
-                         limits->cpu_usec_per_sec > 0 ? limits->cpu_usec_per_sec : UINT64_MAX));
-        TRY(property_u64(m, "MemoryMax", limits->memory_max > 0 ? limits->memory_max : UINT64_MAX));
-        TRY(property_u64(m, "MemorySwapMax", limits->memory_max > 0 ? 0 : UINT64_MAX));
-        return sd_bus_message_close_container(m);
-}
-
 static int append_output(sd_bus_message *m, const struct start_order *o) {
         char field[64];
         const struct {
@@ -358,7 +275,7 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         TRY(property_bool(m, "IgnoreSIGPIPE", false)); /* as in a shell: "producer | head" ends */
         TRY(property_string(m, "WorkingDirectory", c->directory));
         TRY(append_environment(m, o, c, unit));
-        TRY(append_limits(m, o, c));
+        TRY(limits_append(m, o, c));
         TRY(devices_append(m, o, c, ret_why));
         TRY(append_output(m, o));
         TRY(append_commands(m, o, c, ret_why));
@@ -366,40 +283,35 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         return sd_bus_message_append(m, "a(sa(sv))", 0);
 }
 
-int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max) {
-        char slice[UNIT_NAME_MAX], text[64];
-
-        TRY(sd_bus_message_append(m, "ss", job_slice_name(job, slice), "fail"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
-        snprintf(text, sizeof(text), "Primus job %u", job);
-        TRY(property_string(m, "Description", text));
-        if (memory_max > 0) {
-                TRY(property_u64(m, "MemoryMax", memory_max));
-                TRY(property_u64(m, "MemorySwapMax", 0));
-        }
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_append(m, "a(sa(sv))", 0);
-}
-
-int unit_cpus_build(sd_bus_message *m, const char *unit, const uint64_t *bits) {
-        TRY(sd_bus_message_append(m, "sb", unit, 1));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
-        TRY(property_cpus(m, bits));
-        return sd_bus_message_close_container(m);
-}
-
-int slice_update_build(sd_bus_message *m, uint32_t job, uint64_t memory_max) {
-        char slice[UNIT_NAME_MAX];
-
-        TRY(sd_bus_message_append(m, "sb", job_slice_name(job, slice), 1));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
-        TRY(property_u64(m, "MemoryMax", memory_max > 0 ? memory_max : UINT64_MAX));
-        TRY(property_u64(m, "MemorySwapMax", memory_max > 0 ? 0 : UINT64_MAX));
-        return sd_bus_message_close_container(m);
-}
-
 /* ---- why systemd could not run it
  * ----------------------------------------------------------------------------------- */
+
+static char *explain_oom(const struct exit_report *e, const char *node) {
+        static const struct {
+                const char *at, *words;
+        } limits[] = {
+                { "job", "the limit of the job's executors on that host together" },
+                { "above", "the limit of all jobs on that host together" },
+                { "host", "the end of the host's memory" },
+                { "node", "the end of the memory of its NUMA nodes" },
+        };
+        char held[FORMAT_SIZE_MAX];
+        const char *words = "its memory limit";
+        char *text;
+        int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(limits); i++)
+                if (strcmp(limits[i].at, e->oom.at) == 0)
+                        words = limits[i].words;
+        if (!*e->oom.task)
+                r = asprintf(&text, "out of memory on host %s: the kernel killed it at its memory limit",
+                             node);
+        else
+                r = asprintf(&text, "the kernel killed %s (pid %u) on host %s, which held %s, at %s",
+                             e->oom.task, e->oom.pid, node, format_size(e->oom.held, held, sizeof(held)),
+                             words);
+        return r < 0 ? NULL : text;
+}
 
 char *exit_explain(const struct exit_report *e, const char *node, const char *command, const char *directory,
                    uint32_t uid) {
@@ -407,8 +319,7 @@ char *exit_explain(const struct exit_report *e, const char *node, const char *co
         int r = -1;
 
         if (strcmp(e->result, "oom-kill") == 0)
-                r = asprintf(&text, "out of memory on host %s: the kernel killed it at its memory limit",
-                             node);
+                return explain_oom(e, node);
         else if (strcmp(e->result, "timeout") == 0 && !e->stop_requested && !e->stop_local)
                 r = asprintf(&text, "stopped on host %s: the time limit was over", node);
         else if (strcmp(e->result, "watchdog") == 0)

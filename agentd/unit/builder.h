@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
+#include "agentd/unit/enforce.h"
 #include "agentd/unit/environment.h"
 #include "lib/wire/messages.h"
 
@@ -23,18 +24,6 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
  * letter. */
 int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory,
                   char **ret);
-
-#define UNIT_CPU_WORDS 16u /* 1,024 CPUs */
-/* The body of SetUnitProperties: the CPUs of a unit that runs, for as long as it does. */
-int unit_cpus_build(sd_bus_message *m, const char *unit, const uint64_t *bits);
-
-/* The same for the job's slice on this host. */
-int slice_build(sd_bus_message *m, uint32_t job, uint64_t memory_max);
-/* The body of SetUnitProperties for it: another memory limit (0: none), for as long as the slice lives. */
-int slice_update_build(sd_bus_message *m, uint32_t job, uint64_t memory_max);
-
-/* The body of SetUnitProperties for a unit that runs: other limits, for as long as it lives. */
-int limits_build(sd_bus_message *m, const char *unit, const struct unit_limits *limits);
 
 /* One sentence for an exit status by which systemd says that it could not run the command (200 ... 243),
  * allocated; "" for other ends. Texts may be NULL where they are no longer known. */

@@ -39,16 +39,29 @@ static void on_set(sd_bus_message *reply, void *userdata) {
         answer(userdata, error ? LINK_ERROR_REFUSED : NULL, error ? error->message : NULL);
 }
 
+/* Whether any of the slice's limits is to be wider than the slice was told. */
+static bool grows(const struct job *j) {
+        const struct slice_limits *now = &j->limits, *told = &j->told;
+
+        return j->told_known &&
+               ((told->memory_max > 0 && (now->memory_max == 0 || now->memory_max > told->memory_max)) ||
+                (told->cpu_usec_per_sec > 0 &&
+                 (now->cpu_usec_per_sec == 0 || now->cpu_usec_per_sec > told->cpu_usec_per_sec)) ||
+                (told->tasks_max > 0 && (now->tasks_max == 0 || now->tasks_max > told->tasks_max)));
+}
+
 static int set(struct limiting *l, struct executor *e) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         const struct unit_limits *x = &l->limits;
         struct units *u = l->units;
-        bool more = x->job_memory_max == 0 ||
-                    (e->job->slice_memory != JOB_MEMORY_KEEP && e->job->slice_memory > 0 &&
-                     x->job_memory_max > e->job->slice_memory);
+        struct slice_limits *job = &e->job->limits;
+        bool more;
         int r;
 
-        e->job->memory_max = x->job_memory_max;
+        job->memory_max = x->job.memory_max;
+        if (x->has_more)
+                *job = x->job;
+        more = grows(e->job);
         /* The slice first where it grows, last where it shrinks. */
         if (more && e->job->sliced && (r = job_make_slice(e->job)) < 0)
                 return r;

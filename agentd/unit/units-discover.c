@@ -28,6 +28,12 @@ void discoveries_free(struct units *u) {
                 discovery_free(u->discoveries);
 }
 
+static bool unit_runs(const char *unit, void *userdata) {
+        const struct executor *e = executor_find_unit(userdata, unit);
+
+        return e && e->state < EXECUTOR_ENDED;
+}
+
 static void finish_listing(struct units *u) {
         if (u->listing || u->discovering > 0)
                 return;
@@ -42,6 +48,8 @@ static void finish_listing(struct units *u) {
                 u->ready = true;
                 jobs_stop_empty_slices(u);
                 extra_fields_sweep(u->options.root);
+                if (!*u->options.root)
+                        ports_sweep(unit_runs, u);
                 if (jobs_start_sweeping(u) < 0)
                         log_oom();
                 if (u->ops.ready)
@@ -94,11 +102,11 @@ static int adopt(struct discovery *d) {
         r = ready_recall(e);
         if (r < 0)
                 log_executor(e, LOG_WARNING, "What %s is waited for to become ready cannot be read", e->unit);
-        r = job_enter(u, e, JOB_MEMORY_KEEP);
+        r = job_enter(u, e, NULL);
         if (r < 0)
                 return log_oom();
         e->job->sliced = true;
-        e->job->slice_memory = JOB_MEMORY_KEEP;
+        e->job->told_known = false;
         return 0;
 }
 

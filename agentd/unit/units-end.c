@@ -33,6 +33,9 @@ static void judge(struct executor *e) {
 void executor_remove_private(struct executor *e) {
         char *path;
 
+        if (!*e->units->options.root)
+                ports_unpin(e->unit);
+
         if (asprintf(&path, "%s" PRIVATE_DIR "/%s", e->units->options.root, e->unit) >= 0)
                 remove_later(e->units, path);
 }

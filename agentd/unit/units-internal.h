@@ -44,8 +44,10 @@ struct waiter {
 struct job {
         sd_id128_t uid;
         uint32_t number;
-        uint64_t memory_max;   /* of all its executors here together; 0: none */
-        uint64_t slice_memory; /* what the slice was told; JOB_MEMORY_KEEP: by an earlier agentd, not known */
+        struct slice_limits limits; /* of all its executors here together */
+        struct slice_limits told;   /* what the slice was told */
+        bool told_known;            /* false: by an earlier agentd */
+        bool shm;                   /* it has shared memory of its own here, or asked for it */
         unsigned n_units;
         uint32_t owner; /* uid; of no meaning before it has had a unit here */
         enum {
@@ -137,6 +139,7 @@ struct units {
         size_t n_slices;
         bool listing, list_again;
         bool ready, closing;
+        bool ports_open;        /* ports_pin() does not work here */
         sd_event_source *sweep; /* of old work directories */
         sd_event_source *look;  /* at those that are to become ready */
 };
@@ -185,6 +188,8 @@ void executor_remove_private(struct executor *e);
 
 /* units-start.c */
 void executor_submit(struct executor *e);
+/* What its unit needs did not come: its shared memory, there is nothing else. */
+void executor_refuse_shm(struct executor *e);
 /* The executor goes, its start may be under way still. */
 void executor_abandon_start(struct executor *e);
 /* As above, when nobody works on the start any more. */
@@ -219,12 +224,15 @@ int units_list(struct units *u);
 void discoveries_free(struct units *u);
 
 /* units-job.c */
-/* memory_max: of the job's executors here together; JOB_MEMORY_KEEP: as it is. */
-#define JOB_MEMORY_KEEP UINT64_MAX
-int job_enter(struct units *u, struct executor *e, uint64_t memory_max);
+/* limits: of the job's executors here together; NULL: as they are. */
+int job_enter(struct units *u, struct executor *e, const struct slice_limits *limits);
 void job_leave(struct executor *e);
 /* Asks for the slice before the unit that follows in the same queue. */
 int job_make_slice(struct job *j);
+/* Asks for its shared memory likewise, unless it has some. */
+int job_make_shm(struct job *j, uint64_t size);
+/* systemd has done with a mount unit: true, it is one of ours. */
+bool job_shm_changed(struct units *u, const char *unit, const char *result);
 /* It has no unit here. May free it. */
 void job_idle(struct job *j);
 void job_free(struct job *j);

@@ -4,6 +4,7 @@
  */
 #include <dirent.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agentd/unit/units-internal.h"
 #include "lib/base/file.h"
@@ -48,6 +49,103 @@ static struct job *job_get(struct units *u, sd_id128_t uid, uint32_t number) {
         return j;
 }
 
+/* ---- shared memory ---- */
+
+static void drop_shm(struct job *j) {
+        struct shm_names names;
+
+        if (!j->shm)
+                return;
+        j->shm = false;
+        shm_names(j->number, j->uid, &names);
+        (void)systemd_stop(j->units->systemd, names.unit, NULL, NULL); /* job_shm_changed() follows */
+}
+
+static bool shm_is_used(struct units *u, const struct shm_names *names) {
+        struct job *j, *next;
+
+        HASH_ITER (hh, u->jobs, j, next) {
+                struct shm_names mine;
+                shm_names(j->number, j->uid, &mine);
+                if (j->n_units > 0 && strcmp(mine.unit, names->unit) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static void remove_shm(struct units *u, const struct shm_names *names) {
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s%s", u->options.root, names->path) < 0)
+                path = NULL;
+        else if (rmdir(path) < 0 && errno != ENOENT && errno != EBUSY)
+                log_warning_errno(-errno, "Cannot remove %s", names->path);
+}
+
+bool job_shm_changed(struct units *u, const char *unit, const char *result) {
+        struct shm_names names;
+
+        if (!shm_unit_parse(unit, &names))
+                return false;
+        if (strcmp(result, "failed") == 0)
+                log_warning("systemd did not mount or unmount %s: %s", names.path, result);
+        remove_shm(u, &names); /* of one that is mounted it fails */
+        return true;
+}
+
+/* What an earlier agentd left of jobs that have no unit here any more; and of the others, that it is there.
+ */
+static void find_shm(struct units *u) {
+        _cleanup_free_ char *path = NULL;
+        struct job *j, *next;
+        struct dirent *entry;
+        DIR *dir;
+
+        if (asprintf(&path, "%s" SHM_DIR, u->options.root) < 0 || !(dir = opendir(path)))
+                return;
+        while ((entry = readdir(dir))) {
+                struct shm_names names, mine;
+                if (!shm_entry_parse(entry->d_name, &names))
+                        continue;
+                if (!shm_is_used(u, &names)) {
+                        (void)systemd_stop(u->systemd, names.unit, NULL, NULL);
+                        remove_shm(u, &names);
+                        continue;
+                }
+                HASH_ITER (hh, u->jobs, j, next) {
+                        shm_names(j->number, j->uid, &mine);
+                        j->shm |= strcmp(mine.unit, names.unit) == 0;
+                }
+        }
+        (void)closedir(dir);
+}
+
+static void on_shm(sd_bus_message *reply, void *userdata) {
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+        /* The executors that need it are refused, see on_job_removed(). */
+        if (e && !sd_bus_error_has_name(e, "org.freedesktop.systemd1.UnitExists"))
+                log_warning("systemd did not mount the shared memory of a job: %s", e->message);
+}
+
+int job_make_shm(struct job *j, uint64_t size) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct shm_names names;
+        int r;
+
+        if (j->shm)
+                return 0;
+        shm_names(j->number, j->uid, &names);
+        if ((r = systemd_message(j->units->systemd, "StartTransientUnit", &m)) < 0 ||
+            (r = shm_build(m, &names, j->number, size, j->owner)) < 0 ||
+            (r = systemd_call_job(j->units->systemd, m, on_shm, NULL)) < 0)
+                return r;
+        j->shm = true;
+        return 0;
+}
+
+/* ---- slices ---- */
+
 static void stop_slice(struct job *j) {
         char slice[UNIT_NAME_MAX];
 
@@ -55,6 +153,7 @@ static void stop_slice(struct job *j) {
                 return;
         j->sliced = false;
         (void)systemd_stop(j->units->systemd, job_slice_name(j->number, slice), NULL, NULL);
+        drop_shm(j);
 }
 
 static void remove_work_named(struct units *u, const char *name) {
@@ -141,13 +240,13 @@ void job_idle(struct job *j) {
         }
 }
 
-int job_enter(struct units *u, struct executor *e, uint64_t memory_max) {
+int job_enter(struct units *u, struct executor *e, const struct slice_limits *limits) {
         struct job *j = job_get(u, e->id.job_uid, e->id.job);
 
         if (!j)
                 return -ENOMEM;
-        if (memory_max != JOB_MEMORY_KEEP)
-                j->memory_max = memory_max;
+        if (limits)
+                j->limits = *limits;
         j->n_units++;
         j->owner = e->uid;
         j->dropped = false;
@@ -172,7 +271,7 @@ static void on_slice_memory(sd_bus_message *reply, void *userdata) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
 
         if (e)
-                log_warning("systemd did not change the memory limit of a job's slice: %s", e->message);
+                log_warning("systemd did not change the limits of a job's slice: %s", e->message);
 }
 
 /* More or fewer executors of the job are here than when its slice was made. */
@@ -181,10 +280,11 @@ static int update_slice(struct job *j) {
         int r;
 
         if ((r = systemd_message(j->units->systemd, "SetUnitProperties", &m)) < 0 ||
-            (r = slice_update_build(m, j->number, j->memory_max)) < 0 ||
+            (r = slice_update_build(m, j->number, &j->limits)) < 0 ||
             (r = systemd_call(j->units->systemd, m, false, on_slice_memory, NULL)) < 0)
                 return r;
-        j->slice_memory = j->memory_max;
+        j->told = j->limits;
+        j->told_known = true;
         return 0;
 }
 
@@ -193,30 +293,35 @@ static void on_slice(sd_bus_message *reply, void *userdata) {
 
         /* It may be there from before a restart of agentd. */
         if (e && !sd_bus_error_has_name(e, "org.freedesktop.systemd1.UnitExists"))
-                log_warning(
-                        "systemd did not make the slice of a job, whose memory limit is not enforced now: %s",
-                        e->message);
+                log_warning("systemd did not make the slice of a job, whose limits are not enforced now: %s",
+                            e->message);
+}
+
+static bool same_limits(const struct slice_limits *a, const struct slice_limits *b) {
+        return a->memory_max == b->memory_max && a->cpu_usec_per_sec == b->cpu_usec_per_sec &&
+               a->tasks_max == b->tasks_max;
 }
 
 int job_make_slice(struct job *j) {
+        static const struct slice_limits none;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
         if (j->sliced)
-                return j->slice_memory == j->memory_max ? 0 : update_slice(j);
+                return j->told_known && same_limits(&j->told, &j->limits) ? 0 : update_slice(j);
         /* Without a limit there is nothing to say about it: systemd makes it with the first unit, which costs
          * less than a call. */
-        if (j->memory_max == 0) {
-                j->sliced = true;
-                j->slice_memory = 0;
+        if (same_limits(&j->limits, &none)) {
+                j->sliced = j->told_known = true;
+                j->told = none;
                 return 0;
         }
         if ((r = systemd_message(j->units->systemd, "StartTransientUnit", &m)) < 0 ||
-            (r = slice_build(m, j->number, j->memory_max)) < 0 ||
+            (r = slice_build(m, j->number, &j->limits)) < 0 ||
             (r = systemd_call_job(j->units->systemd, m, on_slice, NULL)) < 0)
                 return r;
-        j->sliced = true;
-        j->slice_memory = j->memory_max;
+        j->sliced = j->told_known = true;
+        j->told = j->limits;
         return 0;
 }
 
@@ -310,4 +415,5 @@ void jobs_stop_empty_slices(struct units *u) {
         }
         free(TAKE_PTR(u->slices));
         u->n_slices = 0;
+        find_shm(u);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agentd/unit/admission.h"
+#include "agentd/unit/host.h"
 #include "agentd/unit/units-internal.h"
 
 /* What a start needs until systemd has it. The executor may go before it does: then executor is NULL. */
@@ -14,6 +15,11 @@ struct preparing {
         struct start_order order;
         uint64_t term;
         char *bundle, *work, *why;
+        struct io_limit *io; /* on this host's devices */
+        size_t n_io;
+        struct shm_names shm;
+        struct ports_pins pins;
+        bool pinned;
         struct job *waits;      /* for the prolog of the job, in its list */
         sd_event_source *again; /* systemd is asked once more then */
         unsigned tries;
@@ -30,6 +36,7 @@ static void preparing_free(struct preparing *p) {
         free(p->bundle);
         free(p->work);
         free(p->why);
+        io_limits_free(p->io, p->n_io);
         free(p);
 }
 
@@ -54,6 +61,16 @@ static void refuse_as(struct executor *e, const char *error, const char *why) {
 
 static void refuse(struct executor *e, const char *why) {
         refuse_as(e, LINK_ERROR_START, why);
+}
+
+void executor_refuse_shm(struct executor *e) {
+        char why[160];
+
+        snprintf(why, sizeof(why), "the job's shared memory could not be mounted on host %s",
+                 e->units->options.node);
+        if (e->job)
+                e->job->shm = false;
+        refuse(e, why);
 }
 
 /* ---- the prolog
@@ -111,7 +128,7 @@ static int on_start_again(sd_event_source *s, uint64_t usec, void *userdata) {
         int r;
 
         p->again = sd_event_source_disable_unref(p->again);
-        e->job->sliced = false;
+        e->job->sliced = e->job->shm = false;
         r = build_start(p, &m);
         if (r >= 0)
                 r = call_start(p, m);
@@ -191,6 +208,8 @@ static int write_private(struct preparing *p, const struct unit_context *context
 }
 
 static struct unit_context context_of(const struct preparing *p, const char *shared_cpus) {
+        const char *root = p->units->options.root;
+
         return (struct unit_context){
                 .node = p->units->options.node,
                 .term = p->term,
@@ -199,6 +218,12 @@ static struct unit_context context_of(const struct preparing *p, const char *sha
                 .work = p->work,
                 .bundle = p->bundle,
                 .shared_cpus = shared_cpus,
+                .io = p->io,
+                .n_io = p->n_io,
+                .numa_nodes = *p->order.extra.numa ? host_numa_nodes(root, p->order.extra.cpus) : 0,
+                .tasks_bound = host_tasks_bound(root),
+                .pins = p->pinned ? &p->pins : NULL,
+                .shm = p->order.extra.job_shm > 0 ? &p->shm : NULL,
         };
 }
 
@@ -211,20 +236,50 @@ static int build_start(struct preparing *p, sd_bus_message **ret) {
 }
 
 static int call_start(struct preparing *p, sd_bus_message *m) {
-        int r = job_make_slice(p->executor->job);
+        struct job *j = p->executor->job;
+        int r = job_make_slice(j);
 
+        if (r >= 0 && p->order.extra.job_shm > 0)
+                r = job_make_shm(j, p->order.extra.job_shm);
         return r < 0 ? r : systemd_call_job(p->units->systemd, m, on_start_reply, p);
+}
+
+/* A kernel that does not let us leaves the ports to the jobs' good manners. */
+static void pin_ports(struct preparing *p) {
+        const struct inventory *i = p->units->options.inventory;
+        const char *unit = p->executor->unit;
+        int r;
+
+        if (!i || i->port_first == 0 || *p->units->options.root || p->units->ports_open)
+                return;
+        r = ports_pin(unit, i->port_first, i->port_last, p->order.ports, p->order.n_ports, &p->pins);
+        p->pinned = r >= 0;
+        if (r >= 0)
+                return;
+        p->units->ports_open = true; /* and it is not tried again */
+        log_full(LOG_NOTICE, r, NULL,
+                 "Jobs on this host can listen on ports that others were granted, unless systemd is built "
+                 "with "
+                 "its BPF framework: the kernel does not take a program that refuses them");
 }
 
 static int submit_unit(struct preparing *p) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        const struct unit_context context = context_of(p, NULL);
+        struct unit_context context;
         struct units *u = p->units;
         int r;
 
-        r = cpus_own(p->executor, p->order.extra.cpus, false);
-        if (r < 0 || (r = devices_own(p->executor, &p->order, NULL)) < 0 || (r = build_start(p, &m)) < 0 || (r = write_private(p, &context)) < 0 ||
-            (r = ready_prepare(p->executor, &p->order)) < 0)
+        shm_names(p->order.id.job, p->order.id.job_uid, &p->shm);
+        r = host_io(u->options.root, u->options.node, p->order.extra.io, p->order.extra.n_io, &p->io,
+                    &p->n_io, &p->why);
+        if (r < 0 || (r = cpus_own(p->executor, p->order.extra.cpus, false)) < 0 ||
+            (r = devices_own(p->executor, &p->order, NULL)) < 0)
+                return r;
+        pin_ports(p);
+        if ((r = build_start(p, &m)) < 0)
+                return r;
+        context = context_of(p, NULL);
+        if ((r = write_private(p, &context)) < 0 || (r = ready_prepare(p->executor, &p->order)) < 0)
                 return r;
         if (u->ops.starting)
                 u->ops.starting(&p->order, u->userdata);
@@ -293,7 +348,9 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order,
         e->directory = strdup(order->cwd && *order->cwd ? order->cwd : p->work);
         if (!e->directory)
                 return -ENOMEM;
-        if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? JOB_MEMORY_KEEP : order->job_memory_max)) < 0 ||
+        const struct slice_limits limits = { order->job_memory_max, order->extra.job_cpu,
+                                             order->extra.job_tasks };
+        if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits)) < 0 ||
             (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
                 return r;
         if (!*order->bundle)

@@ -176,7 +176,8 @@ static void on_job_removed(const char *unit, const char *job, const char *result
         struct executor *e = executor_find_unit(u, unit);
 
         if (!e) {
-                if (!hooks_job_removed(u->hooks, unit, result) && u->ops.other_job)
+                if (!hooks_job_removed(u->hooks, unit, result) && !job_shm_changed(u, unit, result) &&
+                    u->ops.other_job)
                         u->ops.other_job(unit, result, u->userdata);
                 return;
         }
@@ -187,6 +188,8 @@ static void on_job_removed(const char *unit, const char *job, const char *result
                         executor_event(e, EVENT_STARTED);
                 else if (strcmp(result, "failed") == 0)
                         e->start_failed = true;
+                else if (strcmp(result, "dependency") == 0)
+                        executor_refuse_shm(e);
                 else {
                         e->canceled = strcmp(result, "canceled") == 0;
                         e->stop_local |= e->canceled && !e->stop_requested;

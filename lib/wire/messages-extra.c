@@ -6,7 +6,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages-parts.h"
 
-/* Type u: uint32_t, t: uint64_t, s: char * (allocated), S: char [size]. */
+/* Type u: uint32_t, t: uint64_t, s: char * (allocated), S: char [size], i: io. */
 static const struct extra_key {
         const char *key;
         char type;
@@ -23,10 +23,31 @@ static const struct extra_key {
         { "gpus", 's', offsetof(struct start_extra, gpus), 0 },
         { "rdma", 'u', offsetof(struct start_extra, rdma), 0 },
         { "stackSignal", 'u', offsetof(struct start_extra, stack_signal), 0 },
+        { "memoryHigh", 't', offsetof(struct start_extra, memory_high), 0 },
+        { "lockedMemory", 't', offsetof(struct start_extra, locked_memory), 0 },
+        { "jobCpu", 't', offsetof(struct start_extra, job_cpu), 0 },
+        { "jobTasks", 't', offsetof(struct start_extra, job_tasks), 0 },
+        { "jobShm", 't', offsetof(struct start_extra, job_shm), 0 },
+        { "cpuWeight", 'u', offsetof(struct start_extra, cpu_weight), 0 },
+        { "openFiles", 'u', offsetof(struct start_extra, open_files), 0 },
+        { "numa", 'S', offsetof(struct start_extra, numa), sizeof(((struct start_extra *)NULL)->numa) },
+        { "io", 'i', 0, 0 },
 };
 
 static int append_string(sd_bus_message *m, const char *key, const char *value) {
         return value && *value ? sd_bus_message_append(m, "{sv}", key, "s", value) : 0;
+}
+
+static int append_io(sd_bus_message *m, const char *key, const struct start_extra *x) {
+        int r;
+
+        if (x->n_io == 0)
+                return 0;
+        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+            (r = sd_bus_message_append_basic(m, 's', key)) < 0 ||
+            (r = io_limits_append(m, x->io, x->n_io)) < 0)
+                return r;
+        return sd_bus_message_close_container(m);
 }
 
 static int append_key(sd_bus_message *m, const struct extra_key *k, const struct start_extra *x) {
@@ -43,6 +64,8 @@ static int append_key(sd_bus_message *m, const struct extra_key *k, const struct
                                : 0;
         case 's':
                 return append_string(m, k->key, *(char *const *)target);
+        case 'i':
+                return append_io(m, k->key, x);
         default:
                 return append_string(m, k->key, target);
         }
@@ -72,6 +95,11 @@ static int read_key(sd_bus_message *m, const struct extra_key *k, struct start_e
                 return sd_bus_message_read(m, "v", "u", (uint32_t *)target);
         if (k->type == 't')
                 return sd_bus_message_read(m, "v", "t", (uint64_t *)target);
+        if (k->type == 'i') {
+                if (x->io)
+                        return -EBADMSG;
+                return io_limits_read(m, &x->io, &x->n_io);
+        }
         r = sd_bus_message_read(m, "v", "s", &text);
         if (r < 0)
                 return r;
@@ -117,5 +145,6 @@ void start_extra_done(struct start_extra *x) {
         free(x->ready_file);
         free(x->cpus);
         free(x->gpus);
+        io_limits_free(x->io, x->n_io);
         *x = (struct start_extra){};
 }

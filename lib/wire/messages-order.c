@@ -341,23 +341,6 @@ int start_order_read(sd_bus_message *m, struct start_order *ret) {
 
 /* ---- changes of units that run --------------------------------------------------------------- */
 
-int unit_limits_append(sd_bus_message *m, const struct unit_limits *l) {
-        int r = sd_bus_message_append(m, "bttt", (int)l->check, l->cpu_usec_per_sec, l->memory_max,
-                                      l->job_memory_max);
-        return r < 0 ? r : link_append_extra_empty(m);
-}
-
-int unit_limits_read(sd_bus_message *m, struct unit_limits *ret) {
-        struct unit_limits l = {};
-        int r;
-        if ((r = link_read_bool(m, &l.check)) <= 0 ||
-            (r = sd_bus_message_read(m, "ttt", &l.cpu_usec_per_sec, &l.memory_max, &l.job_memory_max)) <= 0 ||
-            (r = link_skip_extra(m)) < 0)
-                return link_bad(r);
-        *ret = l;
-        return 1;
-}
-
 static int rendezvous_order_check(const struct rendezvous_order *o) {
         if (strv_length(o->env) > LINK_ENV_MAX || strv_bytes(o->env) > LINK_BYTES_MAX)
                 return -E2BIG;

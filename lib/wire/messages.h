@@ -17,6 +17,7 @@
 
 #include "lib/base/addr.h"
 #include "lib/wire/input.h" /* enum ack_mode */
+#include "lib/wire/messages-limits.h"
 #include "lib/wire/tasks.h"
 
 #define LINK_PATH "/org/primus/Link1"
@@ -139,6 +140,11 @@ struct gpu_info {
         char *nodes;     /* device nodes it needs, space-separated: "/dev/nvidia0" */
         uint32_t numa;   /* index into inventory.numa */
         char pci[16];    /* "0000:3b:00.0"; the agent's alone */
+
+        /* Of the registration's a{sv}. */
+        char *mig;      /* profile, "1g.10gb", of a part of a GPU; NULL: it is a whole one */
+        char *parent;   /* of a part: uuid of the GPU that it is of, which is not listed itself; or NULL */
+        uint64_t links; /* bit N: joined to GPU N of the inventory by something faster than the host's bridges */
 };
 
 struct inventory {
@@ -161,7 +167,7 @@ struct inventory {
 };
 #define LINK_LABELS_MAX 128u
 #define LINK_NUMA_MAX 64u
-/* Entries of an open a{sv}: labels, numa, gpuNuma, shm. */
+/* Entries of an open a{sv}: labels, numa, gpuNuma, gpuMig, gpuParents, gpuLinks, shm. */
 int inventory_append_extra(sd_bus_message *m, const struct inventory *i);
 /* The value of an entry, if it is one of these: 1; 0: it is not, and is still to be read. */
 int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i);
@@ -205,6 +211,14 @@ struct exit_report {
         uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
         uint64_t oom_kills;
         char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
+
+        /* The agent's alone: which process was killed for want of memory, and at whose limit; "": not known.
+         */
+        struct {
+                char task[64], at[8];
+                uint32_t pid;
+                uint64_t held;
+        } oom;
 };
 int exit_report_append(sd_bus_message *m, const struct exit_report *e);
 int exit_report_read(sd_bus_message *m, struct exit_report *ret);
@@ -265,7 +279,8 @@ int scan_batch_read(sd_bus_message *m, struct scan_batch *ret);
  * these
  * FeedControl(id, u op, t task, t value, a{sv})  one-way, to a feeder that is connected; masterd says it
  * again when a feeder opens
- * SetLimits(t term, t epoch, id, b check, t cpu_usec_per_sec, t memory_max, t job_memory_max, a{sv}) -> ()
+ * SetLimits(t term, t epoch, id, b check, t cpu_usec_per_sec, t memory_max, t job_memory_max, a{sv}
+ *     {"memoryHigh" t, "cpuWeight" u, "tasksMax" u, "jobCpu" t, "jobTasks" t}) -> ()
  * SetRendezvous(t term, t epoch, id, t rendezvous_epoch, u signal, aay env, a{sv})  one-way
  * ReadLog(id, ay cursor, u max, t wait_usec, a{sv}) -> (ay data, ay cursor, b end, a{sv}): journal
  * lines of the executor behind cursor ("" = from its start), each ended by \n; waits up to wait_usec for the
@@ -286,16 +301,6 @@ struct feed_order {
 };
 int feed_order_append(sd_bus_message *m, const struct feed_order *o);
 int feed_order_read(sd_bus_message *m, struct feed_order *ret);
-
-/* Limits of a unit that runs. */
-struct unit_limits {
-        bool check;                /* only whether they could be set */
-        uint64_t cpu_usec_per_sec; /* 0: none */
-        uint64_t memory_max;       /* 0: none */
-        uint64_t job_memory_max;   /* of the job's slice on this host; 0: none */
-};
-int unit_limits_append(sd_bus_message *m, const struct unit_limits *l);
-int unit_limits_read(sd_bus_message *m, struct unit_limits *ret);
 
 /* Who else is in the job now, for an executor that runs. */
 struct rendezvous_order {
@@ -343,6 +348,16 @@ struct start_extra {
         char *gpus;                  /* uuids of its own of the GPUs that it may open, by spaces; NULL: none */
         uint32_t rdma;               /* not 0: it may open the host's RDMA devices, and lock memory */
         uint32_t stack_signal;       /* that has a program say where it is; 0: none */
+        uint64_t memory_high;        /* bytes */
+        uint64_t locked_memory;      /* bytes */
+        uint64_t job_cpu;            /* of the job's slice on this host, microseconds in a second; 0: none */
+        uint64_t job_tasks;          /* of the same */
+        uint64_t job_shm;            /* bytes of the /dev/shm that the job's executors here share; 0: the host's */
+        uint32_t cpu_weight;
+        uint32_t open_files;
+        char numa[8]; /* "require", "prefer": memory of the NUMA nodes of its CPUs; "" */
+        struct io_limit *io;
+        size_t n_io;
 };
 /* The whole a{sv}. */
 int start_extra_append(sd_bus_message *m, const struct start_extra *x);
@@ -363,7 +378,7 @@ struct start_order {
         uint64_t cpu_usec_per_sec; /* CPUQuotaPerSecUSec; 0: none, share by weight */
         uint64_t memory_max;       /* 0: none */
         uint64_t job_memory_max;   /* of the job's slice on this host; 0: none */
-        uint32_t tasks_max;        /* 0: systemd's default */
+        uint32_t tasks_max;        /* processes and threads; 0: the host's default */
         char **gpus;               /* NULL-ended uuids this executor may open */
         char **visible_gpus;       /* NULL-ended uuids for CUDA_VISIBLE_DEVICES, in order */
         uint16_t *ports;

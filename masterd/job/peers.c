@@ -137,6 +137,40 @@ uint64_t job_memory_on_node(const struct executor *e) {
         return sum;
 }
 
+uint64_t job_cpu_on_node(const struct executor *e) {
+        const struct executor *other;
+        uint64_t sum = 0;
+
+        DL_FOREACH2(e->node->executors, other, node_next) {
+                if (other->job != e->job)
+                        continue;
+                if (executor_role(other)->cpu_milli == 0)
+                        return 0;
+                sum += (uint64_t)executor_role(other)->cpu_milli * 1000;
+        }
+        return sum;
+}
+
+uint64_t job_tasks_on_node(const struct executor *e) {
+        const struct executor *other;
+        uint64_t sum = 0;
+
+        DL_FOREACH2(e->node->executors, other, node_next)
+        if (other->job == e->job)
+                sum += executor_role(other)->limits.tasks;
+        return sum;
+}
+
+uint64_t job_shm_on_node(const struct executor *e) {
+        const struct executor *other;
+        uint64_t sum = 0;
+
+        DL_FOREACH2(e->node->executors, other, node_next)
+        if (other->job == e->job)
+                sum += executor_role(other)->placement.shm;
+        return sum;
+}
+
 uint64_t job_gpus_on_node(const struct executor *e) {
         const struct executor *other;
         uint64_t mask = 0;

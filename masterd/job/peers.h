@@ -19,7 +19,11 @@ uint64_t job_membership(const struct job *j);
  */
 void job_peers_drop(struct job *j);
 
-/* Of the job's executors that hold resources on e's node together: what its slice may hold there (bytes; 0:
- * one of them has no limit) and which GPUs its executors may open. O(executors on the node). */
+/* Of the job's executors that hold resources on e's node together: what its slice may hold there (bytes,
+ * microseconds of CPU in a second, processes; 0: one of them has no limit), their shared memory, and which
+ * GPUs its executors may open. O(executors on the node). */
 uint64_t job_memory_on_node(const struct executor *e);
+uint64_t job_cpu_on_node(const struct executor *e);
+uint64_t job_tasks_on_node(const struct executor *e);
+uint64_t job_shm_on_node(const struct executor *e);
 uint64_t job_gpus_on_node(const struct executor *e);

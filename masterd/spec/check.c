@@ -240,6 +240,8 @@ int check_job(struct reader *r, struct job_spec *s) {
         if (q >= 0)
                 q = check_placement(r, s);
         if (q >= 0)
+                q = check_limits(r, s);
+        if (q >= 0)
                 q = check_failure(r, s);
         if (q >= 0)
                 q = check_queue(r, s);

@@ -17,6 +17,8 @@ int check_queue(struct reader *r, const struct job_spec *s);
 
 /* What is about where executors may go (check-placement.c). */
 int check_placement(struct reader *r, const struct job_spec *s);
+/* What is about what they may use there (schema-limits.c). */
+int check_limits(struct reader *r, const struct job_spec *s);
 /* About failures (check-failure.c). */
 int complete_failure(struct job_spec *s);
 int check_failure(struct reader *r, const struct job_spec *s);

@@ -29,7 +29,7 @@ struct spec_edit {
 /* When a change is felt. */
 struct edit_effects {
         bool next;   /* some of it only by attempts that begin from now on */
-        bool limits; /* CPUs or memory of a role */
+        bool limits; /* what units of a role may use */
         bool stays;  /* none of its keys has another value */
 };
 

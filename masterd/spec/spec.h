@@ -14,6 +14,8 @@
 #include "lib/wire/input.h"
 #include "masterd/spec/diagnostics.h"
 #include "masterd/spec/spec-failure.h"
+#include "masterd/spec/spec-health.h"
+#include "masterd/spec/spec-limits.h"
 #include "masterd/spec/spec-placement.h"
 
 #define SPEC_TEXT_MAX (4u << 20) /* bytes of configuration */
@@ -164,7 +166,9 @@ struct role_spec {
         uint64_t time_limit_usec; /* of one executor; UINT64_MAX: none */
         struct failover_spec failover;
         struct placement_spec placement;
+        struct limits_spec limits;
         struct role_failure_spec failure;
+        struct health_spec health;
 };
 
 /* An end of a time range. */
@@ -267,6 +271,7 @@ struct job_spec {
         struct topology_spec topology;
         bool whole_hosts; /* on no host with anybody else */
         struct job_failure_spec failure;
+        struct health_spec health;
         struct array_spec array;
 
         /* Data: sources are numbered files first, then topics. Neither: the job has none. */

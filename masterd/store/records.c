@@ -137,6 +137,13 @@ const struct field stuck_fields[] = {
         {},
 };
 
+const struct field verdict_fields[] = {
+        F(U32, verdict_record, job),        F(TEXT, verdict_record, role),      F(U32, verdict_record, index),
+        F(U32, verdict_record, kind),       F(U32, verdict_record, attempt),    F(U64, verdict_record, since_real),
+        F(U64, verdict_record, begun_real), F(U32, verdict_record, action),     F(U64, verdict_record, acted_real),
+        F(TEXT, verdict_record, text),      {},
+};
+
 const struct field avoid_fields[] = { F(U32, avoid_record, job), F(TEXT, avoid_record, node), {} };
 
 const struct field token_fields[] = {
@@ -363,6 +370,13 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_AVOID] = { sizeof(struct avoid_record),
                            avoid_fields,
                            { "INSERT OR REPLACE INTO job_avoid(job, node) VALUES (?1, ?2)" } },
+        [OP_PUT_VERDICT] = { sizeof(struct verdict_record),
+                             verdict_fields,
+                             { "INSERT OR REPLACE INTO verdict(job, role, idx, kind, attempt, since, begun, "
+                               "action, acted, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)" } },
+        [OP_DELETE_VERDICT] = { sizeof(struct verdict_record),
+                                verdict_fields,
+                                { "DELETE FROM verdict WHERE job = ?1 AND role = ?2 AND idx = ?3 AND kind = ?4" } },
         [OP_DELETE_HOLD] = { sizeof(struct hold_record),
                              hold_fields,
                              { "DELETE FROM node_hold WHERE node = ?1 AND cause = ?2" } },
@@ -468,6 +482,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               "DELETE FROM file WHERE job = ?1", "DELETE FROM block WHERE job = ?1",
                               "DELETE FROM data WHERE job = ?1", "DELETE FROM change WHERE job = ?1",
                               "DELETE FROM job_avoid WHERE job = ?1", "DELETE FROM scope WHERE job = ?1",
+                              "DELETE FROM verdict WHERE job = ?1",
                               "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
@@ -502,5 +517,6 @@ const struct op_definition op_definitions[_OP_MAX] = {
                          "DELETE FROM data WHERE job IN " PRUNED, "DELETE FROM scope WHERE job IN " PRUNED,
                          "DELETE FROM change WHERE job IN " PRUNED,
                          "DELETE FROM job_avoid WHERE job IN " PRUNED,
+                         "DELETE FROM verdict WHERE job IN " PRUNED,
                          "DELETE FROM job WHERE number IN " PRUNED } },
 };

@@ -180,6 +180,19 @@ struct avoid_record {
         const char *node;
 };
 
+/* A verdict about an executor (or, role "", all of the job) that stands. */
+struct verdict_record {
+        uint32_t job;
+        const char *role;
+        uint32_t index, kind; /* enum verdict_kind */
+        uint32_t attempt;     /* of the executor, or the job, that it is about */
+        uint64_t since_real;  /* that what it is about began */
+        uint64_t begun_real;  /* that it was found */
+        uint32_t action;      /* enum health_action */
+        uint64_t acted_real;  /* 0: not yet, or there is nothing to do */
+        const char *text;
+};
+
 /* Of executors that are started again together, or whose failures are counted together. */
 struct scope_record {
         uint32_t job;
@@ -339,6 +352,7 @@ typedef int (*store_load_label_t)(void *userdata, const struct label_record *r);
 typedef int (*store_load_window_t)(void *userdata, const struct window_record *r);
 typedef int (*store_load_stuck_t)(void *userdata, const struct stuck_record *r);
 typedef int (*store_load_avoid_t)(void *userdata, const struct avoid_record *r);
+typedef int (*store_load_verdict_t)(void *userdata, const struct verdict_record *r);
 typedef int (*store_load_token_t)(void *userdata, const struct token_record *r);
 typedef int (*store_load_share_t)(void *userdata, const struct share_record *r);
 typedef int (*store_load_revoked_t)(void *userdata, const struct revoked_record *r);
@@ -383,6 +397,7 @@ int store_load_holds(struct store *s, store_load_hold_t callback, void *userdata
 int store_load_labels(struct store *s, store_load_label_t callback, void *userdata);
 int store_load_windows(struct store *s, store_load_window_t callback, void *userdata);
 int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdata);
+int store_load_verdicts(struct store *s, store_load_verdict_t callback, void *userdata); /* of active jobs */
 int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata); /* of active jobs */
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata);
@@ -418,6 +433,8 @@ void store_put_window(struct store *s, const struct window_record *r); /* key: n
 void store_put_stuck(struct store *s,
                      const struct stuck_record *r); /* key: node, job, role, index, attempt */
 void store_put_avoid(struct store *s, const struct avoid_record *r);             /* key: all of it */
+void store_put_verdict(struct store *s, const struct verdict_record *r);         /* key: job, role, index, kind */
+void store_delete_verdict(struct store *s, const struct verdict_record *r);      /* the same */
 void store_put_scope(struct store *s, const struct scope_record *r);             /* key: job, role */
 void store_put_blame(struct store *s, const struct blame_record *r);             /* key: node */
 void store_put_token(struct store *s, const struct token_record *r);             /* key: id */

@@ -11,7 +11,8 @@ import shlex
 import subprocess
 import sys
 import time
-import traceback
+
+from checks import need, run, wait_for
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SANDBOX = os.path.join(SOURCE, "tools/sandbox")
@@ -35,15 +36,6 @@ except RuntimeError as e:
 """
 
 
-class Failed(Exception):
-    pass
-
-
-def need(what, condition, seen=""):
-    if not condition:
-        raise Failed(f"{what}: {seen}")
-
-
 def exec_in(node, *argv, user="root", input=None):
     return subprocess.run([SANDBOX, "exec", "--name", "quickstart", "--user", user, node, "--", *argv], capture_output=True, text=True,
                           errors="replace", timeout=300, **({"input": input} if input else {"stdin": subprocess.DEVNULL}))
@@ -63,14 +55,6 @@ def submit(command, **role):
 
 def status(job):
     return json.loads(primusctl("status", str(job), "--json").stdout)
-
-
-def wait_for(what, predicate, seconds=120):
-    end = time.monotonic() + seconds
-    while not (value := predicate()):
-        need(what, time.monotonic() < end, f"not within {seconds} s")
-        time.sleep(0.2)
-    return value
 
 
 def running(job):
@@ -153,7 +137,7 @@ def check_out_of_memory(build):
     executor = seen["executors"][0]
     print(json.dumps(executor))
     need("state", seen["state"] == "FAILED" and executor["state"] == "FAILED", seen)
-    need("result", executor["result"] == "killed: out of memory (limit 64M)", executor)
+    need("result", executor["result"].startswith("killed: out of memory (limit 64M)"), executor)
     text = primusctl("status", str(job)).stdout
     print(text)
     need("what primusctl says", "out of memory (limit 64M)" in text, text)
@@ -233,16 +217,7 @@ CHECKS = (check_machine, check_up if "limits" in sys.argv[2:] else check_quickst
 
 def main():
     os.environ["PRIMUS_SANDBOX_PATIENCE"] = "10"
-    for check in CHECKS:
-        try:
-            check(sys.argv[1])
-            print(f"ok - {check.__doc__}", flush=True)
-        except Failed as e:
-            print(f"not ok - {check.__doc__}: {e}", flush=True)
-        except Exception:
-            traceback.print_exc(file=sys.stdout)
-            print(f"not ok - {check.__doc__}: see above", flush=True)
-    print("finished", flush=True)
+    run(CHECKS, sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -456,7 +456,15 @@ static void test_grants_and_control(void **state) {
 static void test_changes(void **state) {
         static char *env[] = { (char *)"RANK=1", (char *)"TF_CONFIG={}", NULL };
         static char *bad_env[] = { (char *)"=1", NULL };
-        struct unit_limits l = { true, 250000, 1 << 20, 2 << 20 }, l_out = {};
+        struct unit_limits l = { .check = true,
+                                 .cpu_usec_per_sec = 250000,
+                                 .memory_max = 1 << 20,
+                                 .job = { 2 << 20, 500000, 99 },
+                                 .has_more = true,
+                                 .memory_high = 1 << 19,
+                                 .cpu_weight = 300,
+                                 .tasks_max = 77 },
+                           l_out = {};
         struct rendezvous_order o = { 7, 10, env }, o_out = {};
         struct start_extra x = { .epoch = 3, .n_rendezvous = 2, .watchdog_usec = 30000000 }, x_out = {};
         _cleanup_message_ sd_bus_message *a = message(), *b = message(), *c = message(), *bad = message(),
