@@ -103,6 +103,7 @@ static const struct {
         FIELD("IO_READ", parse_n64, io_read, 0),
         FIELD("IO_WRITE", parse_n64, io_write, 0),
         FIELD("OOM_KILLS", parse_n64, oom_kills, 0),
+        FIELD("CGROUP", parse_n64, cgroup_id, 0),
 };
 #undef FIELD
 

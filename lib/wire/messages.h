@@ -203,9 +203,12 @@ struct exit_report {
         bool stop_requested; /* by masterd's order */
         bool stop_local;     /* by somebody on the host: systemctl stop, shutdown */
         uint64_t started_real, ended_real;
-        uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
+        /* UINT64_MAX: not known. io: of read(), write() and their kin; where no probe counted that, what block
+         * devices did for it. */
+        uint64_t memory_peak, cpu_usec, io_read, io_write;
         uint64_t oom_kills;
-        char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
+        uint64_t cgroup_id; /* stays on the host; 0: not known */
+        char *detail;       /* one line for people: "bash: line 1: foo: command not found"; may be "" */
 };
 int exit_report_append(sd_bus_message *m, const struct exit_report *e);
 int exit_report_read(sd_bus_message *m, struct exit_report *ret);
