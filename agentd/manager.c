@@ -201,6 +201,10 @@ static void on_starting(const struct start_order *order, void *userdata) {
         eyes_starting(m->eyes, &order->id);
 }
 
+static void on_account(struct exit_report *report, void *userdata) {
+        eyes_account(((struct manager *)userdata)->eyes, report);
+}
+
 static void on_ended(const struct executor_id *id, void *userdata) {
         struct manager *m = userdata;
 
@@ -352,6 +356,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 .exited = on_exited,
                 .readiness = on_readiness,
                 .starting = on_starting,
+                .account = on_account,
                 .ended = on_ended,
                 .forgotten = on_forgotten,
                 .hook = on_hook,

@@ -208,8 +208,11 @@ struct exit_report {
         bool stop_requested; /* by masterd's order */
         bool stop_local;     /* by somebody on the host: systemctl stop, shutdown */
         uint64_t started_real, ended_real;
-        uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
+        /* UINT64_MAX: not known. io: of read(), write() and their kin; where no probe counted that, what block
+         * devices did for it. */
+        uint64_t memory_peak, cpu_usec, io_read, io_write;
         uint64_t oom_kills;
+        uint64_t cgroup_id; /* stays on the host; 0: not known */
         char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
 
         /* The agent's alone: which process was killed for want of memory, and at whose limit; "": not known.
