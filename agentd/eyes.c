@@ -178,7 +178,7 @@ void eyes_account(struct eyes *e, struct exit_report *x) {
 
         telemetry_clear(sample.values);
         if (!eyes_probe_account(e->probe, x, sample.values) || e->manager->settings.telemetry_usec == 0 ||
-            !s.link || !link_bus(s.link) || link_queued(s.link) > QUEUE_MAX)
+            !s.link || !link_bus(s.link) || link_queued(s.link) > LINK_QUEUE_CAUTIOUS)
                 return;
         /* The last sample has all of it, also of an executor that lived between two looks. */
         if (sending_begin(&s) < 0 || telemetry_sample_append(s.message, &sample) < 0 || sending_end(&s) < 0)
