@@ -140,6 +140,11 @@ struct gpu_info {
         char *nodes;     /* device nodes it needs, space-separated: "/dev/nvidia0" */
         uint32_t numa;   /* index into inventory.numa */
         char pci[16];    /* "0000:3b:00.0"; the agent's alone */
+
+        /* Of the registration's a{sv}. */
+        char *mig;      /* profile, "1g.10gb", of a part of a GPU; NULL: it is a whole one */
+        char *parent;   /* of a part: uuid of the GPU that it is of, which is not listed itself; or NULL */
+        uint64_t links; /* bit N: joined to GPU N of the inventory by something faster than the host's bridges */
 };
 
 struct inventory {
@@ -162,7 +167,7 @@ struct inventory {
 };
 #define LINK_LABELS_MAX 128u
 #define LINK_NUMA_MAX 64u
-/* Entries of an open a{sv}: labels, numa, gpuNuma, shm. */
+/* Entries of an open a{sv}: labels, numa, gpuNuma, gpuMig, gpuParents, gpuLinks, shm. */
 int inventory_append_extra(sd_bus_message *m, const struct inventory *i);
 /* The value of an entry, if it is one of these: 1; 0: it is not, and is still to be read. */
 int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i);
@@ -203,8 +208,11 @@ struct exit_report {
         bool stop_requested; /* by masterd's order */
         bool stop_local;     /* by somebody on the host: systemctl stop, shutdown */
         uint64_t started_real, ended_real;
-        uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
+        /* UINT64_MAX: not known. io: of read(), write() and their kin; where no probe counted that, what block
+         * devices did for it. */
+        uint64_t memory_peak, cpu_usec, io_read, io_write;
         uint64_t oom_kills;
+        uint64_t cgroup_id; /* stays on the host; 0: not known */
         char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
 
         /* The agent's alone: which process was killed for want of memory, and at whose limit; "": not known.
