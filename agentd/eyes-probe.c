@@ -62,17 +62,22 @@ static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userd
         return 0;
 }
 
+/* Where primus-exit could read the kernel's log, the sentence is there already, with the limit that it was
+ * at. */
 static void explain_victims(struct eyes_probe *e, struct exit_report *x) {
         for (struct probe_event *v = e->victims; v < e->victims + VICTIMS_MAX; v++) {
                 char *text, memory[64] = "";
 
                 if (v->cgroup_id == 0 || v->cgroup_id != x->cgroup_id)
                         continue;
+                if (*x->oom.task) {
+                        *v = (struct probe_event){ 0 };
+                        continue;
+                }
                 if (v->anon_pages > 0)
-                        snprintf(memory, sizeof(memory), ", which had %" PRIu64 " MiB",
+                        snprintf(memory, sizeof(memory), ", which held %" PRIu64 " MiB",
                                  bytes_of(v->anon_pages) >> 20);
-                if (asprintf(&text, "out of memory: the kernel killed process %u (%.16s)%s", v->pid, v->comm,
-                             memory) >= 0) {
+                if (asprintf(&text, "the kernel killed %.16s (pid %u)%s", v->comm, v->pid, memory) >= 0) {
                         free(x->detail);
                         x->detail = text;
                 }
