@@ -101,16 +101,8 @@ static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
 
 /* ---- the look ---- */
 
-/* Where import primus writes: $PRIMUS_STACKS. NULL: not known. */
-static char *stacks_directory(const struct capturing *c) {
-        _cleanup_free_ char *work = work_path("", c->id.job, c->id.job_uid);
-        char *path;
-
-        return work && asprintf(&path, "%s/tmp", work) >= 0 ? path : NULL;
-}
-
 static int begin(struct capturing *c, const pid_t *pids, size_t n, uint32_t uid, const char *unit) {
-        _cleanup_free_ char *directory = c->signal > 0 ? stacks_directory(c) : NULL;
+        _cleanup_free_ char *directory = c->signal > 0 ? work_path("", c->id.job, c->id.job_uid) : NULL;
         const struct look_request q = {
                 .proc = "/proc",
                 .pids = pids,

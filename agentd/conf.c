@@ -6,6 +6,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "agentd/cgroup/pressure.h"
 #include "agentd/metrics/server.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -86,6 +87,17 @@ static int parse_labels(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
+static int parse_window(const char *value, void *target, const char **ret_why) {
+        uint64_t usec;
+
+        *ret_why = "expected a time from 500ms to 10s";
+        if (conf_parse_duration(value, &usec, ret_why) < 0 ||
+            !pressure_options_valid(&(struct pressure_options){ .window_usec = usec }))
+                return -EINVAL;
+        *(uint64_t *)target = usec;
+        return 0;
+}
+
 /* A string list of words that are all valid, or "no" for none; replaces the list. */
 static int parse_listen(const char *value, void *target, const char **ret_why) {
         char ***addresses = target, **list = calloc(LISTEN_MAX + 1, sizeof(*list));
@@ -129,6 +141,11 @@ static const struct conf_key keys[] = {
           offsetof(struct settings, condition_settle_usec), false },
         { "Agent", "TelemetrySec", conf_parse_duration, offsetof(struct settings, telemetry_usec), false },
         { "Agent", "MetricsListen", parse_listen, offsetof(struct settings, metrics_listen), false },
+        { "Agent", "PressureWindowSec", parse_window, offsetof(struct settings, pressure_window_usec),
+          false },
+        { "Agent", "MemoryPressureSec", conf_parse_duration, offsetof(struct settings, memory_pressure_usec),
+          false },
+        { "Agent", "IOPressureSec", conf_parse_duration, offsetof(struct settings, io_pressure_usec), false },
         { "Agent", "LogLevel", parse_level, offsetof(struct settings, log_level), false },
         { NULL },
 };
@@ -148,6 +165,9 @@ int settings_load(const char *root, struct settings *ret) {
                               .unkillable_usec = 60 * USEC_PER_SEC,
                               .condition_settle_usec = 30 * USEC_PER_SEC,
                               .telemetry_usec = 5 * USEC_PER_SEC,
+                              .pressure_window_usec = 2 * USEC_PER_SEC,
+                              .memory_pressure_usec = 400 * USEC_PER_MSEC,
+                              .io_pressure_usec = 1500 * USEC_PER_MSEC,
                               .log_level = -1 };
         const char *why;
         int r = parse_listen(METRICS_LISTEN, &s.metrics_listen, &why);
@@ -156,6 +176,9 @@ int settings_load(const char *root, struct settings *ret) {
                 settings_done(&s);
                 return r;
         }
+        /* More than all of a window is never reached. */
+        s.memory_pressure_usec = MIN(s.memory_pressure_usec, s.pressure_window_usec);
+        s.io_pressure_usec = MIN(s.io_pressure_usec, s.pressure_window_usec);
         *ret = s;
         return 0;
 }

@@ -18,17 +18,18 @@ struct settings {
         bool allow_root;
         struct port_range ports;
         uint64_t memory_reserve;
-        uint64_t memory;          /* 0: the host's */
-        uint32_t cpus;            /* 0: the host's */
-        char **labels;            /* NULL-ended KEY=VALUE, or NULL */
-        uint64_t gpu_memory;      /* of each GPU whose driver does not say; 0: unknown */
-        uint64_t health_usec;     /* how often the health hook runs */
-        uint64_t hook_usec;       /* how long a hook may take */
-        uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die */
+        uint64_t memory;                /* 0: the host's */
+        uint32_t cpus;                  /* 0: the host's */
+        char **labels;                  /* NULL-ended KEY=VALUE, or NULL */
+        uint64_t gpu_memory;            /* of each GPU whose driver does not say; 0: unknown */
+        uint64_t health_usec;           /* how often the health hook runs */
+        uint64_t hook_usec;             /* how long a hook may take */
+        uint64_t unkillable_usec;       /* how long after SIGKILL an executor is said not to die */
         uint64_t condition_settle_usec; /* how long the host is better before that is told */
-        uint64_t telemetry_usec;  /* how often masterd gets samples of the executors; 0: never */
-        char **metrics_listen;    /* NULL-ended; addresses and socket paths */
-        int log_level;            /* < 0: as it is */
+        uint64_t telemetry_usec;        /* how often masterd gets samples of the executors; 0: never */
+        char **metrics_listen;          /* NULL-ended; addresses and socket paths */
+        uint64_t pressure_window_usec, memory_pressure_usec, io_pressure_usec; /* cgroup/pressure.h */
+        int log_level;                                                         /* < 0: as it is */
 };
 
 /* Reads the files below root ("" in life). -EINVAL: a setting that matters for security is wrong. */

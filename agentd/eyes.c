@@ -4,6 +4,7 @@
 #include "agentd/eyes.h"
 
 #include "agentd/eyes-page.h"
+#include "agentd/eyes-pressure.h"
 #include "agentd/eyes-probe.h"
 #include "agentd/manager.h"
 #include "agentd/metrics/sampler.h"
@@ -11,8 +12,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
-/* More than this on its way to masterd, and samples stay here. */
-#define QUEUE_MAX (UINT64_C(256) << 10)
 /* How often the units are gone over, should one have been found that nobody told of. */
 #define RECOUNT_USEC (60 * USEC_PER_SEC)
 
@@ -21,6 +20,7 @@ struct eyes {
         struct sampler *sampler;
         struct eyes_page *page;
         struct eyes_probe *probe;
+        struct eyes_pressure *pressure;
         struct sockets *sockets; /* NULL: the kernel has no such thing */
         uint64_t recounted_boot;
         bool holding_back; /* and it was said */
@@ -32,6 +32,10 @@ struct eyes {
 static void fill_cgroup(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX], void *userdata) {
         if (u->cgroup)
                 cgroup_fill(u->cgroup, values);
+}
+
+static void forget_pressure(const struct sampled *u, void *userdata) {
+        eyes_pressure_forget(userdata, u);
 }
 
 static int look_sockets(const uint64_t *ids, size_t n, void *userdata) {
@@ -51,6 +55,7 @@ static int add_providers(struct eyes *e) {
         const struct sampler_provider providers[] = {
                 { "cgroup", NULL, fill_cgroup, NULL, NULL },
                 eyes_probe_provider(e->probe),
+                { "pressure", NULL, NULL, forget_pressure, e->pressure },
         };
         int r = 0;
 
@@ -119,7 +124,7 @@ static int recount(const char *unit, const struct unit_facts *facts, void *userd
 static void on_telemetry(uint64_t now, void *userdata) {
         struct eyes *e = userdata;
         struct sending s = { .link = e->manager->link, .now_boot = now };
-        bool congested = link_queued(s.link) > QUEUE_MAX;
+        bool congested = link_queued(s.link) > LINK_QUEUE_CAUTIOUS;
         int r;
 
         if (now - e->recounted_boot > RECOUNT_USEC) {
@@ -135,6 +140,22 @@ static void on_telemetry(uint64_t now, void *userdata) {
         if ((r = sending_begin(&s)) < 0 || (r = sampler_visit(e->sampler, send_sample, &s)) < 0 ||
             (r = sending_end(&s)) < 0)
                 log_full(LOG_DEBUG, r, NULL, "Cannot send samples of executors");
+        sd_bus_message_unref(s.message);
+}
+
+static void on_opened(const struct sampled *u, void *userdata) {
+        eyes_pressure_watch(((struct eyes *)userdata)->pressure, u);
+}
+
+void eyes_push(struct eyes *e, const char *unit) {
+        struct sending s = { .link = e->manager->link, .now_boot = now_boot() };
+        const struct telemetry_sample *x = sampler_refresh(e->sampler, unit);
+
+        if (!x || e->manager->settings.telemetry_usec == 0 || !link_bus(s.link) ||
+            link_queued(s.link) > LINK_QUEUE_CAUTIOUS)
+                return;
+        if (sending_begin(&s) < 0 || telemetry_sample_append(s.message, x) < 0 || sending_end(&s) < 0)
+                log_debug("Cannot send a sample of an executor");
         sd_bus_message_unref(s.message);
 }
 
@@ -157,7 +178,7 @@ void eyes_account(struct eyes *e, struct exit_report *x) {
 
         telemetry_clear(sample.values);
         if (!eyes_probe_account(e->probe, x, sample.values) || e->manager->settings.telemetry_usec == 0 ||
-            !s.link || !link_bus(s.link) || link_queued(s.link) > QUEUE_MAX)
+            !s.link || !link_bus(s.link) || link_queued(s.link) > LINK_QUEUE_CAUTIOUS)
                 return;
         /* The last sample has all of it, also of an executor that lived between two looks. */
         if (sending_begin(&s) < 0 || telemetry_sample_append(s.message, &sample) < 0 || sending_end(&s) < 0)
@@ -179,7 +200,7 @@ int eyes_start(struct eyes *e) {
 }
 
 int eyes_new(struct manager *m, struct eyes **ret) {
-        static const struct sampler_ops ops = { .telemetry = on_telemetry };
+        static const struct sampler_ops ops = { .telemetry = on_telemetry, .opened = on_opened };
         const struct sampler_options options = { .root = "", .telemetry_usec = m->settings.telemetry_usec };
         _cleanup_(eyes_free_p) struct eyes *e = calloc(1, sizeof(*e));
         int r;
@@ -187,8 +208,9 @@ int eyes_new(struct manager *m, struct eyes **ret) {
         if (!e)
                 return log_oom();
         e->manager = m;
-        if ((r = sampler_new(m->event, &options, &ops, e, &e->sampler)) < 0 || (r = eyes_probe_new(m, &e->probe)) < 0 ||
-            (r = add_providers(e)) < 0)
+        if ((r = sampler_new(m->event, &options, &ops, e, &e->sampler)) < 0 ||
+            (r = eyes_pressure_new(m, e->sampler, &e->pressure)) < 0 ||
+            (r = eyes_probe_new(m, &e->probe)) < 0 || (r = add_providers(e)) < 0)
                 return log_error_errno(r, "Cannot prepare to look at executors");
         data_watch_counters(m->data, on_counters, e);
         *ret = TAKE_PTR(e);
@@ -201,6 +223,7 @@ void eyes_free(struct eyes *e) {
         eyes_page_free(e->page);
         sampler_free(e->sampler);
         eyes_probe_free(e->probe);
+        eyes_pressure_free(e->pressure); /* which the sampler tells of units that go */
         sockets_free(e->sockets);
         free(e);
 }

@@ -54,6 +54,8 @@ sd_bus *link_bus(struct link *l);      /* NULL while not registered */
 sd_bus *link_bulk_bus(struct link *l); /* NULL while there is none */
 bool link_is_congested(struct link *l,
                        bool bulk); /* much is waiting for the network: hold back what can wait */
+/* What can be left out is left out while more than this is on its way. */
+#define LINK_QUEUE_CAUTIOUS (UINT64_C(256) << 10)
 uint64_t link_queued(struct link *l); /* bytes that wait for the network on the main connection */
 const struct welcome *link_welcome(const struct link *l); /* of the last master; term 0: none yet */
 /* HeartbeatAck has come. */

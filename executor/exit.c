@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "executor/oom.h"
+
 #define EXITS_DIR "/run/primus/exits"
 #define PRIVATE_DIR "/run/primus/x"
 #define RECORD_MAX 4096
@@ -158,6 +160,19 @@ static void add_accounting(void) {
                 add("OOM_KILLS=%" PRIu64 "\n", v);
 }
 
+/* Which process, and at whose limit. */
+static void add_oom(const char *unit) {
+        const char *result = getenv("SERVICE_RESULT");
+        struct oom oom;
+
+        if (!result || strcmp(result, "oom-kill") != 0 || !oom_find(unit, &oom))
+                return;
+        add("OOM_TASK=%s\n", oom.task);
+        add("OOM_PID=%" PRIu32 "\n", oom.pid);
+        add("OOM_HELD=%" PRIu64 "\n", oom.held);
+        add("OOM_AT=%s\n", oom_at_to_string(oom.at));
+}
+
 static void add_times(const char *unit) {
         char path[512];
         struct timespec now;
@@ -235,6 +250,7 @@ int main(int argc, char **argv) {
         add_times(argv[1]);
         add_accounting();
         add_stop(argv[1]);
+        add_oom(argv[1]);
         if (!write_record(argv[1])) {
                 fprintf(stderr, "primus-exit: cannot write the exit record of %s in " EXITS_DIR ": %s\n",
                         argv[1], strerror(errno));

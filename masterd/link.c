@@ -20,6 +20,7 @@
 #include "masterd/logs.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
+#include "masterd/pressure.h"
 #include "masterd/record.h"
 #include "masterd/recover.h"
 #include "masterd/sessions.h"
@@ -320,6 +321,20 @@ static int on_unkillable(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 1;
 }
 
+static int on_pressure(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_free_ char *what = NULL;
+        struct link *l = userdata;
+        struct executor_id id;
+        uint64_t amount;
+        int r = executor_id_read(m, &id);
+
+        if (r > 0)
+                r = link_read_text(m, LINK_TEXT_MAX, &what);
+        if (r > 0 && sd_bus_message_read(m, "t", &amount) > 0 && node_of(l) && !l->bulk && l->registered)
+                pressure_told(l->manager, l->node, &id, what, amount);
+        return 1;
+}
+
 static int on_telemetry(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         int r;
@@ -463,6 +478,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("HookResult", "subsa{sv}", "", on_hook_result,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Exited", "((ayusuu)ayssibbttttttts)a{sv}", "", on_exited,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Pressure", "(ayusuu)sta{sv}", "", on_pressure,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Telemetry", "ta((ayusuu)at)a{sv}", "", on_telemetry,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),

@@ -223,6 +223,7 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
                          ready_kind_to_string((enum ready_kind)ready->kind));
                 extra.ready_timeout_usec = ready->timeout_usec;
         }
+        extra.watchdog_usec = executor_role(e)->failure.watchdog_usec;
         if (ready->kind == READY_TCP && ready->port <= e->n_ports)
                 extra.ready_port = e->ports[ready->port - 1];
         if (ready->kind == READY_FILE)

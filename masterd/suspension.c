@@ -94,7 +94,16 @@ static void freeze_all(struct manager *m, struct job *j) {
                         (void)orders_freeze_later(m, j->executors[i]);
 }
 
-static int check_hosts(const struct job *j, char text[static SUSPENSION_TEXT_MAX]) {
+static int check_freeze(const struct job *j, char text[static SUSPENSION_TEXT_MAX]) {
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                if (j->spec->roles[i].failure.watchdog_usec > 0) {
+                        snprintf(text, SUSPENSION_TEXT_MAX,
+                                 "Role %s has a watchdog, which goes on while its processes are frozen and "
+                                 "would kill them; 'primusctl suspend --stop %u' stops the job and keeps it "
+                                 "waiting",
+                                 j->spec->roles[i].name, j->number);
+                        return -EOPNOTSUPP;
+                }
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
                 if (executor_state_holds(e->state) && e->node && !e->node->inventory.controllers) {
@@ -241,7 +250,7 @@ int suspension_begin(struct manager *m, struct job *j, enum suspend_mode mode, u
         }
         if (j->state != JOB_RUNNING || (mode == SUSPEND_DATA && !j->data))
                 return refuse_hold(j, "suspend", mode, text);
-        r = mode == SUSPEND_FREEZE ? check_hosts(j, text) : 0;
+        r = mode == SUSPEND_FREEZE ? check_freeze(j, text) : 0;
         if (r < 0)
                 return r;
         if (job_transition(j, JOB_EVENT_SUSPEND) < 0)

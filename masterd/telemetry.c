@@ -144,3 +144,48 @@ bool telemetry_rates(const struct executor *e, float ret[static _SERIES_MAX]) {
 uint64_t telemetry_gpu_used(const struct executor *e) {
         return e->telemetry ? e->telemetry->gpu_busy_usec : TELEMETRY_UNKNOWN;
 }
+
+/* ---- totals ---- */
+
+void telemetry_total_clear(struct telemetry_total *t) {
+        *t = (struct telemetry_total){};
+        for (size_t k = 0; k < _SERIES_MAX; k++)
+                t->max[k] = NAN;
+}
+
+/* What the kernel holds it to, else what its role asks for; 0: neither. */
+static double cpu_of(const struct executor *e) {
+        uint64_t limit =
+                e->telemetry ? e->telemetry->latest.now[TELEMETRY_CPU_LIMIT_USEC] : TELEMETRY_UNKNOWN;
+
+        return limit != TELEMETRY_UNKNOWN ? (double)limit / USEC_PER_SEC
+                                          : (double)executor_role(e)->cpu_milli / 1000;
+}
+
+static uint64_t memory_of(const struct executor *e) {
+        uint64_t limit =
+                e->telemetry ? e->telemetry->latest.now[TELEMETRY_MEMORY_LIMIT_BYTES] : TELEMETRY_UNKNOWN;
+
+        return limit != TELEMETRY_UNKNOWN ? limit : executor_memory(e);
+}
+
+void telemetry_total_add(struct telemetry_total *t, const struct executor *e,
+                         const float rates[static _SERIES_MAX]) {
+        double cpu = cpu_of(e);
+        uint64_t memory = memory_of(e);
+        bool first = t->running == 0;
+
+        t->running++;
+        t->measured += e->telemetry != NULL;
+        t->gpus += executor_role(e)->gpus;
+        t->cpu = cpu > 0 && (first || t->cpu > 0) ? t->cpu + cpu : 0;
+        t->memory = memory > 0 && (first || t->memory > 0) ? t->memory + memory : 0;
+        for (size_t k = 0; k < _SERIES_MAX; k++) {
+                if (isnan(rates[k]))
+                        continue;
+                t->sum[k] += rates[k];
+                t->n[k]++;
+                if (isnan(t->max[k]) || rates[k] > t->max[k])
+                        t->max[k] = rates[k];
+        }
+}

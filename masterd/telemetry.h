@@ -51,3 +51,18 @@ bool telemetry_rates(const struct executor *e, float ret[static _SERIES_MAX]);
 
 /* Microseconds of GPUs that it has used so far; TELEMETRY_UNKNOWN where nobody has measured that. */
 uint64_t telemetry_gpu_used(const struct executor *e);
+
+/* Over the executors of a role, or of a whole job. */
+struct telemetry_total {
+        uint32_t running, measured;
+        uint32_t n[_SERIES_MAX]; /* of which that is known */
+        double sum[_SERIES_MAX];
+        float max[_SERIES_MAX]; /* NAN: of none */
+        double cpu;             /* cores that they may use together; 0: one of them has no limit */
+        uint64_t memory;        /* bytes, the same */
+        uint32_t gpus;
+};
+void telemetry_total_clear(struct telemetry_total *t);
+/* Adds one that holds a place, with its rates (all NAN: not measured). */
+void telemetry_total_add(struct telemetry_total *t, const struct executor *e,
+                         const float rates[static _SERIES_MAX]);

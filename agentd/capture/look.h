@@ -17,7 +17,7 @@ struct look_request {
         size_t n_pids;
         const char *unit;      /* whose they are; for the signal */
         int signal;            /* 0: nobody is asked for its own stacks */
-        const char *directory; /* where they are written: its file stacks.PID; NULL: nowhere */
+        const char *directory; /* the job's work directory, see program.h; NULL: nowhere */
         uint32_t uid;          /* whose those files are */
         /* Sends the signal to a process of the unit that catches it, and says so. */
         bool (*tell)(pid_t pid, const char *unit, int signal);

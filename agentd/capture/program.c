@@ -4,11 +4,9 @@
 #include "agentd/capture/program.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 
 #include "lib/base/cleanup.h"
@@ -18,17 +16,18 @@
 #define QUIET_STEPS 4u /* of no growth: it is done */
 
 int program_open(const char *directory, pid_t pid, uint32_t uid, struct program *ret) {
-        const struct open_how how = { .flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-                                      .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
-        _cleanup_close_ int fd = -EBADF;
+        _cleanup_close_ int work = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+                            below = -EBADF, fd = -EBADF;
         struct stat st;
-        char path[4200];
+        char name[32];
 
-        if (snprintf(path, sizeof(path), "%s/stacks.%d", directory, (int)pid) >= (int)sizeof(path))
-                return -ENOENT;
-        fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+        snprintf(name, sizeof(name), "stacks.%d", (int)pid);
+        if (work >= 0)
+                below = openat(work, "tmp", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below >= 0)
+                fd = openat(below, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd < 0)
-                return errno == ELOOP ? -EPERM : -errno;
+                return errno == ELOOP || errno == ENOTDIR ? -EPERM : -errno;
         if (fstat(fd, &st) < 0)
                 return -errno;
         if (!S_ISREG(st.st_mode) || st.st_uid != uid || st.st_nlink != 1)

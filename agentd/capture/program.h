@@ -11,7 +11,8 @@ struct program {
         int fd;
 };
 
-/* Empties the file. -ENOENT: it has none; -EPERM: it is no such file. */
+/* directory: the job's work directory; the file is in its tmp/. Empties the file. -ENOENT: it has none;
+ * -EPERM: it is no such file. */
 int program_open(const char *directory, pid_t pid, uint32_t uid, struct program *ret);
 /* Until all have written and written no more, at most PROGRAMS_WAIT_USEC. */
 #define PROGRAMS_WAIT_USEC 1500000u

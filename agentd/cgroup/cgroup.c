@@ -23,6 +23,7 @@ struct cgroup {
         int dir;
         uint64_t id;
         unsigned calls;
+        bool hasten;
         int files[_FILE_KEPT_MAX];
         uint64_t slow[_TELEMETRY_MAX]; /* what the last slow look found */
 };
@@ -55,7 +56,7 @@ int cgroup_open(const char *root, const char *path, struct cgroup **ret) {
 
         if (!c)
                 return -ENOMEM;
-        *c = (struct cgroup){ .dir = -EBADF };
+        *c = (struct cgroup){ .dir = -EBADF, .hasten = true };
         for (size_t i = 0; i < _FILE_KEPT_MAX; i++)
                 c->files[i] = -EBADF;
         for (size_t i = 0; i < _TELEMETRY_MAX; i++)
@@ -88,6 +89,10 @@ uint64_t cgroup_id(const struct cgroup *c) {
 
 int cgroup_fd(const struct cgroup *c) {
         return c->dir;
+}
+
+void cgroup_hasten(struct cgroup *c) {
+        c->hasten = true;
 }
 
 /* False: it is not there, cannot be read, or is longer than what is looked at. */
@@ -158,8 +163,9 @@ void cgroup_fill(struct cgroup *c, uint64_t values[static _TELEMETRY_MAX]) {
         char text[FILE_TEXT_MAX];
 
         /* Units take turns; the first look reads all. */
-        if (c->calls == 0 || (c->calls + c->id) % CGROUP_SLOW_CALLS == 0)
+        if (c->hasten || (c->calls + c->id) % CGROUP_SLOW_CALLS == 0)
                 look_slowly(c, text);
+        c->hasten = false;
         c->calls++;
         for (size_t i = 0; i < _TELEMETRY_MAX; i++)
                 if (c->slow[i] != TELEMETRY_UNKNOWN)

@@ -30,5 +30,8 @@ uint64_t cgroup_id(const struct cgroup *c);
 /* For files that others read; stays the group's. */
 int cgroup_fd(const struct cgroup *c);
 
+/* The next cgroup_fill() reads everything. */
+void cgroup_hasten(struct cgroup *c);
+
 /* Writes what its files say; others stay untouched. */
 void cgroup_fill(struct cgroup *c, uint64_t values[static _TELEMETRY_MAX]);

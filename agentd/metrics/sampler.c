@@ -80,6 +80,15 @@ static void fill_own(struct sampler *s, struct unit *u, uint64_t now) {
                 progress_fill(u->progress, now, values);
 }
 
+static void fill(struct sampler *s, struct unit *u, uint64_t now) {
+        telemetry_clear(u->sample.values);
+        for (size_t i = 0; i < s->n_providers; i++)
+                if (s->providers[i].fill)
+                        s->providers[i].fill(&u->facts, u->sample.values, s->providers[i].userdata);
+        fill_own(s, u, now);
+        u->rounds++;
+}
+
 void sampler_round(struct sampler *s) {
         const uint64_t now = now_boot();
         struct unit *u, *next;
@@ -95,14 +104,8 @@ void sampler_round(struct sampler *s) {
         for (size_t i = 0; i < s->n_providers; i++)
                 if (s->providers[i].look)
                         (void)s->providers[i].look(s->ids, n, s->providers[i].userdata);
-        HASH_ITER (hh, s->units, u, next) {
-                telemetry_clear(u->sample.values);
-                for (size_t i = 0; i < s->n_providers; i++)
-                        if (s->providers[i].fill)
-                                s->providers[i].fill(&u->facts, u->sample.values, s->providers[i].userdata);
-                fill_own(s, u, now);
-                u->rounds++;
-        }
+        HASH_ITER (hh, s->units, u, next)
+                fill(s, u, now);
         s->rounds++;
         s->spent_usec += usec_sub(now_boot(), now);
         if (s->ops.telemetry && s->options.telemetry_usec > 0 &&
@@ -221,6 +224,19 @@ const struct telemetry_sample *sampler_find(struct sampler *s, const char *unit)
 
         HASH_FIND_STR(s->units, unit, u);
         return u && u->rounds > 0 ? &u->sample : NULL;
+}
+
+const struct telemetry_sample *sampler_refresh(struct sampler *s, const char *unit) {
+        struct unit *u;
+
+        HASH_FIND_STR(s->units, unit, u);
+        if (!u)
+                return NULL;
+        if (u->facts.cgroup)
+                cgroup_hasten(u->facts.cgroup);
+        u->facts.now_boot = now_boot();
+        fill(s, u, u->facts.now_boot);
+        return &u->sample;
 }
 
 int sampler_visit(struct sampler *s, sampler_visitor f, void *userdata) {

@@ -70,6 +70,8 @@ void sampler_note_data(struct sampler *s, const struct executor_id *id, const st
 
 /* The latest; NULL: the unit is not known, or was not looked at yet. */
 const struct telemetry_sample *sampler_find(struct sampler *s, const char *unit);
+/* The same, measured now as far as it can be without a look at all; the next round comes as always. */
+const struct telemetry_sample *sampler_refresh(struct sampler *s, const char *unit);
 /* Of each unit that was looked at. f's negative result ends the walk and is returned. */
 typedef int (*sampler_visitor)(const struct sampled *unit, const struct telemetry_sample *x, void *userdata);
 int sampler_visit(struct sampler *s, sampler_visitor f, void *userdata);

@@ -123,6 +123,9 @@ static int append_io(sd_bus_message *m, const struct unit_context *c) {
 static int append_ports(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
         if (!c->inventory || c->inventory->port_first == 0)
                 return 0;
+        if (c->pins)
+                TRY(sd_bus_message_append(m, "(sv)", "BPFProgram", "a(ss)", 2, "bind4", c->pins->bind4,
+                                          "bind6", c->pins->bind6));
         TRY(property_open(m, "SocketBindAllow", "a(iiqq)"));
         TRY(sd_bus_message_open_container(m, 'a', "(iiqq)"));
         for (size_t i = 0; i < o->n_ports; i++)

@@ -18,6 +18,7 @@ static const struct extra_key {
         { "epoch", 't', offsetof(struct start_extra, epoch), 0 },
         { "rendezvous", 'u', offsetof(struct start_extra, n_rendezvous), 0 },
         { "readyTimeout", 't', offsetof(struct start_extra, ready_timeout_usec), 0 },
+        { "watchdog", 't', offsetof(struct start_extra, watchdog_usec), 0 },
         { "cpus", 's', offsetof(struct start_extra, cpus), 0 },
         { "gpus", 's', offsetof(struct start_extra, gpus), 0 },
         { "rdma", 'u', offsetof(struct start_extra, rdma), 0 },

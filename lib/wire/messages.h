@@ -140,6 +140,11 @@ struct gpu_info {
         char *nodes;     /* device nodes it needs, space-separated: "/dev/nvidia0" */
         uint32_t numa;   /* index into inventory.numa */
         char pci[16];    /* "0000:3b:00.0"; the agent's alone */
+
+        /* Of the registration's a{sv}. */
+        char *mig;      /* profile, "1g.10gb", of a part of a GPU; NULL: it is a whole one */
+        char *parent;   /* of a part: uuid of the GPU that it is of, which is not listed itself; or NULL */
+        uint64_t links; /* bit N: joined to GPU N of the inventory by something faster than the host's bridges */
 };
 
 struct inventory {
@@ -162,7 +167,7 @@ struct inventory {
 };
 #define LINK_LABELS_MAX 128u
 #define LINK_NUMA_MAX 64u
-/* Entries of an open a{sv}: labels, numa, gpuNuma, shm. */
+/* Entries of an open a{sv}: labels, numa, gpuNuma, gpuMig, gpuParents, gpuLinks, shm. */
 int inventory_append_extra(sd_bus_message *m, const struct inventory *i);
 /* The value of an entry, if it is one of these: 1; 0: it is not, and is still to be read. */
 int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i);
@@ -207,8 +212,16 @@ struct exit_report {
          * devices did for it. */
         uint64_t memory_peak, cpu_usec, io_read, io_write;
         uint64_t oom_kills;
-        uint64_t cgroup_id; /* stays on the host; 0: not known */
-        char *detail;       /* one line for people: "bash: line 1: foo: command not found"; may be "" */
+        char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
+
+        uint64_t cgroup_id; /* the agent's alone; 0: not known */
+        /* The agent's alone: which process was killed for want of memory, and at whose limit; "": not known.
+         */
+        struct {
+                char task[64], at[8];
+                uint32_t pid;
+                uint64_t held;
+        } oom;
 };
 int exit_report_append(sd_bus_message *m, const struct exit_report *e);
 int exit_report_read(sd_bus_message *m, struct exit_report *ret);
@@ -333,6 +346,7 @@ struct start_extra {
         uint64_t ready_timeout_usec; /* 0: none */
         char *cpus;                  /* CPUs of its own, "0-3,8", or NULL */
         uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
+        uint64_t watchdog_usec;      /* WATCHDOG=1 has to come so often; 0: not asked for */
         uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
         char *gpus;                  /* uuids of its own of the GPUs that it may open, by spaces; NULL: none */
         uint32_t rdma;               /* not 0: it may open the host's RDMA devices, and lock memory */

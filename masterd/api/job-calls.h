@@ -20,6 +20,8 @@ struct job *api_job_or_error(struct manager *m, sd_bus_message *call, sd_bus_err
 /* job-status.c */
 int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* telemetry-calls.c */
+int api_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-log.c */
 int api_read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-data.c */

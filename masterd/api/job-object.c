@@ -92,6 +92,7 @@ static int kill_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
 ENTRY(on_get_status, api_get_status)
 ENTRY(on_get_config, get_config)
 ENTRY(on_list_executors, api_list_executors)
+ENTRY(on_telemetry, api_telemetry)
 ENTRY(on_list_events, list_events)
 ENTRY(on_read_log, api_read_log)
 ENTRY(on_kill, kill_job)
@@ -161,6 +162,9 @@ const sd_bus_vtable api_job_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListExecutors", SD_BUS_ARGS("b", all_attempts),
                                 SD_BUS_RESULT("a(suusssutta{sv})", executors), on_list_executors,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Telemetry", SD_BUS_ARGS("a{sv}", options),
+                                SD_BUS_RESULT("a{sv}", telemetry), on_telemetry,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListEvents", SD_BUS_ARGS("t", after), SD_BUS_RESULT("a(ttssus)", events),
                                 on_list_events, SD_BUS_VTABLE_UNPRIVILEGED),

@@ -22,15 +22,21 @@ static bool by_memory(const struct exit_report *x) {
         return strcmp(x->result, "oom-kill") == 0 || (x->oom_kills > 0 && x->oom_kills != UINT64_MAX);
 }
 
+static enum exit_kind kind_of(const struct exit_report *x) {
+        return by_memory(x)                         ? EXIT_KIND_OOM
+               : strcmp(x->result, "watchdog") == 0 ? EXIT_KIND_WATCHDOG
+                                                    : EXIT_KIND_STATUS;
+}
+
 /* As a shell would say it: 128 and the signal. */
 static int status_of(const struct exit_report *x) {
         return strcmp(x->code, "killed") == 0 || strcmp(x->code, "dumped") == 0 ? 128 + x->status : x->status;
 }
 
 static const struct exit_rule_spec *find_rule(const struct exit_rule_spec *rules, size_t n, int status,
-                                              bool oom) {
+                                              enum exit_kind kind) {
         for (size_t i = 0; i < n; i++)
-                if (exit_codes_match(rules[i].codes, status, oom))
+                if (exit_codes_match(rules[i].codes, status, kind))
                         return rules + i;
         return NULL;
 }
@@ -87,12 +93,20 @@ static bool judge_start(const struct executor *e, const struct exit_report *x,
         return strcmp(x->result, "timeout") == 0 || strcmp(x->result, "protocol") == 0;
 }
 
+/* The signal that systemd sent says nothing. */
+static void say_watchdog(const struct executor *e, char text[static OUTCOME_TEXT_MAX]) {
+        char limit[FORMAT_DURATION_MAX];
+
+        snprintf(text, OUTCOME_TEXT_MAX, "its watchdog was not fed for %s (watchdog)",
+                 format_duration(executor_role(e)->failure.watchdog_usec, limit, sizeof(limit)));
+}
+
 void judge_exit(struct executor *e, const struct exit_report *x, enum executor_event *event,
                 char text[static OUTCOME_TEXT_MAX]) {
         const struct role_spec *role = executor_role(e);
         const struct job_spec *job = e->job->spec;
         const struct exit_rule_spec *rule;
-        bool oom = by_memory(x);
+        enum exit_kind kind = kind_of(x);
         char size[FORMAT_SIZE_MAX], more[FORMAT_SIZE_MAX + 64];
         uint64_t grown;
 
@@ -102,12 +116,15 @@ void judge_exit(struct executor *e, const struct exit_report *x, enum executor_e
         }
         if (*event != EXECUTOR_EVENT_FAILED || judge_start(e, x, text))
                 return;
-        rule = find_rule(role->failure.exit_rules, role->failure.n_exit_rules, status_of(x), oom);
+        if (kind == EXIT_KIND_WATCHDOG && role->failure.watchdog_usec > 0)
+                say_watchdog(e, text);
+        rule = find_rule(role->failure.exit_rules, role->failure.n_exit_rules, status_of(x), kind);
         if (!rule)
-                rule = find_rule(job->failure.exit_rules, job->failure.n_exit_rules, status_of(x), oom);
+                rule = find_rule(job->failure.exit_rules, job->failure.n_exit_rules, status_of(x), kind);
         if (rule)
                 judge_by_rule(e, (enum exit_action)rule->action, event, text);
-        else if (oom && (grown = judge_more_memory(&role->failure.elastic, executor_memory(e))) > 0) {
+        else if (kind == EXIT_KIND_OOM &&
+                 (grown = judge_more_memory(&role->failure.elastic, executor_memory(e))) > 0) {
                 e->fate = FATE_GROWN;
                 snprintf(more, sizeof(more), "; comes back with %s", format_size(grown, size, sizeof(size)));
                 append(text, more);

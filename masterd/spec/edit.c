@@ -69,6 +69,7 @@ static const struct {
         { "affinity", FELT_NEXT },
         { "antiAffinity", FELT_NEXT },
         { "ready", FELT_NEXT },
+        { "watchdog", FELT_NEXT },
 };
 
 static void json_unref_p(json_t **v) {

@@ -13,10 +13,15 @@ const char *ready_kind_to_string(enum ready_kind k) {
         return k < _READY_KIND_MAX ? ready_kind_names[k] : NULL;
 }
 
-/* One entry of the list: a range of statuses, or oom (first > last). */
+static const char *const kind_words[_EXIT_KIND_MAX] = {
+        [EXIT_KIND_OOM] = "oom",
+        [EXIT_KIND_WATCHDOG] = "watchdog",
+};
+
+/* One entry of the list: a range of statuses, or a kind (first > last). */
 struct range {
         uint32_t first, last;
-        bool oom;
+        enum exit_kind kind;
 };
 
 static bool signal_status(const char *word, uint32_t *ret) {
@@ -36,16 +41,18 @@ static bool range_parse(char *word, struct range *ret, const char **ret_why) {
         char *dash;
 
         *ret = (struct range){};
-        if (strcmp(word, "oom") == 0) {
-                *ret = (struct range){ .first = 1, .oom = true };
-                return true;
-        }
+        for (enum exit_kind k = EXIT_KIND_STATUS + 1; k < _EXIT_KIND_MAX; k++)
+                if (strcmp(word, kind_words[k]) == 0) {
+                        *ret = (struct range){ .first = 1, .kind = k };
+                        return true;
+                }
         if (signal_status(word, &ret->first)) {
                 ret->last = ret->first;
                 return true;
         }
-        *ret_why = "must be exit statuses (1 to 255), ranges of them, names of signals or oom, such as "
-                   "\"75\" or \"130-140,SIGSEGV,oom\"";
+        *ret_why =
+                "must be exit statuses (1 to 255), ranges of them, names of signals, oom or watchdog, such "
+                "as \"75\" or \"130-140,SIGSEGV,oom\"";
         dash = strchr(word, '-');
         if (dash)
                 *dash = 0;
@@ -89,19 +96,19 @@ bool exit_codes_valid(const char *codes, const char **ret_why) {
 
 struct match {
         uint32_t status;
-        bool oom;
+        enum exit_kind kind;
 };
 
 static bool matches(const struct range *r, void *userdata) {
         const struct match *m = userdata;
 
-        if (r->oom || m->oom)
-                return r->oom && m->oom;
+        if (r->kind != m->kind || m->kind != EXIT_KIND_STATUS)
+                return r->kind == m->kind;
         return m->status >= r->first && m->status <= r->last;
 }
 
-bool exit_codes_match(const char *codes, int status, bool oom) {
-        struct match m = { status < 0 ? 0 : (uint32_t)status, oom };
+bool exit_codes_match(const char *codes, int status, enum exit_kind kind) {
+        struct match m = { status < 0 ? 0 : (uint32_t)status, kind };
         const char *why;
 
         return walk(codes, matches, &m, &why) > 0;

@@ -38,6 +38,10 @@ static const struct key ready_keys[] = {
 };
 const struct schema ready_schema = SCHEMA(ready_keys);
 
+bool role_has_watchdog(const void *target) {
+        return ((const struct role_spec *)target)->failure.watchdog_usec > 0;
+}
+
 static const struct key elastic_keys[] = {
         { "extendMemRatio", KEY_MILLI, AT(elastic_spec, ratio_milli), RANGE(0, 100) },
         { "extendMemSize", KEY_SCALED, AT(elastic_spec, size), RANGE(0, SPEC_MEMORY_MB_MAX),

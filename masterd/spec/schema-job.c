@@ -111,6 +111,8 @@ static const struct key role_keys[] = {
           .item_size = sizeof(struct exit_rule_spec) },
         { "failPercent", KEY_U32, AT(role_spec, failure.fail_percent), RANGE(0, 100) },
         { "ready", KEY_MESSAGE, AT(role_spec, failure.ready), .message = &ready_schema },
+        { "watchdog", KEY_DURATION, AT(role_spec, failure.watchdog_usec),
+          RANGE(UINT64_C(1) * 1000000, UINT64_C(86400) * 1000000), .written = role_has_watchdog },
         { "scheduleStrategy", KEY_MESSAGE, .offset = 0, .message = &schedule_strategy_schema,
           .written = role_has_placement },
         { "timeLimit", KEY_DURATION, AT(role_spec, time_limit_usec), RANGE(1, DURATION_MAX),

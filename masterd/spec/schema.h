@@ -91,6 +91,7 @@ bool job_has_data(const void *target);
 /* Parts that are about failures. */
 extern const char *const restart_scope_words[3];
 extern const struct schema exit_rule_schema, ready_schema, elastic_schema, blacklist_schema;
+bool role_has_watchdog(const void *target);
 /* What a job says about changes while it runs; its struct is struct rendezvous_spec. */
 extern const struct schema rendezvous_schema;
 

@@ -65,6 +65,7 @@ struct role_failure_spec {
         size_t n_exit_rules;
         uint32_t fail_percent; /* of num: so many failed for good fail the job; 0: not asked for */
         struct ready_spec ready;
+        uint64_t watchdog_usec; /* WATCHDOG=1 has to come so often (sd_notify(3)); 0: not asked for */
         uint64_t delay_usec; /* between the starts of two executors of the role */
         struct elastic_spec elastic;
 };
@@ -88,9 +89,17 @@ struct job_failure_spec {
 
 const char *ready_kind_to_string(enum ready_kind k);
 
-/* "75", "130-140,SIGSEGV,oom": exit statuses, ranges of them, signals by name, and oom. */
+/* An end by lack of memory or by the watchdog is known by that, not by the signal that enforced it. */
+enum exit_kind {
+        EXIT_KIND_STATUS,
+        EXIT_KIND_OOM,
+        EXIT_KIND_WATCHDOG,
+        _EXIT_KIND_MAX,
+};
+
+/* "75", "130-140,SIGSEGV,oom,watchdog": exit statuses, ranges of them, signals by name, and those kinds. */
 bool exit_codes_valid(const char *codes, const char **ret_why);
 /* Whether an end with that status is meant. A signal's number is 128 more, as in a shell: so 139 and SIGSEGV
- * are the same, whether the command itself died of it or its shell says so. oom: by lack of memory; then the
- * status alone does not count, for that is SIGKILL's. */
-bool exit_codes_match(const char *codes, int status, bool oom);
+ * are the same, whether the command itself died of it or its shell says so. The status counts for
+ * EXIT_KIND_STATUS alone. */
+bool exit_codes_match(const char *codes, int status, enum exit_kind kind);

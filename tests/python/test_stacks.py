@@ -11,7 +11,7 @@ SCRIPT = """
 import os, sys, threading, primus
 lock = threading.Lock()
 def stuck_here():
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\\n" % os.getpid())
     lock.acquire()
 lock.acquire()
 if sys.argv[1] == "fork":

@@ -33,7 +33,8 @@ enum end {
         END_SIGNAL,
         END_OOM,
         END_TIMEOUT,
-        END_PROTOCOL
+        END_PROTOCOL,
+        END_WATCHDOG
 };
 
 static uint64_t ran;
@@ -44,7 +45,8 @@ static enum executor_event judged(struct executor *e, enum end end, int status, 
                                  .stop_requested = e->stop_ordered,
                                  .started_real = 1000,
                                  .ended_real = 1000 + ran };
-        static const char *const results[] = { "exit-code", "signal", "oom-kill", "timeout", "protocol" };
+        static const char *const results[] = { "exit-code", "signal",   "oom-kill",
+                                               "timeout",   "protocol", "watchdog" };
         enum executor_event event;
 
         snprintf(x.result, sizeof(x.result), "%s",
@@ -59,7 +61,8 @@ static enum executor_event judged(struct executor *e, enum end end, int status, 
 static void test_rules(void **state) {
         static const char *const job_rules =
                 "\"exitCodes\": [{\"codes\": \"10-13\", \"action\": \"fail\"}, {\"codes\": \"oom\", "
-                "\"action\": \"ignore\"}],";
+                "\"action\": \"ignore\"}, {\"codes\": \"SIGABRT\", \"action\": \"fail\"}, "
+                "{\"codes\": \"watchdog\", \"action\": \"restart\"}],";
         static const char *const role_rules =
                 ", \"exitCodes\": [{\"codes\": \"10\", \"action\": \"success\"}, {\"codes\": \"11,SIGBUS\", "
                 "\"action\": \"blame\"}, {\"codes\": \"20\", \"action\": \"restart\"}, {\"codes\": \"21\", "
@@ -85,6 +88,9 @@ static void test_rules(void **state) {
                 { END_SIGNAL, 75, false, EXECUTOR_EVENT_FAILED, FATE_NONE },
                 { END_OOM, SIGKILL, false, EXECUTOR_EVENT_KILLED, FATE_IGNORE },
                 { END_TIMEOUT, SIGTERM, false, EXECUTOR_EVENT_FAILED, FATE_NONE },
+                { END_WATCHDOG, SIGABRT, false, EXECUTOR_EVENT_FAILED, FATE_RESTART },
+                { END_SIGNAL, SIGABRT, false, EXECUTOR_EVENT_FAILED, FATE_FAIL },
+                { END_WATCHDOG, SIGABRT, true, EXECUTOR_EVENT_KILLED, FATE_NONE },
                 /* A stop is a stop. */
                 { END_STATUS, 12, true, EXECUTOR_EVENT_KILLED, FATE_NONE },
                 { END_STATUS, 75, true, EXECUTOR_EVENT_KILLED, FATE_NONE },
@@ -133,6 +139,18 @@ static void test_memory(void **state) {
         job_free(j);
 }
 
+static void test_watchdog(void **state) {
+        struct job *j = job_of("", ", \"watchdog\": \"1min 30s\"");
+        struct executor *e = j->executors[0];
+        char text[OUTCOME_TEXT_MAX];
+
+        e->state = EXECUTOR_RUNNING;
+        assert_int_equal(judged(e, END_WATCHDOG, SIGABRT, text), EXECUTOR_EVENT_FAILED);
+        assert_int_equal(e->fate, FATE_NONE); /* it counts */
+        assert_string_equal(text, "its watchdog was not fed for 1min 30s (watchdog)");
+        job_free(j);
+}
+
 static void test_ready(void **state) {
         struct job *j =
                 job_of("", ", \"timeLimit\": 60, \"ready\": {\"notify\": true, \"timeout\": \"30s\"}");
@@ -164,7 +182,7 @@ static void test_ready(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = { cmocka_unit_test(test_rules), cmocka_unit_test(test_memory),
-                                            cmocka_unit_test(test_ready) };
+                                            cmocka_unit_test(test_watchdog), cmocka_unit_test(test_ready) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

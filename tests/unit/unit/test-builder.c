@@ -170,6 +170,29 @@ static void test_short_grace(void **state) {
         assert_number(m, "TimeoutStopUSec", UNIT_STOP_USEC_MIN);
 }
 
+/* It is fed by any process, and with READY=1 to come it begins behind that. */
+static void test_watchdog(void **state) {
+        const char *const argv[] = { "/bin/true", NULL };
+        struct start_order o = an_order(argv, empty);
+        sd_bus_message *m = build(&o, &here);
+
+        assert_false(find_property(m, "WatchdogUSec", "t"));
+        assert_false(find_property(m, "NotifyAccess", "s"));
+        sd_bus_message_unref(m);
+        o.extra.watchdog_usec = 30000000;
+        m = build(&o, &here);
+        assert_text(m, "Type", "exec");
+        assert_text(m, "NotifyAccess", "all");
+        assert_number(m, "WatchdogUSec", 30000000);
+        sd_bus_message_unref(m);
+        strcpy(o.extra.ready, "notify");
+        m = build(&o, &here);
+        assert_text(m, "Type", "notify");
+        assert_text(m, "NotifyAccess", "all");
+        assert_number(m, "WatchdogUSec", 30000000);
+        sd_bus_message_unref(m);
+}
+
 static void test_commands(void **state) {
         const char *const argv[] = { "train", "--x", NULL }, *const path[] = { "PATH=/opt/bin:/bin", NULL },
                           *const relative[] = { "./train.py", NULL };
@@ -300,6 +323,7 @@ static void test_explanations(void **state) {
                 { "exit-code", "exited", 200, "directory /data does not exist on host n2" },
                 { "exit-code", "exited", 217, "no user with uid 1000 on host n2" },
                 { "oom-kill", "killed", 9, "out of memory on host n2" },
+                { "watchdog", "dumped", 6, "stopped on host n2: its watchdog was not fed" },
                 { "no-record", "", 0, "no exit record" },
                 { "exit-code", "exited", 1, "" },
                 { "success", "exited", 0, "" },
@@ -355,6 +379,7 @@ static void test_session(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_properties),   cmocka_unit_test(test_short_grace),
+                cmocka_unit_test(test_watchdog),
                 cmocka_unit_test(test_commands),
                 cmocka_unit_test(test_refusals),     cmocka_unit_test(test_environments),
                 cmocka_unit_test(test_explanations), cmocka_unit_test(test_session),

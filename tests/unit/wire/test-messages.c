@@ -466,7 +466,7 @@ static void test_changes(void **state) {
                                  .tasks_max = 77 },
                            l_out = {};
         struct rendezvous_order o = { 7, 10, env }, o_out = {};
-        struct start_extra x = { .epoch = 3, .n_rendezvous = 2 }, x_out = {};
+        struct start_extra x = { .epoch = 3, .n_rendezvous = 2, .watchdog_usec = 30000000 }, x_out = {};
         _cleanup_message_ sd_bus_message *a = message(), *b = message(), *c = message(), *bad = message(),
                                          *none = message();
 
@@ -484,7 +484,7 @@ static void test_changes(void **state) {
         assert_true(start_extra_append(c, &x) >= 0);
         seal(c);
         assert_int_equal(start_extra_read(c, &x_out), 1);
-        assert_true(x_out.epoch == 3 && x_out.n_rendezvous == 2);
+        assert_true(x_out.epoch == 3 && x_out.n_rendezvous == 2 && x_out.watchdog_usec == 30000000);
         start_extra_done(&x_out);
         o.env = bad_env;
         assert_int_equal(rendezvous_order_append(bad, &o), -EINVAL);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lack of memory and I/O. Invariant: of each kind a unit has one message to masterd and one line in the
+ * journal in TELL_USEC, the first at once; what comes between is added up and told with the next. */
+#include "agentd/eyes-pressure.h"
+
+#include <string.h>
+#include <uthash.h>
+
+#include "agentd/cgroup/pressure.h"
+#include "agentd/eyes.h"
+#include "agentd/manager.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+
+#define TELL_USEC (10 * USEC_PER_SEC)
+
+struct watched {
+        struct eyes_pressure *pressures;
+        char unit[UNIT_NAME_MAX];
+        struct executor_id id;
+        struct pressure *pressure;
+        struct {
+                uint64_t told_boot, amount; /* amount: not told yet */
+        } kinds[_PRESSURE_KIND_MAX];
+        UT_hash_handle hh;
+};
+
+struct eyes_pressure {
+        struct manager *manager;
+        struct sampler *sampler;
+        struct watched *watched;
+        bool said; /* that pressure cannot be watched here */
+};
+
+static void tell(struct watched *w, enum pressure_kind kind, uint64_t amount) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct manager *m = w->pressures->manager;
+        int r;
+
+        if (link_queued(m->link) > LINK_QUEUE_CAUTIOUS)
+                return; /* as samples */
+        r = link_message(m->link, false, "Pressure", &message);
+        if (r == -ENOTCONN)
+                return;
+        if (r < 0 || (r = executor_id_append(message, &w->id)) < 0 ||
+            (r = sd_bus_message_append(message, "st", pressure_kind_to_string(kind), amount)) < 0 ||
+            (r = link_append_extra_empty(message)) < 0 || (r = link_send(m->link, message)) < 0)
+                log_full(LOG_DEBUG, r, NULL, "Cannot tell masterd of an executor's pressure");
+}
+
+static void write_line(const struct watched *w, enum pressure_kind kind, uint64_t amount) {
+        const struct log_fields fields = { .job = w->id.job, .unit = w->unit, .role = w->id.role };
+        static const char *const texts[_PRESSURE_KIND_MAX] = {
+                [PRESSURE_MEMORY_HIGH] = "was held back at its memory limit",
+                [PRESSURE_MEMORY_MAX] = "ran into its memory limit",
+                [PRESSURE_OOM] = "lost processes for lack of memory",
+        };
+
+        if (kind == PRESSURE_MEMORY || kind == PRESSURE_IO)
+                log_full(LOG_INFO, 0, &fields, "%s stood still for %llu ms for lack of %s", w->unit,
+                         (unsigned long long)(amount / USEC_PER_MSEC),
+                         kind == PRESSURE_IO ? "disk bandwidth" : "memory");
+        else
+                log_full(kind == PRESSURE_OOM ? LOG_WARNING : LOG_INFO, 0, &fields, "%s %s (%llu times)",
+                         w->unit, texts[kind], (unsigned long long)amount);
+}
+
+static void on_pressure(enum pressure_kind kind, uint64_t amount, void *userdata) {
+        struct watched *w = userdata;
+        uint64_t now = now_boot();
+
+        w->kinds[kind].amount += amount;
+        if (w->kinds[kind].told_boot > 0 && now - w->kinds[kind].told_boot < TELL_USEC)
+                return;
+        write_line(w, kind, w->kinds[kind].amount);
+        tell(w, kind, w->kinds[kind].amount);
+        eyes_push(w->pressures->manager->eyes, w->unit);
+        w->kinds[kind].told_boot = now;
+        w->kinds[kind].amount = 0;
+}
+
+void eyes_pressure_watch(struct eyes_pressure *p, const struct sampled *unit) {
+        const struct settings *s = &p->manager->settings;
+        const struct pressure_options options = { .window_usec = s->pressure_window_usec,
+                                                  .memory_usec = s->memory_pressure_usec,
+                                                  .io_usec = s->io_pressure_usec };
+        struct watched *w;
+        int r;
+
+        HASH_FIND_STR(p->watched, unit->unit, w);
+        if (w)
+                return;
+        w = calloc(1, sizeof(*w));
+        if (!w) {
+                log_oom();
+                return;
+        }
+        w->pressures = p;
+        w->id = *unit->id;
+        snprintf(w->unit, sizeof(w->unit), "%s", unit->unit);
+        r = pressure_new(p->manager->event, cgroup_fd(unit->cgroup), &options, on_pressure, w, &w->pressure);
+        if (r < 0) {
+                /* -ENODEV: it ended a moment ago */
+                if (!p->said && r != -ENODEV)
+                        log_full(LOG_NOTICE, r, NULL,
+                                 "The kernel does not tell of executors' lack of memory and I/O as it "
+                                 "happens");
+                p->said = p->said || r != -ENODEV;
+                free(w);
+                return;
+        }
+        HASH_ADD_STR(p->watched, unit, w);
+}
+
+static void watched_free(struct eyes_pressure *p, struct watched *w) {
+        HASH_DEL(p->watched, w);
+        pressure_free(w->pressure);
+        free(w);
+}
+
+void eyes_pressure_forget(struct eyes_pressure *p, const struct sampled *unit) {
+        struct watched *w;
+
+        HASH_FIND_STR(p->watched, unit->unit, w);
+        if (w)
+                watched_free(p, w);
+}
+
+int eyes_pressure_new(struct manager *m, struct sampler *sampler, struct eyes_pressure **ret) {
+        struct eyes_pressure *p = calloc(1, sizeof(*p));
+
+        if (!p)
+                return -ENOMEM;
+        p->manager = m;
+        p->sampler = sampler;
+        *ret = p;
+        return 0;
+}
+
+void eyes_pressure_free(struct eyes_pressure *p) {
+        struct watched *w, *next;
+
+        if (!p)
+                return;
+        HASH_ITER (hh, p->watched, w, next)
+                watched_free(p, w);
+        free(p);
+}

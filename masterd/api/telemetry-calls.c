@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* org.primus.Master1: how jobs are doing (Job.Telemetry, Manager.ListTelemetry). That a job runs is for all
+ * to see, as in ListJobs; what it does is its owner's. */
+#include <math.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "masterd/api/api.h"
+#include "masterd/api/job-calls.h"
+#include "masterd/api/options.h"
+#include "masterd/api/reply.h"
+#include "masterd/job/array.h"
+#include "masterd/manager.h"
+#include "masterd/telemetry.h"
+
+#define ELEMENTS_ROLE "elements" /* as GetStatus calls those of an array */
+
+struct wish {
+        bool no_executors, no_values;
+        const char *history, *role;
+};
+
+static const struct call_option wishes[] = {
+        { "noExecutors", 'b', offsetof(struct wish, no_executors), NULL },
+        { "noValues", 'b', offsetof(struct wish, no_values), NULL },
+        { "history", 's', offsetof(struct wish, history), NULL },
+        { "role", 's', offsetof(struct wish, role), NULL },
+        { NULL },
+};
+
+static const char *const range_words[_SERIES_RANGE_MAX] = { [SERIES_FINE] = "10min", [SERIES_COARSE] = "4h" };
+
+/* 0, or -1: no history; -EINVAL. */
+static int find_range(const char *word, enum series_range *ret) {
+        if (strcmp(word, "none") == 0)
+                return -1;
+        for (enum series_range r = 0; r < _SERIES_RANGE_MAX; r++)
+                if (strcmp(word, range_words[r]) == 0) {
+                        *ret = r;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+/* Of an array all executors of its elements that are made; from behind e. NULL: the end. */
+static struct executor *next_holding(struct manager *m, struct job *j, struct executor *e) {
+        struct job *at = e ? e->job : j->array ? m->jobs : j;
+
+        for (;;) {
+                bool ours = at && (at == j ? !j->array : at->array_number == j->number);
+                if (!at)
+                        return NULL;
+                e = ours ? job_behind(at, e) : NULL;
+                if (e && executor_state_holds(e->state))
+                        return e;
+                if (e)
+                        continue;
+                if (!j->array)
+                        return NULL;
+                at = at->hh.next;
+        }
+}
+
+#define FOREACH_HOLDING(m, j, e)                                                                             \
+        for (struct executor *e = next_holding((m), (j), NULL); e; e = next_holding((m), (j), e))
+
+/* ---- parts of answers ---- */
+
+static int append_number(sd_bus_message *reply, enum series_kind k, double value) {
+        return isnan(value) ? 0 : sd_bus_message_append(reply, "{sd}", series_name(k), value);
+}
+
+static int append_rates(sd_bus_message *reply, const char *key, const float rates[static _SERIES_MAX]) {
+        int r = reply_open_key(reply, key, "a{sd}");
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sd}");
+        for (enum series_kind k = 0; r >= 0 && k < _SERIES_MAX; k++)
+                r = append_number(reply, k, rates[k]);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : reply_close_key(reply);
+}
+
+static int append_total(sd_bus_message *reply, const struct telemetry_total *t) {
+        float mean[_SERIES_MAX], sum[_SERIES_MAX];
+        int r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}", "running", "u", t->running, "measured",
+                                      "u", t->measured, "cpu", "d", t->cpu, "memory", "t", t->memory, "gpus",
+                                      "u", t->gpus);
+
+        for (enum series_kind k = 0; k < _SERIES_MAX; k++) {
+                mean[k] = t->n[k] > 0 ? (float)(t->sum[k] / t->n[k]) : NAN;
+                sum[k] = t->n[k] > 0 && series_adds(k) ? (float)t->sum[k] : NAN;
+        }
+        if (r >= 0)
+                r = append_rates(reply, "sum", sum);
+        if (r >= 0)
+                r = append_rates(reply, "mean", mean);
+        return r < 0 ? r : append_rates(reply, "max", t->max);
+}
+
+static int append_points(sd_bus_message *reply, struct series *s, enum series_range range, enum series_kind k,
+                         uint64_t now) {
+        float mean[SERIES_POINTS], max[SERIES_POINTS];
+        size_t n = series_read(s, range, k, now, mean, max);
+        bool known = false;
+        int r;
+
+        for (size_t i = 0; i < n; i++)
+                known = known || !isnan(mean[i]);
+        if (!known)
+                return 0;
+        r = sd_bus_message_open_container(reply, 'e', "s(adad)");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "s", series_name(k));
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'r', "adad");
+        for (unsigned half = 0; r >= 0 && half < 2; half++) {
+                const float *points = half ? max : mean;
+                r = sd_bus_message_open_container(reply, 'a', "d");
+                for (size_t i = 0; r >= 0 && i < n; i++)
+                        r = sd_bus_message_append(reply, "d", (double)points[i]);
+                if (r >= 0)
+                        r = sd_bus_message_close_container(reply);
+        }
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int append_history(sd_bus_message *reply, struct series *s, enum series_range range) {
+        uint64_t now = now_boot();
+        int r = reply_open_key(reply, "history", "a{s(adad)}");
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{s(adad)}");
+        for (enum series_kind k = 0; r >= 0 && s && k < _SERIES_MAX; k++)
+                r = append_points(reply, s, range, k, now);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : reply_close_key(reply);
+}
+
+/* ---- Job.Telemetry ---- */
+
+static bool is_wanted(const struct wish *w, const char *role) {
+        return !w->role || strcmp(w->role, role) == 0;
+}
+
+static int append_role(sd_bus_message *reply, struct manager *m, struct job *j, uint32_t i,
+                       const struct wish *w, int has_range, enum series_range range) {
+        const char *name = j->array ? ELEMENTS_ROLE : j->spec->roles[i].name;
+        float rates[_SERIES_MAX];
+        struct telemetry_total t;
+        int r;
+
+        if (!is_wanted(w, name))
+                return 0;
+        telemetry_total_clear(&t);
+        FOREACH_HOLDING(m, j, e) {
+                if (!j->array && (e->leaving || e->role != i))
+                        continue;
+                (void)telemetry_rates(e, rates);
+                telemetry_total_add(&t, e, rates);
+        }
+        r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}", "name", "s", name, "executors", "u",
+                                          j->array ? j->array->range.n : j->spec->roles[i].num);
+        if (r >= 0)
+                r = append_total(reply, &t);
+        if (r >= 0 && has_range >= 0)
+                r = append_history(reply, j->array ? NULL : j->roles[i].series, range);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int append_roles(sd_bus_message *reply, struct manager *m, struct job *j, const struct wish *w,
+                        int has_range, enum series_range range) {
+        int r = reply_open_key(reply, "roles", "aa{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+        for (uint32_t i = 0; r >= 0 && i < (j->array ? 1 : j->spec->n_roles); i++)
+                r = append_role(reply, m, j, i, w, has_range, range);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : reply_close_key(reply);
+}
+
+static int append_values(sd_bus_message *reply, const struct telemetry_latest *l) {
+        int r = reply_open_key(reply, "values", "a{st}");
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{st}");
+        for (enum telemetry_field f = 0; r >= 0 && f < _TELEMETRY_MAX; f++)
+                if (l->now[f] != TELEMETRY_UNKNOWN)
+                        r = sd_bus_message_append(reply, "{st}", telemetry_field_name(f), l->now[f]);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : reply_close_key(reply);
+}
+
+static int append_executor(sd_bus_message *reply, const struct executor *e, const struct wish *w,
+                           uint64_t now) {
+        const struct telemetry_latest *l = telemetry_of(e);
+        float rates[_SERIES_MAX];
+        int r = sd_bus_message_open_container(reply, 'a', "{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "role", "s",
+                                          executor_role(e)->name, "index", "u", e->index, "attempt", "u",
+                                          e->attempt, "state", "s", executor_state_to_string(e->state),
+                                          "node", "s", e->node ? e->node->name : "", "rank", "u", e->rank);
+        if (r >= 0 && e->job->array_number > 0)
+                r = sd_bus_message_append(reply, "{sv}", "element", "u", e->job->array_index);
+        if (r >= 0 && telemetry_rates(e, rates)) {
+                r = sd_bus_message_append(reply, "{sv}", "age", "t", usec_sub(now, l->received_boot));
+                if (r >= 0)
+                        r = append_rates(reply, "rates", rates);
+                if (r >= 0 && !w->no_values)
+                        r = append_values(reply, l);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int append_executors(sd_bus_message *reply, struct manager *m, struct job *j, const struct wish *w) {
+        uint64_t now = now_boot();
+        int r = reply_open_key(reply, "executors", "aa{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+        FOREACH_HOLDING(m, j, e)
+        if (r >= 0 && (j->array || is_wanted(w, executor_role(e)->name)))
+                r = append_executor(reply, e, w, now);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : reply_close_key(reply);
+}
+
+int api_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+        struct wish w = { .history = range_words[SERIES_FINE] };
+        enum series_range range = SERIES_FINE;
+        sd_bus_message *reply = NULL;
+        int r, has_range;
+
+        if (!j)
+                return API_JOB_GONE;
+        r = options_read(call, "Telemetry", "option", wishes, &w, error);
+        if (r < 0)
+                return r;
+        has_range = find_range(w.history, &range);
+        if (has_range == -EINVAL)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "history: 10min, 4h or none");
+        if (w.role && !j->array && !spec_role(j->spec, w.role))
+                return sd_bus_error_set(error, ERROR_NOT_FOUND, "The job has no role of that name");
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}", "at", "t", now_real(), "interval", "t",
+                                          has_range < 0 ? (uint64_t)0 : series_interval(range));
+        if (r >= 0)
+                r = append_roles(reply, m, j, &w, has_range, range);
+        if (r >= 0 && !w.no_executors)
+                r = append_executors(reply, m, j, &w);
+        return reply_list_send(reply, r);
+}
+
+/* ---- Manager.ListTelemetry ---- */
+
+struct list_wish {
+        uint32_t uid;
+        bool by_uid;
+};
+
+static int read_uid(sd_bus_message *call, const char *key, void *target, sd_bus_error *error) {
+        struct list_wish *w = target;
+
+        w->by_uid = true;
+        return sd_bus_message_read(call, "v", "u", &w->uid);
+}
+
+static const struct call_option list_wishes[] = { { "uid", 0, 0, read_uid }, { NULL } };
+
+static int append_job(sd_bus_message *reply, struct manager *m, struct job *j, bool visible) {
+        struct telemetry_total t;
+        float rates[_SERIES_MAX];
+        uint32_t wanted = j->array ? j->array->range.n : j->n_executors;
+        int r = sd_bus_message_open_container(reply, 'a', "{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(
+                        reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "job", "u", j->number, "name", "s", j->name,
+                        "user", "u", j->owner, "state", "s", job_state_to_string(j->state), "since", "t",
+                        j->started_real ? j->started_real : j->submitted_real, "executors", "u", wanted);
+        telemetry_total_clear(&t);
+        FOREACH_HOLDING(m, j, e) {
+                (void)telemetry_rates(e, rates);
+                telemetry_total_add(&t, e, rates);
+        }
+        if (r >= 0 && visible)
+                r = append_total(reply, &t);
+        else if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}", "running", "u", t.running);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int list_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct list_wish w = {};
+        sd_bus_message *reply = NULL;
+        struct job *j, *next;
+        int r = options_read(call, "ListTelemetry", "filter", list_wishes, &w, error);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+        HASH_ITER (hh, m->jobs, j, next) {
+                if (r < 0 || job_state_ended(j->state) || j->array_number > 0 ||
+                    (w.by_uid && w.uid != j->owner))
+                        continue;
+                r = append_job(reply, m, j, uid == 0 || uid == j->owner);
+        }
+        return reply_list_send(reply, r);
+}
+
+int api_on_list_telemetry(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, list_telemetry, error);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lack of memory or I/O. Invariant: only processes that were killed are an event of the job, since those are
+ * few and something is lost; the rest is a line in the journal, and the sample that comes with it. */
+#include "masterd/pressure.h"
+
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "lib/base/unitname.h"
+#include "masterd/manager.h"
+#include "masterd/record.h"
+
+void pressure_told(struct manager *m, struct node *node, const struct executor_id *id, const char *what,
+                   uint64_t amount) {
+        struct job *j = manager_job(m, id->job);
+        struct executor *e;
+        char unit[UNIT_NAME_MAX];
+
+        e = j && sd_id128_equal(j->uid, id->job_uid) ? job_attempt(j, id->role, id->index, id->attempt)
+                                                     : NULL;
+        if (!e || e->node != node)
+                return;
+        if (strcmp(what, "oom") == 0)
+                record_event(
+                        m, j, "oom-kill", e,
+                        "attempt %u on %s: the kernel has killed %llu of its processes for lack of memory",
+                        e->attempt, node->name, (unsigned long long)amount);
+        else
+                log_full(LOG_DEBUG, 0,
+                         &(struct log_fields){ .job = id->job, .node = node->name, .role = id->role },
+                         "%s: pressure (%s, %llu)",
+                         executor_unit_name(id->job, id->role, id->index, id->attempt, unit), what,
+                         (unsigned long long)amount);
+}
