@@ -19,8 +19,8 @@ struct eyes {
         struct manager *manager;
         struct sampler *sampler;
         struct eyes_page *page;
-        struct eyes_pressure *pressure;
         struct eyes_probe *probe;
+        struct eyes_pressure *pressure;
         struct sockets *sockets; /* NULL: the kernel has no such thing */
         uint64_t recounted_boot;
         bool holding_back; /* and it was said */
@@ -54,8 +54,8 @@ static int add_providers(struct eyes *e) {
         /* A later one has the last word on a field. */
         const struct sampler_provider providers[] = {
                 { "cgroup", NULL, fill_cgroup, NULL, NULL },
-                { "pressure", NULL, NULL, forget_pressure, e->pressure },
                 eyes_probe_provider(e->probe),
+                { "pressure", NULL, NULL, forget_pressure, e->pressure },
         };
         int r = 0;
 
@@ -209,8 +209,8 @@ int eyes_new(struct manager *m, struct eyes **ret) {
                 return log_oom();
         e->manager = m;
         if ((r = sampler_new(m->event, &options, &ops, e, &e->sampler)) < 0 ||
-            (r = eyes_pressure_new(m, e->sampler, &e->pressure)) < 0 || (r = eyes_probe_new(m, &e->probe)) < 0 ||
-            (r = add_providers(e)) < 0)
+            (r = eyes_pressure_new(m, e->sampler, &e->pressure)) < 0 ||
+            (r = eyes_probe_new(m, &e->probe)) < 0 || (r = add_providers(e)) < 0)
                 return log_error_errno(r, "Cannot prepare to look at executors");
         data_watch_counters(m->data, on_counters, e);
         *ret = TAKE_PTR(e);
@@ -222,8 +222,8 @@ void eyes_free(struct eyes *e) {
                 return;
         eyes_page_free(e->page);
         sampler_free(e->sampler);
-        eyes_pressure_free(e->pressure); /* which the sampler tells of units that go */
         eyes_probe_free(e->probe);
+        eyes_pressure_free(e->pressure); /* which the sampler tells of units that go */
         sockets_free(e->sockets);
         free(e);
 }

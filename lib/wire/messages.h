@@ -212,9 +212,9 @@ struct exit_report {
          * devices did for it. */
         uint64_t memory_peak, cpu_usec, io_read, io_write;
         uint64_t oom_kills;
-        uint64_t cgroup_id; /* stays on the host; 0: not known */
         char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
 
+        uint64_t cgroup_id; /* the agent's alone; 0: not known */
         /* The agent's alone: which process was killed for want of memory, and at whose limit; "": not known.
          */
         struct {
