@@ -67,7 +67,7 @@ static void test_print(void **state) {
         histogram_print(f, &h, 2000000, 8, false);
         assert_int_equal(fclose(f), 0);
         assert_non_null(
-                strstr(text, "  read: 5 (2.5/s), 300B/s, mean 20.0ms, half below 33.6ms, 99% below 33.6ms\n"));
+                strstr(text, "  read: 5 (2.5/s), 300/s, mean 20.0ms, half below 33.6ms, 99% below 33.6ms\n"));
         assert_non_null(strstr(text, "   4.19ms - 8.39ms           1 ##\n"));
         assert_non_null(strstr(text, "   8.39ms - 16.8ms           0 \n"));
         assert_non_null(strstr(text, "   16.8ms - 33.6ms           4 ########\n"));
