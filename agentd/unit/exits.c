@@ -107,6 +107,7 @@ static const struct {
         FIELD("OOM_PID", parse_n32, oom.pid, 0),
         FIELD("OOM_HELD", parse_n64, oom.held, 0),
         FIELD("OOM_AT", parse_text, oom.at, 0),
+        FIELD("CGROUP", parse_n64, cgroup_id, 0),
 };
 #undef FIELD
 

@@ -100,6 +100,8 @@ void executor_report(struct executor *e) {
         sd_event_source_disable_unref(TAKE_PTR(e->kill_timer));
         sd_event_source_disable_unref(TAKE_PTR(e->stuck_timer));
         job_leave(e);
+        if (u->ops.account)
+                u->ops.account(&e->exit, u->userdata);
         if (u->ops.ended)
                 u->ops.ended(&e->id, u->userdata);
         tell(e);

@@ -20,6 +20,8 @@ struct job *api_job_or_error(struct manager *m, sd_bus_message *call, sd_bus_err
 /* job-status.c */
 int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* job-health.c: the key "verdicts" of GetStatus, where there are some */
+int api_append_verdicts(sd_bus_message *reply, const struct job *j);
 /* telemetry-calls.c */
 int api_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-log.c */
