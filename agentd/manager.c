@@ -94,7 +94,8 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
         struct manager *m = userdata;
         int r;
 
-        m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address : *local;
+        m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address
+                                                                       : hostwatch_address(m->watch, local);
         r = inventory_append(message, &m->inventory);
         if (r < 0)
                 return r;
@@ -208,6 +209,8 @@ static void on_ended(const struct executor_id *id, void *userdata) {
         struct manager *m = userdata;
 
         logs_ended(m->logs, id);
+        if (m->traces)
+                traces_ended(m->traces, id);
         eyes_ended(m->eyes, id);
         m->ended = TRIM_HEARTBEATS;
 }
@@ -410,8 +413,7 @@ int manager_new(sd_event *event, struct manager **ret) {
         r = hostwatch_new(m, &m->watch);
         if (r < 0)
                 return log_error_errno(r, "Cannot watch the host");
-        r = captures_new(event, m->units, &m->captures);
-        if (r < 0)
+        if ((r = captures_new(event, m->units, &m->captures)) < 0 || (r = traces_new(event, &m->traces)) < 0)
                 return r;
         r = agent_bus_offer(m);
         if (r < 0)
@@ -433,6 +435,7 @@ void manager_free(struct manager *m) {
         sessions_free(m->sessions);
         hostwatch_free(m->watch);
         captures_free(m->captures);
+        traces_free(m->traces);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);
         sd_event_source_disable_unref(m->health.timer);

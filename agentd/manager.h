@@ -14,6 +14,7 @@
 #include "agentd/linkstate.h"
 #include "agentd/logs.h"
 #include "agentd/sessions.h"
+#include "agentd/traces.h"
 #include "agentd/unit/admission.h"
 #include "agentd/unit/units.h"
 #include "lib/base/cleanup.h"
@@ -37,6 +38,7 @@ struct manager {
         struct hostwatch *watch;
         struct eyes *eyes;
         struct captures *captures;
+        struct traces *traces;
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;

@@ -21,9 +21,11 @@ typedef _Bool bool;
 enum {
         BPF_MAP_TYPE_HASH = 1,
         BPF_MAP_TYPE_ARRAY = 2,
+        BPF_MAP_TYPE_PERCPU_HASH = 5,
         BPF_MAP_TYPE_RINGBUF = 27,
         BPF_ANY = 0,
         BPF_NOEXIST = 1,
+        BPF_F_NO_PREALLOC = 1,
 };
 
 /* Context of cgroup_skb programs; its layout is the kernel's interface and does not move. */

@@ -17,6 +17,7 @@
 #include "masterd/depend.h"
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
+#include "masterd/healing.h"
 #include "masterd/hosts.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"
@@ -126,6 +127,7 @@ void recover_job_free(struct job *j) {
                 return;
         feeding_free(j);
         change_free(j);
+        healing_forget(j);
         job_free(j);
 }
 
@@ -428,6 +430,8 @@ int recover_load(struct manager *m) {
                 r = store_load_changes(m->store, load_change, m);
         if (r >= 0)
                 r = store_load_executors(m->store, load_executor, m);
+        if (r >= 0)
+                r = healing_load(m);
         if (r >= 0)
                 r = store_load_secrets(m->store, load_secret, m);
         if (r >= 0)

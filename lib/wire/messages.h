@@ -283,7 +283,7 @@ int scan_batch_read(sd_bus_message *m, struct scan_batch *ret);
  * FeedControl(id, u op, t task, t value, a{sv})  one-way, to a feeder that is connected; masterd says it
  * again when a feeder opens
  * SetLimits(t term, t epoch, id, b check, t cpu_usec_per_sec, t memory_max, t job_memory_max, a{sv}
- *     {"memoryHigh" t, "cpuWeight" u, "tasksMax" u, "jobCpu" t, "jobTasks" t}) -> ()
+ *     {"memoryHigh" t, "cpuWeight" u, "tasksMax" u, "jobCpu" t, "jobTasks" t, "jobWeight" u}) -> ()
  * SetRendezvous(t term, t epoch, id, t rendezvous_epoch, u signal, aay env, a{sv})  one-way
  * ReadLog(id, ay cursor, u max, t wait_usec, a{sv}) -> (ay data, ay cursor, b end, a{sv}): journal
  * lines of the executor behind cursor ("" = from its start), each ended by \n; waits up to wait_usec for the
@@ -357,6 +357,7 @@ struct start_extra {
         uint64_t job_tasks;          /* of the same */
         uint64_t job_shm;            /* bytes of the /dev/shm that the job's executors here share; 0: the host's */
         uint32_t cpu_weight;
+        uint32_t job_weight; /* of the job's slice */
         uint32_t open_files;
         char numa[8]; /* "require", "prefer": memory of the NUMA nodes of its CPUs; "" */
         struct io_limit *io;

@@ -47,6 +47,7 @@ void job_status_done(struct job_status *s) {
                 free(s->data.sources[i].waiting_for);
         }
         free(s->data.sources);
+        verdicts_done(&s->verdicts);
         strings_free(s->warnings);
         *s = (struct job_status){ 0 };
 }
@@ -170,6 +171,7 @@ int job_status_read(sd_bus_message *m, struct job_status *ret) {
                 { "roles", "a(suuuuuuu)", 0, read_roles },
                 { "data", "a{sv}", offsetof(struct job_status, data), read_data },
                 { "array", "a{sv}", offsetof(struct job_status, array), read_array },
+                { "verdicts", "aa{sv}", offsetof(struct job_status, verdicts), verdicts_read },
         };
         _cleanup_(job_status_done) struct job_status s = { 0 };
         int r = read_fields(m, fields, ELEMENTSOF(fields), &s);

@@ -9,6 +9,7 @@
 #include <systemd/sd-bus.h>
 
 #include "tools/primusctl/fields.h"
+#include "tools/primusctl/verdicts.h"
 
 struct job_properties {
         uint32_t number, owner, attempt, exit_status;
@@ -53,6 +54,7 @@ struct job_status {
         struct role_status *roles;
         size_t n_roles;
         struct data_status data;
+        struct verdicts_status verdicts;
         char **warnings; /* NULL-ended or NULL */
 };
 void job_status_done(struct job_status *s);

@@ -104,6 +104,8 @@ static json_t *status_json(const struct job_properties *p, const struct job_stat
                       roles, "executors", executors, "warnings", warnings);
         if (o && s->data.present)
                 (void)json_object_set_new(o, "data", status_data_json(&s->data));
+        if (o)
+                (void)json_object_set_new(o, "verdicts", verdicts_json(&s->verdicts));
         if (o && (s->array.size || s->array.of))
                 (void)json_object_set_new(o, "array", array_json(&s->array));
         return o;
@@ -276,6 +278,7 @@ static int print_status(const struct cli *c, const struct job_properties *p, con
                 print_clean(*w);
                 putchar('\n');
         }
+        verdicts_print(c, &s->verdicts);
         if (s->array.of)
                 printf("  element %" PRIu32 " of array %" PRIu32 ": %" PRIu32 "[%" PRIu32 "]\n",
                        s->array.index, s->array.of, s->array.of, s->array.index);
