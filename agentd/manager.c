@@ -96,7 +96,9 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
 
         m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address
                                                                        : hostwatch_address(m->watch, local);
-        r = inventory_append(message, &m->inventory);
+        r = hostwatch_networks(m->watch, &m->inventory);
+        if (r >= 0)
+                r = inventory_append(message, &m->inventory);
         if (r < 0)
                 return r;
         /* Ahead of the registration, which tells masterd that they have ended. */
