@@ -15,5 +15,10 @@ int hostwatch_new(struct manager *m, struct hostwatch **ret);
 void hostwatch_free(struct hostwatch *w);
 
 struct conditions *hostwatch_conditions(struct hostwatch *w);
+/* The address that jobs are told, where the settings name none: that of RendezvousInterface=, else the one
+ * from which masterd is reached. */
+struct addr hostwatch_address(struct hostwatch *w, const struct addr *local);
+/* masterd has answered what was sent at sent_boot: its wall clock was that. */
+void hostwatch_clock(struct hostwatch *w, uint64_t master_real, uint64_t sent_boot);
 /* "conditions" of a registration's a{sv}. */
 int hostwatch_append(struct hostwatch *w, sd_bus_message *m);

@@ -94,7 +94,8 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
         struct manager *m = userdata;
         int r;
 
-        m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address : *local;
+        m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address
+                                                                       : hostwatch_address(m->watch, local);
         r = inventory_append(message, &m->inventory);
         if (r < 0)
                 return r;
@@ -198,6 +199,10 @@ static void on_starting(const struct start_order *order, void *userdata) {
 
         logs_starting(m->logs, &order->id);
         eyes_starting(m->eyes, &order->id);
+}
+
+static void on_account(struct exit_report *report, void *userdata) {
+        eyes_account(((struct manager *)userdata)->eyes, report);
 }
 
 static void on_ended(const struct executor_id *id, void *userdata) {
@@ -351,6 +356,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 .exited = on_exited,
                 .readiness = on_readiness,
                 .starting = on_starting,
+                .account = on_account,
                 .ended = on_ended,
                 .forgotten = on_forgotten,
                 .hook = on_hook,

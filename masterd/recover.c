@@ -300,6 +300,8 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
         e->memory = r->memory;
         e->memory_peak = r->memory_peak;
         e->cpu_usec = r->cpu_usec;
+        e->io_read = r->io_read;
+        e->io_write = r->io_write;
         snprintf(e->result, sizeof(e->result), "%s", r->result);
         if (text_set(&e->reason, *r->reason ? "%s" : NULL, r->reason) < 0)
                 return -ENOMEM;

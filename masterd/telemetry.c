@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/wire/telemetry.h"
 #include "masterd/healing.h"
+#include "masterd/healing.h"
 #include "masterd/manager.h"
 
 /* The one whose attempt that is, if it runs on that node. */
@@ -77,6 +78,7 @@ static int take(struct manager *m, struct executor *e, uint64_t boot, uint64_t n
         l->received_boot = now;
         memcpy(l->now, values, sizeof(l->now));
         remember(m, e, now);
+        healing_observe(m, e, now, values);
         return 0;
 }
 

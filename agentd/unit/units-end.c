@@ -89,6 +89,8 @@ void executor_report(struct executor *e) {
         if (!e->has_exit)
                 own_verdict(e);
         judge(e);
+        if (u->ops.account)
+                u->ops.account(&e->exit, u->userdata);
         detail = exit_explain(&e->exit, u->options.node, e->command, e->directory, e->uid);
         if (detail) {
                 free(e->exit.detail);

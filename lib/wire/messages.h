@@ -208,10 +208,13 @@ struct exit_report {
         bool stop_requested; /* by masterd's order */
         bool stop_local;     /* by somebody on the host: systemctl stop, shutdown */
         uint64_t started_real, ended_real;
-        uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
+        /* UINT64_MAX: not known. io: of read(), write() and their kin; where no probe counted that, what block
+         * devices did for it. */
+        uint64_t memory_peak, cpu_usec, io_read, io_write;
         uint64_t oom_kills;
         char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
 
+        uint64_t cgroup_id; /* the agent's alone; 0: not known */
         /* The agent's alone: which process was killed for want of memory, and at whose limit; "": not known.
          */
         struct {
@@ -280,7 +283,7 @@ int scan_batch_read(sd_bus_message *m, struct scan_batch *ret);
  * FeedControl(id, u op, t task, t value, a{sv})  one-way, to a feeder that is connected; masterd says it
  * again when a feeder opens
  * SetLimits(t term, t epoch, id, b check, t cpu_usec_per_sec, t memory_max, t job_memory_max, a{sv}
- *     {"memoryHigh" t, "cpuWeight" u, "tasksMax" u, "jobCpu" t, "jobTasks" t}) -> ()
+ *     {"memoryHigh" t, "cpuWeight" u, "tasksMax" u, "jobCpu" t, "jobTasks" t, "jobWeight" u}) -> ()
  * SetRendezvous(t term, t epoch, id, t rendezvous_epoch, u signal, aay env, a{sv})  one-way
  * ReadLog(id, ay cursor, u max, t wait_usec, a{sv}) -> (ay data, ay cursor, b end, a{sv}): journal
  * lines of the executor behind cursor ("" = from its start), each ended by \n; waits up to wait_usec for the
@@ -354,6 +357,7 @@ struct start_extra {
         uint64_t job_tasks;          /* of the same */
         uint64_t job_shm;            /* bytes of the /dev/shm that the job's executors here share; 0: the host's */
         uint32_t cpu_weight;
+        uint32_t job_weight; /* of the job's slice */
         uint32_t open_files;
         char numa[8]; /* "require", "prefer": memory of the NUMA nodes of its CPUs; "" */
         struct io_limit *io;

@@ -140,7 +140,7 @@ int store_load_elements(struct store *s, store_load_element_t callback, void *us
 int store_load_usage(struct store *s, store_load_usage_t callback, void *userdata) {
         return load(s,
                     "SELECT day, owner, pool, job, role, cpu_held, cpu_used, memory_held, gpu_held, attempts,"
-                    " unmeasured FROM usage" OF_ACTIVE " ORDER BY job, day, role",
+                    " unmeasured, gpu_used, gpu_measured FROM usage" OF_ACTIVE " ORDER BY job, day, role",
                     &(struct load){ row_usage, { .usage = callback }, userdata });
 }
 

@@ -112,12 +112,14 @@ struct usage_record {
         const char *pool;
         uint32_t job; /* 0: jobs that were deleted since */
         const char *role;
-        uint64_t cpu_held;    /* microseconds of a core */
-        uint64_t cpu_used;    /* the same; of attempts that ended on that day */
-        uint64_t memory_held; /* MiB times milliseconds */
-        uint64_t gpu_held;    /* microseconds of a GPU */
-        uint64_t attempts;    /* that ended on that day */
-        uint64_t unmeasured;  /* of these: what they used is not known */
+        uint64_t cpu_held;       /* microseconds of a core */
+        uint64_t cpu_used;       /* the same; of attempts that ended on that day */
+        uint64_t memory_held;    /* MiB times milliseconds */
+        uint64_t gpu_held;       /* microseconds of a GPU */
+        uint64_t attempts;       /* that ended on that day */
+        uint64_t unmeasured;     /* of these: what they used is not known */
+        uint64_t gpu_used;       /* microseconds of a GPU, busy; of attempts that ended on that day */
+        uint64_t gpu_measured; /* attempts of which that is known */
 };
 
 struct node_record {
@@ -398,7 +400,7 @@ int store_load_labels(struct store *s, store_load_label_t callback, void *userda
 int store_load_windows(struct store *s, store_load_window_t callback, void *userdata);
 int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdata);
 int store_load_verdicts(struct store *s, store_load_verdict_t callback, void *userdata); /* of active jobs */
-int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata); /* of active jobs */
+int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata);    /* of active jobs */
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata);
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
@@ -432,16 +434,16 @@ void store_put_label(struct store *s, const struct label_record *r);   /* key: n
 void store_put_window(struct store *s, const struct window_record *r); /* key: node, from */
 void store_put_stuck(struct store *s,
                      const struct stuck_record *r); /* key: node, job, role, index, attempt */
-void store_put_avoid(struct store *s, const struct avoid_record *r);             /* key: all of it */
-void store_put_verdict(struct store *s, const struct verdict_record *r);         /* key: job, role, index, kind */
-void store_delete_verdict(struct store *s, const struct verdict_record *r);      /* the same */
-void store_put_scope(struct store *s, const struct scope_record *r);             /* key: job, role */
-void store_put_blame(struct store *s, const struct blame_record *r);             /* key: node */
-void store_put_token(struct store *s, const struct token_record *r);             /* key: id */
-void store_put_share(struct store *s, const struct share_record *r);             /* key: pool, user */
-void store_put_revoked(struct store *s, const struct revoked_record *r);         /* key: serial */
-void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
-void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
+void store_put_avoid(struct store *s, const struct avoid_record *r);         /* key: all of it */
+void store_put_verdict(struct store *s, const struct verdict_record *r);     /* key: job, role, index, kind */
+void store_delete_verdict(struct store *s, const struct verdict_record *r);  /* the same */
+void store_put_scope(struct store *s, const struct scope_record *r);         /* key: job, role */
+void store_put_blame(struct store *s, const struct blame_record *r);         /* key: node */
+void store_put_token(struct store *s, const struct token_record *r);         /* key: id */
+void store_put_share(struct store *s, const struct share_record *r);         /* key: pool, user */
+void store_put_revoked(struct store *s, const struct revoked_record *r);     /* key: serial */
+void store_put_secret(struct store *s, const struct secret_record *r);       /* key: job, name */
+void store_put_data_file(struct store *s, const struct data_file_record *r); /* key: key, source, file */
 void store_put_data_source(struct store *s, const struct data_source_record *r); /* key: key, source */
 void store_put_data_block(struct store *s, const struct data_block_record *r);   /* key: job, block */
 void store_put_data_task(struct store *s, const struct data_task_record *r);     /* key: job, task */
