@@ -58,6 +58,8 @@ bool link_is_congested(struct link *l,
 #define LINK_QUEUE_CAUTIOUS (UINT64_C(256) << 10)
 uint64_t link_queued(struct link *l); /* bytes that wait for the network on the main connection */
 const struct welcome *link_welcome(const struct link *l); /* of the last master; term 0: none yet */
+/* Registers anew, because what was said in the registration has changed. Nothing while there is no link. */
+void link_renew(struct link *l, const char *why);
 /* HeartbeatAck has come. */
 void link_heartbeat_acked(struct link *l, uint64_t seq);
 
