@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.primus.Agent1 on the system bus: the vtable and nothing else (dbus/org.primus.Agent1.xml). */
 #include "agentd/manager.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 #define AGENT_NAME "org.primus.Agent1"
@@ -73,6 +74,14 @@ static int get_conditions(sd_bus *bus, const char *path, const char *interface, 
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+static int get_heard(sd_bus *bus, const char *path, const char *interface, const char *name,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        uint64_t heard = m->link_state.acked_boot;
+
+        return sd_bus_message_append(reply, "t", heard > 0 ? now_real() - (now_boot() - heard) : UINT64_C(0));
+}
+
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS("ListUnits", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(susuuust)", units),
@@ -81,6 +90,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Node", "s", get_node, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Master", "s", get_master, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Connected", "b", get_connected, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Heard", "t", get_heard, 0, 0),
         SD_BUS_PROPERTY("Term", "t", get_term, 0, 0),
         SD_BUS_PROPERTY("Epoch", "t", get_epoch, 0, 0),
         SD_BUS_PROPERTY("CPUs", "u", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),

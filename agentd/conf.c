@@ -62,6 +62,33 @@ static int parse_node_name(const char *value, void *target, const char **ret_why
         return node_name_valid(value) ? conf_parse_string(value, target, ret_why) : -EINVAL;
 }
 
+/* "10% 10G": the smaller of the two is what is to be left; one alone counts alone. */
+static int parse_room(const char *value, void *target, const char **ret_why) {
+        struct room room = { .percent = 100, .bytes = UINT64_MAX };
+        _cleanup_free_ char *copy = strdup(value);
+        char *save = NULL;
+        unsigned n = 0;
+
+        *ret_why = "expected what is to be left, such as: 10% 10G";
+        if (!copy)
+                return -ENOMEM;
+        for (char *word = strtok_r(copy, " \t", &save); word; word = strtok_r(NULL, " \t", &save), n++) {
+                size_t l = strlen(word);
+                int r;
+                if (word[l - 1] == '%') {
+                        word[l - 1] = 0;
+                        r = parse_u32(word, 0, 100, &room.percent);
+                } else
+                        r = parse_size(word, &room.bytes);
+                if (r < 0)
+                        return r;
+        }
+        if (n < 1 || n > 2)
+                return -EINVAL;
+        *(struct room *)target = room;
+        return 0;
+}
+
 /* Replaces the list. */
 static int parse_labels(const char *value, void *target, const char **ret_why) {
         char ***labels = target, **list = calloc(LABELS_MAX + 1, sizeof(*list));
@@ -137,6 +164,14 @@ static const struct conf_key keys[] = {
         { "Agent", "HealthSec", conf_parse_duration, offsetof(struct settings, health_usec), false },
         { "Agent", "HookSec", conf_parse_duration, offsetof(struct settings, hook_usec), false },
         { "Agent", "UnkillableSec", conf_parse_duration, offsetof(struct settings, unkillable_usec), false },
+        { "Agent", "Interfaces", conf_parse_string, offsetof(struct settings, watch.interfaces), false },
+        { "Agent", "RendezvousInterface", conf_parse_string,
+          offsetof(struct settings, watch.rendezvous_interface), false },
+        { "Agent", "Disks", conf_parse_string, offsetof(struct settings, watch.disks), false },
+        { "Agent", "DiskWarn", parse_room, offsetof(struct settings, watch.disk_warn), false },
+        { "Agent", "DiskDrain", parse_room, offsetof(struct settings, watch.disk_drain), false },
+        { "Agent", "ClockSkewSec", conf_parse_duration, offsetof(struct settings, watch.clock_skew_usec),
+          false },
         { "Agent", "ConditionSettleSec", conf_parse_duration,
           offsetof(struct settings, condition_settle_usec), false },
         { "Agent", "TelemetrySec", conf_parse_duration, offsetof(struct settings, telemetry_usec), false },
@@ -153,6 +188,9 @@ static const struct conf_key keys[] = {
 void settings_done(struct settings *s) {
         free(s->master);
         free(s->node_name);
+        free(s->watch.interfaces);
+        free(s->watch.rendezvous_interface);
+        free(s->watch.disks);
         strings_free(s->labels);
         strings_free(s->metrics_listen);
         *s = (struct settings){ 0 };
@@ -163,6 +201,9 @@ int settings_load(const char *root, struct settings *ret) {
                               .health_usec = 300 * USEC_PER_SEC,
                               .hook_usec = 60 * USEC_PER_SEC,
                               .unkillable_usec = 60 * USEC_PER_SEC,
+                              .watch.disk_warn = { 10, UINT64_C(10) << 30 },
+                              .watch.disk_drain = { 2, UINT64_C(1) << 30 },
+                              .watch.clock_skew_usec = USEC_PER_SEC,
                               .condition_settle_usec = 30 * USEC_PER_SEC,
                               .telemetry_usec = 5 * USEC_PER_SEC,
                               .pressure_window_usec = 2 * USEC_PER_SEC,

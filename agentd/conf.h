@@ -5,13 +5,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agentd/sensors.h"
 #include "lib/base/addr.h"
 
 struct port_range {
         uint16_t first, last;
 };
 
+/* What is watched of the host, see agentd/hostwatch.h. */
+struct watch_settings {
+        char *interfaces;           /* patterns of interfaces to watch beside the usual; or NULL */
+        char *rendezvous_interface; /* pattern of the interface whose address is told to jobs; or NULL */
+        char *disks;                /* paths of file systems to watch beside the usual; or NULL */
+        struct room disk_warn, disk_drain;
+        uint64_t clock_skew_usec; /* that far the clock may be off masterd's */
+};
+
 struct settings {
+        struct watch_settings watch;
         char *master;        /* HOST[:PORT]; NULL: not set */
         char *node_name;     /* NULL: the certificate's */
         struct addr address; /* AF_UNSPEC: where masterd is reached from */

@@ -250,11 +250,17 @@ static int on_heartbeat(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-void link_heartbeat_acked(struct link *l, uint64_t seq) {
+void link_again(struct link *l, const char *why) {
+        if (l && l->main.up)
+                peer_close(l->main.peer, why);
+}
+
+uint64_t link_heartbeat_acked(struct link *l, uint64_t seq) {
         if (!l->main.up || seq > l->seq || seq == 0 || l->seq - seq >= SENT_MAX)
-                return;
+                return 0;
         l->heard = now_boot();
         l->ops.acked(l->sent[seq % SENT_MAX], l->userdata);
+        return l->sent[seq % SENT_MAX];
 }
 
 static int start_heartbeats(struct link *l) {

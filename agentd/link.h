@@ -58,6 +58,10 @@ bool link_is_congested(struct link *l,
 #define LINK_QUEUE_CAUTIOUS (UINT64_C(256) << 10)
 uint64_t link_queued(struct link *l); /* bytes that wait for the network on the main connection */
 const struct welcome *link_welcome(const struct link *l); /* of the last master; term 0: none yet */
+/* HeartbeatAck has come. When that heartbeat was sent (CLOCK_BOOTTIME); 0: it is none of ours, or too old. */
+uint64_t link_heartbeat_acked(struct link *l, uint64_t seq);
+/* Ends the connection, if there is one, and registers anew: the host has something else to say of itself. */
+void link_again(struct link *l, const char *why);
 /* Registers anew, because what was said in the registration has changed. Nothing while there is no link. */
 void link_renew(struct link *l, const char *why);
 /* HeartbeatAck has come. */

@@ -94,8 +94,11 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
         struct manager *m = userdata;
         int r;
 
-        m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address : *local;
-        r = inventory_append(message, &m->inventory);
+        m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address
+                                                                       : hostwatch_address(m->watch, local);
+        r = hostwatch_networks(m->watch, &m->inventory);
+        if (r >= 0)
+                r = inventory_append(message, &m->inventory);
         if (r < 0)
                 return r;
         /* Ahead of the registration, which tells masterd that they have ended. */
@@ -200,10 +203,16 @@ static void on_starting(const struct start_order *order, void *userdata) {
         eyes_starting(m->eyes, &order->id);
 }
 
+static void on_account(struct exit_report *report, void *userdata) {
+        eyes_account(((struct manager *)userdata)->eyes, report);
+}
+
 static void on_ended(const struct executor_id *id, void *userdata) {
         struct manager *m = userdata;
 
         logs_ended(m->logs, id);
+        if (m->traces)
+                traces_ended(m->traces, id);
         eyes_ended(m->eyes, id);
         m->ended = TRIM_HEARTBEATS;
 }
@@ -365,6 +374,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 .exited = on_exited,
                 .readiness = on_readiness,
                 .starting = on_starting,
+                .account = on_account,
                 .ended = on_ended,
                 .forgotten = on_forgotten,
                 .hook = on_hook,
@@ -421,6 +431,7 @@ int manager_new(sd_event *event, struct manager **ret) {
         r = hostwatch_new(m, &m->watch);
         if (r < 0)
                 return log_error_errno(r, "Cannot watch the host");
+        if ((r = captures_new(event, m->units, &m->captures)) < 0 || (r = traces_new(event, &m->traces)) < 0)
         r = gpus_new(m, &m->gpus);
         if (r < 0)
                 return log_error_errno(r, "Cannot watch the host's GPUs");
@@ -448,6 +459,7 @@ void manager_free(struct manager *m) {
         gpus_free(m->gpus);
         hostwatch_free(m->watch);
         captures_free(m->captures);
+        traces_free(m->traces);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);
         sd_event_source_disable_unref(m->health.timer);

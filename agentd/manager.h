@@ -15,6 +15,7 @@
 #include "agentd/linkstate.h"
 #include "agentd/logs.h"
 #include "agentd/sessions.h"
+#include "agentd/traces.h"
 #include "agentd/unit/admission.h"
 #include "agentd/unit/units.h"
 #include "lib/base/cleanup.h"
@@ -39,6 +40,7 @@ struct manager {
         struct gpus *gpus;
         struct eyes *eyes;
         struct captures *captures;
+        struct traces *traces;
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;

@@ -234,6 +234,14 @@ static int method_capture(sd_bus_message *call, void *userdata, sd_bus_error *er
         return r <= 0 ? r : captures_order(m->captures, &h.id, call, error);
 }
 
+static int method_trace(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct head h;
+        int r = accepted(m, read_head(call, &h), &h, error);
+
+        return r <= 0 ? r : traces_order(m->traces, &h.id, call, error);
+}
+
 static int method_drop_job(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         const void *bytes;
@@ -285,14 +293,34 @@ static int method_exit_committed(sd_bus_message *call, void *userdata, sd_bus_er
         return done(call);
 }
 
+/* Its wall clock, where it says so. */
+static int read_ack_extra(sd_bus_message *m, uint64_t *ret_real) {
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const char *key;
+                r = sd_bus_message_read_basic(m, 's', &key);
+                if (r >= 0)
+                        r = strcmp(key, "now") == 0 ? sd_bus_message_read(m, "v", "t", ret_real)
+                                                    : sd_bus_message_skip(m, "v");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
 static int method_heartbeat_ack(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        uint64_t seq;
+        uint64_t seq, real = 0, sent;
         int r = sd_bus_message_read(call, "t", &seq);
 
+        if (r > 0 && read_ack_extra(call, &real) < 0)
+                r = -EBADMSG;
         if (r <= 0)
                 return malformed(r, error);
-        link_heartbeat_acked(m->link, seq);
+        sent = link_heartbeat_acked(m->link, seq);
+        if (sent > 0 && real > 0)
+                hostwatch_clock(m->watch, real, sent);
         return done(call);
 }
 
@@ -361,6 +389,7 @@ const sd_bus_vtable orders_vtable[] = {
                       SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Freeze", "tt(ayusuu)ba{sv}", "", method_freeze, 0),
         SD_BUS_METHOD("Capture", "tt(ayusuu)ua{sv}", "a(uusssss)a{sv}", method_capture, 0),
+        SD_BUS_METHOD("Trace", "tt(ayusuu)sta{sv}", "ta(stttat)a{sv}", method_trace, 0),
         SD_BUS_METHOD("DropJob", "tayua{sv}", "", method_drop_job, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed,
                       SD_BUS_VTABLE_METHOD_NO_REPLY),

@@ -215,7 +215,7 @@ static int on_heartbeat(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         if (r >= 0)
                 r = sd_bus_message_append_basic(ack, 't', &seq);
         if (r >= 0)
-                r = link_append_extra_empty(ack);
+                r = sd_bus_message_append(ack, "a{sv}", 1, "now", "t", now_real());
         if (r >= 0)
                 (void)sd_bus_send(NULL, ack, NULL);
         sd_bus_message_unref(ack);

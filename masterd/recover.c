@@ -17,6 +17,7 @@
 #include "masterd/depend.h"
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
+#include "masterd/healing.h"
 #include "masterd/hosts.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"
@@ -126,6 +127,7 @@ void recover_job_free(struct job *j) {
                 return;
         feeding_free(j);
         change_free(j);
+        healing_forget(j);
         job_free(j);
 }
 
@@ -298,6 +300,8 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
         e->memory = r->memory;
         e->memory_peak = r->memory_peak;
         e->cpu_usec = r->cpu_usec;
+        e->io_read = r->io_read;
+        e->io_write = r->io_write;
         snprintf(e->result, sizeof(e->result), "%s", r->result);
         if (text_set(&e->reason, *r->reason ? "%s" : NULL, r->reason) < 0)
                 return -ENOMEM;
@@ -427,6 +431,8 @@ int recover_load(struct manager *m) {
         if (r >= 0)
                 r = store_load_executors(m->store, load_executor, m);
         if (r >= 0)
+                r = healing_load(m);
+        if (r >= 0)
                 r = store_load_secrets(m->store, load_secret, m);
         if (r >= 0)
                 r = store_load_elements(m->store, load_element, m);
@@ -511,9 +517,12 @@ static int take_inventory(struct node *node, const struct inventory *new) {
                                            .parent = new->gpus[i].parent ? strdup(new->gpus[i].parent) : NULL,
                                            .links = new->gpus[i].links,
                                            .numa = new->gpus[i].numa };
+        copy.networks = calloc(new->n_networks + 1, sizeof(*copy.networks));
+        if (copy.networks && new->n_networks > 0)
+                memcpy(copy.networks, new->networks, new->n_networks * sizeof(*copy.networks));
         copy.labels = copy_texts(new->labels);
         copy.numa = copy_texts(new->numa);
-        if (!copy.labels || !copy.numa || placement_add_labels(node->name, &copy) < 0 ||
+        if (!copy.networks || !copy.labels || !copy.numa || placement_add_labels(node->name, &copy) < 0 ||
             node_merge_labels(node, copy.labels) < 0) {
                 inventory_done(&copy);
                 return -ENOMEM;

@@ -140,6 +140,7 @@ struct units {
         size_t n_slices;
         bool listing, list_again;
         bool ready, closing;
+        bool ports_open;        /* ports_pin() does not work here */
         sd_event_source *sweep; /* of old work directories */
         sd_event_source *look;  /* at those that are to become ready */
 };

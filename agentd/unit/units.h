@@ -31,6 +31,8 @@ struct units_ops {
         /* A unit is about to be started, has ended. */
         void (*starting)(const struct start_order *order, void *userdata);
         void (*ended)(const struct executor_id *id, void *userdata);
+        /* Before that, with its report, to put in what was measured of it. May be NULL. */
+        void (*account)(struct exit_report *report, void *userdata);
         /* It is ready; or why not, though the time for that is over. May be NULL. */
         void (*readiness)(const struct executor_id *id, bool ready, const char *why, void *userdata);
         /* SIGKILL did not end it; text: what is in the way. Told again to every master. */

@@ -162,6 +162,8 @@ def test_parts(host):
                    f"for x in gi1:10 gi1/ci0:11 gi2:20 gi2/ci0:21; do echo \"DeviceFileMinor: ${{x#*:}}\" > {CAPS}/gpu0/mig/${{x%:*}}/access; done")
     if can.returncode != 0:
         pytest.skip(f"/proc/driver cannot be covered here: {can.stderr}")
+    host.exec(HOST, "systemctl", "restart", AGENTD)  # its mounts are its own
+    host.wait_nodes()
     show(host, gpu(0, mig=1), f"part 0 gi=1 ci=0 uuid={mig(1)} profile=1g.10gb memory={10 * GIB}", f"part 0 gi=2 ci=0 uuid={mig(2)} profile=2g.20gb memory={20 * GIB}",
          gpu(1))
     host.wait_for(lambda: {g["uuid"] for g in gpu_list(host)} == {mig(1), mig(2), uuid(1)}, 30, "two parts and a GPU")

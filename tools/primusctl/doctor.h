@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What "primusctl doctor" finds out: a list of findings. The checks of doctor-host.c and doctor-certificate.c
+ * are functions of the files below a root; those of doctor-live.c ask the kernel, the network, the bus. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/cleanup.h"
+
+enum finding_grade {
+        FINDING_OK,
+        FINDING_UNKNOWN, /* it could not be looked at, and the text says what would help */
+        FINDING_WARN,    /* works, and something will be missed */
+        FINDING_FAIL,    /* executors will not run (well) here until it is done */
+        _FINDING_MAX,
+};
+/* "ok", "unknown", "warn", "fail". */
+const char *finding_grade_to_string(enum finding_grade g);
+
+struct finding {
+        enum finding_grade grade;
+        const char *check; /* static: "systemd", "controllers" ... */
+        char text[256];    /* what is the case */
+        char help[256];    /* how to get what is missing: a command, a package, a setting; or "" */
+};
+
+struct findings {
+        struct finding *list;
+        size_t n, allocated;
+};
+
+/* help may be NULL. Without memory the finding is lost, and the caller hears of it at the end by
+ * findings.list being NULL. */
+void findings_add(struct findings *f, enum finding_grade grade, const char *check, const char *help,
+                  const char *format, ...) _printf_(5, 6);
+void findings_done(struct findings *f);
+
+/* Files below root ("" in life). */
+void doctor_host(struct findings *f, const char *root);
+void doctor_certificate(struct findings *f, const char *root, uint64_t now_real);
+/* When the certificate ends (CLOCK_REALTIME usec), of its PEM text. -EBADMSG. */
+int certificate_end(const char *pem, uint64_t *ret);
+/* Value of KEY= in section [Agent] of agentd.conf and its drop-ins below root, the last one; allocated;
+ * -ENOENT. */
+int agent_setting(const char *root, const char *key, char **ret);
+
+/* This host, now. */
+void doctor_live(struct findings *f);
