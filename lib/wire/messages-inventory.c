@@ -173,7 +173,7 @@ static int read_gpu_texts(sd_bus_message *m, struct inventory *i, size_t offset)
 
         if (r >= 0)
                 r = sd_bus_message_enter_container(m, 'a', "s");
-        while (r >= 0 && (r = sd_bus_message_read(m, "s", &text)) > 0) {
+        while (r >= 0 && (r = sd_bus_message_read_basic(m, 's', &text)) > 0) {
                 char **target = k < i->n_gpus ? (char **)((char *)&i->gpus[k] + offset) : NULL;
 
                 if (++k > LINK_GPUS_MAX || strlen(text) > LINK_GPU_NAME_MAX || (target && *target))

@@ -13,6 +13,7 @@ import sys
 import time
 
 import checks
+import gpu_inside
 from checks import need, wait_for
 
 CGROUPS = "/sys/fs/cgroup/primus.slice"
@@ -600,6 +601,12 @@ def freeze():
     begin = time.monotonic()
     kill(job)
     figure(f"a frozen job is killed in {time.monotonic() - begin:.1f} s")
+
+
+@check
+def gpus():
+    """an executor opens the GPU that it was given and no other (EPERM); one without GPUs opens none"""
+    gpu_inside.check(sys.modules[__name__], "/payload/libnvidia-ml.so.1")
 
 
 def main():
