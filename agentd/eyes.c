@@ -176,6 +176,7 @@ void eyes_account(struct eyes *e, struct exit_report *x) {
         struct sending s = { .link = e->manager->link, .now_boot = now_boot() };
         struct telemetry_sample sample = { .id = x->id };
 
+        eyes_page_note_exit(e->page, x->result);
         telemetry_clear(sample.values);
         if (!eyes_probe_account(e->probe, x, sample.values) || e->manager->settings.telemetry_usec == 0 ||
             !s.link || !link_bus(s.link) || link_queued(s.link) > LINK_QUEUE_CAUTIOUS)
@@ -191,7 +192,7 @@ void eyes_ended(struct eyes *e, const struct executor_id *id) {
 }
 
 int eyes_start(struct eyes *e) {
-        int r = eyes_page_new(e->manager, e->sampler, &e->page);
+        int r = eyes_page_new(e->manager, e->sampler, eyes_probe_get(e->probe), &e->page);
 
         if (r < 0)
                 return r;
@@ -209,8 +210,8 @@ int eyes_new(struct manager *m, struct eyes **ret) {
                 return log_oom();
         e->manager = m;
         if ((r = sampler_new(m->event, &options, &ops, e, &e->sampler)) < 0 ||
-            (r = eyes_pressure_new(m, e->sampler, &e->pressure)) < 0 || (r = eyes_probe_new(m, &e->probe)) < 0 ||
-            (r = add_providers(e)) < 0)
+            (r = eyes_pressure_new(m, e->sampler, &e->pressure)) < 0 ||
+            (r = eyes_probe_new(m, &e->probe)) < 0 || (r = add_providers(e)) < 0)
                 return log_error_errno(r, "Cannot prepare to look at executors");
         data_watch_counters(m->data, on_counters, e);
         *ret = TAKE_PTR(e);

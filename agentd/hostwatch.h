@@ -6,6 +6,7 @@
 #include <systemd/sd-bus.h>
 
 #include "agentd/conditions.h"
+#include "agentd/net/links.h"
 
 struct hostwatch;
 struct manager;
@@ -15,6 +16,8 @@ int hostwatch_new(struct manager *m, struct hostwatch **ret);
 void hostwatch_free(struct hostwatch *w);
 
 struct conditions *hostwatch_conditions(struct hostwatch *w);
+/* For who shows them; NULL: interfaces are not watched. */
+const struct links *hostwatch_links(const struct hostwatch *w);
 /* The address that jobs are told, where the settings name none: that of RendezvousInterface=, else the one
  * from which masterd is reached. */
 struct addr hostwatch_address(struct hostwatch *w, const struct addr *local);
