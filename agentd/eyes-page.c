@@ -129,6 +129,11 @@ static void add_host(struct eyes_page *p, uint64_t began) {
                 const struct link_facts *list = links_list(links, &n);
                 page_add_links(x, node, list, n);
         }
+        if (p->manager->gpus) {
+                const struct gpu_state *gpus;
+                n = gpu_watch_devices(gpus_watch(p->manager->gpus), &gpus);
+                page_add_gpus(x, node, gpus, n);
+        }
         page_add_probes(x, node, p->probe);
         host_add_agent(x, "", node);
         rounds = sampler_rounds(p->sampler, &spent);

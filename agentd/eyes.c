@@ -19,8 +19,8 @@ struct eyes {
         struct manager *manager;
         struct sampler *sampler;
         struct eyes_page *page;
-        struct eyes_pressure *pressure;
         struct eyes_probe *probe;
+        struct eyes_pressure *pressure;
         struct sockets *sockets; /* NULL: the kernel has no such thing */
         uint64_t recounted_boot;
         bool holding_back; /* and it was said */
@@ -36,6 +36,14 @@ static void fill_cgroup(const struct sampled *u, uint64_t values[static _TELEMET
 
 static void forget_pressure(const struct sampled *u, void *userdata) {
         eyes_pressure_forget(userdata, u);
+}
+
+static void fill_gpus(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX], void *userdata) {
+        struct manager *m = userdata;
+        struct unit_facts facts;
+
+        if (m->gpus && units_find(m->units, u->unit, &facts) >= 0 && facts.gpus)
+                gpu_watch_fill(gpus_watch(m->gpus), facts.gpus, u->unit, values);
 }
 
 static int look_sockets(const uint64_t *ids, size_t n, void *userdata) {
@@ -54,8 +62,9 @@ static int add_providers(struct eyes *e) {
         /* A later one has the last word on a field. */
         const struct sampler_provider providers[] = {
                 { "cgroup", NULL, fill_cgroup, NULL, NULL },
-                { "pressure", NULL, NULL, forget_pressure, e->pressure },
                 eyes_probe_provider(e->probe),
+                { "pressure", NULL, NULL, forget_pressure, e->pressure },
+                { "gpu", NULL, fill_gpus, NULL, e->manager },
         };
         int r = 0;
 
@@ -223,8 +232,8 @@ void eyes_free(struct eyes *e) {
                 return;
         eyes_page_free(e->page);
         sampler_free(e->sampler);
-        eyes_pressure_free(e->pressure); /* which the sampler tells of units that go */
         eyes_probe_free(e->probe);
+        eyes_pressure_free(e->pressure); /* which the sampler tells of units that go */
         sockets_free(e->sockets);
         free(e);
 }
