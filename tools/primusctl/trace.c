@@ -405,6 +405,8 @@ static int trace_run(struct cli *c, void *options, char **args, size_t n) {
                         r = printed ?: r;
                 } else
                         show(&t);
+                if (r == CLI_OK && t.alive == 0)
+                        r = CLI_FAILED; /* it broke off */
         }
         for (size_t k = 0; k < ELEMENTSOF(t.kinds); k++) {
                 for (size_t i = 0; t.kinds[k].taken && i < t.targets.n; i++)
