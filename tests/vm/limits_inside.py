@@ -526,17 +526,26 @@ attempt('nextudp', socket.AF_INET, socket.SOCK_DGRAM, '127.0.0.1', own + 1)
 attempt('outside', socket.AF_INET, socket.SOCK_STREAM, '127.0.0.1', 22999)
 attempt('above', socket.AF_INET, socket.SOCK_STREAM, '127.0.0.1', 23100)
 attempt('any', socket.AF_INET, socket.SOCK_STREAM, '127.0.0.1', 0)
-time.sleep(2)
+while not os.path.exists('/tmp/reloaded'):
+    time.sleep(0.2)
+attempt('later', socket.AF_INET, socket.SOCK_STREAM, '0.0.0.0', own + 1)
 """
     job = submit(python(text))
     executor = running(job)
     print(run("systemctl", "show", executor["unit"], "-pSocketBindAllow", "-pSocketBindDeny", "-pBPFProgram").stdout)
+    wait_log(job, "any")
+    run("systemctl", "daemon-reload", must=True)
+    run("systemctl", "restart", "primus-agentd.service", must=True)
+    wait_for("READY again", lambda: "READY" in run("primusctl", "nodes").stdout)
+    need("pinned", len(os.listdir("/sys/fs/bpf/primus")) == 2, os.listdir("/sys/fs/bpf/primus"))
+    open("/tmp/reloaded", "w").close()
     end(job)
     out = logs(job)
     print(out)
+    wait_for("the pins are gone", lambda: not os.listdir("/sys/fs/bpf/primus"), 20)
     for what in ("own", "outside", "above", "any"):
         need(what, f"{what} bound" in out, out)
-    for what in ("next", "next6", "nextudp"):
+    for what in ("next", "next6", "nextudp", "later"):
         need(what, f"{what} Operation not permitted" in out, out)
     figure("ports: another one of the agent's range: Operation not permitted (IPv4, IPv6, UDP)")
 
