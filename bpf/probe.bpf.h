@@ -98,7 +98,9 @@ BPF_INLINE void take_memory(struct mm_struct *mm, struct probe_event *e) {
 
         if (!mm)
                 return;
-        if (bpf_core_type_exists(struct mm_rss_stat)) {
+        /* Asked of a structure that every kernel has: libbpf looks for others in all modules, and that is root's
+         * alone. */
+        if (bpf_core_field_exists(old->rss_stat.count)) {
                 e->anon_pages = BPF_CORE_READ(old, rss_stat.count[1].counter);
                 e->file_pages = BPF_CORE_READ(old, rss_stat.count[0].counter) +
                                 BPF_CORE_READ(old, rss_stat.count[3].counter);

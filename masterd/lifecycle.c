@@ -531,6 +531,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         e->status = report->status;
         e->memory_peak = report->memory_peak;
         e->cpu_usec = report->cpu_usec;
+        e->io_read = report->io_read;
+        e->io_write = report->io_write;
         e->ended_real = report->ended_real;
         if (report->started_real)
                 e->started_real = report->started_real;

@@ -300,6 +300,8 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
         e->memory = r->memory;
         e->memory_peak = r->memory_peak;
         e->cpu_usec = r->cpu_usec;
+        e->io_read = r->io_read;
+        e->io_write = r->io_write;
         snprintf(e->result, sizeof(e->result), "%s", r->result);
         if (text_set(&e->reason, *r->reason ? "%s" : NULL, r->reason) < 0)
                 return -ENOMEM;
@@ -511,9 +513,12 @@ static int take_inventory(struct node *node, const struct inventory *new) {
                                                   .memory = new->gpus[i].memory,
                                                   .nodes = strdup(new->gpus[i].nodes),
                                                   .numa = new->gpus[i].numa };
+        copy.networks = calloc(new->n_networks + 1, sizeof(*copy.networks));
+        if (copy.networks && new->n_networks > 0)
+                memcpy(copy.networks, new->networks, new->n_networks * sizeof(*copy.networks));
         copy.labels = copy_texts(new->labels);
         copy.numa = copy_texts(new->numa);
-        if (!copy.labels || !copy.numa || placement_add_labels(node->name, &copy) < 0 ||
+        if (!copy.networks || !copy.labels || !copy.numa || placement_add_labels(node->name, &copy) < 0 ||
             node_merge_labels(node, copy.labels) < 0) {
                 inventory_done(&copy);
                 return -ENOMEM;

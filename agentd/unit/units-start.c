@@ -349,7 +349,7 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order,
         if (!e->directory)
                 return -ENOMEM;
         const struct slice_limits limits = { order->job_memory_max, order->extra.job_cpu,
-                                             order->extra.job_tasks };
+                                             order->extra.job_tasks, order->extra.job_weight };
         if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits)) < 0 ||
             (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
                 return r;

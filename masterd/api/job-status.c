@@ -167,6 +167,9 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
                 k = sd_bus_message_append(reply, "{sv}", "memoryPeak", "t", r->memory_peak);
         if (k >= 0 && r->cpu_usec != UINT64_MAX)
                 k = sd_bus_message_append(reply, "{sv}", "cpu", "t", r->cpu_usec);
+        if (k >= 0 && r->io_read != UINT64_MAX)
+                k = sd_bus_message_append(reply, "{sv}{sv}", "readBytes", "t", r->io_read, "writeBytes", "t",
+                                          r->io_write);
         if (k >= 0 && r->n_ports > 0)
                 k = append_ports(reply, r);
         if (k >= 0 && e && e->job->data && executor_role(e)->input_policy == INPUT_STREAMING)

@@ -69,7 +69,7 @@ struct executor {
 
         char *reason; /* how it ended, one line; or why it waits */
         int32_t status;
-        uint64_t memory_peak, cpu_usec;
+        uint64_t memory_peak, cpu_usec, io_read, io_write;
         char result[32];
 
         struct failover_history history;

@@ -208,6 +208,8 @@ static int read_executor(sd_bus_message *m, struct executor *e) {
                 { "status", "i", offsetof(struct executor, status) },
                 { "memoryPeak", "t", offsetof(struct executor, memory_peak) },
                 { "cpu", "t", offsetof(struct executor, cpu) },
+                { "readBytes", "t", offsetof(struct executor, read_bytes) },
+                { "writeBytes", "t", offsetof(struct executor, write_bytes) },
                 { "gpus", "as", offsetof(struct executor, gpus) },
                 { "restarts", "u", offsetof(struct executor, restarts) },
                 { "ports", "au", offsetof(struct executor, ports) },

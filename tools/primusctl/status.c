@@ -38,13 +38,14 @@ static json_t *number_or_null(uint64_t v) {
 
 static json_t *executor_json(const struct executor *e) {
         char result[200];
-        json_t *o =
-                json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:I, s:o, s:o, s:s, s:I, s:o, s:o}", "role",
-                          e->role, "index", (json_int_t)e->index, "attempt", (json_int_t)e->attempt, "state",
-                          e->state, "node", e->node, "unit", e->unit, "rank", (json_int_t)e->rank, "started",
-                          number_or_null(e->started), "ended", number_or_null(e->ended), "result",
-                          executor_result(e, result, sizeof(result)), "restarts", (json_int_t)e->restarts,
-                          "memoryPeak", number_or_null(e->memory_peak), "cpuUsec", number_or_null(e->cpu));
+        json_t *o = json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:I, s:o, s:o, s:s, s:I, s:o, s:o, s:o, s:o}",
+                              "role", e->role, "index", (json_int_t)e->index, "attempt",
+                              (json_int_t)e->attempt, "state", e->state, "node", e->node, "unit", e->unit,
+                              "rank", (json_int_t)e->rank, "started", number_or_null(e->started), "ended",
+                              number_or_null(e->ended), "result", executor_result(e, result, sizeof(result)),
+                              "restarts", (json_int_t)e->restarts, "memoryPeak",
+                              number_or_null(e->memory_peak), "cpuUsec", number_or_null(e->cpu), "readBytes",
+                              number_or_null(e->read_bytes), "writeBytes", number_or_null(e->write_bytes));
         json_t *ports = json_array(), *gpus = json_array();
 
         for (size_t i = 0; i < e->ports.n; i++)
