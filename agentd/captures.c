@@ -8,6 +8,8 @@
 #include <utlist.h>
 
 #include "agentd/capture/look.h"
+#include "agentd/probe/latency.h"
+#include "agentd/unit-group.h"
 #include "agentd/unit/private.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -103,6 +105,8 @@ static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
 
 static int begin(struct capturing *c, const pid_t *pids, size_t n, uint32_t uid, const char *unit) {
         _cleanup_free_ char *directory = c->signal > 0 ? work_path("", c->id.job, c->id.job_uid) : NULL;
+        struct unit_group group = {};
+        const bool grouped = unit_group_find(&c->id, &group) >= 0;
         const struct look_request q = {
                 .proc = "/proc",
                 .pids = pids,
@@ -112,6 +116,9 @@ static int begin(struct capturing *c, const pid_t *pids, size_t n, uint32_t uid,
                 .directory = directory,
                 .uid = uid,
                 .tell = process_signal,
+                .stacks = grouped ? latency_stacks : NULL,
+                .slice = group.slice,
+                .cgroup_id = group.unit,
         };
         int fd, r;
 

@@ -5,6 +5,7 @@
 
 #include "agentd/eyes-page.h"
 #include "agentd/eyes-pressure.h"
+#include "agentd/eyes-probe.h"
 #include "agentd/manager.h"
 #include "agentd/metrics/sampler.h"
 #include "agentd/net/sockets.h"
@@ -18,6 +19,7 @@ struct eyes {
         struct manager *manager;
         struct sampler *sampler;
         struct eyes_page *page;
+        struct eyes_probe *probe;
         struct eyes_pressure *pressure;
         struct sockets *sockets; /* NULL: the kernel has no such thing */
         uint64_t recounted_boot;
@@ -36,6 +38,14 @@ static void forget_pressure(const struct sampled *u, void *userdata) {
         eyes_pressure_forget(userdata, u);
 }
 
+static void fill_gpus(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX], void *userdata) {
+        struct manager *m = userdata;
+        struct unit_facts facts;
+
+        if (m->gpus && units_find(m->units, u->unit, &facts) >= 0 && facts.gpus)
+                gpu_watch_fill(gpus_watch(m->gpus), facts.gpus, u->unit, values);
+}
+
 static int look_sockets(const uint64_t *ids, size_t n, void *userdata) {
         return sockets_look(userdata, ids, n);
 }
@@ -52,7 +62,9 @@ static int add_providers(struct eyes *e) {
         /* A later one has the last word on a field. */
         const struct sampler_provider providers[] = {
                 { "cgroup", NULL, fill_cgroup, NULL, NULL },
+                eyes_probe_provider(e->probe),
                 { "pressure", NULL, NULL, forget_pressure, e->pressure },
+                { "gpu", NULL, fill_gpus, NULL, e->manager },
         };
         int r = 0;
 
@@ -169,6 +181,20 @@ void eyes_starting(struct eyes *e, const struct executor_id *id) {
                 log_oom(); /* the next recount finds it */
 }
 
+void eyes_account(struct eyes *e, struct exit_report *x) {
+        struct sending s = { .link = e->manager->link, .now_boot = now_boot() };
+        struct telemetry_sample sample = { .id = x->id };
+
+        telemetry_clear(sample.values);
+        if (!eyes_probe_account(e->probe, x, sample.values) || e->manager->settings.telemetry_usec == 0 ||
+            !s.link || !link_bus(s.link) || link_queued(s.link) > LINK_QUEUE_CAUTIOUS)
+                return;
+        /* The last sample has all of it, also of an executor that lived between two looks. */
+        if (sending_begin(&s) < 0 || telemetry_sample_append(s.message, &sample) < 0 || sending_end(&s) < 0)
+                log_debug("Cannot send the last sample of an executor");
+        sd_bus_message_unref(s.message);
+}
+
 void eyes_ended(struct eyes *e, const struct executor_id *id) {
         sampler_remove(e->sampler, id);
 }
@@ -192,7 +218,8 @@ int eyes_new(struct manager *m, struct eyes **ret) {
                 return log_oom();
         e->manager = m;
         if ((r = sampler_new(m->event, &options, &ops, e, &e->sampler)) < 0 ||
-            (r = eyes_pressure_new(m, e->sampler, &e->pressure)) < 0 || (r = add_providers(e)) < 0)
+            (r = eyes_pressure_new(m, e->sampler, &e->pressure)) < 0 ||
+            (r = eyes_probe_new(m, &e->probe)) < 0 || (r = add_providers(e)) < 0)
                 return log_error_errno(r, "Cannot prepare to look at executors");
         data_watch_counters(m->data, on_counters, e);
         *ret = TAKE_PTR(e);
@@ -204,6 +231,7 @@ void eyes_free(struct eyes *e) {
                 return;
         eyes_page_free(e->page);
         sampler_free(e->sampler);
+        eyes_probe_free(e->probe);
         eyes_pressure_free(e->pressure); /* which the sampler tells of units that go */
         sockets_free(e->sockets);
         free(e);

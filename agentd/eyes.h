@@ -17,6 +17,8 @@ DEFINE_CLEANUP(struct eyes *, eyes_free)
 /* The host's units are known. */
 int eyes_start(struct eyes *e);
 void eyes_starting(struct eyes *e, const struct executor_id *id);
+/* Puts into the report of an executor that has ended what was measured of it; before eyes_ended(). */
+void eyes_account(struct eyes *e, struct exit_report *x);
 /* A fresh sample of the unit goes to masterd now, if it can. */
 void eyes_push(struct eyes *e, const char *unit);
 void eyes_ended(struct eyes *e, const struct executor_id *id);

@@ -457,6 +457,11 @@ const struct welcome *link_welcome(const struct link *l) {
         return &l->welcome;
 }
 
+void link_renew(struct link *l, const char *why) {
+        if (l && l->main.up && l->main.peer)
+                peer_close(l->main.peer, why);
+}
+
 void link_set_credentials(struct link *l, struct tls_credentials *credentials) {
         l->credentials = credentials;
 }

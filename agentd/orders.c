@@ -234,6 +234,14 @@ static int method_capture(sd_bus_message *call, void *userdata, sd_bus_error *er
         return r <= 0 ? r : captures_order(m->captures, &h.id, call, error);
 }
 
+static int method_trace(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct head h;
+        int r = accepted(m, read_head(call, &h), &h, error);
+
+        return r <= 0 ? r : traces_order(m->traces, &h.id, call, error);
+}
+
 static int method_drop_job(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         const void *bytes;
@@ -381,6 +389,7 @@ const sd_bus_vtable orders_vtable[] = {
                       SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Freeze", "tt(ayusuu)ba{sv}", "", method_freeze, 0),
         SD_BUS_METHOD("Capture", "tt(ayusuu)ua{sv}", "a(uusssss)a{sv}", method_capture, 0),
+        SD_BUS_METHOD("Trace", "tt(ayusuu)sta{sv}", "ta(stttat)a{sv}", method_trace, 0),
         SD_BUS_METHOD("DropJob", "tayua{sv}", "", method_drop_job, SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("ExitCommitted", "(ayusuu)a{sv}", "", method_exit_committed,
                       SD_BUS_VTABLE_METHOD_NO_REPLY),

@@ -3,13 +3,7 @@
  */
 #pragma once
 
-#include "bpf/vmlinux.h"
-/* After the types. */
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
-
-#include "bpf/events.h"
+#include "bpf/unit.bpf.h"
 
 /* agentd makes them, once for all programs, and puts them in the place of these. */
 struct {
@@ -45,37 +39,10 @@ struct {
         __uint(max_entries, PROBE_EVENTS_SIZE);
 } events SEC(".maps");
 
-#define BPF_INLINE static inline __attribute__((always_inline))
-
 BPF_INLINE struct probe_state *probe_state(void) {
         uint32_t zero = 0;
 
         return bpf_map_lookup_elem(&state, &zero);
-}
-
-/* The unit's id, 0 for what is of no unit: the control group two levels below primus.slice (primus-N.slice is
- * between them), also where the task sits deeper. Only the slice of this host counts: container hosts share a
- * kernel. */
-BPF_INLINE uint64_t unit_of(struct cgroup *cgroup, uint64_t slice) {
-        uint64_t job = 0, unit = 0;
-
-        for (int i = 0; i < PROBE_DEPTH_MAX; i++) {
-                struct cgroup_subsys_state *parent;
-                uint64_t id;
-
-                if (!cgroup)
-                        return 0;
-                id = cgroup->kn->id;
-                if (id == slice)
-                        return unit;
-                unit = job;
-                job = id;
-                parent = cgroup->self.parent;
-                if (!parent)
-                        return 0;
-                cgroup = parent->cgroup;
-        }
-        return 0;
 }
 
 BPF_INLINE struct probe_unit *unit_get(struct probe_state *s, uint64_t id) {
@@ -131,7 +98,9 @@ BPF_INLINE void take_memory(struct mm_struct *mm, struct probe_event *e) {
 
         if (!mm)
                 return;
-        if (bpf_core_type_exists(struct mm_rss_stat)) {
+        /* Asked of a structure that every kernel has: libbpf looks for others in all modules, and that is root's
+         * alone. */
+        if (bpf_core_field_exists(old->rss_stat.count)) {
                 e->anon_pages = BPF_CORE_READ(old, rss_stat.count[1].counter);
                 e->file_pages = BPF_CORE_READ(old, rss_stat.count[0].counter) +
                                 BPF_CORE_READ(old, rss_stat.count[3].counter);

@@ -21,9 +21,11 @@ typedef _Bool bool;
 enum {
         BPF_MAP_TYPE_HASH = 1,
         BPF_MAP_TYPE_ARRAY = 2,
+        BPF_MAP_TYPE_PERCPU_HASH = 5,
         BPF_MAP_TYPE_RINGBUF = 27,
         BPF_ANY = 0,
         BPF_NOEXIST = 1,
+        BPF_F_NO_PREALLOC = 1,
 };
 
 /* Context of cgroup_skb programs; its layout is the kernel's interface and does not move. */
@@ -100,12 +102,22 @@ struct mm_struct___counted {
         struct mm_rss_stat rss_stat;
 };
 
+struct upid {
+        int nr;
+};
+
+struct pid {
+        unsigned int level;
+        struct upid numbers[1];
+};
+
 struct task_struct {
         unsigned int __state;
         unsigned int flags;
         int on_cpu;
         int exit_state, exit_code;
         int pid, tgid;
+        struct pid *thread_pid;
         char comm[16];
         struct sched_entity se;
         struct sched_info sched_info;

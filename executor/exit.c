@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "executor/oom.h"
+
 #define EXITS_DIR "/run/primus/exits"
 #define PRIVATE_DIR "/run/primus/x"
 #define RECORD_MAX 4096
@@ -55,12 +57,14 @@ static bool read_start(const char *path, char *buf, size_t size) {
         return true;
 }
 
+static const char *const cgroup_roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+
 static bool read_cgroup(const char *cgroup, const char *file, char *buf, size_t size) {
-        static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
         char path[1024];
 
-        for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
-                if (snprintf(path, sizeof(path), "%s%s/%s", roots[i], cgroup, file) >= (int)sizeof(path))
+        for (size_t i = 0; i < sizeof(cgroup_roots) / sizeof(cgroup_roots[0]); i++) {
+                if (snprintf(path, sizeof(path), "%s%s/%s", cgroup_roots[i], cgroup, file) >=
+                    (int)sizeof(path))
                         return false;
                 if (read_start(path, buf, size))
                         return true;
@@ -101,9 +105,34 @@ static void add_environment(const char *key, const char *variable) {
                 add("%s=%s\n", key, value);
 }
 
+/* What this process has used of the group's CPU time, from the fork on: it is none of the job's. */
+static uint64_t own_cpu_usec(void) {
+        struct timespec t;
+
+        if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) < 0)
+                return 0;
+        return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* The number by which agentd's probes know the group: the inode of its directory. */
+static void add_id(const char *cgroup) {
+        char path[1024];
+        struct stat st;
+
+        for (size_t i = 0; i < sizeof(cgroup_roots) / sizeof(cgroup_roots[0]); i++)
+                if (snprintf(path, sizeof(path), "%s%s/cgroup.procs", cgroup_roots[i], cgroup) <
+                            (int)sizeof(path) &&
+                    access(path, F_OK) >= 0) {
+                        *strrchr(path, '/') = 0;
+                        if (stat(path, &st) >= 0)
+                                add("CGROUP=%" PRIu64 "\n", (uint64_t)st.st_ino);
+                        return;
+                }
+}
+
 static void add_accounting(void) {
         char cgroup[1024], text[8192], *p, *end;
-        uint64_t v;
+        uint64_t v, own;
 
         if (!read_start("/proc/self/cgroup", text, sizeof(text)))
                 return;
@@ -117,16 +146,31 @@ static void add_accounting(void) {
         memcpy(cgroup, p, (size_t)(end - p));
         cgroup[end - p] = 0;
 
+        add_id(cgroup);
         if (read_cgroup(cgroup, "memory.peak", text, sizeof(text)) && isdigit((unsigned char)*text))
                 add("MEMORY_PEAK=%" PRIu64 "\n", (uint64_t)strtoull(text, NULL, 10));
+        own = own_cpu_usec();
         if (read_cgroup(cgroup, "cpu.stat", text, sizeof(text)) && find_value(text, "usage_usec", &v))
-                add("CPU_USEC=%" PRIu64 "\n", v);
+                add("CPU_USEC=%" PRIu64 "\n", v > own ? v - own : 0);
         if (read_cgroup(cgroup, "io.stat", text, sizeof(text))) {
                 add("IO_READ=%" PRIu64 "\n", sum_values(text, " rbytes="));
                 add("IO_WRITE=%" PRIu64 "\n", sum_values(text, " wbytes="));
         }
         if (read_cgroup(cgroup, "memory.events", text, sizeof(text)) && find_value(text, "oom_kill", &v))
                 add("OOM_KILLS=%" PRIu64 "\n", v);
+}
+
+/* Which process, and at whose limit. */
+static void add_oom(const char *unit) {
+        const char *result = getenv("SERVICE_RESULT");
+        struct oom oom;
+
+        if (!result || strcmp(result, "oom-kill") != 0 || !oom_find(unit, &oom))
+                return;
+        add("OOM_TASK=%s\n", oom.task);
+        add("OOM_PID=%" PRIu32 "\n", oom.pid);
+        add("OOM_HELD=%" PRIu64 "\n", oom.held);
+        add("OOM_AT=%s\n", oom_at_to_string(oom.at));
 }
 
 static void add_times(const char *unit) {
@@ -206,6 +250,7 @@ int main(int argc, char **argv) {
         add_times(argv[1]);
         add_accounting();
         add_stop(argv[1]);
+        add_oom(argv[1]);
         if (!write_record(argv[1])) {
                 fprintf(stderr, "primus-exit: cannot write the exit record of %s in " EXITS_DIR ": %s\n",
                         argv[1], strerror(errno));

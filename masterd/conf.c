@@ -70,6 +70,14 @@ static int parse_condition(const char *value, void *target, const char **ret_why
 
 #define CONDITION(kind) offsetof(struct conf, conditions) + sizeof(enum condition_severity) * (kind)
 
+#define HEALTH_AFTER(kind)                                                                                   \
+        offsetof(struct conf, health.rules) + offsetof(struct health_rules, of) +                            \
+                sizeof(struct health_rule) * (kind) + offsetof(struct health_rule, after_usec)
+#define HEALTH_WITHIN(kind)                                                                                  \
+        offsetof(struct conf, health.rules) + offsetof(struct health_rules, of) +                            \
+                sizeof(struct health_rule) * (kind) + offsetof(struct health_rule, within_usec)
+#define HEALTH_ACTION(kind) offsetof(struct conf, health.actions) + sizeof(uint32_t) * (kind)
+
 static const struct conf_key keys[] = {
         { "Master", "Listen", parse_listen, 0, true },
         { "Master", "HeartbeatSec", conf_parse_duration, offsetof(struct conf, heartbeat_usec), false },
@@ -107,6 +115,21 @@ static const struct conf_key keys[] = {
         { "Scheduler", "MinRunSec", conf_parse_duration, POLICY(min_run_usec), false },
         { "Scheduler", "Topology", placement_parse_topology, offsetof(struct conf, placement), false },
         { "Scheduler", "Licences", placement_parse_licences, offsetof(struct conf, placement), false },
+        { "Health", "HungSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_HUNG), false },
+        { "Health", "HungAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_HUNG), false },
+        { "Health", "StragglerSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_STRAGGLER), false },
+        { "Health", "StragglerAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_STRAGGLER), false },
+        { "Health", "IdleSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_IDLE), false },
+        { "Health", "IdleAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_IDLE), false },
+        { "Health", "StarvedSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_STARVED), false },
+        { "Health", "StarvedAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_STARVED), false },
+        { "Health", "ThrashingSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_THRASHING), false },
+        { "Health", "ThrashingAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_THRASHING), false },
+        { "Health", "LeakingSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_LEAKING), false },
+        { "Health", "LeakingAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_LEAKING), false },
+        { "Health", "OOMAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_OOM), false },
+        { "Health", "CrashLoopSec", health_conf_parse_after, HEALTH_WITHIN(VERDICT_CRASH_LOOP), false },
+        { "Health", "CrashLoopAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_CRASH_LOOP), false },
         { "Pool", "Weight", conf_parse_u32, offsetof(struct pool, policy.weight), false },
         { "Pool", "Guarantee", pools_parse_guarantee, offsetof(struct pool, policy.guarantee), false },
         { "Pool", "Limit", pools_parse_limit, offsetof(struct pool, policy.limit), false },
@@ -159,6 +182,7 @@ int conf_read(struct conf *c) {
         };
         if (!c->state_directory)
                 return -ENOMEM;
+        health_conf_init(&c->health);
         r = pools_new(&c->pools);
         if (r >= 0)
                 r = conf_load_groups(NULL, "masterd.conf", keys, groups, c);

@@ -8,6 +8,7 @@
 
 #include "lib/base/addr.h"
 #include "lib/wire/condition.h"
+#include "masterd/healing-conf.h"
 #include "masterd/node/blame.h"
 #include "masterd/placement-conf.h"
 #include "masterd/pools.h"
@@ -31,6 +32,7 @@ struct conf {
         char *state_directory;
         struct pools pools;
         struct placement_conf placement;
+        struct health_conf health;
 };
 
 /* Defaults, then the files; who may use a pool is not looked up yet (pools_resolve()). -EINVAL when a

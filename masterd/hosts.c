@@ -229,14 +229,9 @@ static bool could_run(const struct job *j, const struct role_spec *spec, const c
         return false;
 }
 
-int hosts_replace(struct manager *m, struct job *j, struct node *node, uint32_t uid, char text[static 256]) {
-        int n = 0, r;
+static int avoid(struct manager *m, struct job *j, struct node *node, char text[static 256]) {
+        int r;
 
-        if (job_state_ended(j->state) || j->state == JOB_STOPPING) {
-                snprintf(text, 256, "Job %u is %s: there is nothing to move", j->number,
-                         job_state_to_string(j->state));
-                return -ESRCH;
-        }
         for (size_t i = 0; i < j->spec->n_roles; i++)
                 if (!could_run(j, j->spec->roles + i, node->name)) {
                         snprintf(text, 256,
@@ -246,9 +241,35 @@ int hosts_replace(struct manager *m, struct job *j, struct node *node, uint32_t 
                         return -EINVAL;
                 }
         r = job_avoid(j, node->name);
+        if (r < 0) {
+                snprintf(text, 256, "Out of memory");
+                return r;
+        }
+        store_put_avoid(m->store, &(struct avoid_record){ j->number, node->name });
+        manager_touch(m);
+        return 0;
+}
+
+int hosts_avoid_for(struct manager *m, struct job *j, struct node *node, const char *why,
+                    char text[static 256]) {
+        int r = avoid(m, j, node, text);
+
+        if (r >= 0)
+                record_event(m, j, "host-replaced", NULL, "%s is avoided from now on (%s)", node->name, why);
+        return r;
+}
+
+int hosts_replace(struct manager *m, struct job *j, struct node *node, uint32_t uid, char text[static 256]) {
+        int n = 0, r;
+
+        if (job_state_ended(j->state) || j->state == JOB_STOPPING) {
+                snprintf(text, 256, "Job %u is %s: there is nothing to move", j->number,
+                         job_state_to_string(j->state));
+                return -ESRCH;
+        }
+        r = avoid(m, j, node, text);
         if (r < 0)
                 return r;
-        store_put_avoid(m->store, &(struct avoid_record){ j->number, node->name });
         record_event(m, j, "host-replaced", NULL, "%s is avoided from now on (uid %u)", node->name, uid);
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 struct executor *e = j->executors[i];

@@ -37,6 +37,11 @@ uint64_t hosts_grace(const struct executor *e);
  * in text when the job has ended, -EINVAL when it could run nowhere any more, -EALREADY, -ENOMEM. */
 int hosts_replace(struct manager *m, struct job *j, struct node *node, uint32_t uid, char text[static 256]);
 
+/* The job avoids the node from now on, for what became of an executor there; nobody is moved. -EINVAL with a
+ * sentence in text when the job could run nowhere any more; -ENOMEM. */
+int hosts_avoid_for(struct manager *m, struct job *j, struct node *node, const char *why,
+                    char text[static 256]);
+
 /* Slots of the hosts where no executor of the role may start now, though they take others: those that the job
  * avoids, and those with a maintenance window into which it would run. Allocated; NULL for none. -ENOMEM. */
 int hosts_excluded(struct manager *m, const struct job *j, const struct role_spec *spec, uint32_t **ret,

@@ -18,6 +18,7 @@
 #include "masterd/depend.h"
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
+#include "masterd/healing.h"
 #include "masterd/history.h"
 #include "masterd/hooks.h"
 #include "masterd/hosts.h"
@@ -88,6 +89,7 @@ static void finish_job(struct manager *m, struct job *j) {
         if (job_transition(j, j->verdict) < 0)
                 return;
         telemetry_job_ended(j);
+        healing_job_ended(m, j);
         if (j->state == JOB_QUEUED) {
                 /* Another attempt of the job: everything from the start, but the data that is done stays
                  * done. */
@@ -399,6 +401,7 @@ static void bounce(struct manager *m, struct executor *e, const char *why) {
         executor_changed(m, e);
         usage_count(m, e);
         telemetry_ended(e);
+        healing_ended(m, e);
         e->bounced = true;
         /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round.
          */
@@ -472,6 +475,7 @@ static void ended(struct manager *m, struct executor *e, enum executor_event eve
         executor_changed(m, e);
         usage_count(m, e);
         telemetry_ended(e);
+        healing_ended(m, e);
         record_event(m, j, kinds[event], e, "attempt %u on %s: %s", e->attempt, e->node ? e->node->name : "?",
                      text);
         if (event == EXECUTOR_EVENT_FAILED)
@@ -527,6 +531,8 @@ void lifecycle_exited(struct manager *m, struct node *node, const struct exit_re
         e->status = report->status;
         e->memory_peak = report->memory_peak;
         e->cpu_usec = report->cpu_usec;
+        e->io_read = report->io_read;
+        e->io_write = report->io_write;
         e->ended_real = report->ended_real;
         if (report->started_real)
                 e->started_real = report->started_real;

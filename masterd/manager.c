@@ -3,6 +3,7 @@
  * is on disk. */
 #include "masterd/manager.h"
 #include "masterd/blaming.h"
+#include "masterd/healing.h"
 
 #include <dirent.h>
 #include <systemd/sd-daemon.h>
@@ -283,6 +284,8 @@ static void serve(struct manager *m, void *data) {
                 r = hosts_start(m);
         if (r >= 0)
                 r = blaming_start(m);
+        if (r >= 0)
+                r = healing_start(m);
         if (r < 0) {
                 (void)sd_event_exit(m->event, r);
                 return;
@@ -370,6 +373,7 @@ void manager_free(struct manager *m) {
         placement_free(m->placement);
         hosts_stop(m);
         blaming_stop(m);
+        healing_stop(m);
         nodes_clear(&m->nodes);
         identity_done(m);
         effects_free(m->effects);

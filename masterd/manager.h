@@ -53,6 +53,7 @@ struct manager {
         struct nodes nodes;
         sd_event_source *live_timer;
         sd_event_source *blame_timer; /* when a quarantine is over, or a probe has run long enough */
+        sd_event_source *health_timer; /* when executors are judged */
         sd_event_source *hosts_timer; /* deadlines of drains, windows */
         struct window *windows;       /* maintenance, by the time they begin */
         uint32_t n_windows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks agents what an executor's threads are doing. Invariant: who asks is answered once, also when the link
- * breaks meanwhile. */
+/* Asks agents what executors are doing: their threads, and how long what they do takes. Invariant: who asks
+ * is answered once, also when the link breaks meanwhile. */
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -90,4 +90,20 @@ int orders_capture(struct manager *m, struct executor *e, uint32_t flags, captur
         if (r < 0)
                 free(p);
         return r;
+}
+
+/* ---- latency on demand ---- */
+
+int orders_trace(struct manager *m, struct executor *e, const char *kind, uint64_t lease_usec,
+                 sd_bus_message_handler_t handler, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct executor_id id = executor_id_of(e);
+        int r = e->node ? order_message(m, e->node, "Trace", &message) : -ENOTCONN;
+
+        if (r < 0 || (r = executor_id_append(message, &id)) < 0 ||
+            (r = sd_bus_message_append(message, "st", kind, lease_usec)) < 0 ||
+            (r = link_append_extra_empty(message)) < 0)
+                return r;
+        return sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, handler, userdata,
+                                 CAPTURE_TIMEOUT);
 }

@@ -119,7 +119,7 @@ static void run_limits(struct manager *m, void *data) {
                                &(struct unit_limits){ .cpu_usec_per_sec = (uint64_t)role->cpu_milli * 1000,
                                                       .memory_max = executor_memory(e),
                                                       .job = { job_memory_on_node(e), job_cpu_on_node(e),
-                                                               job_tasks_on_node(e) },
+                                                               job_tasks_on_node(e), job_weight_on_node(e) },
                                                       .has_more = true,
                                                       .memory_high = role->limits.memory_high,
                                                       .cpu_weight = role->limits.cpu_weight,

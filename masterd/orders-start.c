@@ -191,6 +191,7 @@ static void limits_extra(const struct executor *e, struct io_limit io[static LIN
         x->open_files = role->limits.open_files;
         x->locked_memory = role->limits.locked_memory;
         x->job_cpu = job_cpu_on_node(e);
+        x->job_weight = job_weight_on_node(e);
         x->job_tasks = job_tasks_on_node(e);
         x->job_shm = role->placement.shm > 0 ? job_shm_on_node(e) : 0;
         x->io = io;
@@ -254,8 +255,7 @@ static int send_start(struct manager *m, struct executor *e) {
         if (r >= 0)
                 r = gpu_names(e->node, may_open, &gpus);
         if (r >= 0)
-                r = gpu_names(e->node,
-                              js->gpu_visibility == GPU_VISIBILITY_EXECUTOR ? e->gpus : may_open,
+                r = gpu_names(e->node, js->gpu_visibility == GPU_VISIBILITY_EXECUTOR ? e->gpus : may_open,
                               &visible);
         if (r < 0)
                 return r;

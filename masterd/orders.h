@@ -60,3 +60,8 @@ typedef void (*capture_answer)(struct manager *m, const struct capture *c, const
                                void *userdata);
 int orders_capture_all(struct manager *m, struct executor *e, uint32_t flags, capture_answer answer,
                        void *userdata);
+
+/* Has the agent count how long what the executor does takes (kind: "io", "runqueue"), at once and for so long
+ * beyond this call; handler: sd_bus_call_async()'s, with Link1.Trace's answer. */
+int orders_trace(struct manager *m, struct executor *e, const char *kind, uint64_t lease_usec,
+                 sd_bus_message_handler_t handler, void *userdata);

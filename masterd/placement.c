@@ -399,7 +399,7 @@ static int take_place(struct manager *m, struct executor *e, const struct sched_
         e->started_real = e->ended_real = e->started_boot = 0;
         e->status = 0;
         e->result[0] = 0;
-        e->memory_peak = e->cpu_usec = UINT64_MAX;
+        e->memory_peak = e->cpu_usec = e->io_read = e->io_write = UINT64_MAX;
         e->tail_offset = 0;
         (void)text_set(&e->reason, NULL);
         attach(e);

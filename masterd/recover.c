@@ -17,6 +17,7 @@
 #include "masterd/depend.h"
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
+#include "masterd/healing.h"
 #include "masterd/hosts.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"
@@ -126,6 +127,7 @@ void recover_job_free(struct job *j) {
                 return;
         feeding_free(j);
         change_free(j);
+        healing_forget(j);
         job_free(j);
 }
 
@@ -298,6 +300,8 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
         e->memory = r->memory;
         e->memory_peak = r->memory_peak;
         e->cpu_usec = r->cpu_usec;
+        e->io_read = r->io_read;
+        e->io_write = r->io_write;
         snprintf(e->result, sizeof(e->result), "%s", r->result);
         if (text_set(&e->reason, *r->reason ? "%s" : NULL, r->reason) < 0)
                 return -ENOMEM;
@@ -426,6 +430,8 @@ int recover_load(struct manager *m) {
                 r = store_load_changes(m->store, load_change, m);
         if (r >= 0)
                 r = store_load_executors(m->store, load_executor, m);
+        if (r >= 0)
+                r = healing_load(m);
         if (r >= 0)
                 r = store_load_secrets(m->store, load_secret, m);
         if (r >= 0)

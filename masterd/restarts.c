@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "masterd/blaming.h"
+#include "masterd/healing.h"
 #include "masterd/job/judge.h"
 #include "masterd/job/outcome.h"
 #include "masterd/lifecycle.h"
@@ -147,6 +148,8 @@ static void decide(struct manager *m, struct executor *e, enum executor_event ev
         action = failover_decide(&policy, history,
                                  failed || event != EXECUTOR_EVENT_FAILED ? event : EXECUTOR_EVENT_KILLED,
                                  e->started_boot, now_boot(), &delay);
+        if (failed && count)
+                healing_failed(m, e);
         spent = failed && count && over_budget(e, &policy);
         if (count && (scope || (failed && spec_role_budget(e->job->spec, executor_role(e)) > 0)))
                 scopes_changed(m, e);

@@ -9,6 +9,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/wire/telemetry.h"
+#include "masterd/healing.h"
+#include "masterd/healing.h"
 #include "masterd/manager.h"
 
 /* The one whose attempt that is, if it runs on that node. */
@@ -76,6 +78,7 @@ static int take(struct manager *m, struct executor *e, uint64_t boot, uint64_t n
         l->received_boot = now;
         memcpy(l->now, values, sizeof(l->now));
         remember(m, e, now);
+        healing_observe(m, e, now, values);
         return 0;
 }
 
@@ -108,6 +111,8 @@ int telemetry_received(struct manager *m, struct node *node, sd_bus_message *mes
                 e = executor_of(m, node, &sample.id);
                 if (e && take(m, e, boot, now, sample.values) < 0)
                         return log_oom();
+                if (e)
+                        healing_observe(m, e, now, sample.values);
         }
         return MIN(r, 0);
 }

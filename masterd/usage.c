@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "masterd/job/held.h"
 #include "masterd/manager.h"
+#include "masterd/telemetry.h"
 
 #define ROWS_MAX 1000000u
 #define ROLE_NAME_MAX 33u
@@ -19,7 +20,7 @@
 struct day {
         uint32_t day;
         char role[ROLE_NAME_MAX]; /* its position may change while the job runs */
-        uint64_t cpu_held, cpu_used, memory_held, gpu_held, attempts, unmeasured;
+        uint64_t cpu_held, cpu_used, memory_held, gpu_held, attempts, unmeasured, gpu_used, gpu_measured;
 };
 
 struct usage {
@@ -66,13 +67,25 @@ static struct usage_record record_of(const struct job *j, const struct day *d) {
                                       .memory_held = d->memory_held,
                                       .gpu_held = d->gpu_held,
                                       .attempts = d->attempts,
-                                      .unmeasured = d->unmeasured };
+                                      .unmeasured = d->unmeasured,
+                                      .gpu_used = d->gpu_used,
+                                      .gpu_measured = d->gpu_measured };
 }
 
 static struct holding holding_of(const struct executor *e) {
         const struct role_spec *spec = executor_role(e);
 
         return (struct holding){ spec->cpu_milli, executor_memory(e), spec->gpus };
+}
+
+/* As its agent measured it last, which was some seconds before the end. */
+static void count_gpus(struct day *d, const struct executor *e) {
+        uint64_t used = telemetry_gpu_used(e);
+
+        if (used == TELEMETRY_UNKNOWN || executor_role(e)->gpus == 0)
+                return;
+        d->gpu_measured++;
+        d->gpu_used += used;
 }
 
 void usage_count(struct manager *m, const struct executor *e) {
@@ -101,6 +114,7 @@ void usage_count(struct manager *m, const struct executor *e) {
                                 d->unmeasured++;
                         else
                                 d->cpu_used += e->cpu_usec;
+                        count_gpus(d, e);
                 }
                 record = record_of(j, d);
                 store_put_usage(m->store, &record);
@@ -119,6 +133,8 @@ int usage_loaded(struct job *j, const struct usage_record *r) {
         d->gpu_held = r->gpu_held;
         d->attempts = r->attempts;
         d->unmeasured = r->unmeasured;
+        d->gpu_used = r->gpu_used;
+        d->gpu_measured = r->gpu_measured;
         return 0;
 }
 
@@ -242,6 +258,8 @@ static void merge(struct asked *a) {
                 to->sum.gpu_held += from->sum.gpu_held;
                 to->sum.attempts += from->sum.attempts;
                 to->sum.unmeasured += from->sum.unmeasured;
+                to->sum.gpu_used += from->sum.gpu_used;
+                to->sum.gpu_measured += from->sum.gpu_measured;
                 to->running += from->running;
         }
         a->n = n + 1;

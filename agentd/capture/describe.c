@@ -73,7 +73,7 @@ char *describe_stack(const char *text) {
                         break;
                 name += *name == ' ';
                 size = strcspn(name, "+/ \n");
-                if (size == 0 || strncmp(name, "0x", 2) == 0)
+                if (size == 0 || *name == '[' || strncmp(name, "0x", 2) == 0)
                         continue;
                 if (n + size + 1 > CAPTURE_STACK_MAX)
                         break;

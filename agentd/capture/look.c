@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "agentd/capture/describe.h"
 #include "agentd/capture/program.h"
 #include "agentd/capture/threads.h"
 
@@ -27,6 +28,8 @@ struct look {
         int signal;
         uint32_t uid;
         bool (*tell)(pid_t pid, const char *unit, int signal);
+        char *(*stacks)(uint64_t slice, uint64_t cgroup_id);
+        uint64_t slice, cgroup_id;
 };
 
 static void look_unref(struct look *l) {
@@ -116,6 +119,36 @@ static void look_at_threads(struct look *l) {
         }
 }
 
+/* "TID function function ...": better than /proc's, which has all of it for the mightiest only. */
+static void take_stack(struct look *l, char *line) {
+        char *names;
+        uint32_t tid = (uint32_t)strtoul(line, &names, 10);
+        struct capture_thread *t;
+
+        if (*names != ' ')
+                return;
+        for (char *p = names; *p; p++)
+                if (*p == ' ')
+                        *p = '\n';
+        names = describe_stack(names + 1);
+        (void)pthread_mutex_lock(&l->mutex);
+        t = l->abandoned ? NULL : capture_find(&l->found, tid);
+        if (t && names) {
+                free(t->stack);
+                t->stack = TAKE_PTR(names);
+        }
+        (void)pthread_mutex_unlock(&l->mutex);
+        free(names);
+}
+
+static void take_stacks(struct look *l) {
+        _cleanup_free_ char *text = l->stacks(l->slice, l->cgroup_id);
+        char *save;
+
+        for (char *line = text ? strtok_r(text, "\n", &save) : NULL; line; line = strtok_r(NULL, "\n", &save))
+                take_stack(l, line);
+}
+
 static void told(struct look *l, pid_t pid, char *text) {
         struct capture_thread *t;
 
@@ -153,6 +186,8 @@ static void *run(void *data) {
 
         (void)pthread_setname_np(pthread_self(), "capture");
         look_at_threads(l);
+        if (l->stacks && l->cgroup_id > 0)
+                take_stacks(l);
         if (l->signal > 0 && l->directory && l->tell)
                 ask_programs(l);
         (void)eventfd_write(l->fd, 1);
@@ -193,7 +228,10 @@ int look_new(const struct look_request *q, struct look **ret, int *ret_fd) {
                             .n_pids = q->n_pids,
                             .signal = q->signal,
                             .uid = q->uid,
-                            .tell = q->tell };
+                            .tell = q->tell,
+                            .stacks = q->stacks,
+                            .slice = q->slice,
+                            .cgroup_id = q->cgroup_id };
         (void)pthread_mutex_init(&l->mutex, NULL);
         l->proc = strdup(q->proc);
         l->unit = strdup(q->unit ?: "");

@@ -21,6 +21,9 @@ struct look_request {
         uint32_t uid;          /* whose those files are */
         /* Sends the signal to a process of the unit that catches it, and says so. */
         bool (*tell)(pid_t pid, const char *unit, int signal);
+        /* The kernel's stacks of a control group's tasks: see latency_stacks(). May be NULL. */
+        char *(*stacks)(uint64_t slice, uint64_t cgroup_id);
+        uint64_t slice, cgroup_id;
 };
 
 /* Starts; everything is copied. ret_fd becomes readable once it is over, and is the look's. */

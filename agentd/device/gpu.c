@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <string.h>
 
+#include "agentd/device/locality.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
@@ -70,6 +71,8 @@ static void discard(struct gpu_info *g) {
         free(g->uuid);
         free(g->model);
         free(g->nodes);
+        free(g->mig);
+        free(g->parent);
         *g = (struct gpu_info){ 0 };
 }
 
@@ -123,6 +126,134 @@ int gpus_find_nvidia(const char *root, struct gpu_info *gpus, size_t *n) {
         free(entries);
         return r < 0 ? r : 0;
 }
+
+/* ---- by the PCI bus ---- */
+
+static bool pci_has(const char *directory, const char *name, const char *file, const char *prefix) {
+        _cleanup_free_ char *path = NULL, *text = NULL;
+
+        return asprintf(&path, "%s/%s/%s", directory, name, file) >= 0 &&
+               read_file(path, 256, &text, NULL) >= 0 && strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+int gpus_find_pci(const char *root, struct gpu_info *gpus, size_t *n) {
+        _cleanup_free_ char *directory = NULL;
+        struct dirent **entries = NULL;
+        int count = scan(root, "/sys/bus/pci/devices", alphasort, &entries, &directory),
+            r = count < 0 ? count : 0;
+        unsigned minor = 0;
+
+        for (int i = 0; i < count; i++) {
+                const char *name = entries[i]->d_name;
+                char node[32];
+
+                /* VGA and 3D controllers of NVIDIA. */
+                if (r >= 0 && *n < LINK_GPUS_MAX && pci_has(directory, name, "vendor", "0x10de") &&
+                    (pci_has(directory, name, "class", "0x0300") ||
+                     pci_has(directory, name, "class", "0x0302"))) {
+                        struct gpu_info g = { .model = strdup("NVIDIA GPU") };
+
+                        snprintf(node, sizeof(node), "/dev/nvidia%u", minor++);
+                        g.nodes = strdup(node);
+                        if (asprintf(&g.uuid, "pci-%s", name) < 0)
+                                g.uuid = NULL;
+                        snprintf(g.pci, sizeof(g.pci), "%.*s", (int)sizeof(g.pci) - 1, name);
+                        if (!complete(&g))
+                                r = -ENOMEM;
+                        if (r >= 0 && node_exists(root, node))
+                                gpus[(*n)++] = g;
+                        else
+                                discard(&g);
+                }
+                free(entries[i]);
+        }
+        free(entries);
+        return r;
+}
+
+/* ---- by NVIDIA's library ---- */
+
+/* The node by which a part is opened: of the GPU instance, or of the compute instance in it. */
+static bool capability(const char *root, const struct gpu_state *s, bool compute, char *buf, size_t size) {
+        _cleanup_free_ char *text = NULL, *minor = NULL;
+        char path[160], inner[40] = "";
+        uint32_t n;
+
+        if (compute)
+                snprintf(inner, sizeof(inner), "/ci%u", s->compute_instance);
+        snprintf(path, sizeof(path), "/proc/driver/nvidia/capabilities/gpu%u/mig/gi%u%s/access", s->minor,
+                 s->instance, inner);
+        if (read_file_below(root, path, SYSTEM_FILE_MAX, &text) < 0)
+                return false;
+        minor = find_line(text, "DeviceFileMinor");
+        if (!minor || parse_u32(minor, 0, UINT32_MAX, &n) < 0)
+                return false;
+        snprintf(buf, size, "/dev/nvidia-caps/nvidia-cap%u", n);
+        return true;
+}
+
+static int take(const char *root, const struct gpu_state *s, struct gpu_info *ret) {
+        char node[32], instance[48], compute[48];
+        struct gpu_info g = {};
+        int r;
+
+        snprintf(node, sizeof(node), "/dev/nvidia%u", s->minor);
+        if (!node_exists(root, node))
+                return 0;
+        if (!s->mig[0])
+                r = asprintf(&g.nodes, "%s", node);
+        else if (capability(root, s, false, instance, sizeof(instance)) &&
+                 capability(root, s, true, compute, sizeof(compute)))
+                r = asprintf(&g.nodes, "%s %s %s", node, instance, compute);
+        else
+                return 0; /* nobody could open it */
+        if (r < 0)
+                g.nodes = NULL;
+        g.uuid = strdup(s->uuid);
+        g.model = strdup(s->model);
+        g.memory = s->values[GPU_MEMORY_TOTAL] == GPU_UNKNOWN ? 0 : s->values[GPU_MEMORY_TOTAL];
+        memcpy(g.pci, s->pci, sizeof(g.pci));
+        if (s->mig[0]) {
+                g.mig = strdup(s->mig);
+                g.parent = strdup(s->parent);
+        }
+        if (!complete(&g) || (s->mig[0] && (!g.mig || !g.parent))) {
+                discard(&g);
+                return -ENOMEM;
+        }
+        *ret = g;
+        return 1;
+}
+
+/* From the library's numbers to the inventory's. */
+static void take_links(const struct gpu_state *states, size_t n_states, struct gpu_info *gpus, size_t n) {
+        for (size_t i = 0; i < n_states; i++)
+                for (size_t k = 0; k < n && !states[i].mig[0]; k++) {
+                        if (strcmp(gpus[k].uuid, states[i].uuid) != 0)
+                                continue;
+                        for (size_t j = 0; j < n_states; j++)
+                                for (size_t l = 0; l < n; l++)
+                                        if (!states[j].mig[0] &&
+                                            states[i].links >> (states[j].index & 63) & 1 &&
+                                            strcmp(gpus[l].uuid, states[j].uuid) == 0)
+                                                gpus[k].links |= UINT64_C(1) << l;
+                }
+}
+
+int gpus_take(const char *root, const struct gpu_state *states, size_t n_states, struct gpu_info *gpus,
+              size_t *n) {
+        for (size_t i = 0; i < n_states && *n < LINK_GPUS_MAX; i++) {
+                int r = states[i].cut ? 0 : take(root, states + i, &gpus[*n]);
+
+                if (r < 0)
+                        return r;
+                *n += r > 0;
+        }
+        take_links(states, n_states, gpus, *n);
+        return 0;
+}
+
+/* ---- AMD ---- */
 
 static int amd_gpu(const char *root, const char *directory, const char *topology_node, struct gpu_info *ret) {
         _cleanup_free_ char *path = NULL, *text = NULL, *bank = NULL, *memory = NULL;

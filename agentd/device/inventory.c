@@ -99,7 +99,10 @@ int inventory_read_host(const char *root, const struct inventory_limits *limits,
         memory = memory > limits->memory_reserve ? memory - limits->memory_reserve : 0;
         i.memory = limits->memory ?: memory;
         i.controllers = read_controllers(root);
-        r = gpus_find_nvidia(root, i.gpus, &i.n_gpus);
+        r = limits->n_gpus > 0 ? gpus_take(root, limits->gpus, limits->n_gpus, i.gpus, &i.n_gpus)
+                               : gpus_find_nvidia(root, i.gpus, &i.n_gpus);
+        if (r >= 0 && i.n_gpus == 0)
+                r = gpus_find_pci(root, i.gpus, &i.n_gpus);
         if (r >= 0)
                 r = gpus_find_amd(root, i.gpus, &i.n_gpus);
         if (r >= 0)

@@ -4,14 +4,17 @@
 
 #include <stdint.h>
 
+#include "agentd/device/gpu-state.h"
 #include "lib/wire/messages.h"
 
 struct inventory_limits {
-        uint32_t cpus;           /* 0: all that are online */
-        uint64_t memory_reserve; /* bytes kept for the host itself */
-        uint64_t memory;         /* bytes to offer in all; 0: all but the reserve */
-        uint64_t gpu_memory;     /* of each GPU that does not say; 0: unknown */
-        char *const *labels;     /* NULL-ended, or NULL */
+        uint32_t cpus;                /* 0: all that are online */
+        uint64_t memory_reserve;      /* bytes kept for the host itself */
+        uint64_t memory;              /* bytes to offer in all; 0: all but the reserve */
+        uint64_t gpu_memory;          /* of each GPU that does not say; 0: unknown */
+        char *const *labels;          /* NULL-ended, or NULL */
+        const struct gpu_state *gpus; /* NVIDIA's, as their library says; none: as /proc and /sys say */
+        size_t n_gpus;
 };
 
 /* root, for tests, is put before every path ("" in life). Ports, address and allow_root are the caller's.

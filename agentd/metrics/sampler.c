@@ -68,7 +68,9 @@ static void fill_own(struct sampler *s, struct unit *u, uint64_t now) {
         uint64_t *values = u->sample.values;
 
         if (u->data.known) {
-                values[TELEMETRY_DATA_RECORDS] = u->data.counters.records;
+                /* What is spliced into a pipe is bytes; nobody counts its records. */
+                if (u->data.counters.records > 0 || u->data.counters.bytes == 0)
+                        values[TELEMETRY_DATA_RECORDS] = u->data.counters.records;
                 values[TELEMETRY_DATA_BYTES] = u->data.counters.bytes;
                 values[TELEMETRY_DATA_WAIT_USEC] = u->data.counters.consumer_wait_usec;
                 values[TELEMETRY_DATA_PRODUCER_USEC] = u->data.counters.producer_wait_usec;

@@ -331,7 +331,8 @@ static int by_tuple(const void *a, const void *b) {
 
 /* Finds connections whose other end is one of the same unit. */
 static void find_inside(struct sockets *s) {
-        qsort(s->now, s->n_now, sizeof(*s->now), by_tuple);
+        if (s->n_now > 0)
+                qsort(s->now, s->n_now, sizeof(*s->now), by_tuple);
         for (size_t i = 0; i < s->n_now; i++) {
                 const struct connection key = { .tuple = s->now[i].reverse };
                 const struct connection *other =
@@ -365,7 +366,8 @@ static void count_all(struct sockets *s) {
                         s->units[i].waiting = false;
                 }
         find_inside(s);
-        qsort(s->now, s->n_now, sizeof(*s->now), by_cookie);
+        if (s->n_now > 0)
+                qsort(s->now, s->n_now, sizeof(*s->now), by_cookie);
         for (size_t i = 0; i < s->n_now; i++) {
                 const struct connection *c = s->now + i;
 

@@ -10,4 +10,4 @@ struct probe_image {
         size_t size;
 };
 
-extern const struct probe_image probe_image_base;
+extern const struct probe_image probe_image_base, probe_image_trace;

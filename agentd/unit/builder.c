@@ -286,14 +286,40 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
 /* ---- why systemd could not run it
  * ----------------------------------------------------------------------------------- */
 
+static char *explain_oom(const struct exit_report *e, const char *node) {
+        static const struct {
+                const char *at, *words;
+        } limits[] = {
+                { "job", "the limit of the job's executors on that host together" },
+                { "above", "the limit of all jobs on that host together" },
+                { "host", "the end of the host's memory" },
+                { "node", "the end of the memory of its NUMA nodes" },
+        };
+        char held[FORMAT_SIZE_MAX];
+        const char *words = "its memory limit";
+        char *text;
+        int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(limits); i++)
+                if (strcmp(limits[i].at, e->oom.at) == 0)
+                        words = limits[i].words;
+        if (!*e->oom.task)
+                r = asprintf(&text, "out of memory on host %s: the kernel killed it at its memory limit",
+                             node);
+        else
+                r = asprintf(&text, "the kernel killed %s (pid %u) on host %s, which held %s, at %s",
+                             e->oom.task, e->oom.pid, node, format_size(e->oom.held, held, sizeof(held)),
+                             words);
+        return r < 0 ? NULL : text;
+}
+
 char *exit_explain(const struct exit_report *e, const char *node, const char *command, const char *directory,
                    uint32_t uid) {
         char *text = NULL;
         int r = -1;
 
         if (strcmp(e->result, "oom-kill") == 0)
-                r = asprintf(&text, "out of memory on host %s: the kernel killed it at its memory limit",
-                             node);
+                return explain_oom(e, node);
         else if (strcmp(e->result, "timeout") == 0 && !e->stop_requested && !e->stop_local)
                 r = asprintf(&text, "stopped on host %s: the time limit was over", node);
         else if (strcmp(e->result, "watchdog") == 0)

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-#include "agentd/unit/environment.h"
 #include "agentd/unit/enforce.h"
+#include "agentd/unit/environment.h"
 #include "lib/wire/messages.h"
 
 /* The least TimeoutStopUSec= of a unit. */

@@ -123,6 +123,9 @@ static int append_io(sd_bus_message *m, const struct unit_context *c) {
 static int append_ports(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
         if (!c->inventory || c->inventory->port_first == 0)
                 return 0;
+        if (c->pins)
+                TRY(sd_bus_message_append(m, "(sv)", "BPFProgram", "a(ss)", 2, "bind4", c->pins->bind4,
+                                          "bind6", c->pins->bind6));
         TRY(property_open(m, "SocketBindAllow", "a(iiqq)"));
         TRY(sd_bus_message_open_container(m, 'a', "(iiqq)"));
         for (size_t i = 0; i < o->n_ports; i++)
@@ -213,6 +216,15 @@ int limits_build(sd_bus_message *m, const char *unit, const struct unit_limits *
 
 /* ---- a job's slice ---- */
 
+/* The kernel charges a slice for what it needs to keep its units apart. Without some room for that, an
+ * executor that reaches its own limit would be found at the slice's, where another one may be killed in its
+ * place. */
+#define SLICE_SLACK (UINT64_C(16) << 20)
+
+static uint64_t slice_memory(const struct slice_limits *limits) {
+        return limits->memory_max > 0 ? limits->memory_max + SLICE_SLACK : 0;
+}
+
 int slice_build(sd_bus_message *m, uint32_t job, const struct slice_limits *limits) {
         char slice[UNIT_NAME_MAX], text[64];
 
@@ -220,9 +232,11 @@ int slice_build(sd_bus_message *m, uint32_t job, const struct slice_limits *limi
         TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
         snprintf(text, sizeof(text), "Primus job %u", job);
         TRY(property_string(m, "Description", text));
-        TRY(append_memory(m, limits->memory_max, 0));
+        TRY(append_memory(m, slice_memory(limits), 0));
         if (limits->cpu_usec_per_sec > 0)
                 TRY(property_u64(m, "CPUQuotaPerSecUSec", limits->cpu_usec_per_sec));
+        if (limits->cpu_weight > 0)
+                TRY(property_u64(m, "CPUWeight", limits->cpu_weight));
         if (limits->tasks_max > 0)
                 TRY(property_u64(m, "TasksMax", limits->tasks_max));
         TRY(sd_bus_message_close_container(m));
@@ -234,9 +248,10 @@ int slice_update_build(sd_bus_message *m, uint32_t job, const struct slice_limit
 
         TRY(sd_bus_message_append(m, "sb", job_slice_name(job, slice), 1));
         TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
-        TRY(property_u64(m, "MemoryMax", or_infinity(limits->memory_max)));
+        TRY(property_u64(m, "MemoryMax", or_infinity(slice_memory(limits))));
         TRY(property_u64(m, "MemorySwapMax", limits->memory_max > 0 ? 0 : UINT64_MAX));
         TRY(property_u64(m, "CPUQuotaPerSecUSec", or_infinity(limits->cpu_usec_per_sec)));
+        TRY(property_u64(m, "CPUWeight", or_infinity(limits->cpu_weight)));
         TRY(property_u64(m, "TasksMax", or_infinity(limits->tasks_max)));
         return sd_bus_message_close_container(m);
 }

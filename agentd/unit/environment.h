@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "agentd/unit/ports.h"
 #include "agentd/unit/shm.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/strv.h"
@@ -31,9 +32,10 @@ struct unit_context {
         /* What the host makes of the order's limits (agentd/unit/host.h). */
         const struct io_limit *io; /* paths are devices, or "" */
         size_t n_io;
-        uint64_t numa_nodes;  /* a bit for each that its CPUs are in; 0: all, or not known */
-        uint64_t tasks_bound; /* more than so many no executor gets; 0: not known */
-        const struct shm_names *shm; /* what is /dev/shm to it, or NULL: the host's */
+        uint64_t numa_nodes;           /* a bit for each that its CPUs are in; 0: all, or not known */
+        uint64_t tasks_bound;          /* more than so many no executor gets; 0: not known */
+        const struct ports_pins *pins; /* what keeps it from the ports of others, beside SocketBindDeny= */
+        const struct shm_names *shm;   /* what is /dev/shm to it, or NULL: the host's */
 };
 
 /* The variables of the private environment file: the order's, without names that agentd and systemd own, and

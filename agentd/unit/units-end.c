@@ -33,6 +33,9 @@ static void judge(struct executor *e) {
 void executor_remove_private(struct executor *e) {
         char *path;
 
+        if (!*e->units->options.root)
+                ports_unpin(e->unit);
+
         if (asprintf(&path, "%s" PRIVATE_DIR "/%s", e->units->options.root, e->unit) >= 0)
                 remove_later(e->units, path);
 }
@@ -86,7 +89,14 @@ void executor_report(struct executor *e) {
         if (!e->has_exit)
                 own_verdict(e);
         judge(e);
+        if (u->ops.account)
+                u->ops.account(&e->exit, u->userdata);
         detail = exit_explain(&e->exit, u->options.node, e->command, e->directory, e->uid);
+        if (detail) {
+                free(e->exit.detail);
+                e->exit.detail = detail;
+        }
+        detail = devices_blame(e, e->exit.detail ?: "");
         if (detail) {
                 free(e->exit.detail);
                 e->exit.detail = detail;

@@ -299,7 +299,7 @@ static void on_slice(sd_bus_message *reply, void *userdata) {
 
 static bool same_limits(const struct slice_limits *a, const struct slice_limits *b) {
         return a->memory_max == b->memory_max && a->cpu_usec_per_sec == b->cpu_usec_per_sec &&
-               a->tasks_max == b->tasks_max;
+               a->tasks_max == b->tasks_max && a->cpu_weight == b->cpu_weight;
 }
 
 int job_make_slice(struct job *j) {

@@ -18,6 +18,8 @@ struct preparing {
         struct io_limit *io; /* on this host's devices */
         size_t n_io;
         struct shm_names shm;
+        struct ports_pins pins;
+        bool pinned;
         struct job *waits;      /* for the prolog of the job, in its list */
         sd_event_source *again; /* systemd is asked once more then */
         unsigned tries;
@@ -220,6 +222,7 @@ static struct unit_context context_of(const struct preparing *p, const char *sha
                 .n_io = p->n_io,
                 .numa_nodes = *p->order.extra.numa ? host_numa_nodes(root, p->order.extra.cpus) : 0,
                 .tasks_bound = host_tasks_bound(root),
+                .pins = p->pinned ? &p->pins : NULL,
                 .shm = p->order.extra.job_shm > 0 ? &p->shm : NULL,
         };
 }
@@ -241,6 +244,25 @@ static int call_start(struct preparing *p, sd_bus_message *m) {
         return r < 0 ? r : systemd_call_job(p->units->systemd, m, on_start_reply, p);
 }
 
+/* A kernel that does not let us leaves the ports to the jobs' good manners. */
+static void pin_ports(struct preparing *p) {
+        const struct inventory *i = p->units->options.inventory;
+        const char *unit = p->executor->unit;
+        int r;
+
+        if (!i || i->port_first == 0 || *p->units->options.root || p->units->ports_open)
+                return;
+        r = ports_pin(unit, i->port_first, i->port_last, p->order.ports, p->order.n_ports, &p->pins);
+        p->pinned = r >= 0;
+        if (r >= 0)
+                return;
+        p->units->ports_open = true; /* and it is not tried again */
+        log_full(LOG_NOTICE, r, NULL,
+                 "Jobs on this host can listen on ports that others were granted, unless systemd is built "
+                 "with "
+                 "its BPF framework: the kernel does not take a program that refuses them");
+}
+
 static int submit_unit(struct preparing *p) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct unit_context context;
@@ -251,7 +273,10 @@ static int submit_unit(struct preparing *p) {
         r = host_io(u->options.root, u->options.node, p->order.extra.io, p->order.extra.n_io, &p->io,
                     &p->n_io, &p->why);
         if (r < 0 || (r = cpus_own(p->executor, p->order.extra.cpus, false)) < 0 ||
-            (r = devices_own(p->executor, &p->order, NULL)) < 0 || (r = build_start(p, &m)) < 0)
+            (r = devices_own(p->executor, &p->order, NULL)) < 0)
+                return r;
+        pin_ports(p);
+        if ((r = build_start(p, &m)) < 0)
                 return r;
         context = context_of(p, NULL);
         if ((r = write_private(p, &context)) < 0 || (r = ready_prepare(p->executor, &p->order)) < 0)
@@ -324,7 +349,7 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order,
         if (!e->directory)
                 return -ENOMEM;
         const struct slice_limits limits = { order->job_memory_max, order->extra.job_cpu,
-                                             order->extra.job_tasks };
+                                             order->extra.job_tasks, order->extra.job_weight };
         if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits)) < 0 ||
             (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
                 return r;

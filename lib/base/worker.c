@@ -20,11 +20,27 @@ struct worker {
         bool running;
         pthread_mutex_t lock;
         pthread_cond_t wake;
-        bool stop;
+        bool stop, abandoned;
+        worker_function release;
+        void *release_data;
         struct item *todo, *finished;
         int fd;
         sd_event_source *source;
 };
+
+static void destroy(struct worker *w) {
+        struct item *i, *next;
+
+        DL_FOREACH_SAFE (w->todo, i, next)
+                free(i);
+        DL_FOREACH_SAFE (w->finished, i, next)
+                free(i);
+        sd_event_source_disable_unref(w->source);
+        close_fd(w->fd);
+        pthread_cond_destroy(&w->wake);
+        pthread_mutex_destroy(&w->lock);
+        free(w);
+}
 
 static void *worker_main(void *userdata) {
         struct worker *w = userdata;
@@ -47,6 +63,10 @@ static void *worker_main(void *userdata) {
                         abort(); /* an eventfd that nobody else holds */
         }
         pthread_mutex_unlock(&w->lock);
+        if (w->abandoned) {
+                w->release(w->release_data);
+                destroy(w);
+        }
         return NULL;
 }
 
@@ -68,7 +88,7 @@ static int on_finished(sd_event_source *s, int fd, uint32_t revents, void *userd
         return 0;
 }
 
-int worker_new(sd_event *event, struct worker **ret) {
+static int new (sd_event *event, size_t stack, struct worker **ret) {
         _cleanup_(worker_free_p) struct worker *w = calloc(1, sizeof(*w));
         pthread_attr_t attributes;
         sigset_t all, old;
@@ -85,7 +105,7 @@ int worker_new(sd_event *event, struct worker **ret) {
         if (r < 0)
                 return r;
         pthread_attr_init(&attributes);
-        pthread_attr_setstacksize(&attributes, 256 << 10);
+        pthread_attr_setstacksize(&attributes, stack);
         sigfillset(&all); /* signals are the loop's */
         pthread_sigmask(SIG_SETMASK, &all, &old);
         r = -pthread_create(&w->thread, &attributes, worker_main, w);
@@ -98,9 +118,15 @@ int worker_new(sd_event *event, struct worker **ret) {
         return 0;
 }
 
-void worker_free(struct worker *w) {
-        struct item *i, *next;
+int worker_new(sd_event *event, struct worker **ret) {
+        return new (event, 256 << 10, ret);
+}
 
+int worker_new_deep(sd_event *event, struct worker **ret) {
+        return new (event, 2 << 20, ret);
+}
+
+void worker_free(struct worker *w) {
         if (!w)
                 return;
         if (w->running) {
@@ -110,15 +136,25 @@ void worker_free(struct worker *w) {
                 pthread_mutex_unlock(&w->lock);
                 pthread_join(w->thread, NULL);
         }
+        destroy(w);
+}
+
+void worker_abandon(struct worker *w, worker_function release, void *data) {
+        struct item *i, *next;
+
+        if (!w)
+                return;
+        w->source = sd_event_source_disable_unref(w->source); /* the loop's, not to be freed elsewhere */
+        pthread_mutex_lock(&w->lock);
+        w->stop = w->abandoned = true;
+        w->release = release;
+        w->release_data = data;
         DL_FOREACH_SAFE (w->todo, i, next)
                 free(i);
-        DL_FOREACH_SAFE (w->finished, i, next)
-                free(i);
-        sd_event_source_disable_unref(w->source);
-        close_fd(w->fd);
-        pthread_cond_destroy(&w->wake);
-        pthread_mutex_destroy(&w->lock);
-        free(w);
+        w->todo = NULL;
+        pthread_detach(w->thread);
+        pthread_cond_signal(&w->wake);
+        pthread_mutex_unlock(&w->lock); /* from here on it is the thread's */
 }
 
 int worker_submit(struct worker *w, worker_function run, worker_function done, void *data) {

@@ -18,4 +18,10 @@ int worker_new(sd_event *event, struct worker **ret);
 void worker_free(struct worker *w);
 DEFINE_CLEANUP(struct worker *, worker_free)
 
+/* As worker_new(), for code that is not ours and may want more stack than that gives. */
+int worker_new_deep(sd_event *event, struct worker **ret);
+/* Leaves the thread alone with the piece in hand, which may never end; when it does, release is called there
+ * in place of done. The pieces that are not begun are dropped. */
+void worker_abandon(struct worker *w, worker_function release, void *data);
+
 int worker_submit(struct worker *w, worker_function run, worker_function done, void *data);

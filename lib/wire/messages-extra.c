@@ -29,6 +29,7 @@ static const struct extra_key {
         { "jobTasks", 't', offsetof(struct start_extra, job_tasks), 0 },
         { "jobShm", 't', offsetof(struct start_extra, job_shm), 0 },
         { "cpuWeight", 'u', offsetof(struct start_extra, cpu_weight), 0 },
+        { "jobWeight", 'u', offsetof(struct start_extra, job_weight), 0 },
         { "openFiles", 'u', offsetof(struct start_extra, open_files), 0 },
         { "numa", 'S', offsetof(struct start_extra, numa), sizeof(((struct start_extra *)NULL)->numa) },
         { "io", 'i', 0, 0 },

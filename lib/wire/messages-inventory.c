@@ -42,6 +42,33 @@ static int append_gpu_numa(sd_bus_message *m, const struct inventory *i) {
         return sd_bus_message_close_container(m);
 }
 
+/* A text of each GPU, "" for those without; nothing where no GPU has one. */
+static int append_gpu_texts(sd_bus_message *m, const char *key, const struct inventory *i, size_t offset) {
+        char *texts[LINK_GPUS_MAX + 1];
+        bool any = false;
+
+        for (size_t k = 0; k < i->n_gpus && k < LINK_GPUS_MAX; k++) {
+                memcpy(&texts[k], (const char *)&i->gpus[k] + offset, sizeof(texts[k]));
+                any |= texts[k] != NULL;
+                texts[k] = texts[k] ?: (char *)"";
+        }
+        texts[MIN(i->n_gpus, (size_t)LINK_GPUS_MAX)] = NULL;
+        return any ? append_texts(m, key, texts) : 0;
+}
+
+static int append_gpu_links(sd_bus_message *m, const struct inventory *i) {
+        uint64_t links[LINK_GPUS_MAX], any = 0;
+        int r;
+
+        for (size_t k = 0; k < i->n_gpus && k < LINK_GPUS_MAX; k++)
+                any |= links[k] = i->gpus[k].links;
+        if (any == 0)
+                return 0;
+        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+            (r = sd_bus_message_append(m, "s", "gpuLinks")) < 0 ||
+            (r = sd_bus_message_open_container(m, 'v', "at")) < 0 ||
+            (r = sd_bus_message_append_array(m, 't', links, i->n_gpus * sizeof(*links))) < 0 ||
+            (r = sd_bus_message_close_container(m)) < 0)
 static int append_networks(sd_bus_message *m, const struct inventory *i) {
         char address[ADDR_TEXT_MAX];
         int r;
@@ -70,6 +97,12 @@ int inventory_append_extra(sd_bus_message *m, const struct inventory *i) {
                 r = append_texts(m, "numa", i->numa);
         if (r >= 0)
                 r = append_gpu_numa(m, i);
+        if (r >= 0)
+                r = append_gpu_texts(m, "gpuMig", i, offsetof(struct gpu_info, mig));
+        if (r >= 0)
+                r = append_gpu_texts(m, "gpuParents", i, offsetof(struct gpu_info, parent));
+        if (r >= 0)
+                r = append_gpu_links(m, i);
         if (r >= 0 && i->shm > 0)
                 r = sd_bus_message_append(m, "{sv}", "shm", "t", i->shm);
         if (r >= 0)
@@ -129,6 +162,22 @@ static int read_gpu_numa(sd_bus_message *m, struct inventory *i) {
         return r < 0 ? r : 1;
 }
 
+static int read_gpu_texts(sd_bus_message *m, struct inventory *i, size_t offset) {
+        int r = sd_bus_message_enter_container(m, 'v', "as");
+        const char *text;
+        size_t k = 0;
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "s");
+        while (r >= 0 && (r = sd_bus_message_read(m, "s", &text)) > 0) {
+                char **target = k < i->n_gpus ? (char **)((char *)&i->gpus[k] + offset) : NULL;
+
+                if (++k > LINK_GPUS_MAX || strlen(text) > LINK_GPU_NAME_MAX || (target && *target))
+                        return -EBADMSG;
+                if (target && *text && !(*target = strdup(text)))
+                        return -ENOMEM;
+        }
+        if (r >= 0 && (r = sd_bus_message_exit_container(m)) >= 0)
 static int read_network(sd_bus_message *m, struct network_info *ret) {
         const char *name, *address;
         int r = sd_bus_message_read(m, "(ssyu)", &name, &address, &ret->bits, &ret->mbps);
@@ -162,6 +211,21 @@ static int read_networks(sd_bus_message *m, struct inventory *i) {
         return r < 0 ? link_bad(r) : 1;
 }
 
+static int read_gpu_links(sd_bus_message *m, struct inventory *i) {
+        const void *numbers;
+        size_t size;
+        int r = sd_bus_message_enter_container(m, 'v', "at");
+
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 't', &numbers, &size);
+        if (r < 0)
+                return link_bad(r);
+        for (size_t k = 0; k < size / sizeof(uint64_t) && k < i->n_gpus; k++)
+                memcpy(&i->gpus[k].links, (const char *)numbers + k * sizeof(uint64_t), sizeof(uint64_t));
+        r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : 1;
+}
+
 int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i) {
         int r;
 
@@ -171,6 +235,12 @@ int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i
                 return read_texts(m, numa_valid, &i->numa);
         if (strcmp(key, "gpuNuma") == 0)
                 return read_gpu_numa(m, i);
+        if (strcmp(key, "gpuMig") == 0)
+                return read_gpu_texts(m, i, offsetof(struct gpu_info, mig));
+        if (strcmp(key, "gpuParents") == 0)
+                return read_gpu_texts(m, i, offsetof(struct gpu_info, parent));
+        if (strcmp(key, "gpuLinks") == 0)
+                return read_gpu_links(m, i);
         if (strcmp(key, "networks") == 0)
                 return read_networks(m, i);
         if (strcmp(key, "shm") != 0)

@@ -87,6 +87,7 @@ static const struct limit_key {
         { "tasksMax", 'u', offsetof(struct unit_limits, tasks_max) },
         { "jobCpu", 't', offsetof(struct unit_limits, job.cpu_usec_per_sec) },
         { "jobTasks", 't', offsetof(struct unit_limits, job.tasks_max) },
+        { "jobWeight", 'u', offsetof(struct unit_limits, job.cpu_weight) },
 };
 
 int unit_limits_append(sd_bus_message *m, const struct unit_limits *l) {

@@ -21,6 +21,7 @@ struct io_limit {
 /* What the executors of one job may use on one host together; told with each of them. */
 struct slice_limits {
         uint64_t memory_max, cpu_usec_per_sec, tasks_max;
+        uint32_t cpu_weight; /* 1 ... 10000; 0: as every job */
 };
 
 /* Limits of a unit that runs. */

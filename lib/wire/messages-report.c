@@ -66,6 +66,8 @@ int welcome_read(sd_bus_message *m, struct welcome *ret) {
 /* ---- inventory ------------------------------------------------------------------------------- */
 
 static void gpu_done(struct gpu_info *g) {
+        free(g->mig);
+        free(g->parent);
         free(g->uuid);
         free(g->model);
         free(g->nodes);

@@ -140,6 +140,11 @@ struct gpu_info {
         char *nodes;     /* device nodes it needs, space-separated: "/dev/nvidia0" */
         uint32_t numa;   /* index into inventory.numa */
         char pci[16];    /* "0000:3b:00.0"; the agent's alone */
+
+        /* Of the registration's a{sv}. */
+        char *mig;      /* profile, "1g.10gb", of a part of a GPU; NULL: it is a whole one */
+        char *parent;   /* of a part: uuid of the GPU that it is of, which is not listed itself; or NULL */
+        uint64_t links; /* bit N: joined to GPU N of the inventory by something faster than the host's bridges */
 };
 
 /* A network that a host is in, over a link that is up. */
@@ -172,6 +177,7 @@ struct inventory {
 };
 #define LINK_LABELS_MAX 128u
 #define LINK_NUMA_MAX 64u
+/* Entries of an open a{sv}: labels, numa, gpuNuma, gpuMig, gpuParents, gpuLinks, shm. */
 #define LINK_NETWORKS_MAX 16u
 /* Entries of an open a{sv}: labels, numa, gpuNuma, shm, networks. */
 int inventory_append_extra(sd_bus_message *m, const struct inventory *i);
@@ -214,9 +220,20 @@ struct exit_report {
         bool stop_requested; /* by masterd's order */
         bool stop_local;     /* by somebody on the host: systemctl stop, shutdown */
         uint64_t started_real, ended_real;
-        uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
+        /* UINT64_MAX: not known. io: of read(), write() and their kin; where no probe counted that, what block
+         * devices did for it. */
+        uint64_t memory_peak, cpu_usec, io_read, io_write;
         uint64_t oom_kills;
         char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
+
+        uint64_t cgroup_id; /* the agent's alone; 0: not known */
+        /* The agent's alone: which process was killed for want of memory, and at whose limit; "": not known.
+         */
+        struct {
+                char task[64], at[8];
+                uint32_t pid;
+                uint64_t held;
+        } oom;
 };
 int exit_report_append(sd_bus_message *m, const struct exit_report *e);
 int exit_report_read(sd_bus_message *m, struct exit_report *ret);
@@ -278,7 +295,7 @@ int scan_batch_read(sd_bus_message *m, struct scan_batch *ret);
  * FeedControl(id, u op, t task, t value, a{sv})  one-way, to a feeder that is connected; masterd says it
  * again when a feeder opens
  * SetLimits(t term, t epoch, id, b check, t cpu_usec_per_sec, t memory_max, t job_memory_max, a{sv}
- *     {"memoryHigh" t, "cpuWeight" u, "tasksMax" u, "jobCpu" t, "jobTasks" t}) -> ()
+ *     {"memoryHigh" t, "cpuWeight" u, "tasksMax" u, "jobCpu" t, "jobTasks" t, "jobWeight" u}) -> ()
  * SetRendezvous(t term, t epoch, id, t rendezvous_epoch, u signal, aay env, a{sv})  one-way
  * ReadLog(id, ay cursor, u max, t wait_usec, a{sv}) -> (ay data, ay cursor, b end, a{sv}): journal
  * lines of the executor behind cursor ("" = from its start), each ended by \n; waits up to wait_usec for the
@@ -352,6 +369,7 @@ struct start_extra {
         uint64_t job_tasks;     /* of the same */
         uint64_t job_shm;       /* bytes of the /dev/shm that the job's executors here share; 0: the host's */
         uint32_t cpu_weight;
+        uint32_t job_weight; /* of the job's slice */
         uint32_t open_files;
         char numa[8]; /* "require", "prefer": memory of the NUMA nodes of its CPUs; "" */
         struct io_limit *io;

@@ -20,6 +20,8 @@ struct job *api_job_or_error(struct manager *m, sd_bus_message *call, sd_bus_err
 /* job-status.c */
 int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* job-health.c: the key "verdicts" of GetStatus, where there are some */
+int api_append_verdicts(sd_bus_message *reply, const struct job *j);
 /* telemetry-calls.c */
 int api_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-log.c */
@@ -39,6 +41,8 @@ int api_on_resize_session(sd_bus_message *call, void *userdata, sd_bus_error *er
 int api_on_close_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
 /* job-capture.c */
 int api_capture(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
+/* job-trace.c */
+int api_trace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* Reads role and index of a call of a job's: an executor that has processes now. NULL: the error is set. */
 struct executor *api_running_executor(struct manager *m, sd_bus_message *call, sd_bus_error *error);
 /* Answers a call that was passed on to an agent, which refused it or did not answer. */

@@ -108,6 +108,7 @@ ENTRY(on_requeue, api_requeue)
 ENTRY(on_rerun, api_rerun)
 ENTRY(on_replace, api_replace)
 ENTRY(on_capture, api_capture)
+ENTRY(on_trace, api_trace)
 
 /* Running something as the job's user is more than seeing into the job. */
 static int on_open_session(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -212,6 +213,9 @@ const sd_bus_vtable api_job_vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Capture", SD_BUS_ARGS("s", role, "u", index, "a{sv}", options),
                                 SD_BUS_RESULT("a(uusssss)", threads, "a{sv}", info), on_capture,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Trace", SD_BUS_ARGS("s", role, "u", index, "s", kind, "a{sv}", options),
+                                SD_BUS_RESULT("t", since, "a(stttat)", histograms, "a{sv}", info), on_trace,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("ExecutorChanged",
                                 SD_BUS_ARGS("s", role, "u", index, "u", attempt, "s", state, "s", node), 0),

@@ -115,6 +115,8 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         if (r >= 0)
                 r = api_append_array(reply, userdata, j);
         if (r >= 0)
+                r = api_append_verdicts(reply, j);
+        if (r >= 0)
                 r = reply_open_key(reply, "cwd", "ay");
         if (r >= 0)
                 r = sd_bus_message_append_array(reply, 'y', j->cwd, strlen(j->cwd));
@@ -165,6 +167,9 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
                 k = sd_bus_message_append(reply, "{sv}", "memoryPeak", "t", r->memory_peak);
         if (k >= 0 && r->cpu_usec != UINT64_MAX)
                 k = sd_bus_message_append(reply, "{sv}", "cpu", "t", r->cpu_usec);
+        if (k >= 0 && r->io_read != UINT64_MAX)
+                k = sd_bus_message_append(reply, "{sv}{sv}", "readBytes", "t", r->io_read, "writeBytes", "t",
+                                          r->io_write);
         if (k >= 0 && r->n_ports > 0)
                 k = append_ports(reply, r);
         if (k >= 0 && e && e->job->data && executor_role(e)->input_policy == INPUT_STREAMING)

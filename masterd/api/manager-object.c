@@ -440,7 +440,7 @@ const sd_bus_vtable api_manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("GetElement", SD_BUS_ARGS("u", array, "u", index), SD_BUS_RESULT("o", job),
                                 api_on_get_element, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Usage", SD_BUS_ARGS("as", by, "a{sv}", filter),
-                                SD_BUS_RESULT("a(uususttttttt)", rows), api_on_usage,
+                                SD_BUS_RESULT("a(uususttttttttt)", rows), api_on_usage,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListTelemetry", SD_BUS_ARGS("a{sv}", filter),
                                 SD_BUS_RESULT("aa{sv}", jobs), api_on_list_telemetry,

@@ -9,10 +9,13 @@
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
 #include "masterd/api/reply.h"
+#include "masterd/healing.h"
 #include "masterd/job/array.h"
 #include "masterd/manager.h"
 #include "masterd/telemetry.h"
 
+#define EPISODES_MAX 1000u
+#define EPISODES_SHOWN 4u
 #define ELEMENTS_ROLE "elements" /* as GetStatus calls those of an array */
 
 struct wish {
@@ -200,6 +203,21 @@ static int append_values(sd_bus_message *reply, const struct telemetry_latest *l
         return r < 0 ? r : reply_close_key(reply);
 }
 
+/* What is wrong with it; of so many episodes of the job. */
+static int append_verdicts(sd_bus_message *reply, const struct executor *e) {
+        const struct episode *p = e->job->health ? e->job->health->episodes : NULL;
+        const char *words[EPISODES_SHOWN + 1] = { NULL };
+        size_t n = 0;
+
+        for (size_t i = 0; p && i < EPISODES_MAX && n < EPISODES_SHOWN; p = p->next, i++)
+                if (healing_executor(e->job, p) == e)
+                        words[n++] = verdict_kind_to_string(p->kind);
+        if (n == 0)
+                return 0;
+        return sd_bus_message_append(reply, "{sv}", "verdicts", "as", (int)n, words[0], words[1], words[2],
+                                     words[3]);
+}
+
 static int append_executor(sd_bus_message *reply, const struct executor *e, const struct wish *w,
                            uint64_t now) {
         const struct telemetry_latest *l = telemetry_of(e);
@@ -213,6 +231,8 @@ static int append_executor(sd_bus_message *reply, const struct executor *e, cons
                                           "node", "s", e->node ? e->node->name : "", "rank", "u", e->rank);
         if (r >= 0 && e->job->array_number > 0)
                 r = sd_bus_message_append(reply, "{sv}", "element", "u", e->job->array_index);
+        if (r >= 0)
+                r = append_verdicts(reply, e);
         if (r >= 0 && telemetry_rates(e, rates)) {
                 r = sd_bus_message_append(reply, "{sv}", "age", "t", usec_sub(now, l->received_boot));
                 if (r >= 0)

@@ -12,7 +12,7 @@
 #include "masterd/manager.h"
 #include "masterd/usage.h"
 
-#define ROW "uususttttttt"
+#define ROW "uususttttttttt"
 
 static const struct {
         const char *word;
@@ -76,7 +76,7 @@ static int append_row(sd_bus_message *reply, const struct usage_row *row) {
 
         return sd_bus_message_append(reply, "(" ROW ")", s->day, s->owner, s->pool, s->job, s->role,
                                      s->cpu_held, s->cpu_used, s->memory_held, s->gpu_held, s->attempts,
-                                     s->unmeasured, row->running);
+                                     s->unmeasured, s->gpu_used, s->gpu_measured, row->running);
 }
 
 static void on_answer(void *userdata, int error, const struct usage_row *rows, size_t n) {

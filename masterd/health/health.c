@@ -142,6 +142,13 @@ void health_leave(struct health_gang *g, uint32_t role, uint32_t index) {
         free(m);
 }
 
+void health_dry(struct health_gang *g, uint32_t role, uint32_t index, bool dry) {
+        struct member *m = find(g, role, index);
+
+        if (m)
+                m->dry = dry;
+}
+
 void health_pause(struct health_gang *g) {
         struct member *m;
 

@@ -101,6 +101,9 @@ void health_leave(struct health_gang *g, uint32_t role, uint32_t index);
  * judge. */
 void health_pause(struct health_gang *g);
 
+/* Nothing is there that it could be given: that it waits for data is not its fault. */
+void health_dry(struct health_gang *g, uint32_t role, uint32_t index, bool dry);
+
 /* A sample of a member; of one that has not joined, nothing. */
 void health_observe(struct health_gang *g, uint32_t role, uint32_t index, uint64_t now_usec,
                     const uint64_t values[static _TELEMETRY_MAX]);

@@ -60,6 +60,7 @@ struct member {
         uint64_t killed;       /* by the kernel for lack of memory, not told yet */
         uint16_t n_progress;   /* samples in a row with progress */
         bool stopped, blocked; /* all of its threads are stopped; some are in D state */
+        bool dry;              /* there is no data for it */
         bool spins;            /* has peers, and its CPU use is no progress */
         struct leak_fit fit;   /* of VERDICT_LEAKING */
         struct holding holding[_VERDICT_MAX];

@@ -236,7 +236,8 @@ static bool leaks(struct member *m, const struct health_rule *rule, const uint64
 static void conditions_enter(const struct health_gang *g, struct member *m, enum seen seen,
                              const uint64_t *now, uint64_t dt, uint64_t now_usec) {
         const struct health_rule *of = rules_of(g, m)->of;
-        bool starved = (double)m->rates[RATE_DATA_WAIT] > (double)of[VERDICT_STARVED].share_milli / 1000;
+        bool starved =
+                !m->dry && (double)m->rates[RATE_DATA_WAIT] > (double)of[VERDICT_STARVED].share_milli / 1000;
 
         holding_feed(m->holding + VERDICT_IDLE,
                      !of[VERDICT_IDLE].off && is_idle(g, m, of + VERDICT_IDLE, seen), dt,

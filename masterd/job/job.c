@@ -44,7 +44,7 @@ struct executor *executor_new(struct job *j, uint32_t role, uint32_t index, uint
         e->role = role;
         e->index = index;
         e->rank = rank;
-        e->memory_peak = e->cpu_usec = UINT64_MAX;
+        e->memory_peak = e->cpu_usec = e->io_read = e->io_write = UINT64_MAX;
         return e;
 }
 

@@ -29,6 +29,7 @@ struct retired;
 struct change_note;
 struct change_cut;
 struct telemetry;
+struct job_health;
 struct series;
 
 /* A (role, index) and its latest attempt. Earlier attempts are in the store. */
@@ -68,7 +69,7 @@ struct executor {
 
         char *reason; /* how it ended, one line; or why it waits */
         int32_t status;
-        uint64_t memory_peak, cpu_usec;
+        uint64_t memory_peak, cpu_usec, io_read, io_write;
         char result[32];
 
         struct failover_history history;
@@ -97,6 +98,7 @@ struct executor {
         uint64_t fed_bytes, fed_records; /* delivered */
         uint64_t tail_offset;            /* log bytes that reached the kept tail */
         struct telemetry *telemetry;     /* masterd/telemetry.h; NULL: nothing yet */
+        uint32_t watched;                /* the attempt that masterd/healing.h judges */
 };
 
 /* Executors that are started again together (restartScope), and failures that are counted together. */
@@ -229,6 +231,8 @@ struct job {
         struct usage *usage;       /* what its executors held: masterd/usage.h */
         bool usage_known;          /* usage is all of it */
         bool had_env, had_secrets; /* at submission: they end with the job */
+
+        struct job_health *health; /* masterd/healing.h; NULL: nothing was seen of it yet */
 
         struct job *ended_next, *ended_prev; /* finished jobs kept in memory, oldest first */
         UT_hash_handle hh;                   /* by number */

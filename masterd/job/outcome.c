@@ -27,6 +27,20 @@ static void describe_status(const struct exit_report *e, char *buf, size_t size)
                 snprintf(buf, size, "%s", e->result[0] ? e->result : "no status");
 }
 
+/* With which process it was, where the host could tell. */
+static void describe_oom(const struct exit_report *e, uint64_t memory_limit,
+                         char ret_text[static OUTCOME_TEXT_MAX]) {
+        const char *detail = e->detail && strncmp(e->detail, "the kernel killed", 17) == 0 ? e->detail : "";
+        char limit[FORMAT_SIZE_MAX];
+
+        if (memory_limit > 0)
+                snprintf(ret_text, OUTCOME_TEXT_MAX, "out of memory (limit %s)%s%s",
+                         format_size(memory_limit, limit, sizeof(limit)), *detail ? ": " : "", detail);
+        else
+                snprintf(ret_text, OUTCOME_TEXT_MAX, "out of memory (no limit of its own: the host's)%s%s",
+                         *detail ? ": " : "", detail);
+}
+
 enum executor_event outcome_of(const struct exit_report *e, uint64_t memory_limit, uint64_t runtime_limit,
                                char ret_text[static OUTCOME_TEXT_MAX]) {
         char status[128], limit[FORMAT_DURATION_MAX];
@@ -43,12 +57,7 @@ enum executor_event outcome_of(const struct exit_report *e, uint64_t memory_limi
                 return EXECUTOR_EVENT_KILLED;
         }
         if (strcmp(e->result, "oom-kill") == 0 || (e->oom_kills > 0 && e->oom_kills != UINT64_MAX)) {
-                if (memory_limit > 0)
-                        snprintf(ret_text, OUTCOME_TEXT_MAX, "out of memory (limit %s)",
-                                 format_size(memory_limit, limit, sizeof(limit)));
-                else
-                        snprintf(ret_text, OUTCOME_TEXT_MAX,
-                                 "out of memory (no limit of its own: the host's)");
+                describe_oom(e, memory_limit, ret_text);
                 return EXECUTOR_EVENT_FAILED;
         }
         if (strcmp(e->result, "success") == 0 && strcmp(e->code, "exited") == 0 && e->status == 0) {

@@ -175,6 +175,21 @@ uint64_t job_tasks_on_node(const struct executor *e) {
         return sum;
 }
 
+uint32_t job_weight_on_node(const struct executor *e) {
+        const struct executor *other;
+        bool given = false;
+        uint64_t sum = 0;
+
+        DL_FOREACH2(e->node->executors, other, node_next) {
+                uint32_t weight = executor_role(other)->limits.cpu_weight;
+                if (other->job != e->job)
+                        continue;
+                given |= weight > 0;
+                sum += weight > 0 ? weight : 100;
+        }
+        return given ? (uint32_t)MIN(sum, SPEC_WEIGHT_CGROUP_MAX) : 0;
+}
+
 uint64_t job_shm_on_node(const struct executor *e) {
         const struct executor *other;
         uint64_t sum = 0;

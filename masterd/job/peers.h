@@ -25,5 +25,7 @@ void job_peers_drop(struct job *j);
 uint64_t job_memory_on_node(const struct executor *e);
 uint64_t job_cpu_on_node(const struct executor *e);
 uint64_t job_tasks_on_node(const struct executor *e);
+/* Weights are among neighbours, so the slice has those of its executors together; 0: none has one. */
+uint32_t job_weight_on_node(const struct executor *e);
 uint64_t job_shm_on_node(const struct executor *e);
 uint64_t job_gpus_on_node(const struct executor *e);

@@ -20,6 +20,7 @@ static const struct {
         [STRIKE_RULE] = { 3000, true, "by exitCodes" },
         [STRIKE_PROLOG] = { 3000, false, "failed prologs" },
         [STRIKE_LINK] = { 1000, false, "losses of the host" },
+        [STRIKE_HEALTH] = { 3000, true, "sick executors" },
 };
 
 /* Halves with every half life; linear in between, so that no two machines differ in the last bit. */

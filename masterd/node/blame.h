@@ -23,6 +23,7 @@ enum strike_kind {
         STRIKE_RULE,      /* the job's exitCodes say so */
         STRIKE_PROLOG,    /* the site's prolog failed */
         STRIKE_LINK,      /* the host was LOST */
+        STRIKE_HEALTH,    /* an executor was sick there, and its job holds the host responsible */
         _STRIKE_MAX,
 };
 

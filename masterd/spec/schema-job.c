@@ -3,6 +3,7 @@
  * the same keys; tests/unit/spec/test-schema.c compares the two. */
 #include "masterd/spec/array.h"
 #include "masterd/spec/names.h"
+#include "masterd/spec/schema-health.h"
 #include "masterd/spec/schema-limits.h"
 #include "masterd/spec/schema-placement.h"
 #include "masterd/spec/schema-rows.h"
@@ -118,6 +119,7 @@ static const struct key role_keys[] = {
         { "timeLimit", KEY_DURATION, AT(role_spec, time_limit_usec), RANGE(1, DURATION_MAX),
           .preset = UINT64_MAX },
         ROLE_PLACEMENT_ROWS,
+        ROLE_HEALTH_ROW,
         ROLE_LIMITS_ROWS,
         WARNED("jvmMemoryMb", KEY_NUMBER, JVM " (memoryMb is all the command's)"),
         WARNED("javaOpts", KEY_TEXT, JVM),
@@ -258,6 +260,7 @@ static const struct key job_keys[] = {
           .preset = UINT64_MAX },
         { "backoff", KEY_MESSAGE, AT(job_spec, backoff), .message = &backoff_schema },
         JOB_PLACEMENT_ROWS,
+        JOB_HEALTH_ROW,
         { "restartScope", KEY_ENUM, AT(job_spec, failure.restart_scope), WORDS(restart_scope_words) },
         { "exitCodes", KEY_LIST, LIST_AT(job_spec, failure.exit_rules, failure.n_exit_rules),
           RANGE(0, SPEC_EXIT_RULES_MAX), .message = &exit_rule_schema,

@@ -14,6 +14,7 @@
 #include "lib/wire/input.h"
 #include "masterd/spec/diagnostics.h"
 #include "masterd/spec/spec-failure.h"
+#include "masterd/spec/spec-health.h"
 #include "masterd/spec/spec-limits.h"
 #include "masterd/spec/spec-placement.h"
 
@@ -167,6 +168,7 @@ struct role_spec {
         struct placement_spec placement;
         struct limits_spec limits;
         struct role_failure_spec failure;
+        struct health_spec health;
 };
 
 /* An end of a time range. */
@@ -269,6 +271,7 @@ struct job_spec {
         struct topology_spec topology;
         bool whole_hosts; /* on no host with anybody else */
         struct job_failure_spec failure;
+        struct health_spec health;
         struct array_spec array;
 
         /* Data: sources are numbered files first, then topics. Neither: the job has none. */

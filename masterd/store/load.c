@@ -20,6 +20,7 @@ struct load {
                 store_load_window_t window;
                 store_load_stuck_t stuck;
                 store_load_avoid_t avoid;
+                store_load_verdict_t verdict;
                 store_load_token_t token;
                 store_load_revoked_t revoked;
                 store_load_share_t share;
@@ -91,6 +92,7 @@ DEFINE_ROW(label)
 DEFINE_ROW(window)
 DEFINE_ROW(stuck)
 DEFINE_ROW(avoid)
+DEFINE_ROW(verdict)
 DEFINE_ROW(token)
 DEFINE_ROW(revoked)
 DEFINE_ROW(share)
@@ -138,7 +140,7 @@ int store_load_elements(struct store *s, store_load_element_t callback, void *us
 int store_load_usage(struct store *s, store_load_usage_t callback, void *userdata) {
         return load(s,
                     "SELECT day, owner, pool, job, role, cpu_held, cpu_used, memory_held, gpu_held, attempts,"
-                    " unmeasured FROM usage" OF_ACTIVE " ORDER BY job, day, role",
+                    " unmeasured, gpu_used, gpu_measured FROM usage" OF_ACTIVE " ORDER BY job, day, role",
                     &(struct load){ row_usage, { .usage = callback }, userdata });
 }
 
@@ -271,6 +273,13 @@ int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdat
 int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata) {
         return load(s, "SELECT job, node FROM job_avoid" OF_ACTIVE " ORDER BY job, node",
                     &(struct load){ row_avoid, { .avoid = callback }, userdata });
+}
+
+int store_load_verdicts(struct store *s, store_load_verdict_t callback, void *userdata) {
+        return load(s,
+                    "SELECT job, role, idx, kind, attempt, since, begun, action, acted, text FROM verdict" OF_ACTIVE
+                    " ORDER BY job, role, idx, kind",
+                    &(struct load){ row_verdict, { .verdict = callback }, userdata });
 }
 
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata) {

@@ -132,6 +132,18 @@ const char *const store_steps[] = {
         /* Shares of users. */
         "CREATE TABLE share(pool TEXT NOT NULL, user INTEGER NOT NULL, usage INTEGER NOT NULL,"
         " at INTEGER NOT NULL, PRIMARY KEY(pool, user)) STRICT, WITHOUT ROWID;",
+
+        /* 4: what is seen of executors. */
+        /* Verdicts that stand, and what was done about them. */
+        "CREATE TABLE verdict(job INTEGER NOT NULL, role TEXT NOT NULL, idx INTEGER NOT NULL, kind INTEGER "
+        "NOT "
+        "NULL,"
+        " attempt INTEGER NOT NULL, since INTEGER NOT NULL, begun INTEGER NOT NULL, action INTEGER NOT NULL,"
+        " acted INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY(job, role, idx, kind)) STRICT, WITHOUT "
+        "ROWID;"
+        /* How long GPUs were busy. */
+        "ALTER TABLE usage ADD COLUMN gpu_used INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE usage ADD COLUMN gpu_measured INTEGER NOT NULL DEFAULT 0;",
         NULL,
 };
 

@@ -78,10 +78,20 @@ const struct field element_fields[] = {
 };
 
 const struct field usage_fields[] = {
-        F(U32, usage_record, day),      F(U32, usage_record, owner),       F(TEXT, usage_record, pool),
-        F(U32, usage_record, job),      F(TEXT, usage_record, role),       F(U64, usage_record, cpu_held),
-        F(U64, usage_record, cpu_used), F(U64, usage_record, memory_held), F(U64, usage_record, gpu_held),
-        F(U64, usage_record, attempts), F(U64, usage_record, unmeasured),  {},
+        F(U32, usage_record, day),
+        F(U32, usage_record, owner),
+        F(TEXT, usage_record, pool),
+        F(U32, usage_record, job),
+        F(TEXT, usage_record, role),
+        F(U64, usage_record, cpu_held),
+        F(U64, usage_record, cpu_used),
+        F(U64, usage_record, memory_held),
+        F(U64, usage_record, gpu_held),
+        F(U64, usage_record, attempts),
+        F(U64, usage_record, unmeasured),
+        F(U64, usage_record, gpu_used),
+        F(U64, usage_record, gpu_measured),
+        {},
 };
 
 const struct field node_fields[] = {
@@ -134,6 +144,20 @@ const struct field stuck_fields[] = {
         F(BOOL, stuck_record, whole),
         F(TEXT, stuck_record, cpus),
         F(TEXT, stuck_record, amounts),
+        {},
+};
+
+const struct field verdict_fields[] = {
+        F(U32, verdict_record, job),
+        F(TEXT, verdict_record, role),
+        F(U32, verdict_record, index),
+        F(U32, verdict_record, kind),
+        F(U32, verdict_record, attempt),
+        F(U64, verdict_record, since_real),
+        F(U64, verdict_record, begun_real),
+        F(U32, verdict_record, action),
+        F(U64, verdict_record, acted_real),
+        F(TEXT, verdict_record, text),
         {},
 };
 
@@ -334,8 +358,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_USAGE] = { sizeof(struct usage_record),
                            usage_fields,
                            { "INSERT OR REPLACE INTO usage(day, owner, pool, job, role, cpu_held, cpu_used, "
-                             "memory_held, gpu_held, attempts, unmeasured)"
-                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)" } },
+                             "memory_held, gpu_held, attempts, unmeasured, gpu_used, gpu_measured)"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)" } },
         [OP_PUT_NODE] = { sizeof(struct node_record),
                           node_fields,
                           { "INSERT OR REPLACE INTO node(name, serial, epoch, boot_id, state, address, cpus, "
@@ -363,6 +387,14 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_AVOID] = { sizeof(struct avoid_record),
                            avoid_fields,
                            { "INSERT OR REPLACE INTO job_avoid(job, node) VALUES (?1, ?2)" } },
+        [OP_PUT_VERDICT] = { sizeof(struct verdict_record),
+                             verdict_fields,
+                             { "INSERT OR REPLACE INTO verdict(job, role, idx, kind, attempt, since, begun, "
+                               "action, acted, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)" } },
+        [OP_DELETE_VERDICT] = { sizeof(struct verdict_record),
+                                verdict_fields,
+                                { "DELETE FROM verdict WHERE job = ?1 AND role = ?2 AND idx = ?3 AND kind = "
+                                  "?4" } },
         [OP_DELETE_HOLD] = { sizeof(struct hold_record),
                              hold_fields,
                              { "DELETE FROM node_hold WHERE node = ?1 AND cause = ?2" } },
@@ -468,7 +500,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               "DELETE FROM file WHERE job = ?1", "DELETE FROM block WHERE job = ?1",
                               "DELETE FROM data WHERE job = ?1", "DELETE FROM change WHERE job = ?1",
                               "DELETE FROM job_avoid WHERE job = ?1", "DELETE FROM scope WHERE job = ?1",
-                              "DELETE FROM job WHERE number = ?1" } },
+                              "DELETE FROM verdict WHERE job = ?1", "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
                                 { "DELETE FROM secret WHERE job = ?1",
@@ -485,14 +517,17 @@ const struct op_definition op_definitions[_OP_MAX] = {
                        { "DELETE FROM revoked WHERE not_after < ?3", "DELETE FROM token WHERE expires < ?3",
                          /* Run again, it finds nothing more to add. */
                          "INSERT INTO usage(day, owner, pool, job, role, cpu_held, cpu_used, memory_held,"
-                         " gpu_held, attempts, unmeasured)"
+                         " gpu_held, attempts, unmeasured, gpu_used, gpu_measured)"
                          " SELECT day, owner, pool, 0, '', sum(cpu_held), sum(cpu_used), sum(memory_held),"
-                         " sum(gpu_held), sum(attempts), sum(unmeasured) FROM usage WHERE job "
+                         " sum(gpu_held), sum(attempts), sum(unmeasured), sum(gpu_used),"
+                         " sum(gpu_measured) FROM usage WHERE job "
                          "IN " PRUNED_WHOLE " GROUP BY day, owner, pool ON CONFLICT DO UPDATE SET"
                          " cpu_held = cpu_held + excluded.cpu_held, cpu_used = cpu_used + excluded.cpu_used,"
                          " memory_held = memory_held + excluded.memory_held,"
                          " gpu_held = gpu_held + excluded.gpu_held, attempts = attempts + excluded.attempts,"
-                         " unmeasured = unmeasured + excluded.unmeasured",
+                         " unmeasured = unmeasured + excluded.unmeasured, gpu_used = gpu_used + "
+                         "excluded.gpu_used,"
+                         " gpu_measured = gpu_measured + excluded.gpu_measured",
                          "DELETE FROM usage WHERE job IN " PRUNED_WHOLE,
                          "DELETE FROM job_body WHERE number IN " PRUNED,
                          "DELETE FROM executor WHERE job IN " PRUNED,
@@ -502,5 +537,6 @@ const struct op_definition op_definitions[_OP_MAX] = {
                          "DELETE FROM data WHERE job IN " PRUNED, "DELETE FROM scope WHERE job IN " PRUNED,
                          "DELETE FROM change WHERE job IN " PRUNED,
                          "DELETE FROM job_avoid WHERE job IN " PRUNED,
+                         "DELETE FROM verdict WHERE job IN " PRUNED,
                          "DELETE FROM job WHERE number IN " PRUNED } },
 };

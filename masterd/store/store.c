@@ -330,6 +330,14 @@ void store_put_secret(struct store *s, const struct secret_record *r) {
         put(s, OP_PUT_SECRET, r);
 }
 
+void store_put_verdict(struct store *s, const struct verdict_record *r) {
+        put(s, OP_PUT_VERDICT, r);
+}
+
+void store_delete_verdict(struct store *s, const struct verdict_record *r) {
+        put(s, OP_DELETE_VERDICT, r);
+}
+
 void store_put_scope(struct store *s, const struct scope_record *r) {
         put(s, OP_PUT_SCOPE, r);
 }

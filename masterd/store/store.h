@@ -112,12 +112,14 @@ struct usage_record {
         const char *pool;
         uint32_t job; /* 0: jobs that were deleted since */
         const char *role;
-        uint64_t cpu_held;    /* microseconds of a core */
-        uint64_t cpu_used;    /* the same; of attempts that ended on that day */
-        uint64_t memory_held; /* MiB times milliseconds */
-        uint64_t gpu_held;    /* microseconds of a GPU */
-        uint64_t attempts;    /* that ended on that day */
-        uint64_t unmeasured;  /* of these: what they used is not known */
+        uint64_t cpu_held;       /* microseconds of a core */
+        uint64_t cpu_used;       /* the same; of attempts that ended on that day */
+        uint64_t memory_held;    /* MiB times milliseconds */
+        uint64_t gpu_held;       /* microseconds of a GPU */
+        uint64_t attempts;       /* that ended on that day */
+        uint64_t unmeasured;     /* of these: what they used is not known */
+        uint64_t gpu_used;       /* microseconds of a GPU, busy; of attempts that ended on that day */
+        uint64_t gpu_measured; /* attempts of which that is known */
 };
 
 struct node_record {
@@ -178,6 +180,19 @@ struct stuck_record {
 struct avoid_record {
         uint32_t job;
         const char *node;
+};
+
+/* A verdict about an executor (or, role "", all of the job) that stands. */
+struct verdict_record {
+        uint32_t job;
+        const char *role;
+        uint32_t index, kind; /* enum verdict_kind */
+        uint32_t attempt;     /* of the executor, or the job, that it is about */
+        uint64_t since_real;  /* that what it is about began */
+        uint64_t begun_real;  /* that it was found */
+        uint32_t action;      /* enum health_action */
+        uint64_t acted_real;  /* 0: not yet, or there is nothing to do */
+        const char *text;
 };
 
 /* Of executors that are started again together, or whose failures are counted together. */
@@ -339,6 +354,7 @@ typedef int (*store_load_label_t)(void *userdata, const struct label_record *r);
 typedef int (*store_load_window_t)(void *userdata, const struct window_record *r);
 typedef int (*store_load_stuck_t)(void *userdata, const struct stuck_record *r);
 typedef int (*store_load_avoid_t)(void *userdata, const struct avoid_record *r);
+typedef int (*store_load_verdict_t)(void *userdata, const struct verdict_record *r);
 typedef int (*store_load_token_t)(void *userdata, const struct token_record *r);
 typedef int (*store_load_share_t)(void *userdata, const struct share_record *r);
 typedef int (*store_load_revoked_t)(void *userdata, const struct revoked_record *r);
@@ -383,7 +399,8 @@ int store_load_holds(struct store *s, store_load_hold_t callback, void *userdata
 int store_load_labels(struct store *s, store_load_label_t callback, void *userdata);
 int store_load_windows(struct store *s, store_load_window_t callback, void *userdata);
 int store_load_stuck(struct store *s, store_load_stuck_t callback, void *userdata);
-int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata); /* of active jobs */
+int store_load_verdicts(struct store *s, store_load_verdict_t callback, void *userdata); /* of active jobs */
+int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userdata);    /* of active jobs */
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata);
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata);
 int store_load_revoked(struct store *s, store_load_revoked_t callback, void *userdata);
@@ -417,14 +434,16 @@ void store_put_label(struct store *s, const struct label_record *r);   /* key: n
 void store_put_window(struct store *s, const struct window_record *r); /* key: node, from */
 void store_put_stuck(struct store *s,
                      const struct stuck_record *r); /* key: node, job, role, index, attempt */
-void store_put_avoid(struct store *s, const struct avoid_record *r);             /* key: all of it */
-void store_put_scope(struct store *s, const struct scope_record *r);             /* key: job, role */
-void store_put_blame(struct store *s, const struct blame_record *r);             /* key: node */
-void store_put_token(struct store *s, const struct token_record *r);             /* key: id */
-void store_put_share(struct store *s, const struct share_record *r);             /* key: pool, user */
-void store_put_revoked(struct store *s, const struct revoked_record *r);         /* key: serial */
-void store_put_secret(struct store *s, const struct secret_record *r);           /* key: job, name */
-void store_put_data_file(struct store *s, const struct data_file_record *r);     /* key: key, source, file */
+void store_put_avoid(struct store *s, const struct avoid_record *r);         /* key: all of it */
+void store_put_verdict(struct store *s, const struct verdict_record *r);     /* key: job, role, index, kind */
+void store_delete_verdict(struct store *s, const struct verdict_record *r);  /* the same */
+void store_put_scope(struct store *s, const struct scope_record *r);         /* key: job, role */
+void store_put_blame(struct store *s, const struct blame_record *r);         /* key: node */
+void store_put_token(struct store *s, const struct token_record *r);         /* key: id */
+void store_put_share(struct store *s, const struct share_record *r);         /* key: pool, user */
+void store_put_revoked(struct store *s, const struct revoked_record *r);     /* key: serial */
+void store_put_secret(struct store *s, const struct secret_record *r);       /* key: job, name */
+void store_put_data_file(struct store *s, const struct data_file_record *r); /* key: key, source, file */
 void store_put_data_source(struct store *s, const struct data_source_record *r); /* key: key, source */
 void store_put_data_block(struct store *s, const struct data_block_record *r);   /* key: job, block */
 void store_put_data_task(struct store *s, const struct data_task_record *r);     /* key: job, task */

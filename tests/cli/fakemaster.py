@@ -45,6 +45,7 @@ class Job:
         self.changed = []  # (method, task)
         self.reads = 0
         self.version, self.said, self.edits = 0, "", []
+        self.rates, self.history, self.verdicts = {}, {}, {}  # (role, index) -> numbers; name -> points; (role, index) -> words
         rank = 0
         for role in self.spec["role"]:
             for index in range(int(role["num"])):
@@ -114,6 +115,16 @@ class Job:
             self.log(role, index, end=True)
         self.state(state, reason)
 
+    def total(self, executors):
+        """Of those that run, as masterd adds them up."""
+        mine = [self.rates[key] for key in executors if key in self.rates]
+        running = sum(self.executors[key]["state"] == "RUNNING" for key in executors)
+        numbers = {name: [r[name] for r in mine if name in r] for name in {name for r in mine for name in r}}
+        adds = ("cpu", "memory", "read", "write", "netRx", "netTx", "gpuMemory")
+        return {"running": ("u", running), "measured": ("u", len(mine)), "cpu": ("d", 2.0 * running), "memory": ("t", running << 30), "gpus": ("u", running),
+                "sum": ("a{sd}", {k: sum(v) for k, v in numbers.items() if k in adds}), "mean": ("a{sd}", {k: sum(v) / len(v) for k, v in numbers.items()}),
+                "max": ("a{sd}", {k: max(v) for k, v in numbers.items()})}
+
     def role_counts(self):
         rows = []
         for role in self.spec["role"]:
@@ -150,6 +161,9 @@ class FakeMaster:
         """Another master process takes over the same jobs, as after a restart."""
         self.stop()
         time.sleep(0.2)
+        self.start(address)
+
+    def start(self, address):
         self.stopping = False
         self.waiting = []
         self.connection = open_dbus_connection(address)
@@ -234,6 +248,12 @@ class FakeMaster:
     def do_ListNodes(self, _):
         return "a(sssddttuuuta{sv})", (self.nodes,)
 
+    def do_ListTelemetry(self, _, options):
+        rows = [{"job": ("u", job.number), "name": ("s", job.name), "user": ("u", job.owner), "state": ("s", job.state_now),
+                 "since": ("t", job.times["SubmittedAt"]), "executors": ("u", len(job.executors)), **job.total(job.executors)}
+                for job in self.jobs.values() if job.state_now not in ENDS]
+        return "aa{sv}", (rows,)
+
     def do_ListQueue(self, _):
         return "aa{sv}", (self.queue,)
 
@@ -306,6 +326,20 @@ class FakeMaster:
 
     def do_GetStatus(self, job):
         return "a{sv}", ({"roles": ("a(suuuuuuu)", job.role_counts()), "reason": ("s", ""), **job.status},)
+
+    def do_Telemetry(self, job, options):
+        job.telemetry_options = options
+        roles = []
+        for role in job.spec["role"]:
+            mine = [key for key in job.executors if key[0] == role["roleName"]]
+            history = {name: (points, points) for name, points in job.history.items()}
+            roles.append({"name": ("s", role["roleName"]), "executors": ("u", len(mine)), "history": ("a{s(adad)}", history), **job.total(mine)})
+        executors = [{"role": ("s", role), "index": ("u", index), "attempt": ("u", 1), "state": ("s", row["state"]), "node": ("s", row["node"]),
+                      **({"age": ("t", 1_000_000), "rates": ("a{sd}", job.rates[role, index]), "values": ("a{st}", {"cpuUsec": 12345})}
+                         if (role, index) in job.rates else {}),
+                      **({"verdicts": ("as", job.verdicts[role, index])} if (role, index) in job.verdicts else {})}
+                     for (role, index), row in job.executors.items() if row["state"] == "RUNNING"]
+        return "a{sv}", ({"at": ("t", now()), "interval": ("t", 120_000_000 if "history" in options else 5_000_000), "roles": ("aa{sv}", roles), "executors": ("aa{sv}", executors)},)
 
     def do_GetConfig(self, job):
         return "ay", (job.config.encode(),)

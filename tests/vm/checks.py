@@ -22,16 +22,19 @@ def wait_for(what, predicate, seconds=120):
 
 
 def run(checks, *arguments):
-    """Each check is a function; its docstring is what it says."""
+    """Each check is a function; its docstring is what it says. Without the first one the others are not tried."""
     for check in checks:
-        started = time.monotonic()
+        failed, started = True, time.monotonic()
         try:
             check(*arguments)
             print(f"ok - {check.__doc__}", flush=True)
+            failed = False
         except Failed as e:
             print(f"not ok - {check.__doc__}: {e}", flush=True)
         except Exception:  # a check that breaks is one that fails
             traceback.print_exc()
             print(f"not ok - {check.__doc__}: see above", flush=True)
         print(f"   ({time.monotonic() - started:.0f} s)", flush=True)
+        if failed and check is checks[0]:
+            break
     print("finished", flush=True)

@@ -115,6 +115,7 @@ _primusctl() {
                 __primusctl_files
                 COMPREPLY+=($(compgen -W "$(__primusctl_jobs -a)" -- "$cur"))
                 ;;
+        top) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs)" ;;
         status | events) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;
         wait | kill | suspend | resume) __primusctl_reply "$(__primusctl_jobs)" ;;
         exec | shell | forward) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs)" ;;

@@ -47,6 +47,7 @@ void job_status_done(struct job_status *s) {
                 free(s->data.sources[i].waiting_for);
         }
         free(s->data.sources);
+        verdicts_done(&s->verdicts);
         strings_free(s->warnings);
         *s = (struct job_status){ 0 };
 }
@@ -170,6 +171,7 @@ int job_status_read(sd_bus_message *m, struct job_status *ret) {
                 { "roles", "a(suuuuuuu)", 0, read_roles },
                 { "data", "a{sv}", offsetof(struct job_status, data), read_data },
                 { "array", "a{sv}", offsetof(struct job_status, array), read_array },
+                { "verdicts", "aa{sv}", offsetof(struct job_status, verdicts), verdicts_read },
         };
         _cleanup_(job_status_done) struct job_status s = { 0 };
         int r = read_fields(m, fields, ELEMENTSOF(fields), &s);
@@ -206,6 +208,8 @@ static int read_executor(sd_bus_message *m, struct executor *e) {
                 { "status", "i", offsetof(struct executor, status) },
                 { "memoryPeak", "t", offsetof(struct executor, memory_peak) },
                 { "cpu", "t", offsetof(struct executor, cpu) },
+                { "readBytes", "t", offsetof(struct executor, read_bytes) },
+                { "writeBytes", "t", offsetof(struct executor, write_bytes) },
                 { "gpus", "as", offsetof(struct executor, gpus) },
                 { "restarts", "u", offsetof(struct executor, restarts) },
                 { "ports", "au", offsetof(struct executor, ports) },

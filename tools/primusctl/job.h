@@ -9,6 +9,7 @@
 #include <systemd/sd-bus.h>
 
 #include "tools/primusctl/fields.h"
+#include "tools/primusctl/verdicts.h"
 
 struct job_properties {
         uint32_t number, owner, attempt, exit_status;
@@ -53,6 +54,7 @@ struct job_status {
         struct role_status *roles;
         size_t n_roles;
         struct data_status data;
+        struct verdicts_status verdicts;
         char **warnings; /* NULL-ended or NULL */
 };
 void job_status_done(struct job_status *s);
@@ -65,7 +67,7 @@ struct executor {
         char *result, *reason;
         int32_t status;
         bool has_status;
-        uint64_t memory_peak, cpu;
+        uint64_t memory_peak, cpu, read_bytes, write_bytes;
         struct number_list ports;
         char **gpus; /* NULL-ended or NULL */
         bool has_data, data_idle;

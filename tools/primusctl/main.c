@@ -6,24 +6,50 @@
 #include "lib/base/parse.h"
 #include "tools/primusctl/commands.h"
 
-/* By topic; a title begins one. */
+/* By topic; a title begins one. A line each, because everybody adds to it. */
+/* clang-format off */
 static const struct {
         const char *title;
         const struct command *command;
 } commands[] = {
-        { "Run", &submit_command },  { NULL, &run_command },       { NULL, &rerun_command },
-        { NULL, &validate_command }, { NULL, &config_command },    { "Look", &list_command },
-        { NULL, &status_command },   { NULL, &wait_command },      { NULL, &logs_command },
-        { NULL, &events_command },   { NULL, &why_command },       { "Steer", &kill_command },
-        { NULL, &requeue_command },  { NULL, &suspend_command },   { NULL, &resume_command },
-        { NULL, &update_command },   { NULL, &scale_command },     { NULL, &role_command },
-        { NULL, &restart_command },  { NULL, &replace_command },   { "Go inside", &exec_command },
-        { NULL, &shell_command },    { NULL, &forward_command },   { NULL, &stacks_command },
-        { "Data", &data_command },   { NULL, &savepoint_command }, { "Queue and shares", &queue_command },
-        { NULL, &pools_command },    { NULL, &usage_command },     { "Hosts", &nodes_command },
-        { NULL, &node_command },     { NULL, &token_command },     { NULL, &join_command },
+        { "Run", &submit_command },
+        { NULL, &run_command },
+        { NULL, &rerun_command },
+        { NULL, &validate_command },
+        { NULL, &config_command },
+        { "Look", &list_command },
+        { NULL, &status_command },
+        { NULL, &top_command },
+        { NULL, &wait_command },
+        { NULL, &logs_command },
+        { NULL, &events_command },
+        { NULL, &why_command },
+        { "Steer", &kill_command },
+        { NULL, &requeue_command },
+        { NULL, &suspend_command },
+        { NULL, &resume_command },
+        { NULL, &update_command },
+        { NULL, &scale_command },
+        { NULL, &role_command },
+        { NULL, &restart_command },
+        { NULL, &replace_command },
+        { "Go inside", &exec_command },
+        { NULL, &shell_command },
+        { NULL, &forward_command },
+        { NULL, &stacks_command },
+        { NULL, &trace_command },
+        { "Data", &data_command },
+        { NULL, &savepoint_command },
+        { "Queue and shares", &queue_command },
+        { NULL, &pools_command },
+        { NULL, &usage_command },
+        { "Hosts", &nodes_command },
+        { NULL, &node_command },
+        { NULL, &token_command },
+        { NULL, &join_command },
         { NULL, &doctor_command },
 };
+/* clang-format on */
 
 int cli_version(const struct cli *c) {
         printf("%s %s\n", c->program, PRIMUS_VERSION);

@@ -38,13 +38,14 @@ static json_t *number_or_null(uint64_t v) {
 
 static json_t *executor_json(const struct executor *e) {
         char result[200];
-        json_t *o =
-                json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:I, s:o, s:o, s:s, s:I, s:o, s:o}", "role",
-                          e->role, "index", (json_int_t)e->index, "attempt", (json_int_t)e->attempt, "state",
-                          e->state, "node", e->node, "unit", e->unit, "rank", (json_int_t)e->rank, "started",
-                          number_or_null(e->started), "ended", number_or_null(e->ended), "result",
-                          executor_result(e, result, sizeof(result)), "restarts", (json_int_t)e->restarts,
-                          "memoryPeak", number_or_null(e->memory_peak), "cpuUsec", number_or_null(e->cpu));
+        json_t *o = json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:I, s:o, s:o, s:s, s:I, s:o, s:o, s:o, s:o}",
+                              "role", e->role, "index", (json_int_t)e->index, "attempt",
+                              (json_int_t)e->attempt, "state", e->state, "node", e->node, "unit", e->unit,
+                              "rank", (json_int_t)e->rank, "started", number_or_null(e->started), "ended",
+                              number_or_null(e->ended), "result", executor_result(e, result, sizeof(result)),
+                              "restarts", (json_int_t)e->restarts, "memoryPeak",
+                              number_or_null(e->memory_peak), "cpuUsec", number_or_null(e->cpu), "readBytes",
+                              number_or_null(e->read_bytes), "writeBytes", number_or_null(e->write_bytes));
         json_t *ports = json_array(), *gpus = json_array();
 
         for (size_t i = 0; i < e->ports.n; i++)
@@ -103,6 +104,8 @@ static json_t *status_json(const struct job_properties *p, const struct job_stat
                       roles, "executors", executors, "warnings", warnings);
         if (o && s->data.present)
                 (void)json_object_set_new(o, "data", status_data_json(&s->data));
+        if (o)
+                (void)json_object_set_new(o, "verdicts", verdicts_json(&s->verdicts));
         if (o && (s->array.size || s->array.of))
                 (void)json_object_set_new(o, "array", array_json(&s->array));
         return o;
@@ -275,6 +278,7 @@ static int print_status(const struct cli *c, const struct job_properties *p, con
                 print_clean(*w);
                 putchar('\n');
         }
+        verdicts_print(c, &s->verdicts);
         if (s->array.of)
                 printf("  element %" PRIu32 " of array %" PRIu32 ": %" PRIu32 "[%" PRIu32 "]\n",
                        s->array.index, s->array.of, s->array.of, s->array.index);

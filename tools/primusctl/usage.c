@@ -22,7 +22,8 @@ struct usage_options {
 struct row {
         uint32_t day, uid, job;
         const char *pool, *role; /* in the message */
-        uint64_t cpu_held, cpu_used, memory_held, gpu_held, attempts, unmeasured, running;
+        uint64_t cpu_held, cpu_used, memory_held, gpu_held, attempts, unmeasured, gpu_used, gpu_measured,
+                running;
 };
 
 enum {
@@ -106,9 +107,9 @@ static int ask(struct cli *c, const struct usage_options *o, const bool by[stati
 
 /* 1: a row, 0: no more. */
 static int next_row(sd_bus_message *m, struct row *r) {
-        return sd_bus_message_read(m, "(uususttttttt)", &r->day, &r->uid, &r->pool, &r->job, &r->role,
+        return sd_bus_message_read(m, "(uususttttttttt)", &r->day, &r->uid, &r->pool, &r->job, &r->role,
                                    &r->cpu_held, &r->cpu_used, &r->memory_held, &r->gpu_held, &r->attempts,
-                                   &r->unmeasured, &r->running);
+                                   &r->unmeasured, &r->gpu_used, &r->gpu_measured, &r->running);
 }
 
 static const char *key_text(const struct row *r, size_t key, char *buf, size_t size) {
@@ -161,9 +162,11 @@ static json_t *row_json(const struct row *r, const bool by[static _BY_MAX]) {
         (void)json_object_set_new(o, "cpuUsedUsec", json_integer((json_int_t)r->cpu_used));
         (void)json_object_set_new(o, "memoryHeldMibMsec", json_integer((json_int_t)r->memory_held));
         (void)json_object_set_new(o, "gpuHeldUsec", json_integer((json_int_t)r->gpu_held));
-        (void)json_object_set_new(o, "gpuUsedUsec", json_null());
+        (void)json_object_set_new(o, "gpuUsedUsec",
+                                  r->gpu_measured > 0 ? json_integer((json_int_t)r->gpu_used) : json_null());
         (void)json_object_set_new(o, "attempts", json_integer((json_int_t)r->attempts));
         (void)json_object_set_new(o, "unmeasured", json_integer((json_int_t)r->unmeasured));
+        (void)json_object_set_new(o, "gpuMeasured", json_integer((json_int_t)r->gpu_measured));
         (void)json_object_set_new(o, "running", json_integer((json_int_t)r->running));
         return o;
 }
@@ -206,17 +209,17 @@ static int print_csv(const struct cli *c, sd_bus_message *m, const bool by[stati
                 if (by[i])
                         printf("%s,", by_words[i]);
         puts("cpu_held_hours,cpu_used_hours,memory_held_gib_hours,gpu_held_hours,attempts,unmeasured,"
-             "running");
+             "gpu_used_hours,gpu_measured,running");
         while ((r = next_row(m, &row)) > 0) {
                 for (size_t i = 0; i < _BY_MAX; i++)
                         if (by[i]) {
                                 print_field(key_text(&row, i, text, sizeof(text)));
                                 putchar(',');
                         }
-                printf("%.6f,%.6f,%.6f,%.6f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+                printf("%.6f,%.6f,%.6f,%.6f,%" PRIu64 ",%" PRIu64 ",%.6f,%" PRIu64 ",%" PRIu64 "\n",
                        (double)row.cpu_held / USEC_PER_HOUR, (double)row.cpu_used / USEC_PER_HOUR,
                        gib_hours(row.memory_held), (double)row.gpu_held / USEC_PER_HOUR, row.attempts,
-                       row.unmeasured, row.running);
+                       row.unmeasured, (double)row.gpu_used / USEC_PER_HOUR, row.gpu_measured, row.running);
         }
         if (r < 0)
                 return cli_bad_reply(c, r);
@@ -258,7 +261,10 @@ static int print_table(const struct cli *c, sd_bus_message *m, const bool by[sta
                 set_hours(t, k++, (double)row.cpu_used / USEC_PER_HOUR);
                 set_hours(t, k++, gib_hours(row.memory_held));
                 set_hours(t, k++, (double)row.gpu_held / USEC_PER_HOUR);
-                table_set(t, k++, COLOR_DIM, "-");
+                if (row.gpu_measured > 0)
+                        set_hours(t, k++, (double)row.gpu_used / USEC_PER_HOUR);
+                else
+                        table_set(t, k++, COLOR_DIM, "-");
                 table_set(t, k++, row.running ? COLOR_NONE : COLOR_DIM, "%" PRIu64, row.running);
         }
         return r < 0 ? cli_bad_reply(c, r) : table_print(c, t);
@@ -278,7 +284,7 @@ static int usage_run(struct cli *c, void *options, char **args, size_t n) {
                 r = ask(c, o, by, &reply);
         if (r)
                 return r;
-        r = sd_bus_message_enter_container(reply, 'a', "(uususttttttt)");
+        r = sd_bus_message_enter_container(reply, 'a', "(uususttttttttt)");
         if (r < 0)
                 return cli_bad_reply(c, r);
         return c->json  ? print_json(c, reply, by)
@@ -304,10 +310,9 @@ const struct command usage_command = {
         .details = "Held is what was reserved, from the placing of an executor to its end; those that run "
                    "count up to "
                    "now.\n"
-                   "Used is the processor time of executors that have ended, on the day of their end; memory "
-                   "has no "
-                   "such\n"
-                   "figure, and GPUs have none yet. Days are UTC, and whole.",
+                   "Used is the processor time, and how long GPUs were busy, of executors that have ended, "
+                   "on the day of\n"
+                   "their end; memory has no such figure. Days are UTC, and whole.",
         .options = usage_options,
         .options_size = sizeof(struct usage_options),
         .run = usage_run,

@@ -146,6 +146,7 @@ static void test_data(void **state) {
         age = x->values[TELEMETRY_DATA_AGE_USEC];
         assert_true(age >= 3000 && age < 60 * USEC_PER_SEC);
         c.records++;
+        c.bytes++;
         sampler_note_data(s, &id, &c);
         sampler_round(s);
         assert_true(x->values[TELEMETRY_DATA_AGE_USEC] < age);

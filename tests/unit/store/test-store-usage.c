@@ -35,6 +35,8 @@ static void put_usage(struct store *s, uint32_t day, uint32_t job, const char *r
                                                    .cpu_used = held / 2,
                                                    .memory_held = held * 3,
                                                    .gpu_held = held * 4,
+                                                   .gpu_used = held * 5,
+                                                   .gpu_measured = held * 6,
                                                    .attempts = 1 });
 }
 
@@ -42,7 +44,7 @@ struct sums {
         bool done;
         int error;
         size_t rows, deleted;
-        uint64_t cpu, used, memory, gpu, attempts;
+        uint64_t cpu, used, memory, gpu, gpu_used, gpu_measured, attempts;
 };
 
 static void on_usage(void *userdata, int error, const struct usage_record *rows, size_t n) {
@@ -55,6 +57,8 @@ static void on_usage(void *userdata, int error, const struct usage_record *rows,
                 s->used += rows[i].cpu_used;
                 s->memory += rows[i].memory_held;
                 s->gpu += rows[i].gpu_held;
+                s->gpu_used += rows[i].gpu_used;
+                s->gpu_measured += rows[i].gpu_measured;
                 s->attempts += rows[i].attempts;
         }
 }
@@ -86,6 +90,8 @@ static void test_usage(void **state) {
         assert_int_equal(before.rows, 64);
         assert_int_equal(before.attempts, 64);
         assert_int_equal(before.cpu, (10 + 11 + 12 + 13) * 36 + 32 + 7);
+        assert_int_equal(before.gpu_used, before.cpu * 5);
+        assert_int_equal(before.gpu_measured, before.cpu * 6);
         assert_int_equal(sums(f, 11, 11, UINT32_MAX).rows, 16);
         assert_int_equal(sums(f, 10, 12, 1000).rows, 32);
         assert_int_equal(sums(f, 11, 11, 1000).rows, 0);
@@ -101,6 +107,8 @@ static void test_usage(void **state) {
                 assert_int_equal(after.used, before.used);
                 assert_int_equal(after.memory, before.memory);
                 assert_int_equal(after.gpu, before.gpu);
+                assert_int_equal(after.gpu_used, before.gpu_used);
+                assert_int_equal(after.gpu_measured, before.gpu_measured);
                 assert_int_equal(after.attempts, before.attempts);
         }
         store_prune(f->store, 1000, 0, 0);

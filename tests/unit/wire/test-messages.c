@@ -459,14 +459,23 @@ static void test_changes(void **state) {
         struct unit_limits l = { .check = true,
                                  .cpu_usec_per_sec = 250000,
                                  .memory_max = 1 << 20,
-                                 .job = { 2 << 20, 500000, 99 },
+                                 .job = { 2 << 20, 500000, 99, 42 },
                                  .has_more = true,
                                  .memory_high = 1 << 19,
                                  .cpu_weight = 300,
                                  .tasks_max = 77 },
                            l_out = {};
         struct rendezvous_order o = { 7, 10, env }, o_out = {};
-        struct start_extra x = { .epoch = 3, .n_rendezvous = 2, .watchdog_usec = 30000000 }, x_out = {};
+        struct io_limit io[] = { { (char *)"/dev/vda", 1, 2, 3, 4, 5 }, { (char *)"", .weight = 6 } };
+        struct start_extra x = { .epoch = 3,
+                                 .n_rendezvous = 2,
+                                 .watchdog_usec = 30000000,
+                                 .memory_high = 7,
+                                 .job_shm = 8,
+                                 .numa = "prefer",
+                                 .io = io,
+                                 .n_io = 2 },
+                           x_out = {};
         _cleanup_message_ sd_bus_message *a = message(), *b = message(), *c = message(), *bad = message(),
                                          *none = message();
 
@@ -485,6 +494,10 @@ static void test_changes(void **state) {
         seal(c);
         assert_int_equal(start_extra_read(c, &x_out), 1);
         assert_true(x_out.epoch == 3 && x_out.n_rendezvous == 2 && x_out.watchdog_usec == 30000000);
+        assert_true(x_out.memory_high == 7 && x_out.job_shm == 8);
+        assert_string_equal(x_out.numa, "prefer");
+        assert_true(x_out.n_io == 2 && x_out.io[0].write_iops == 4 && x_out.io[1].weight == 6);
+        assert_string_equal(x_out.io[0].path, "/dev/vda");
         start_extra_done(&x_out);
         o.env = bad_env;
         assert_int_equal(rendezvous_order_append(bad, &o), -EINVAL);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The probes of this host. Invariant: they count below the primus.slice that is there now; systemd may make
+ * it anew while agentd runs. */
+#include "agentd/eyes-probe.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agentd/cgroup/cgroup.h"
+#include "agentd/manager.h"
+#include "lib/base/log.h"
+
+#define SLICE "primus.slice"
+/* Victims of which the unit's end has not been heard of yet; a unit with more names the last ones. */
+#define VICTIMS_MAX 16u
+
+struct eyes_probe {
+        struct probe *probe;
+        sd_event_source *source;
+        int root; /* of the v2 hierarchy; -EBADF: there is none */
+        ino_t slice;
+        struct probe_event victims[VICTIMS_MAX];
+        size_t next_victim;
+};
+
+/* ---- what the kernel says by itself
+ * ----------------------------------------------------------------------------------------- */
+
+static uint64_t bytes_of(uint64_t pages) {
+        return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void on_event(const struct probe_event *event, void *userdata) {
+        struct eyes_probe *e = userdata;
+        struct probe_event *v;
+
+        if (event->kind != PROBE_OOM_VICTIM) {
+                log_debug("Process %u (%.16s) was ended by signal %u", event->pid, event->comm,
+                          event->signal);
+                return;
+        }
+        log_notice("Out of memory: the kernel ends process %u (%.16s), which has %" PRIu64 " MiB of its own",
+                   event->pid, event->comm, bytes_of(event->anon_pages) >> 20);
+        /* A victim is named when it is chosen, and by some kernels again when it ends. */
+        for (v = e->victims; v < e->victims + VICTIMS_MAX; v++)
+                if (v->pid == event->pid && v->cgroup_id == event->cgroup_id)
+                        return;
+        e->victims[e->next_victim] = *event;
+        e->next_victim = (e->next_victim + 1) % VICTIMS_MAX;
+}
+
+static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        struct eyes_probe *e = userdata;
+        int r = probe_dispatch(e->probe, on_event, e);
+
+        if (r < 0) {
+                log_warning_errno(r, "Cannot read what the probes say; events of executors are missed");
+                (void)sd_event_source_set_enabled(s, SD_EVENT_OFF);
+        }
+        return 0;
+}
+
+/* The kernel's log, which primus-exit reads, says more; but it may be closed to it, or have gone over. */
+static void name_victim(struct eyes_probe *e, struct exit_report *x) {
+        for (struct probe_event *v = e->victims; v < e->victims + VICTIMS_MAX; v++) {
+                if (v->cgroup_id == 0 || v->cgroup_id != x->cgroup_id)
+                        continue;
+                if (!*x->oom.task) {
+                        snprintf(x->oom.task, sizeof(x->oom.task), "%.16s", v->comm);
+                        x->oom.pid = v->pid;
+                        x->oom.held = bytes_of(v->anon_pages);
+                }
+                *v = (struct probe_event){ 0 };
+        }
+}
+
+/* ---- the provider
+ * --------------------------------------------------------------------------------------------------- */
+
+static void find_slice(struct eyes_probe *e) {
+        _cleanup_close_ int fd = -EBADF;
+        struct stat st;
+        int r;
+
+        if (e->root < 0 || fstatat(e->root, SLICE, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ino == e->slice)
+                return;
+        fd = openat(e->root, SLICE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        r = fd < 0 ? -errno : probe_set_slice(e->probe, fd);
+        if (r < 0)
+                log_warning_errno(r, "Cannot look below " SLICE);
+        else
+                e->slice = st.st_ino;
+}
+
+static int look(const uint64_t *ids, size_t n, void *userdata) {
+        struct eyes_probe *e = userdata;
+
+        find_slice(e);
+        return probe_scrape(e->probe);
+}
+
+static void fill(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX], void *userdata) {
+        if (u->cgroup_id > 0)
+                probe_fill(((struct eyes_probe *)userdata)->probe, u->cgroup_id, values);
+}
+
+static void forget(const struct sampled *u, void *userdata) {
+        if (u->cgroup_id > 0)
+                probe_forget(((struct eyes_probe *)userdata)->probe, u->cgroup_id);
+}
+
+struct sampler_provider eyes_probe_provider(struct eyes_probe *e) {
+        return (struct sampler_provider){ "probe", look, fill, forget, e };
+}
+
+bool eyes_probe_account(struct eyes_probe *e, struct exit_report *x, uint64_t values[static _TELEMETRY_MAX]) {
+        if (x->cgroup_id == 0)
+                return false;
+        (void)probe_dispatch(e->probe, on_event, e); /* a victim's name may still be on its way */
+        name_victim(e, x);
+        values[TELEMETRY_CPU_USEC] = x->cpu_usec;
+        if (!probe_final(e->probe, x->cgroup_id, values))
+                return false;
+        x->cpu_usec = values[TELEMETRY_CPU_USEC];
+        if (values[TELEMETRY_READ_BYTES] != TELEMETRY_UNKNOWN) {
+                x->io_read = values[TELEMETRY_READ_BYTES];
+                x->io_write = values[TELEMETRY_WRITE_BYTES];
+        }
+        probe_forget(e->probe, x->cgroup_id);
+        return true;
+}
+
+const struct probe *eyes_probe_get(const struct eyes_probe *e) {
+        return e->probe;
+}
+
+/* ---- life
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+static void say_what_is_missing(struct eyes_probe *e) {
+        const struct probe_program *programs;
+        size_t n = probe_programs(e->probe, &programs), down = 0;
+        bool same = true;
+
+        for (size_t i = 0; i < n; i++) {
+                down += !programs[i].up;
+                same &= strcmp(programs[i].why, programs[0].why) == 0;
+        }
+        if (down == n && same) {
+                log_notice(
+                        "There are no probes in the kernel (%s); what executors use is read from /proc and "
+                        "their control groups",
+                        programs[0].why);
+                return;
+        }
+        for (size_t i = 0; i < n; i++)
+                if (!programs[i].up)
+                        log_info("The probe \"%s\" is not in the kernel: %s", programs[i].name,
+                                 programs[i].why);
+}
+
+int eyes_probe_new(struct manager *m, struct eyes_probe **ret) {
+        _cleanup_(eyes_probe_free_p) struct eyes_probe *e = calloc(1, sizeof(*e));
+        _cleanup_free_ char *root = NULL;
+        int fd, r;
+
+        if (!e)
+                return -ENOMEM;
+        e->root = -EBADF;
+        r = cgroup_root("", &root);
+        if (r == -ENOMEM)
+                return r;
+        if (root)
+                e->root = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r = probe_new(-1, &e->probe);
+        if (r < 0)
+                return r;
+        find_slice(e);
+        say_what_is_missing(e);
+        fd = probe_fd(e->probe);
+        if (fd >= 0) {
+                r = sd_event_add_io(m->event, &e->source, fd, EPOLLIN, on_readable, e);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(e);
+        return 0;
+}
+
+void eyes_probe_free(struct eyes_probe *e) {
+        if (!e)
+                return;
+        sd_event_source_disable_unref(e->source);
+        probe_free(e->probe);
+        close_fd(e->root);
+        free(e);
+}

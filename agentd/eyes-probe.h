@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agentd's probes in the kernel (probe/), put to use: as a provider of the sampler, for exit reports, and for
+ * what the kernel says by itself. */
+#pragma once
+
+#include "agentd/metrics/sampler.h"
+#include "agentd/probe/probe.h"
+#include "lib/base/cleanup.h"
+#include "lib/wire/messages.h"
+
+struct eyes_probe;
+struct manager;
+
+/* Loads the probes, and says what the kernel refuses. -ENOMEM only. */
+int eyes_probe_new(struct manager *m, struct eyes_probe **ret);
+void eyes_probe_free(struct eyes_probe *e);
+DEFINE_CLEANUP(struct eyes_probe *, eyes_probe_free)
+
+/* To come behind the provider of the control groups' files. */
+struct sampler_provider eyes_probe_provider(struct eyes_probe *e);
+
+/* An executor has ended: puts into its report, and into values, what the probes have seen of all of it, and
+ * forgets it. false: nothing. */
+bool eyes_probe_account(struct eyes_probe *e, struct exit_report *x, uint64_t values[static _TELEMETRY_MAX]);
+
+/* For whoever shows how they are; stays e's. */
+const struct probe *eyes_probe_get(const struct eyes_probe *e);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* org.primus.Master1.Job: what its executors suffer from now, as a part of GetStatus. */
+#include "lib/base/parse.h"
+#include "masterd/api/api.h"
+#include "masterd/api/job-calls.h"
+#include "masterd/api/reply.h"
+#include "masterd/healing.h"
+#include "masterd/manager.h"
+
+static int append_numbers(sd_bus_message *reply, const struct episode *p) {
+        int r = reply_open_key(reply, "numbers", "a{st}");
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{st}");
+        for (size_t i = 0; r >= 0 && i < p->n_numbers; i++)
+                r = sd_bus_message_append(reply, "{st}", p->numbers[i].name, p->numbers[i].value);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : reply_close_key(reply);
+}
+
+static int append_episode(sd_bus_message *reply, const struct job *j, const struct episode *p) {
+        const struct executor *e = healing_executor(j, p);
+        int r = sd_bus_message_open_container(reply, 'a', "{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "kind", "s",
+                                          verdict_kind_to_string(p->kind), "since", "t", p->since_real,
+                                          "found", "t", p->begun_real, "text", "s", p->text ?: "", "action",
+                                          "s", health_action_to_string(p->action) ?: "note", "all", "b",
+                                          (int)(p->role == EPISODE_ALL));
+        if (r >= 0 && e)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "role", "s", executor_role(e)->name, "index",
+                                          "u", e->index, "node", "s", e->node ? e->node->name : "");
+        if (r >= 0 && p->acted_real > 0)
+                r = sd_bus_message_append(reply, "{sv}", "acted", "t", p->acted_real);
+        if (r >= 0)
+                r = append_numbers(reply, p);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+int api_append_verdicts(sd_bus_message *reply, const struct job *j) {
+        const struct episode *p;
+        int r;
+
+        if (!j->health || !j->health->episodes)
+                return 0;
+        r = reply_open_key(reply, "verdicts", "aa{sv}");
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+        for (p = j->health->episodes; r >= 0 && p; p = p->next)
+                r = append_episode(reply, j, p);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : reply_close_key(reply);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* org.primus.Master1.Job: latency on demand, passed on to the executor's host. Nothing is remembered here:
+ * a trace ends when nobody calls any more. */
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "masterd/api/api.h"
+#include "masterd/api/job-calls.h"
+#include "masterd/api/options.h"
+#include "masterd/manager.h"
+#include "masterd/orders.h"
+
+#define LEASE_DEFAULT (3 * USEC_PER_SEC)
+#define LEASE_MAX (10 * USEC_PER_SEC)
+
+struct asking {
+        sd_bus_message *call;
+        char node[65];
+};
+
+static int on_traced(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *answer = NULL;
+        struct asking *a = userdata;
+
+        if (failure)
+                api_answer_agent_error(a->call, a->node, failure);
+        else if (!sd_bus_message_has_signature(reply, "ta(stttat)a{sv}") ||
+                 sd_bus_message_new_method_return(a->call, &answer) < 0 ||
+                 sd_bus_message_copy(answer, reply, true) < 0)
+                (void)sd_bus_reply_method_errorf(a->call, ERROR_NOT_FOUND, "the answer of %s is not usable",
+                                                 a->node);
+        else
+                (void)sd_bus_send(NULL, answer, NULL);
+        sd_bus_message_unref(a->call);
+        free(a);
+        return 0;
+}
+
+struct options {
+        uint64_t lease;
+};
+
+static const struct call_option trace_options[] = {
+        { "lease", 't', offsetof(struct options, lease), NULL },
+        { NULL },
+};
+
+int api_trace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct executor *e = api_running_executor(m, call, error);
+        struct options o = { .lease = LEASE_DEFAULT };
+        const char *kind;
+        struct asking *a;
+        int r;
+
+        if (!e)
+                return -ENOENT;
+        if ((r = sd_bus_message_read_basic(call, 's', &kind)) < 0 ||
+            (r = options_read(call, "Trace", "option", trace_options, &o, error)) < 0)
+                return r;
+        if (strcmp(kind, "io") != 0 && strcmp(kind, "runqueue") != 0)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                         "there is no trace '%.*s': io or runqueue is expected",
+                                         utf8_fit(kind, 32), kind);
+        if (o.lease > LEASE_MAX)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "lease: at most 10 s; ask again for more");
+        a = calloc(1, sizeof(*a));
+        if (!a)
+                return -ENOMEM;
+        a->call = sd_bus_message_ref(call);
+        snprintf(a->node, sizeof(a->node), "%s", e->node->name);
+        r = orders_trace(m, e, kind, o.lease, on_traced, a);
+        if (r >= 0)
+                return 1;
+        sd_bus_message_unref(a->call);
+        free(a);
+        return r == -ENOTCONN ? sd_bus_error_setf(error, ERROR_NOT_FOUND, "%s is not connected at the moment",
+                                                  e->node->name)
+                              : r;
+}
