@@ -69,6 +69,10 @@ static int append_gpu_links(sd_bus_message *m, const struct inventory *i) {
             (r = sd_bus_message_open_container(m, 'v', "at")) < 0 ||
             (r = sd_bus_message_append_array(m, 't', links, i->n_gpus * sizeof(*links))) < 0 ||
             (r = sd_bus_message_close_container(m)) < 0)
+                return r;
+        return sd_bus_message_close_container(m);
+}
+
 static int append_networks(sd_bus_message *m, const struct inventory *i) {
         char address[ADDR_TEXT_MAX];
         int r;
