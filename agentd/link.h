@@ -62,10 +62,6 @@ const struct welcome *link_welcome(const struct link *l); /* of the last master;
 uint64_t link_heartbeat_acked(struct link *l, uint64_t seq);
 /* Ends the connection, if there is one, and registers anew: the host has something else to say of itself. */
 void link_again(struct link *l, const char *why);
-/* Registers anew, because what was said in the registration has changed. Nothing while there is no link. */
-void link_renew(struct link *l, const char *why);
-/* HeartbeatAck has come. */
-void link_heartbeat_acked(struct link *l, uint64_t seq);
 
 /* A call or message to masterd on the main or the bulk connection. -ENOTCONN. */
 int link_message(struct link *l, bool bulk, const char *member, sd_bus_message **ret);

@@ -182,6 +182,10 @@ static int read_gpu_texts(sd_bus_message *m, struct inventory *i, size_t offset)
                         return -ENOMEM;
         }
         if (r >= 0 && (r = sd_bus_message_exit_container(m)) >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? link_bad(r) : 1;
+}
+
 static int read_network(sd_bus_message *m, struct network_info *ret) {
         const char *name, *address;
         int r = sd_bus_message_read(m, "(ssyu)", &name, &address, &ret->bits, &ret->mbps);
