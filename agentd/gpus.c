@@ -32,7 +32,7 @@ static void on_inventory(void *userdata) {
         if (first)
                 manager_go_on(m);
         else
-                link_renew(m->link, "the host's GPUs are others than before");
+                link_again(m->link, "the host's GPUs are others than before");
 }
 
 /* The severities are the same, in the same order. */

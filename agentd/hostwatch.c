@@ -119,6 +119,10 @@ static void arm(uint64_t boot_usec, void *userdata) {
         (void)sd_event_source_set_enabled(w->due, SD_EVENT_ONESHOT);
 }
 
+const struct links *hostwatch_links(const struct hostwatch *w) {
+        return w ? w->links : NULL;
+}
+
 struct conditions *hostwatch_conditions(struct hostwatch *w) {
         return w->conditions;
 }

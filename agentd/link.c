@@ -251,7 +251,7 @@ static int on_heartbeat(sd_event_source *s, uint64_t usec, void *userdata) {
 }
 
 void link_again(struct link *l, const char *why) {
-        if (l && l->main.up)
+        if (l && l->main.up && l->main.peer)
                 peer_close(l->main.peer, why);
 }
 
@@ -455,11 +455,6 @@ uint64_t link_queued(struct link *l) {
 
 const struct welcome *link_welcome(const struct link *l) {
         return &l->welcome;
-}
-
-void link_renew(struct link *l, const char *why) {
-        if (l && l->main.up && l->main.peer)
-                peer_close(l->main.peer, why);
 }
 
 void link_set_credentials(struct link *l, struct tls_credentials *credentials) {

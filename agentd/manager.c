@@ -431,12 +431,10 @@ int manager_new(sd_event *event, struct manager **ret) {
         r = hostwatch_new(m, &m->watch);
         if (r < 0)
                 return log_error_errno(r, "Cannot watch the host");
-        if ((r = captures_new(event, m->units, &m->captures)) < 0 || (r = traces_new(event, &m->traces)) < 0)
         r = gpus_new(m, &m->gpus);
         if (r < 0)
                 return log_error_errno(r, "Cannot watch the host's GPUs");
-        r = captures_new(event, m->units, &m->captures);
-        if (r < 0)
+        if ((r = captures_new(event, m->units, &m->captures)) < 0 || (r = traces_new(event, &m->traces)) < 0)
                 return r;
         r = agent_bus_offer(m);
         if (r < 0)

@@ -177,9 +177,8 @@ struct inventory {
 };
 #define LINK_LABELS_MAX 128u
 #define LINK_NUMA_MAX 64u
-/* Entries of an open a{sv}: labels, numa, gpuNuma, gpuMig, gpuParents, gpuLinks, shm. */
 #define LINK_NETWORKS_MAX 16u
-/* Entries of an open a{sv}: labels, numa, gpuNuma, shm, networks. */
+/* Entries of an open a{sv}: labels, numa, gpuNuma, gpuMig, gpuParents, gpuLinks, shm, networks. */
 int inventory_append_extra(sd_bus_message *m, const struct inventory *i);
 /* The value of an entry, if it is one of these: 1; 0: it is not, and is still to be read. */
 int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i);

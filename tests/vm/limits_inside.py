@@ -571,7 +571,7 @@ def live():
     after = cpu_share(lambda: group(job, executor, "cpu.stat"), 10)
     within("CPUs used before the change (0.2)", before, 0.2, 0.05)
     within("CPUs used after it (0.4)", after, 0.4, 0.05)
-    done = primusctl("update", job, "worker.memoryMb=32")
+    done = primusctl("update", job, "worker.memoryMb=32", "worker.memoryHighMb=0")
     figure(f"memoryMb below what is used: {done.stderr.strip()}")
     need("refused", done.returncode != 0 and "uses" in done.stderr, done.stderr)
     need("nothing changed", group(job, executor, "memory.max") == str(128 * MIB), group(job, executor, "memory.max"))
