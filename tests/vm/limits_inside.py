@@ -14,6 +14,7 @@ import time
 
 import checks
 import gpu_inside
+import probe_inside
 from checks import need, wait_for
 
 CGROUPS = "/sys/fs/cgroup/primus.slice"
@@ -607,6 +608,12 @@ def freeze():
 def gpus():
     """an executor opens the GPU that it was given and no other (EPERM); one without GPUs opens none"""
     gpu_inside.check(sys.modules[__name__], "/payload/libnvidia-ml.so.1")
+
+
+@check
+def probes():
+    """every probe is in this kernel, counts bytes to the byte, and names who is killed for memory"""
+    probe_inside.check(sys.modules[__name__])
 
 
 def main():
