@@ -349,7 +349,7 @@ def test_addresses(host):
 
 def test_lack_of_io_is_told_at_once(host):
     """A program that does nothing but wait for the disk."""
-    host.exec("n1", "sh", "-c", "mkdir -p /run/primus/agentd.conf.d; printf '[Agent]\\nIOPressureSec=5ms\\nPressureWindowSec=500ms\\n' > "
+    host.exec("n1", "sh", "-c", "mkdir -p /run/primus/agentd.conf.d; printf '[Agent]\\nIOPressureSec=5ms\\nPressureWindowSec=1s\\n' > "
                                 f"/run/primus/agentd.conf.d/io.conf; systemctl restart {AGENTD}")
     host.wait_nodes()
     os.chmod(host.shared, 0o1777)
