@@ -95,7 +95,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Epoch", "t", get_epoch, 0, 0),
         SD_BUS_PROPERTY("CPUs", "u", get_cpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Memory", "t", get_memory, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("GPUs", "a(ssts)", get_gpus, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("GPUs", "a(ssts)", get_gpus, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Conditions", "a(sssst)", get_conditions, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Limits", "b", get_limits, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_VTABLE_END,

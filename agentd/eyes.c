@@ -38,6 +38,14 @@ static void forget_pressure(const struct sampled *u, void *userdata) {
         eyes_pressure_forget(userdata, u);
 }
 
+static void fill_gpus(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX], void *userdata) {
+        struct manager *m = userdata;
+        struct unit_facts facts;
+
+        if (m->gpus && units_find(m->units, u->unit, &facts) >= 0 && facts.gpus)
+                gpu_watch_fill(gpus_watch(m->gpus), facts.gpus, u->unit, values);
+}
+
 static int look_sockets(const uint64_t *ids, size_t n, void *userdata) {
         return sockets_look(userdata, ids, n);
 }
@@ -56,6 +64,7 @@ static int add_providers(struct eyes *e) {
                 { "cgroup", NULL, fill_cgroup, NULL, NULL },
                 eyes_probe_provider(e->probe),
                 { "pressure", NULL, NULL, forget_pressure, e->pressure },
+                { "gpu", NULL, fill_gpus, NULL, e->manager },
         };
         int r = 0;
 
@@ -176,6 +185,7 @@ void eyes_account(struct eyes *e, struct exit_report *x) {
         struct sending s = { .link = e->manager->link, .now_boot = now_boot() };
         struct telemetry_sample sample = { .id = x->id };
 
+        eyes_page_note_exit(e->page, x->result);
         telemetry_clear(sample.values);
         if (!eyes_probe_account(e->probe, x, sample.values) || e->manager->settings.telemetry_usec == 0 ||
             !s.link || !link_bus(s.link) || link_queued(s.link) > LINK_QUEUE_CAUTIOUS)
@@ -191,7 +201,7 @@ void eyes_ended(struct eyes *e, const struct executor_id *id) {
 }
 
 int eyes_start(struct eyes *e) {
-        int r = eyes_page_new(e->manager, e->sampler, &e->page);
+        int r = eyes_page_new(e->manager, e->sampler, eyes_probe_get(e->probe), &e->page);
 
         if (r < 0)
                 return r;

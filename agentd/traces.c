@@ -224,7 +224,7 @@ static int answer(struct traces *t, const struct trace *x, sd_bus_message *call)
 
 /* Counting for long enough; true: it rests now. */
 static bool rests(struct traces *t, struct trace *x, uint64_t now) {
-        if (!x->resting && now - x->since_boot > TRACE_MAX_USEC) {
+        if (!x->resting && now > x->since_boot + TRACE_MAX_USEC) {
                 stop(t, x);
                 x->resting = true;
                 x->until_boot = now + REST_USEC;

@@ -244,8 +244,9 @@ unsigned systemd_jobs(const struct systemd *s) {
 /* ---- signals
  * -------------------------------------------------------------------------------------------------------- */
 
+/* Executors, sessions, hooks; and mounts of theirs (agentd/unit/shm.h). */
 static bool is_ours(const char *unit) {
-        return strncmp(unit, "primus-", 7) == 0;
+        return strncmp(unit, "primus-", 7) == 0 || strncmp(unit, "run-primus-", 11) == 0;
 }
 
 static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {

@@ -96,6 +96,11 @@ void executor_report(struct executor *e) {
                 free(e->exit.detail);
                 e->exit.detail = detail;
         }
+        detail = devices_blame(e, e->exit.detail ?: "");
+        if (detail) {
+                free(e->exit.detail);
+                e->exit.detail = detail;
+        }
         executor_answer_running(e); /* it was started, however short */
         executor_remove_private(e);
         sd_event_source_disable_unref(TAKE_PTR(e->timer));

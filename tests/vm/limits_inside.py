@@ -13,6 +13,7 @@ import sys
 import time
 
 import checks
+import gpu_inside
 from checks import need, wait_for
 
 CGROUPS = "/sys/fs/cgroup/primus.slice"
@@ -526,17 +527,26 @@ attempt('nextudp', socket.AF_INET, socket.SOCK_DGRAM, '127.0.0.1', own + 1)
 attempt('outside', socket.AF_INET, socket.SOCK_STREAM, '127.0.0.1', 22999)
 attempt('above', socket.AF_INET, socket.SOCK_STREAM, '127.0.0.1', 23100)
 attempt('any', socket.AF_INET, socket.SOCK_STREAM, '127.0.0.1', 0)
-time.sleep(2)
+while not os.path.exists('/tmp/reloaded'):
+    time.sleep(0.2)
+attempt('later', socket.AF_INET, socket.SOCK_STREAM, '0.0.0.0', own + 1)
 """
     job = submit(python(text))
     executor = running(job)
     print(run("systemctl", "show", executor["unit"], "-pSocketBindAllow", "-pSocketBindDeny", "-pBPFProgram").stdout)
+    wait_log(job, "any")
+    run("systemctl", "daemon-reload", must=True)
+    run("systemctl", "restart", "primus-agentd.service", must=True)
+    wait_for("READY again", lambda: "READY" in run("primusctl", "nodes").stdout)
+    need("pinned", len(os.listdir("/sys/fs/bpf/primus")) == 2, os.listdir("/sys/fs/bpf/primus"))
+    open("/tmp/reloaded", "w").close()
     end(job)
     out = logs(job)
     print(out)
+    wait_for("the pins are gone", lambda: not os.listdir("/sys/fs/bpf/primus"), 20)
     for what in ("own", "outside", "above", "any"):
         need(what, f"{what} bound" in out, out)
-    for what in ("next", "next6", "nextudp"):
+    for what in ("next", "next6", "nextudp", "later"):
         need(what, f"{what} Operation not permitted" in out, out)
     figure("ports: another one of the agent's range: Operation not permitted (IPv4, IPv6, UDP)")
 
@@ -561,7 +571,7 @@ def live():
     after = cpu_share(lambda: group(job, executor, "cpu.stat"), 10)
     within("CPUs used before the change (0.2)", before, 0.2, 0.05)
     within("CPUs used after it (0.4)", after, 0.4, 0.05)
-    done = primusctl("update", job, "worker.memoryMb=32")
+    done = primusctl("update", job, "worker.memoryMb=32", "worker.memoryHighMb=0")
     figure(f"memoryMb below what is used: {done.stderr.strip()}")
     need("refused", done.returncode != 0 and "uses" in done.stderr, done.stderr)
     need("nothing changed", group(job, executor, "memory.max") == str(128 * MIB), group(job, executor, "memory.max"))
@@ -591,6 +601,12 @@ def freeze():
     begin = time.monotonic()
     kill(job)
     figure(f"a frozen job is killed in {time.monotonic() - begin:.1f} s")
+
+
+@check
+def gpus():
+    """an executor opens the GPU that it was given and no other (EPERM); one without GPUs opens none"""
+    gpu_inside.check(sys.modules[__name__], "/payload/libnvidia-ml.so.1")
 
 
 def main():

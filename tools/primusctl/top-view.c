@@ -214,17 +214,21 @@ static void say_most(const struct top_role *r, enum top_number k, char *buf, siz
 }
 
 static void say_cpu(const struct top_role *r, char *buf, size_t size) {
+        char used[16] = "-";
+
+        if (!isnan(r->total.sum[TOP_CPU]))
+                snprintf(used, sizeof(used), "%.1f", r->total.sum[TOP_CPU]);
         if (r->total.cpu > 0)
-                snprintf(buf, size, "%.1f of %.4g cores", r->total.sum[TOP_CPU], r->total.cpu);
+                snprintf(buf, size, "%s of %.4g cores", used, r->total.cpu);
         else
-                snprintf(buf, size, "%.1f cores", r->total.sum[TOP_CPU]);
+                snprintf(buf, size, "%s cores", used);
         say_most(r, TOP_CPU_SHARE, buf, size);
 }
 
 static void say_memory(const struct top_role *r, char *buf, size_t size) {
         char a[FORMAT_SIZE_MAX], b[FORMAT_SIZE_MAX];
 
-        size_text(r->total.sum[TOP_MEMORY], a, sizeof(a));
+        top_number_text(TOP_MEMORY, r->total.sum[TOP_MEMORY], a, sizeof(a));
         if (r->total.memory > 0)
                 snprintf(buf, size, "%s of %s", a, format_size(r->total.memory, b, sizeof(b)));
         else
@@ -296,9 +300,10 @@ static const struct meter meters[] = {
         { "steps", _TOP_NUMBER_MAX, TOP_STEPS, _TOP_NUMBER_MAX, false, say_steps },
 };
 
-/* Whether there is anything to say in that line. CPU and memory are always worth one. */
+/* Whether there is anything to say in that line. The first, of CPU, is always worth one. */
 static bool is_shown(const struct top_role *r, const struct meter *m) {
-        return has(r, m->first) || (m->second < _TOP_NUMBER_MAX && has(r, m->second)) || m - meters < 2;
+        return has(r, m->first) || (m->second < _TOP_NUMBER_MAX && has(r, m->second)) ||
+               (m->shown == TOP_MEMORY_SHARE && has(r, TOP_MEMORY)) || m == meters;
 }
 
 static unsigned block_rows(const struct top_role *r) {
