@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.primus.Agent1 on the system bus: the vtable and nothing else (dbus/org.primus.Agent1.xml). */
+#include "agentd/eyes.h"
 #include "agentd/manager.h"
 #include "agentd/probe/probe.h"
 #include "lib/base/clock.h"
