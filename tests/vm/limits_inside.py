@@ -618,7 +618,7 @@ while True:
 def trace():
     """primusctl trace and stacks count in this kernel, and leave nothing there"""
     job = submit(python(SLOW_READS))
-    wait_for(lambda: status(job)["state"] == "RUNNING", "the job runs", 120)
+    wait_for("the job runs", lambda: status(job)["state"] == "RUNNING")
     time.sleep(5)
     done = primusctl("trace", job, "--io", "5s", "--runqueue", "5s", "--json")
     need("trace", done.returncode == 0, done.stdout + done.stderr)
