@@ -86,7 +86,7 @@ static void answer(struct capturing *c, const char *note) {
             (r = capture_append(reply, &found)) >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
         (void)malloc_trim(0); /* as for a trace: the kernel's types */
-        if (r < 0) /* the link is gone */
+        if (r < 0)            /* the link is gone */
                 log_full(LOG_DEBUG, r, NULL, "Cannot answer a capture");
         capturing_free(c);
 }

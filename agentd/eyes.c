@@ -185,6 +185,7 @@ void eyes_account(struct eyes *e, struct exit_report *x) {
         struct sending s = { .link = e->manager->link, .now_boot = now_boot() };
         struct telemetry_sample sample = { .id = x->id };
 
+        eyes_page_note_exit(e->page, x->result);
         telemetry_clear(sample.values);
         if (!eyes_probe_account(e->probe, x, sample.values) || e->manager->settings.telemetry_usec == 0 ||
             !s.link || !link_bus(s.link) || link_queued(s.link) > LINK_QUEUE_CAUTIOUS)
@@ -199,8 +200,12 @@ void eyes_ended(struct eyes *e, const struct executor_id *id) {
         sampler_remove(e->sampler, id);
 }
 
+const struct probe *eyes_probes(const struct eyes *e) {
+        return eyes_probe_get(e->probe);
+}
+
 int eyes_start(struct eyes *e) {
-        int r = eyes_page_new(e->manager, e->sampler, &e->page);
+        int r = eyes_page_new(e->manager, e->sampler, eyes_probe_get(e->probe), &e->page);
 
         if (r < 0)
                 return r;

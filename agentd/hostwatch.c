@@ -119,6 +119,10 @@ static void arm(uint64_t boot_usec, void *userdata) {
         (void)sd_event_source_set_enabled(w->due, SD_EVENT_ONESHOT);
 }
 
+const struct links *hostwatch_links(const struct hostwatch *w) {
+        return w ? w->links : NULL;
+}
+
 struct conditions *hostwatch_conditions(struct hostwatch *w) {
         return w->conditions;
 }
@@ -352,9 +356,8 @@ void hostwatch_clock(struct hostwatch *w, uint64_t master_real, uint64_t sent_bo
         char text[160];
 
         clock_note(&w->clock, master_real, now_real(), now_boot() - sent_boot);
-        if (w->clock.n % CLOCK_SAMPLES == 0)
-                conditions_set(w->conditions, CONDITION_CLOCK, "skew",
-                               clock_judge(&w->clock, limit, text, sizeof(text)), text);
+        conditions_set(w->conditions, CONDITION_CLOCK, "skew",
+                       clock_judge(&w->clock, limit, text, sizeof(text)), text);
 }
 
 static void look_at_clock(struct hostwatch *w) {

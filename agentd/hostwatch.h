@@ -6,6 +6,7 @@
 #include <systemd/sd-bus.h>
 
 #include "agentd/conditions.h"
+#include "agentd/net/links.h"
 
 struct hostwatch;
 struct manager;
@@ -16,6 +17,8 @@ int hostwatch_new(struct manager *m, struct hostwatch **ret);
 void hostwatch_free(struct hostwatch *w);
 
 struct conditions *hostwatch_conditions(struct hostwatch *w);
+/* For who shows them; NULL: interfaces are not watched. */
+const struct links *hostwatch_links(const struct hostwatch *w);
 /* What the kernel says of NVIDIA's GPUs ("NVRM: Xid ...") goes there, as it is said. */
 void hostwatch_gpu_lines(struct hostwatch *w, void (*handler)(const char *line, void *userdata),
                          void *userdata);

@@ -13,6 +13,8 @@ import sys
 import time
 
 import checks
+import gpu_inside
+import probe_inside
 from checks import need, wait_for
 
 CGROUPS = "/sys/fs/cgroup/primus.slice"
@@ -570,7 +572,7 @@ def live():
     after = cpu_share(lambda: group(job, executor, "cpu.stat"), 10)
     within("CPUs used before the change (0.2)", before, 0.2, 0.05)
     within("CPUs used after it (0.4)", after, 0.4, 0.05)
-    done = primusctl("update", job, "worker.memoryMb=32")
+    done = primusctl("update", job, "worker.memoryMb=32", "worker.memoryHighMb=0")
     figure(f"memoryMb below what is used: {done.stderr.strip()}")
     need("refused", done.returncode != 0 and "uses" in done.stderr, done.stderr)
     need("nothing changed", group(job, executor, "memory.max") == str(128 * MIB), group(job, executor, "memory.max"))
@@ -636,6 +638,18 @@ def trace():
     need("one waits for the pipe, one sleeps", {"pipe", "sleep"} <= {t["waits"] for t in threads}, done.stdout)
     need("the kernel's stack", any("pipe_read" in t.get("kernel", "") and "vfs_read" in t["kernel"] for t in threads), done.stdout)
     primusctl("kill", job)
+
+
+@check
+def gpus():
+    """an executor opens the GPU that it was given and no other (EPERM); one without GPUs opens none"""
+    gpu_inside.check(sys.modules[__name__], "/payload/libnvidia-ml.so.1")
+
+
+@check
+def probes():
+    """every probe is in this kernel, counts bytes to the byte, and names who is killed for memory"""
+    probe_inside.check(sys.modules[__name__])
 
 
 def main():
