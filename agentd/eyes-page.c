@@ -5,15 +5,24 @@
 
 #include <string.h>
 
+#include "agentd/eyes-page-host.h"
 #include "agentd/manager.h"
 #include "agentd/metrics/host.h"
 #include "agentd/metrics/server.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
+/* What systemd calls the end of a service; the last is for those to come. */
+static const char *const results[] = {
+        "success",  "exit-code", "signal",    "core-dump",      "oom-kill",        "timeout",
+        "watchdog", "protocol",  "resources", "exec-condition", "start-limit-hit", "other",
+};
+
 struct eyes_page {
         struct manager *manager;
         struct sampler *sampler;
+        const struct probe *probe;
+        uint64_t exits[ELEMENTSOF(results)];
         struct exposition *exposition;
         struct metrics_server **servers;
         size_t n_servers;
@@ -81,10 +90,32 @@ static int add_executors(struct eyes_page *p) {
         return 0;
 }
 
+void eyes_page_note_exit(struct eyes_page *p, const char *result) {
+        size_t i = 0;
+
+        if (!p)
+                return;
+        while (i + 1 < ELEMENTSOF(results) && strcmp(results[i], result) != 0)
+                i++;
+        p->exits[i]++;
+}
+
+static void add_exits(struct eyes_page *p, const char *node) {
+        char result[METRIC_LABELS_MAX];
+
+        for (size_t i = 0; i < ELEMENTSOF(results); i++)
+                if (p->exits[i] > 0)
+                        exposition_add(p->exposition, METRIC_NODE_EXITS, node,
+                                       EXPOSITION_LABELS(result, "result", results[i]), p->exits[i],
+                                       SCALE_ONE);
+}
+
 static void add_host(struct eyes_page *p, uint64_t began) {
         struct exposition *x = p->exposition;
         char node[METRIC_LABELS_MAX], version[METRIC_LABELS_MAX];
+        const struct links *links;
         uint64_t rounds, spent;
+        size_t n;
 
         EXPOSITION_LABELS(node, "node", p->manager->node);
         exposition_add(x, METRIC_NODE, node, EXPOSITION_LABELS(version, "version", PRIMUS_VERSION), 1,
@@ -92,6 +123,18 @@ static void add_host(struct eyes_page *p, uint64_t began) {
         exposition_add(x, METRIC_NODE_EXECUTORS, node, "", units_count(p->manager->units), SCALE_ONE);
         exposition_add(x, METRIC_NODE_CONNECTED, node, "", link_bus(p->manager->link) ? 1 : 0, SCALE_ONE);
         host_add(x, "", node);
+        add_exits(p, node);
+        links = hostwatch_links(p->manager->watch);
+        if (links) {
+                const struct link_facts *list = links_list(links, &n);
+                page_add_links(x, node, list, n);
+        }
+        if (p->manager->gpus) {
+                const struct gpu_state *gpus;
+                n = gpu_watch_devices(gpus_watch(p->manager->gpus), &gpus);
+                page_add_gpus(x, node, gpus, n);
+        }
+        page_add_probes(x, node, p->probe);
         host_add_agent(x, "", node);
         rounds = sampler_rounds(p->sampler, &spent);
         exposition_add(x, METRIC_AGENT_ROUNDS, node, "", rounds, SCALE_ONE);
@@ -140,7 +183,8 @@ static int listen_all(struct eyes_page *p, char *const *addresses) {
         return 0;
 }
 
-int eyes_page_new(struct manager *m, struct sampler *sampler, struct eyes_page **ret) {
+int eyes_page_new(struct manager *m, struct sampler *sampler, const struct probe *probe,
+                  struct eyes_page **ret) {
         _cleanup_(eyes_page_free_p) struct eyes_page *p = calloc(1, sizeof(*p));
         int r;
 
@@ -148,6 +192,7 @@ int eyes_page_new(struct manager *m, struct sampler *sampler, struct eyes_page *
                 return log_oom();
         p->manager = m;
         p->sampler = sampler;
+        p->probe = probe;
         if (exposition_new(&p->exposition) < 0)
                 return log_oom();
         r = listen_all(p, m->settings.metrics_listen);

@@ -3,12 +3,18 @@
 #pragma once
 
 #include "agentd/metrics/sampler.h"
+#include "agentd/probe/probe.h"
 #include "lib/base/cleanup.h"
 
 struct eyes_page;
 struct manager;
 
-/* Listens at the addresses of MetricsListen=; one that cannot be had is logged and left out. */
-int eyes_page_new(struct manager *m, struct sampler *sampler, struct eyes_page **ret);
+/* Listens at the addresses of MetricsListen=; one that cannot be had is logged and left out. probe stays the
+ * caller's. */
+int eyes_page_new(struct manager *m, struct sampler *sampler, const struct probe *probe,
+                  struct eyes_page **ret);
 void eyes_page_free(struct eyes_page *p);
 DEFINE_CLEANUP(struct eyes_page *, eyes_page_free)
+
+/* An executor has ended so; result: systemd's word. p may be NULL. */
+void eyes_page_note_exit(struct eyes_page *p, const char *result);

@@ -62,24 +62,15 @@ static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userd
         return 0;
 }
 
-/* Where primus-exit could read the kernel's log, the sentence is there already, with the limit that it was
- * at. */
-static void explain_victims(struct eyes_probe *e, struct exit_report *x) {
+/* The kernel's log, which primus-exit reads, says more; but it may be closed to it, or have gone over. */
+static void name_victim(struct eyes_probe *e, struct exit_report *x) {
         for (struct probe_event *v = e->victims; v < e->victims + VICTIMS_MAX; v++) {
-                char *text, memory[64] = "";
-
                 if (v->cgroup_id == 0 || v->cgroup_id != x->cgroup_id)
                         continue;
-                if (*x->oom.task) {
-                        *v = (struct probe_event){ 0 };
-                        continue;
-                }
-                if (v->anon_pages > 0)
-                        snprintf(memory, sizeof(memory), ", which held %" PRIu64 " MiB",
-                                 bytes_of(v->anon_pages) >> 20);
-                if (asprintf(&text, "the kernel killed %.16s (pid %u)%s", v->comm, v->pid, memory) >= 0) {
-                        free(x->detail);
-                        x->detail = text;
+                if (!*x->oom.task) {
+                        snprintf(x->oom.task, sizeof(x->oom.task), "%.16s", v->comm);
+                        x->oom.pid = v->pid;
+                        x->oom.held = bytes_of(v->anon_pages);
                 }
                 *v = (struct probe_event){ 0 };
         }
@@ -128,7 +119,7 @@ bool eyes_probe_account(struct eyes_probe *e, struct exit_report *x, uint64_t va
         if (x->cgroup_id == 0)
                 return false;
         (void)probe_dispatch(e->probe, on_event, e); /* a victim's name may still be on its way */
-        explain_victims(e, x);
+        name_victim(e, x);
         values[TELEMETRY_CPU_USEC] = x->cpu_usec;
         if (!probe_final(e->probe, x->cgroup_id, values))
                 return false;

@@ -19,8 +19,8 @@ struct eyes {
         struct manager *manager;
         struct sampler *sampler;
         struct eyes_page *page;
-        struct eyes_pressure *pressure;
         struct eyes_probe *probe;
+        struct eyes_pressure *pressure;
         struct sockets *sockets; /* NULL: the kernel has no such thing */
         uint64_t recounted_boot;
         bool holding_back; /* and it was said */
@@ -36,6 +36,14 @@ static void fill_cgroup(const struct sampled *u, uint64_t values[static _TELEMET
 
 static void forget_pressure(const struct sampled *u, void *userdata) {
         eyes_pressure_forget(userdata, u);
+}
+
+static void fill_gpus(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX], void *userdata) {
+        struct manager *m = userdata;
+        struct unit_facts facts;
+
+        if (m->gpus && units_find(m->units, u->unit, &facts) >= 0 && facts.gpus)
+                gpu_watch_fill(gpus_watch(m->gpus), facts.gpus, u->unit, values);
 }
 
 static int look_sockets(const uint64_t *ids, size_t n, void *userdata) {
@@ -54,8 +62,9 @@ static int add_providers(struct eyes *e) {
         /* A later one has the last word on a field. */
         const struct sampler_provider providers[] = {
                 { "cgroup", NULL, fill_cgroup, NULL, NULL },
-                { "pressure", NULL, NULL, forget_pressure, e->pressure },
                 eyes_probe_provider(e->probe),
+                { "pressure", NULL, NULL, forget_pressure, e->pressure },
+                { "gpu", NULL, fill_gpus, NULL, e->manager },
         };
         int r = 0;
 
@@ -176,6 +185,7 @@ void eyes_account(struct eyes *e, struct exit_report *x) {
         struct sending s = { .link = e->manager->link, .now_boot = now_boot() };
         struct telemetry_sample sample = { .id = x->id };
 
+        eyes_page_note_exit(e->page, x->result);
         telemetry_clear(sample.values);
         if (!eyes_probe_account(e->probe, x, sample.values) || e->manager->settings.telemetry_usec == 0 ||
             !s.link || !link_bus(s.link) || link_queued(s.link) > LINK_QUEUE_CAUTIOUS)
@@ -190,8 +200,12 @@ void eyes_ended(struct eyes *e, const struct executor_id *id) {
         sampler_remove(e->sampler, id);
 }
 
+const struct probe *eyes_probes(const struct eyes *e) {
+        return eyes_probe_get(e->probe);
+}
+
 int eyes_start(struct eyes *e) {
-        int r = eyes_page_new(e->manager, e->sampler, &e->page);
+        int r = eyes_page_new(e->manager, e->sampler, eyes_probe_get(e->probe), &e->page);
 
         if (r < 0)
                 return r;
@@ -209,8 +223,8 @@ int eyes_new(struct manager *m, struct eyes **ret) {
                 return log_oom();
         e->manager = m;
         if ((r = sampler_new(m->event, &options, &ops, e, &e->sampler)) < 0 ||
-            (r = eyes_pressure_new(m, e->sampler, &e->pressure)) < 0 || (r = eyes_probe_new(m, &e->probe)) < 0 ||
-            (r = add_providers(e)) < 0)
+            (r = eyes_pressure_new(m, e->sampler, &e->pressure)) < 0 ||
+            (r = eyes_probe_new(m, &e->probe)) < 0 || (r = add_providers(e)) < 0)
                 return log_error_errno(r, "Cannot prepare to look at executors");
         data_watch_counters(m->data, on_counters, e);
         *ret = TAKE_PTR(e);
@@ -222,8 +236,8 @@ void eyes_free(struct eyes *e) {
                 return;
         eyes_page_free(e->page);
         sampler_free(e->sampler);
-        eyes_pressure_free(e->pressure); /* which the sampler tells of units that go */
         eyes_probe_free(e->probe);
+        eyes_pressure_free(e->pressure); /* which the sampler tells of units that go */
         sockets_free(e->sockets);
         free(e);
 }

@@ -21,6 +21,7 @@
 #define AGAIN_USEC (30 * USEC_PER_SEC)
 #define KEPT_AFTER_USEC (600 * USEC_PER_SEC) /* so long after the boot somebody should keep the clock */
 #define DISKS_MAX 16u
+#define GPU_LINE_AGE (120 * USEC_PER_SEC)
 
 /* File systems without which jobs do not run well here. What a job fills by itself holds nobody up. */
 static const struct {
@@ -62,6 +63,8 @@ struct hostwatch {
         size_t n_disks;
         bool disks_busy;
         struct clock_watch clock;
+        void (*gpu_lines)(const char *line, void *userdata);
+        void *gpu_lines_data;
 };
 
 /* ---- conditions
@@ -114,6 +117,10 @@ static void arm(uint64_t boot_usec, void *userdata) {
 
         (void)sd_event_source_set_time(w->due, boot_usec);
         (void)sd_event_source_set_enabled(w->due, SD_EVENT_ONESHOT);
+}
+
+const struct links *hostwatch_links(const struct hostwatch *w) {
+        return w ? w->links : NULL;
 }
 
 struct conditions *hostwatch_conditions(struct hostwatch *w) {
@@ -215,6 +222,35 @@ struct addr hostwatch_address(struct hostwatch *w, const struct addr *local) {
                  addr_format(local, address));
         conditions_set(w->conditions, CONDITION_LINK, patterns, CONDITION_WARN, text);
         return a;
+}
+
+int hostwatch_networks(struct hostwatch *w, struct inventory *inventory) {
+        const struct settings *s = &w->manager->settings;
+        const struct link_facts *list;
+        size_t n = 0;
+
+        free(inventory->networks);
+        inventory->n_networks = 0;
+        inventory->networks = calloc(LINK_NETWORKS_MAX, sizeof(*inventory->networks));
+        if (!inventory->networks)
+                return -ENOMEM;
+        if (s->address.family != AF_UNSPEC || s->watch.rendezvous_interface || !w->links)
+                return 0;
+        list = links_list(w->links, &n);
+        for (size_t i = 0; i < n; i++)
+                for (size_t k = 0; k < list[i].n_addresses && inventory->n_networks < LINK_NETWORKS_MAX;
+                     k++) {
+                        struct network_info *x = inventory->networks + inventory->n_networks;
+                        if (!list[i].device || !list[i].carrier || list[i].mbps == 0)
+                                continue;
+                        *x = (struct network_info){ .address = list[i].addresses[k].address,
+                                                    .bits = list[i].addresses[k].bits,
+                                                    .mbps = (uint32_t)MIN(list[i].mbps,
+                                                                          (uint64_t)UINT32_MAX) };
+                        memcpy(x->name, list[i].name, LINK_NAME_MAX);
+                        inventory->n_networks++;
+                }
+        return 0;
 }
 
 /* Jobs are told the address with which we registered. */
@@ -320,9 +356,8 @@ void hostwatch_clock(struct hostwatch *w, uint64_t master_real, uint64_t sent_bo
         char text[160];
 
         clock_note(&w->clock, master_real, now_real(), now_boot() - sent_boot);
-        if (w->clock.n % CLOCK_SAMPLES == 0)
-                conditions_set(w->conditions, CONDITION_CLOCK, "skew",
-                               clock_judge(&w->clock, limit, text, sizeof(text)), text);
+        conditions_set(w->conditions, CONDITION_CLOCK, "skew",
+                       clock_judge(&w->clock, limit, text, sizeof(text)), text);
 }
 
 static void look_at_clock(struct hostwatch *w) {
@@ -336,10 +371,19 @@ static void look_at_clock(struct hostwatch *w) {
 /* ---- the kernel
  * ------------------------------------------------------------------------------------------------------ */
 
+void hostwatch_gpu_lines(struct hostwatch *w, void (*handler)(const char *line, void *userdata),
+                         void *userdata) {
+        w->gpu_lines = handler;
+        w->gpu_lines_data = userdata;
+}
+
 static void on_kernel_line(const char *line, uint64_t age, void *userdata) {
         struct hostwatch *w = userdata;
         struct kernel_complaint c;
 
+        /* What was said before this agent was started, the one before it has told of. */
+        if (kernel_line_is_gpu(line) && w->gpu_lines && age < GPU_LINE_AGE)
+                w->gpu_lines(line, w->gpu_lines_data);
         if (kernel_line_read(line, &c) && age < c.for_usec)
                 conditions_happened(w->conditions, c.kind, c.subject, c.severity, line, c.for_usec - age);
 }

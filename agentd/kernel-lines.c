@@ -64,10 +64,14 @@ static const struct {
         { "nf_conntrack: table full", NULL, CONDITION_KERNEL, CONDITION_WARN, "conntrack", NULL, HOUR / 6 },
 };
 
+bool kernel_line_is_gpu(const char *line) {
+        return strstr(line, "NVRM: Xid");
+}
+
 bool kernel_line_wanted(const char *line) {
         struct kernel_complaint c;
 
-        return kernel_line_read(line, &c);
+        return kernel_line_is_gpu(line) || kernel_line_read(line, &c);
 }
 
 /* A word as a device's name is written: "sda1)", "nvme0n1,", "eth0". */

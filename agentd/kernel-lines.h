@@ -15,7 +15,9 @@ struct kernel_complaint {
         uint64_t for_usec; /* so long it counts */
 };
 
-/* Whether it may be one; cheap, and safe in any thread. */
+/* It is about one of NVIDIA's GPUs, which is not judged here. */
+bool kernel_line_is_gpu(const char *line);
+/* Either of the two. Safe in any thread. */
 bool kernel_line_wanted(const char *line);
 /* True: it is one, and *ret says what. */
 bool kernel_line_read(const char *line, struct kernel_complaint *ret);

@@ -251,7 +251,7 @@ static int on_heartbeat(sd_event_source *s, uint64_t usec, void *userdata) {
 }
 
 void link_again(struct link *l, const char *why) {
-        if (l && l->main.up)
+        if (l && l->main.up && l->main.peer)
                 peer_close(l->main.peer, why);
 }
 

@@ -96,7 +96,9 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
 
         m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address
                                                                        : hostwatch_address(m->watch, local);
-        r = inventory_append(message, &m->inventory);
+        r = hostwatch_networks(m->watch, &m->inventory);
+        if (r >= 0)
+                r = inventory_append(message, &m->inventory);
         if (r < 0)
                 return r;
         /* Ahead of the registration, which tells masterd that they have ended. */
@@ -273,6 +275,16 @@ static int start_link(struct manager *m) {
         return 0;
 }
 
+void manager_go_on(struct manager *m) {
+        if (!m->ready || m->link || !gpus_settled(m->gpus))
+                return;
+        if (start_link(m) < 0) {
+                (void)sd_event_exit(m->event, EXIT_FAILURE);
+                return;
+        }
+        (void)sd_notifyf(false, "READY=1\nSTATUS=Connecting to masterd at %s", m->settings.master);
+}
+
 static void on_units_ready(void *userdata) {
         struct manager *m = userdata;
 
@@ -281,11 +293,11 @@ static void on_units_ready(void *userdata) {
         set_partition_timer(m); /* an expired deadline fires at once */
         if (health_start(m) < 0 || eyes_start(m->eyes) < 0)
                 log_oom();
-        if (logs_start(m->logs) < 0 || data_listen(m->data) < 0 || start_link(m) < 0) {
+        if (logs_start(m->logs) < 0 || data_listen(m->data) < 0) {
                 (void)sd_event_exit(m->event, EXIT_FAILURE);
                 return;
         }
-        (void)sd_notifyf(false, "READY=1\nSTATUS=Connecting to masterd at %s", m->settings.master);
+        manager_go_on(m);
 }
 
 /* ---- start
@@ -319,18 +331,24 @@ static void reserve_ports(const struct port_range *ports) {
                          range);
 }
 
-static int load_inventory(struct manager *m) {
-        const struct inventory_limits limits = {
+int manager_load_inventory(struct manager *m) {
+        struct inventory inventory;
+        struct inventory_limits limits = {
                 .cpus = m->settings.cpus,
                 .memory = m->settings.memory,
                 .memory_reserve = m->settings.memory_reserve ?: MEMORY_RESERVE,
                 .gpu_memory = m->settings.gpu_memory,
                 .labels = m->settings.labels,
         };
-        int r = inventory_read_host("", &limits, &m->inventory);
+        int r;
 
+        if (m->gpus)
+                limits.n_gpus = gpu_watch_devices(gpus_watch(m->gpus), &limits.gpus);
+        r = inventory_read_host("", &limits, &inventory);
         if (r < 0)
                 return log_oom();
+        inventory_done(&m->inventory);
+        m->inventory = inventory;
         m->inventory.port_first = m->settings.ports.first;
         m->inventory.port_last = m->settings.ports.last;
         m->inventory.allow_root = m->settings.allow_root;
@@ -382,7 +400,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                           "/agentd.conf");
                 return -EINVAL;
         }
-        if ((r = load_identity(m)) < 0 || (r = load_inventory(m)) < 0)
+        if ((r = load_identity(m)) < 0 || (r = manager_load_inventory(m)) < 0)
                 return r;
         r = boot_id_read(&boot);
         if (r < 0)
@@ -413,6 +431,9 @@ int manager_new(sd_event *event, struct manager **ret) {
         r = hostwatch_new(m, &m->watch);
         if (r < 0)
                 return log_error_errno(r, "Cannot watch the host");
+        r = gpus_new(m, &m->gpus);
+        if (r < 0)
+                return log_error_errno(r, "Cannot watch the host's GPUs");
         if ((r = captures_new(event, m->units, &m->captures)) < 0 || (r = traces_new(event, &m->traces)) < 0)
                 return r;
         r = agent_bus_offer(m);
@@ -433,7 +454,8 @@ void manager_free(struct manager *m) {
         logs_free(m->logs);
         units_free(m->units);
         sessions_free(m->sessions);
-        hostwatch_free(m->watch);
+        hostwatch_free(m->watch); /* which hands lines to the next */
+        gpus_free(m->gpus);
         captures_free(m->captures);
         traces_free(m->traces);
         sd_event_source_disable_unref(m->partition);

@@ -9,6 +9,7 @@
 #include "agentd/captures.h"
 #include "agentd/conf.h"
 #include "agentd/data.h"
+#include "agentd/gpus.h"
 #include "agentd/hostwatch.h"
 #include "agentd/link.h"
 #include "agentd/linkstate.h"
@@ -36,6 +37,7 @@ struct manager {
         struct logs *logs;
         struct sessions *sessions;
         struct hostwatch *watch;
+        struct gpus *gpus;
         struct eyes *eyes;
         struct captures *captures;
         struct traces *traces;
@@ -54,6 +56,11 @@ struct manager {
 int manager_new(sd_event *event, struct manager **ret);
 void manager_free(struct manager *m);
 DEFINE_CLEANUP(struct manager *, manager_free)
+
+/* Reads anew what the host has. < 0, logged: it stays as it was. */
+int manager_load_inventory(struct manager *m);
+/* All that is on the host is known, or may be: the link is started once it is. */
+void manager_go_on(struct manager *m);
 
 /* orders.c: what masterd may call on either connection; userdata is the manager. */
 extern const sd_bus_vtable orders_vtable[], bulk_orders_vtable[];

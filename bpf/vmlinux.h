@@ -102,12 +102,22 @@ struct mm_struct___counted {
         struct mm_rss_stat rss_stat;
 };
 
+struct upid {
+        int nr;
+};
+
+struct pid {
+        unsigned int level;
+        struct upid numbers[1];
+};
+
 struct task_struct {
         unsigned int __state;
         unsigned int flags;
         int on_cpu;
         int exit_state, exit_code;
         int pid, tgid;
+        struct pid *thread_pid;
         char comm[16];
         struct sched_entity se;
         struct sched_info sched_info;

@@ -131,6 +131,8 @@ int placement_describe(struct manager *m, const struct node *node) {
                 placement_gpu_model(g->model, models[d.n_gpus], sizeof(*models));
                 gpus[d.n_gpus] = (struct sched_gpu){ .model = models[d.n_gpus],
                                                      .memory_mib = placement_gpu_memory_mib(g),
+                                                     .mig = g->mig,
+                                                     .links = g->links,
                                                      .numa = g->numa };
         }
         for (; v->numa && v->numa[d.n_numa] && d.n_numa < SCHED_NUMA_MAX; d.n_numa++)

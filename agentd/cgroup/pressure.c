@@ -13,6 +13,8 @@
 #define TEXT_MAX 1024u
 #define WINDOW_MIN_USEC (500 * USEC_PER_MSEC)
 #define WINDOW_MAX_USEC (10 * USEC_PER_SEC)
+/* Without CAP_SYS_RESOURCE the kernel looks only this often. */
+#define UNPRIVILEGED_USEC (2 * USEC_PER_SEC)
 /* Who runs into a limit does so thousands of times a second. */
 #define RATE_USEC USEC_PER_SEC
 #define RATE_EVENTS 2u
@@ -106,12 +108,20 @@ static int watch(sd_event *event, struct watch *w) {
         return 0;
 }
 
-static int set_trigger(int fd, uint64_t usec, uint64_t window) {
+static int write_trigger(int fd, uint64_t usec, uint64_t window) {
         char text[64];
         int n = snprintf(text, sizeof(text), "full %llu %llu", (unsigned long long)usec,
                          (unsigned long long)window);
 
         return write(fd, text, (size_t)n + 1) < 0 ? -errno : 0; /* the kernel wants the end, too */
+}
+
+static int set_trigger(int fd, uint64_t usec, uint64_t window) {
+        uint64_t whole = (window + UNPRIVILEGED_USEC - 1) / UNPRIVILEGED_USEC * UNPRIVILEGED_USEC;
+        int r = write_trigger(fd, usec, window);
+
+        /* The same share of a longer window, for who has no CAP_SYS_RESOURCE. */
+        return r == -EINVAL && whole != window ? write_trigger(fd, usec * whole / window, whole) : r;
 }
 
 int pressure_new(sd_event *event, int dir, const struct pressure_options *options, pressure_handler handler,

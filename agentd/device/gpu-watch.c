@@ -268,7 +268,8 @@ static void on_xid(struct gpu_watch *w, const struct gpu_state *s, const char *p
         else
                 snprintf(name, sizeof(name), "GPU at %s", pci);
         snprintf(text, sizeof(text), "%s: Xid %u, %s: %s", name, number, x->text, xid_advice(x));
-        log_full(severity >= GPU_WARN ? LOG_WARNING : LOG_NOTICE, 0, NULL, "%s", text);
+        if (severity == GPU_FINE || !w->ops.condition) /* a condition is logged where it is told */
+                log_notice("%s", text);
         snprintf(subject, sizeof(subject), "%s Xid %u", s ? s->uuid : pci, number);
         if (severity != GPU_FINE)
                 tell(w, subject, severity, text, severity == GPU_DRAIN ? USEC_INFINITY : NOTED_USEC);
@@ -364,7 +365,6 @@ static void give_up(struct gpu_watch *w) {
                  "NVIDIA's management library has not answered for %llu s: a GPU or its driver hangs",
                  (unsigned long long)(usec_sub(now_boot(), w->busy_since) / USEC_PER_SEC));
         snprintf(w->problem, sizeof(w->problem), "%.*s", (int)sizeof(w->problem) - 1, text);
-        log_warning("%s", text);
         tell(w, "nvml", GPU_DRAIN, text, 0);
         settle(w, false);
 }

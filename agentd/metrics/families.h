@@ -20,6 +20,8 @@
           "Time in which some or all of its threads stood still for lack of a resource.")                    \
         X(ROLE_MEMORY_CURRENT, "primus_role_memory_current_bytes", GAUGE, "bytes", "Memory in use.")         \
         X(ROLE_MEMORY_PEAK, "primus_role_memory_peak_bytes", GAUGE, "bytes", "Most memory used so far.")     \
+        X(ROLE_MEMORY_ANON, "primus_role_memory_anon_bytes", GAUGE, "bytes",                                 \
+          "Memory in use that is no cache of files.")                                                        \
         X(ROLE_MEMORY_SWAP, "primus_role_memory_swap_bytes", GAUGE, "bytes", "Swap in use.")                 \
         X(ROLE_MEMORY_LIMIT, "primus_role_memory_limit_bytes", GAUGE, "bytes", "Memory that it may use.")    \
         X(ROLE_MEMORY_EVENTS, "primus_role_memory_events", COUNTER, "",                                      \
@@ -81,7 +83,44 @@
           "Memory that programs can still get without swapping.")                                            \
         X(NODE_PRESSURE_STALL, "primus_node_pressure_stall_seconds", COUNTER, "seconds",                     \
           "Time in which some or all threads of the host stood still for lack of a resource.")               \
+        X(NODE_EXITS, "primus_node_exits", COUNTER, "",                                                      \
+          "Ends of executors, by what systemd calls the result.")                                            \
+        X(NODE_LINK_UP, "primus_node_link_up", GAUGE, "",                                                    \
+          "1 for an interface that is up and has a carrier.")                                                \
+        X(NODE_LINK_SPEED, "primus_node_link_speed_bytes", GAUGE, "bytes",                                   \
+          "Bytes that an interface can carry in a second.")                                                  \
+        X(NODE_LINK_NETWORK, "primus_node_link_network_bytes", COUNTER, "bytes",                             \
+          "Bytes received and sent by an interface.")                                                        \
+        X(NODE_LINK_ERRORS, "primus_node_link_errors", COUNTER, "",                                          \
+          "Packets that an interface received or sent damaged.")                                             \
+        X(NODE_LINK_DOWNS, "primus_node_link_downs", COUNTER, "",                                            \
+          "How often an interface has lost its carrier.")                                                    \
+        /* GPUs of the host; labels node, gpu */                                                             \
+        X(GPU, "primus_gpu", INFO, "", "A GPU of the host, or a part of one.")                               \
+        X(GPU_LOST, "primus_gpu_lost", GAUGE, "", "1 for a GPU that does not answer.")                       \
+        X(GPU_UTILIZATION, "primus_gpu_utilization_ratio", GAUGE, "ratio",                                   \
+          "Share of the time in which something ran on it.")                                                 \
+        X(GPU_MEMORY_USED, "primus_gpu_memory_used_bytes", GAUGE, "bytes", "Memory of the GPU in use.")      \
+        X(GPU_MEMORY_TOTAL, "primus_gpu_memory_total_bytes", GAUGE, "bytes", "Memory of the GPU.")           \
+        X(GPU_POWER, "primus_gpu_power_watts", GAUGE, "watts", "Power that it draws.")                       \
+        X(GPU_ENERGY, "primus_gpu_energy_joules", COUNTER, "joules",                                         \
+          "Energy used since its driver was loaded.")                                                        \
+        X(GPU_TEMPERATURE, "primus_gpu_temperature_celsius", GAUGE, "celsius", "How hot it is.")             \
+        X(GPU_ECC_ERRORS, "primus_gpu_ecc_errors", COUNTER, "",                                              \
+          "Errors of its memory since its driver was loaded.")                                               \
+        X(GPU_REMAPPED_ROWS, "primus_gpu_remapped_rows", GAUGE, "",                                          \
+          "Rows of its memory that were replaced.")                                                          \
+        X(GPU_PCIE_REPLAYS, "primus_gpu_pcie_replays", COUNTER, "",                                          \
+          "PCIe packets sent again since it was reset.")                                                     \
+        X(GPU_XID_ERRORS, "primus_gpu_xid_errors", COUNTER, "", "Xid errors since the agent was started.")   \
+        X(GPU_LAST_XID, "primus_gpu_last_xid", GAUGE, "",                                                    \
+          "Number of the last of these; 0 when there was none.")                                             \
+        X(GPU_THROTTLED, "primus_gpu_throttled", GAUGE, "",                                                  \
+          "1 for a reason for which its clock is held down now.")                                            \
         /* the agent itself */                                                                               \
+        X(BPF_PROGRAM_UP, "primus_bpf_program_up", GAUGE, "", "1 for a probe that the kernel has taken.")    \
+        X(BPF_DROPPED, "primus_bpf_ringbuf_dropped", COUNTER, "",                                            \
+          "Events and executors that the probes had no room for.")                                           \
         X(AGENT_CPU, "primus_agent_cpu_seconds", COUNTER, "seconds", "CPU time of the agent.")               \
         X(AGENT_MEMORY, "primus_agent_memory_resident_bytes", GAUGE, "bytes",                                \
           "Memory of the agent that is present.")                                                            \

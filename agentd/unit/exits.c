@@ -103,11 +103,11 @@ static const struct {
         FIELD("IO_READ", parse_n64, io_read, 0),
         FIELD("IO_WRITE", parse_n64, io_write, 0),
         FIELD("OOM_KILLS", parse_n64, oom_kills, 0),
+        FIELD("CGROUP", parse_n64, cgroup_id, 0),
         FIELD("OOM_TASK", parse_text, oom.task, 0),
         FIELD("OOM_PID", parse_n32, oom.pid, 0),
         FIELD("OOM_HELD", parse_n64, oom.held, 0),
         FIELD("OOM_AT", parse_text, oom.at, 0),
-        FIELD("CGROUP", parse_n64, cgroup_id, 0),
 };
 #undef FIELD
 

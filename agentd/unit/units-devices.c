@@ -36,6 +36,31 @@ int devices_own(struct executor *e, const struct start_order *order, char *const
         return order && !e->open_gpus ? -ENOMEM : 0;
 }
 
+/* uuids are of one length each, and none is the beginning of another. */
+static bool has(const char *list, const char *uuid) {
+        return list && strstr(list, uuid);
+}
+
+void units_gpu_fault(struct units *u, const char *uuid, const char *text) {
+        struct executor *e, *next;
+
+        HASH_ITER (hh, u->executors, e, next)
+                if (e->state < EXECUTOR_ENDED && has(e->gpus, uuid)) {
+                        free(e->gpu_fault);
+                        e->gpu_fault = strdup(text);
+                        log_executor(e, LOG_NOTICE, "%s: %s", e->unit, text);
+                }
+}
+
+char *devices_blame(const struct executor *e, const char *detail) {
+        char *text;
+
+        if (!e->gpu_fault || strcmp(e->exit.result, "success") == 0 || e->exit.stop_requested ||
+            asprintf(&text, "%s%s%s", e->gpu_fault, *detail ? "; " : "", detail) < 0)
+                return NULL;
+        return text;
+}
+
 static void on_told(sd_bus_message *reply, void *userdata) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
 
@@ -63,7 +88,7 @@ static size_t shared_gpus(const struct job *j, char *list[static LINK_GPUS_MAX +
                 bool given = false;
 
                 HASH_ITER (hh, j->units->executors, e, next)
-                        given |= e->job == j && e->gpus && strstr(e->gpus, v->gpus[i].uuid);
+                        given |= e->job == j && has(e->gpus, v->gpus[i].uuid);
                 if (given)
                         list[n++] = v->gpus[i].uuid;
         }

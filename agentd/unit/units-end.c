@@ -89,7 +89,14 @@ void executor_report(struct executor *e) {
         if (!e->has_exit)
                 own_verdict(e);
         judge(e);
+        if (u->ops.account)
+                u->ops.account(&e->exit, u->userdata);
         detail = exit_explain(&e->exit, u->options.node, e->command, e->directory, e->uid);
+        if (detail) {
+                free(e->exit.detail);
+                e->exit.detail = detail;
+        }
+        detail = devices_blame(e, e->exit.detail ?: "");
         if (detail) {
                 free(e->exit.detail);
                 e->exit.detail = detail;
@@ -100,8 +107,6 @@ void executor_report(struct executor *e) {
         sd_event_source_disable_unref(TAKE_PTR(e->kill_timer));
         sd_event_source_disable_unref(TAKE_PTR(e->stuck_timer));
         job_leave(e);
-        if (u->ops.account)
-                u->ops.account(&e->exit, u->userdata);
         if (u->ops.ended)
                 u->ops.ended(&e->id, u->userdata);
         tell(e);

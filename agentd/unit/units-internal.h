@@ -107,11 +107,12 @@ struct executor {
         bool told; /* the end is part of a registration or was reported */
         struct exit_report exit;
         sd_event_source *timer, *kill_timer, *stuck_timer;
-        char *stuck;               /* what is in the way of its death, once that was told */
-        struct job *job;           /* counted there */
-        uint64_t *cpus;            /* UNIT_CPU_WORDS; its own; NULL: it shares */
-        char *gpus;                /* its own, by spaces; NULL: none */
-        char *open_gpus;           /* those that its unit may open; NULL: not known, or none */
+        char *stuck;     /* what is in the way of its death, once that was told */
+        struct job *job; /* counted there */
+        uint64_t *cpus;  /* UNIT_CPU_WORDS; its own; NULL: it shares */
+        char *gpus;      /* its own, by spaces; NULL: none */
+        char *open_gpus; /* those that its unit may open; NULL: not known, or none */
+        char *gpu_fault; /* the latest, of one of its own */
         bool rdma;
         struct ready_check *check; /* NULL: nothing is asked for */
         UT_hash_handle hh;
@@ -249,6 +250,8 @@ void remove_later(struct units *u, char *path);
 /* units-devices.c */
 /* What its order, or its unit's Environment= (order NULL), says that it was given. -ENOMEM. */
 int devices_own(struct executor *e, const struct start_order *order, char *const *environment);
+/* What is to be said of its end, where a GPU of its own failed: allocated, or NULL for detail as it is. */
+char *devices_blame(const struct executor *e, const char *detail);
 /* An executor of the job has come, or gone: the others may open its GPUs, or may not any more. */
 void devices_share(struct job *j, bool gone);
 

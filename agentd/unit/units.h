@@ -31,7 +31,7 @@ struct units_ops {
         /* A unit is about to be started, has ended. */
         void (*starting)(const struct start_order *order, void *userdata);
         void (*ended)(const struct executor_id *id, void *userdata);
-        /* Before that, with its report: what was measured of it may be put in. May be NULL. */
+        /* Before that, with its report, to put in what was measured of it. May be NULL. */
         void (*account)(struct exit_report *report, void *userdata);
         /* It is ready; or why not, though the time for that is over. May be NULL. */
         void (*readiness)(const struct executor_id *id, bool ready, const char *why, void *userdata);
@@ -153,6 +153,10 @@ int units_visit(struct units *u, units_visitor f, void *userdata);
 /* Runs a hook of the host's own; see hooks_run(). */
 int units_run_hook(struct units *u, const char *name, char *const *env, hook_handler handler, void *userdata);
 size_t units_count(const struct units *u);
+
+/* Something went wrong on a GPU: executors that have it as their own say so with their end, unless that is a good
+ * one. */
+void units_gpu_fault(struct units *u, const char *uuid, const char *text);
 
 /* The client of systemd that the units have; goes with them. */
 struct systemd *units_systemd(struct units *u);

@@ -7,6 +7,7 @@ import sys
 import torch
 from torch.utils.data import DataLoader
 
+import primus
 import primus.torch
 
 
@@ -32,6 +33,7 @@ def main():
             print(f"{seen + len(x)} samples, loss {sum(recent) / len(recent):.4f}", flush=True)
             recent.clear()
         seen += len(x)
+        primus.progress(seen)  # for `primusctl top`, health, and a watchdog
     weights = ", ".join(f"{w:.2f}" for w in model.weight[0].tolist())
     print(f"{seen} samples in all; weights {weights}", flush=True)
 

@@ -73,6 +73,27 @@ static int append_gpu_links(sd_bus_message *m, const struct inventory *i) {
         return sd_bus_message_close_container(m);
 }
 
+static int append_networks(sd_bus_message *m, const struct inventory *i) {
+        char address[ADDR_TEXT_MAX];
+        int r;
+
+        if (i->n_networks == 0)
+                return 0;
+        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+            (r = sd_bus_message_append(m, "s", "networks")) < 0 ||
+            (r = sd_bus_message_open_container(m, 'v', "a(ssyu)")) < 0 ||
+            (r = sd_bus_message_open_container(m, 'a', "(ssyu)")) < 0)
+                return r;
+        for (size_t k = 0; k < i->n_networks; k++)
+                if ((r = sd_bus_message_append(m, "(ssyu)", i->networks[k].name,
+                                               addr_format(&i->networks[k].address, address),
+                                               i->networks[k].bits, i->networks[k].mbps)) < 0)
+                        return r;
+        if ((r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0)
+                return r;
+        return sd_bus_message_close_container(m);
+}
+
 int inventory_append_extra(sd_bus_message *m, const struct inventory *i) {
         int r = append_texts(m, "labels", i->labels);
 
@@ -88,6 +109,8 @@ int inventory_append_extra(sd_bus_message *m, const struct inventory *i) {
                 r = append_gpu_links(m, i);
         if (r >= 0 && i->shm > 0)
                 r = sd_bus_message_append(m, "{sv}", "shm", "t", i->shm);
+        if (r >= 0)
+                r = append_networks(m, i);
         return r;
 }
 
@@ -150,7 +173,7 @@ static int read_gpu_texts(sd_bus_message *m, struct inventory *i, size_t offset)
 
         if (r >= 0)
                 r = sd_bus_message_enter_container(m, 'a', "s");
-        while (r >= 0 && (r = sd_bus_message_read(m, "s", &text)) > 0) {
+        while (r >= 0 && (r = sd_bus_message_read_basic(m, 's', &text)) > 0) {
                 char **target = k < i->n_gpus ? (char **)((char *)&i->gpus[k] + offset) : NULL;
 
                 if (++k > LINK_GPUS_MAX || strlen(text) > LINK_GPU_NAME_MAX || (target && *target))
@@ -178,6 +201,39 @@ static int read_gpu_links(sd_bus_message *m, struct inventory *i) {
         return r < 0 ? r : 1;
 }
 
+static int read_network(sd_bus_message *m, struct network_info *ret) {
+        const char *name, *address;
+        int r = sd_bus_message_read(m, "(ssyu)", &name, &address, &ret->bits, &ret->mbps);
+
+        if (r <= 0)
+                return r;
+        if (strlen(name) >= sizeof(ret->name) || addr_parse(address, 0, &ret->address) < 0 ||
+            ret->address.port != 0 || ret->bits > (ret->address.family == AF_INET ? 32 : 128))
+                return -EBADMSG;
+        strcpy(ret->name, name);
+        return 1;
+}
+
+static int read_networks(sd_bus_message *m, struct inventory *i) {
+        int r = sd_bus_message_enter_container(m, 'v', "a(ssyu)");
+
+        if (i->networks)
+                return -EBADMSG;
+        i->networks = calloc(LINK_NETWORKS_MAX, sizeof(*i->networks));
+        if (!i->networks)
+                return -ENOMEM;
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "(ssyu)");
+        while (r >= 0 && i->n_networks < LINK_NETWORKS_MAX &&
+               (r = read_network(m, i->networks + i->n_networks)) > 0)
+                i->n_networks++;
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m); /* -EBUSY: there are more */
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        return r < 0 ? link_bad(r) : 1;
+}
+
 int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i) {
         int r;
 
@@ -193,6 +249,8 @@ int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i
                 return read_gpu_texts(m, i, offsetof(struct gpu_info, parent));
         if (strcmp(key, "gpuLinks") == 0)
                 return read_gpu_links(m, i);
+        if (strcmp(key, "networks") == 0)
+                return read_networks(m, i);
         if (strcmp(key, "shm") != 0)
                 return 0;
         r = sd_bus_message_read(m, "v", "t", &i->shm);

@@ -83,6 +83,7 @@ void inventory_done(struct inventory *i) {
         free(i->gpus);
         strings_free(i->labels);
         strings_free(i->numa);
+        free(i->networks);
         *i = (struct inventory){};
 }
 

@@ -147,6 +147,14 @@ struct gpu_info {
         uint64_t links; /* bit N: joined to GPU N of the inventory by something faster than the host's bridges */
 };
 
+/* A network that a host is in, over a link that is up. */
+struct network_info {
+        char name[17]; /* of the interface */
+        struct addr address;
+        uint8_t bits;
+        uint32_t mbps; /* of the link */
+};
+
 struct inventory {
         char *hostname;
         char *kernel;
@@ -164,10 +172,13 @@ struct inventory {
         char **labels; /* NULL-ended KEY=VALUE */
         char **numa;   /* NULL-ended lists of CPUs, "0-15,32-47", of each NUMA node */
         uint64_t shm;  /* bytes of /dev/shm */
+        struct network_info *networks;
+        size_t n_networks;
 };
 #define LINK_LABELS_MAX 128u
 #define LINK_NUMA_MAX 64u
-/* Entries of an open a{sv}: labels, numa, gpuNuma, gpuMig, gpuParents, gpuLinks, shm. */
+#define LINK_NETWORKS_MAX 16u
+/* Entries of an open a{sv}: labels, numa, gpuNuma, gpuMig, gpuParents, gpuLinks, shm, networks. */
 int inventory_append_extra(sd_bus_message *m, const struct inventory *i);
 /* The value of an entry, if it is one of these: 1; 0: it is not, and is still to be read. */
 int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i);
@@ -212,9 +223,9 @@ struct exit_report {
          * devices did for it. */
         uint64_t memory_peak, cpu_usec, io_read, io_write;
         uint64_t oom_kills;
-        uint64_t cgroup_id; /* stays on the host; 0: not known */
         char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */
 
+        uint64_t cgroup_id; /* the agent's alone; 0: not known */
         /* The agent's alone: which process was killed for want of memory, and at whose limit; "": not known.
          */
         struct {
@@ -348,14 +359,14 @@ struct start_extra {
         uint64_t epoch;              /* of the job's rendezvous; 0: it has none */
         uint64_t watchdog_usec;      /* WATCHDOG=1 has to come so often; 0: not asked for */
         uint32_t n_rendezvous;       /* so many entries at the end of env are its variables */
-        char *gpus;                  /* uuids of its own of the GPUs that it may open, by spaces; NULL: none */
-        uint32_t rdma;               /* not 0: it may open the host's RDMA devices, and lock memory */
-        uint32_t stack_signal;       /* that has a program say where it is; 0: none */
-        uint64_t memory_high;        /* bytes */
-        uint64_t locked_memory;      /* bytes */
-        uint64_t job_cpu;            /* of the job's slice on this host, microseconds in a second; 0: none */
-        uint64_t job_tasks;          /* of the same */
-        uint64_t job_shm;            /* bytes of the /dev/shm that the job's executors here share; 0: the host's */
+        char *gpus;             /* uuids of its own of the GPUs that it may open, by spaces; NULL: none */
+        uint32_t rdma;          /* not 0: it may open the host's RDMA devices, and lock memory */
+        uint32_t stack_signal;  /* that has a program say where it is; 0: none */
+        uint64_t memory_high;   /* bytes */
+        uint64_t locked_memory; /* bytes */
+        uint64_t job_cpu;       /* of the job's slice on this host, microseconds in a second; 0: none */
+        uint64_t job_tasks;     /* of the same */
+        uint64_t job_shm;       /* bytes of the /dev/shm that the job's executors here share; 0: the host's */
         uint32_t cpu_weight;
         uint32_t job_weight; /* of the job's slice */
         uint32_t open_files;

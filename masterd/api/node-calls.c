@@ -345,6 +345,22 @@ static int append_conditions(sd_bus_message *reply, struct manager *m, const str
         return r < 0 ? r : close_entry(reply);
 }
 
+/* The bit of GPU number i is in what executors hold there. */
+static int append_gpus(sd_bus_message *reply, const struct node *node) {
+        int r = open_entry(reply, "gpuList", "a(sstsb)");
+        const struct executor *e;
+        uint64_t held = 0;
+
+        DL_FOREACH2(node->executors, e, node_next)
+        held |= e->gpus;
+        for (size_t i = 0; r >= 0 && i < node->inventory.n_gpus && i < 64; i++) {
+                const struct gpu_info *g = node->inventory.gpus + i;
+                r = sd_bus_message_append(reply, "(sstsb)", g->uuid, g->model ?: "", g->memory, g->mig ?: "",
+                                          (int)(held >> i & 1));
+        }
+        return r < 0 ? r : close_entry(reply);
+}
+
 static int append_windows(sd_bus_message *reply, struct manager *m, const struct node *node) {
         const struct window *w;
         int r = open_entry(reply, "windows", "a(ttsu)");
@@ -428,6 +444,8 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 r = append_holds(reply, node);
         if (r >= 0)
                 r = append_conditions(reply, m, node);
+        if (r >= 0)
+                r = append_gpus(reply, node);
         if (r >= 0)
                 r = append_windows(reply, m, node);
         if (r >= 0)

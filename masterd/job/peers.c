@@ -9,6 +9,7 @@
 
 #include "masterd/job/job.h"
 #include "masterd/job/rendezvous.h"
+#include "masterd/node/network.h"
 #include "masterd/node/node.h"
 
 struct job_peers {
@@ -77,9 +78,12 @@ uint64_t job_membership(const struct job *j) {
 
 static int peers_new(const struct job *j, struct job_peers **ret) {
         _cleanup_(peers_free_p) struct job_peers *p = calloc(1, sizeof(*p));
+        _cleanup_free_ const struct node **nodes = calloc(j->n_executors + 1, sizeof(*nodes));
+        struct addr_cidr network;
+        bool chosen;
         int r;
 
-        if (!p)
+        if (!p || !nodes)
                 return -ENOMEM;
         p->members = calloc(j->n_executors, sizeof(*p->members));
         p->roles = calloc(j->spec->n_roles, sizeof(*p->roles));
@@ -91,12 +95,22 @@ static int peers_new(const struct job *j, struct job_peers **ret) {
                                                         j->spec->roles[i].num };
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
+                if (has_place(e))
+                        nodes[i] = e->node;
+        }
+        chosen = network_choose(nodes, j->n_executors, &network);
+        for (uint32_t i = 0; i < j->n_executors; i++) {
+                const struct executor *e = j->executors[i];
                 /* An executor that has ended keeps its place in the rank order. */
                 bool placed = has_place(e);
-                p->members[i] = (struct rendezvous_member){
-                        e->role,  e->index,  placed ? e->node->name : NULL, placed ? &e->node->address : NULL,
-                        e->ports, e->n_ports
-                };
+                p->members[i] = (struct rendezvous_member){ e->role,
+                                                            e->index,
+                                                            placed ? e->node->name : NULL,
+                                                            !placed  ? NULL
+                                                            : chosen ? network_address(e->node, &network)
+                                                                     : &e->node->address,
+                                                            e->ports,
+                                                            e->n_ports };
         }
         p->job = (struct rendezvous_job){ .name = j->name,
                                           .uid = sd_id128_to_string(j->uid, p->uid),

@@ -18,6 +18,7 @@ struct held {
 struct gpu_kind {
         char model[64], mig[32];
         uint32_t memory_mib, numa;
+        uint64_t links;
 };
 
 /* GPUs and CPUs of nodes that are alike. Never changes; shared by them and by clones. */
@@ -25,6 +26,7 @@ struct layout {
         uint32_t refs;
         uint32_t n_gpus, n_numa, words; /* words of a cpuset that are not 0 */
         bool mixed;                     /* GPUs are of several kinds */
+        bool linked;                    /* some are joined, and not all to all: which ones matters */
         uint64_t parts;                 /* GPUs that are parts of one (MIG) */
         uint64_t gpus_of[SCHED_NUMA_MAX];
         uint32_t cpus_in[SCHED_NUMA_MAX];

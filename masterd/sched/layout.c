@@ -28,7 +28,9 @@ static int copy_word(char *to, size_t size, const char *from) {
 }
 
 static int fill(struct layout *l, const struct sched_description *d) {
+        const uint64_t all = l->n_gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << l->n_gpus) - 1;
         struct sched_cpuset seen = {};
+        bool any = false, complete = true;
 
         for (uint32_t i = 0; i < l->n_numa; i++) {
                 l->numa[i] = d->numa[i];
@@ -52,7 +54,11 @@ static int fill(struct layout *l, const struct sched_description *d) {
                         l->parts |= UINT64_C(1) << i;
                 l->gpus_of[k->numa] |= UINT64_C(1) << i;
                 l->mixed |= i > 0 && k->memory_mib != l->gpus[0].memory_mib;
+                k->links = d->gpus[i].links & all & ~(UINT64_C(1) << i);
+                any |= k->links != 0;
+                complete &= k->links == (all & ~(UINT64_C(1) << i));
         }
+        l->linked = any && !complete && !l->mixed;
         return 0;
 }
 
@@ -156,10 +162,61 @@ uint32_t layout_count(const struct sched_node *node, const struct need *n, uint6
 
 /* ---- choosing ---- */
 
+static uint64_t links_of(const struct layout *l, uint32_t gpu) {
+        return gpu < l->n_gpus ? l->gpus[gpu].links : 0;
+}
+
+/* From one GPU on, each time the one that is joined to most of those picked, and of these to least of the
+ * rest: what stays behind is joined as well. Adds up the joints among those picked, and takes off those that
+ * are torn. */
+static uint64_t grow(const struct layout *l, uint64_t gpus, uint32_t first, uint32_t n, int32_t *ret_score) {
+        uint64_t picked = UINT64_C(1) << first;
+        int32_t within = 0, torn = 0;
+
+        while (bits(picked) < n) {
+                int32_t best_score = INT32_MIN;
+                uint32_t best = 0;
+
+                for (uint64_t b = gpus & ~picked; b; b &= b - 1) {
+                        uint32_t i = (uint32_t)__builtin_ctzll(b);
+                        int32_t score = (int32_t)(bits(links_of(l, i) & picked) * 64) -
+                                        (int32_t)bits(links_of(l, i) & gpus & ~picked);
+                        if (score > best_score) {
+                                best_score = score;
+                                best = i;
+                        }
+                }
+                picked |= UINT64_C(1) << best;
+        }
+        for (uint64_t b = picked; b; b &= b - 1) {
+                uint64_t links = links_of(l, (uint32_t)__builtin_ctzll(b));
+                within += (int32_t)bits(links & picked);
+                torn += (int32_t)bits(links & gpus & ~picked);
+        }
+        *ret_score = within * 64 - torn;
+        return picked;
+}
+
+static uint64_t pick_linked(const struct layout *l, uint64_t gpus, uint32_t n) {
+        int32_t score, best_score = INT32_MIN;
+        uint64_t best = 0;
+
+        for (uint64_t b = gpus; b; b &= b - 1) {
+                uint64_t picked = grow(l, gpus, (uint32_t)__builtin_ctzll(b), n, &score);
+                if (score > best_score) {
+                        best_score = score;
+                        best = picked;
+                }
+        }
+        return best;
+}
+
 uint64_t layout_pick_gpus(const struct sched_node *node, uint64_t gpus, uint32_t n) {
         const struct layout *l = node->layout;
         uint64_t picked = 0;
 
+        if (l && l->linked && n > 0 && bits(gpus) > n)
+                return pick_linked(l, gpus, n);
         for (; n > 0; n--) {
                 uint64_t rest = gpus & ~picked;
                 uint32_t best = (uint32_t)__builtin_ctzll(rest);

@@ -112,6 +112,7 @@ struct sched_gpu {
         uint32_t memory_mib; /* 0: unknown */
         const char *mig;     /* profile, "1g.10gb", of a part of a GPU; NULL: it is a whole one */
         uint32_t numa;       /* index into numa[]; beyond it: unknown, taken as 0 */
+        uint64_t links;      /* bit N: joined to GPU N by something fast */
 };
 
 struct sched_description {

@@ -141,6 +141,9 @@ static int method_register(sd_bus_message *m, void *userdata, sd_bus_error *erro
         return 1;
 }
 
+/* What its wall clock is ahead of the true one. */
+static uint64_t ahead_usec;
+
 static int method_heartbeat(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *ack = NULL;
         struct master *f = userdata;
@@ -151,7 +154,7 @@ static int method_heartbeat(sd_bus_message *m, void *userdata, sd_bus_error *err
                 return 1;
         CHECK(sd_bus_message_new_method_call(sd_bus_message_get_bus(m), &ack, NULL, LINK_PATH, LINK_INTERFACE,
                                              "HeartbeatAck"));
-        CHECK(sd_bus_message_append(ack, "ta{sv}", seq, 0));
+        CHECK(sd_bus_message_append(ack, "ta{sv}", seq, 1, "now", "t", now_real() + ahead_usec));
         CHECK(sd_bus_message_set_expect_reply(ack, false));
         CHECK(sd_bus_send(NULL, ack, NULL));
         return 1;
@@ -468,8 +471,9 @@ int main(int argc, char **argv) {
 
         if (argc < 4 || parse_u32(argv[3], 0, UINT16_MAX, &port) < 0 ||
             (argc > 4 && parse_duration(argv[4], &f.lost_usec) < 0) ||
-            (argc > 5 && parse_u64(argv[5], 1, UINT64_MAX, &f.term) < 0)) {
-                fprintf(stderr, "usage: fake-master DIRECTORY NODE PORT [LOST] [TERM]\n");
+            (argc > 5 && parse_u64(argv[5], 1, UINT64_MAX, &f.term) < 0) ||
+            (argc > 6 && parse_duration(argv[6], &ahead_usec) < 0)) {
+                fprintf(stderr, "usage: fake-master DIRECTORY NODE PORT [LOST] [TERM] [AHEAD]\n");
                 return 2;
         }
         if (f.term == 0)

@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """How hosts are: a cable that is cut, a disk that is full, what the kernel complains of; told, shown, and holding the host where that is set."""
 import json
+import os
+import shutil
+import subprocess
+import time
 
 import pytest
 from sandbox import AGENTD, MASTERD
 
-SLEEP = {"name": "c", "roles": [{"name": "worker", "num": 1, "command": ["sleep", "300"], "nodes": ["n2"]}]}
+SLEEP = {"name": "c", "nodes": ["n2"], "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 16, "command": "sleep 300"}]}
 
 
 @pytest.fixture(scope="module")
-def hosts(build):
+def hosts(build, tmp_path_factory):
     from conftest import PATIENT, _name
     from sandbox import Cluster
-    with Cluster(_name(), 2, build=build, conf=[PATIENT, "agentd.conf:Agent.ConditionSettleSec=1", "agentd.conf:Agent.Interfaces=x*",
+    shared = tmp_path_factory.mktemp("fake")
+    program = os.path.join(build, "tests/fake-master")
+    with subprocess.Popen([program, shared, "n2", "17747"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as running:
+        time.sleep(1)  # it has made identities
+        running.kill()
+    shutil.copy(program, shared / "fake-master")
+    with Cluster(_name(), 2, build=build, binds=[f"{shared}:/fake"], conf=[PATIENT, "agentd.conf:Agent.ConditionSettleSec=1", "agentd.conf:Agent.Interfaces=x*",
                                                "agentd.conf:Agent.Disks=/scratch", "agentd.conf:Agent.DiskDrain=20%"]) as cluster:
         cluster.wait_nodes()
         cluster.exec("n2", "sh", "-c", "ip link add x0 type veth peer name y0 && ip link set x0 up && ip link set y0 up && mkdir -p /scratch && mount -t tmpfs -o size=16m none /scratch")
@@ -85,6 +95,15 @@ def test_uncordon_waves_it_through(hosts):
     hosts.wait_for(lambda: not held(hosts), 60, "it is released")
 
 
+def test_words_are_not_the_kernels(hosts):
+    """Only what journald marks as the kernel's counts (tests/vm has the kernel itself say it)."""
+    line = "EXT4-fs error (device sdz9): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0"
+    hosts.exec("n2", "sh", "-c", f"echo '{line}' | systemd-cat -t kernel -p err", user="ml")
+    hosts.exec("n2", "sh", "-c", f"logger -t kernel -p kern.err '{line}' 2>/dev/null || true")
+    assert hosts.run("n2", "sleep", "7").returncode == 0
+    assert not conditions(hosts, "kernel")
+
+
 def test_agents_view(hosts):
     """The same on the host itself, without a master."""
     hosts.exec("n2", "ip", "link", "set", "x0", "down")
@@ -95,3 +114,18 @@ def test_agents_view(hosts):
     assert found[0][0] == "link" and found[0][2] == "warn" and "ip link set x0 up" in found[0][3]
     hosts.exec("n2", "ip", "link", "set", "x0", "up")
     hosts.wait_for(lambda: not seen(), 60, "it is over")
+
+
+def test_clock(hosts):
+    """masterd's clock comes with its answers to heartbeats. The last test here: n2 follows another master."""
+    def seen():
+        value = json.loads(hosts.exec("n2", "busctl", "get-property", "--json=short", "org.primus.Agent1", "/org/primus/Agent1", "org.primus.Agent1.Manager", "Conditions"))
+        return [row for row in value["data"] if row[:2] == ["clock", "skew"]]
+    assert not seen()
+    with hosts.process("n2", "/fake/fake-master", "/fake", "n2", "17747", "10s", "1", "1h", stdin=subprocess.PIPE):
+        hosts.exec("n2", "sh", "-c", f"systemctl stop {AGENTD}; rm -f /run/primus/link; cp /fake/ca.crt /fake/node.crt /fake/node.key /etc/primus/node/; chmod 600 /etc/primus/node/node.key; "
+                                     f"mkdir -p /etc/primus/agentd.conf.d; printf '[Agent]\\nMaster=127.0.0.1:17747\\n' > /etc/primus/agentd.conf.d/99-test.conf; systemctl start {AGENTD}")
+        found = hosts.wait_for(seen, 40, "the clock is told")
+        assert found[0][2] == "drain" and "behind masterd's" in found[0][3]
+        done = hosts.run("n2", "primusctl", "doctor")
+        assert done.returncode == 1 and "clock skew: " in done.stdout

@@ -49,6 +49,7 @@ struct der {
 /* Steps over the next element; *ret (may be NULL) is its contents. Its tag, or -EBADMSG. */
 static int der_next(struct der *d, struct der *ret) {
         size_t left = (size_t)(d->end - d->p), length, head = 2;
+        struct der contents;
         int tag;
 
         if (left < 2)
@@ -66,9 +67,10 @@ static int der_next(struct der *d, struct der *ret) {
         }
         if (length > left - head)
                 return -EBADMSG;
+        contents = (struct der){ d->p + head, d->p + head + length };
+        d->p = contents.end;
         if (ret)
-                *ret = (struct der){ d->p + head, d->p + head + length };
-        d->p += head + length;
+                *ret = contents; /* which may be d itself */
         return tag;
 }
 

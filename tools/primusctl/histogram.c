@@ -39,7 +39,7 @@ uint64_t histogram_quantile(const struct histogram *h, unsigned thousandths) {
                 sum += h->buckets[i];
         if (sum == 0)
                 return 0;
-        wanted = (uint64_t)((double)sum * thousandths / 1000);
+        wanted = sum / 1000 * thousandths + (sum % 1000 * thousandths + 999) / 1000;
         sum = 0;
         for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
                 sum += h->buckets[i];

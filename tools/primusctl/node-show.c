@@ -90,6 +90,18 @@ static int read_executors(sd_bus_message *m, json_t *list) {
         return r;
 }
 
+static int read_gpus(sd_bus_message *m, json_t *list) {
+        const char *uuid, *model, *mig;
+        uint64_t memory;
+        int r, taken;
+
+        while ((r = sd_bus_message_read(m, "(sstsb)", &uuid, &model, &memory, &mig, &taken)) > 0)
+                (void)json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:s, s:b}", "uuid", uuid,
+                                                            "model", model, "memory", (json_int_t)memory,
+                                                            "mig", mig, "taken", taken));
+        return r;
+}
+
 static int read_labels(sd_bus_message *m, json_t *list) {
         const char *label;
         int r;
@@ -103,11 +115,9 @@ static const struct {
         const char *contents, *item;
         int (*read)(sd_bus_message *m, json_t *list);
 } lists[] = {
-        { "a(sbsuttts)", "(sbsuttts)", read_holds },
-        { "a(ttsu)", "(ttsu)", read_windows },
-        { "a(sssst)", "(sssst)", read_conditions },
-        { "a(usuusut)", "(usuusut)", read_executors },
-        { "as", "s", read_labels },
+        { "a(sbsuttts)", "(sbsuttts)", read_holds }, { "a(ttsu)", "(ttsu)", read_windows },
+        { "a(sssst)", "(sssst)", read_conditions },  { "a(usuusut)", "(usuusut)", read_executors },
+        { "a(sstsb)", "(sstsb)", read_gpus },        { "as", "s", read_labels },
 };
 
 static int read_list(sd_bus_message *m, const char *contents, json_t **ret) {
@@ -309,6 +319,28 @@ static int print_executors(const struct cli *c, json_t *executors) {
         return table_print(c, t);
 }
 
+static bool same_gpu(json_t *a, json_t *b) {
+        return strcmp(string(a, "model"), string(b, "model")) == 0 &&
+               strcmp(string(a, "mig"), string(b, "mig")) == 0 && number(a, "memory") == number(b, "memory");
+}
+
+/* "            4 x NVIDIA H100 80GB HBM3, 80 GiB": those that are alike in one line. */
+static void print_gpus(json_t *list) {
+        char size[FORMAT_SIZE_MAX];
+
+        for (size_t i = 0, n; i < json_array_size(list); i += n) {
+                json_t *g = json_array_get(list, i);
+
+                for (n = 1; i + n < json_array_size(list) && same_gpu(g, json_array_get(list, i + n));)
+                        n++;
+                printf("            %zu x %s%s%s", n, string(g, "model"), *string(g, "mig") ? ", part " : "",
+                       string(g, "mig"));
+                if (number(g, "memory"))
+                        printf(", %s", format_size(number(g, "memory"), size, sizeof(size)));
+                putchar('\n');
+        }
+}
+
 int node_show(struct cli *c, const char *node) {
         _cleanup_(json_decref_p) json_t *all = NULL;
         char a[FORMAT_SIZE_MAX], b[FORMAT_SIZE_MAX], when[32];
@@ -337,6 +369,7 @@ int node_show(struct cli *c, const char *node) {
         if (number(all, "gpus"))
                 printf("GPUs:       %" PRIu64 " of %" PRIu64 " free\n", number(all, "gpusFree"),
                        number(all, "gpus"));
+        print_gpus(json_object_get(all, "gpuList"));
         if (json_array_size(json_object_get(all, "labels")) > 0) {
                 printf("Labels:    ");
                 json_array_foreach (json_object_get(all, "labels"), i, label)

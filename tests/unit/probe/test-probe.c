@@ -6,19 +6,18 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
+
+#include "lib/base/clock.h"
 
 #define SKIPPED 77
 #define CGROUP2_MAGIC 0x63677270
@@ -139,7 +138,8 @@ static bool is_up(const char *name) {
 }
 
 /* ---- tests
- * --------------------------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 static void test_programs(void **state) {
         static const char *const base[] = { "exits", "tasks", "ingress", "egress", "retransmits", "victims" };
@@ -147,7 +147,8 @@ static void test_programs(void **state) {
         size_t n = probe_programs(probe, &programs);
 
         for (size_t i = 0; i < n; i++) {
-                print_message("%s: %s %s\n", programs[i].name, programs[i].up ? "up" : "down", programs[i].why);
+                print_message("%s: %s %s\n", programs[i].name, programs[i].up ? "up" : "down",
+                              programs[i].why);
                 assert_int_equal(programs[i].up, *programs[i].why == 0);
         }
         for (size_t i = 0; i < ELEMENTSOF(base); i++)
@@ -185,17 +186,420 @@ static void test_ended(void **state) {
         assert_false(probe_final(probe, unit.id, v));
 }
 
+static uint64_t live(const struct group *g, enum telemetry_field f) {
+        uint64_t v[_TELEMETRY_MAX];
+
+        assert_int_equal(probe_scrape(probe), 0);
+        clear(v);
+        probe_fill(probe, g->id, v);
+        return v[f];
+}
+
+/* A process that does what it is told, a letter at a time, and says when it has. */
+struct puppet {
+        pid_t pid;
+        int orders, answers;
+};
+
+static void *read_three(void *unused) {
+        read_blocks(3);
+        return NULL;
+}
+
+static _Noreturn void dance(int orders, int answers) {
+        pthread_t thread;
+        char order;
+
+        /* These are counted like any other: a byte read for an order, a byte written for an answer. */
+        while (read(orders, &order, 1) == 1) {
+                switch (order) {
+                case 'r':
+                        read_blocks(1);
+                        break;
+                case 't':
+                        if (pthread_create(&thread, NULL, read_three, NULL) != 0 ||
+                            pthread_join(thread, NULL) != 0)
+                                _exit(96);
+                        break;
+                case 'c': /* a child that is waited for */
+                case 'z': /* and one that is not */
+                        if (fork() == 0) {
+                                read_blocks(5);
+                                _exit(0);
+                        }
+                        if (order == 'c' && wait(NULL) < 0)
+                                _exit(96);
+                        if (order == 'z')
+                                usleep(50000);
+                        break;
+                default:
+                        break;
+                }
+                if (write(answers, &order, 1) != 1)
+                        break;
+        }
+        _exit(0);
+}
+
+static struct puppet puppet_new(const struct group *g) {
+        struct puppet p;
+        int orders[2], answers[2];
+
+        assert_int_equal(pipe2(orders, O_CLOEXEC), 0);
+        assert_int_equal(pipe2(answers, O_CLOEXEC), 0);
+        p.pid = fork();
+        assert_true(p.pid >= 0);
+        if (p.pid == 0) {
+                close(orders[1]);
+                close(answers[0]);
+                (void)enter(g);
+                dance(orders[0], answers[1]);
+        }
+        close(orders[0]);
+        close(answers[1]);
+        p.orders = orders[1];
+        p.answers = answers[0];
+        return p;
+}
+
+static void tell(const struct puppet *p, char order) {
+        char answer;
+
+        assert_int_equal(write(p->orders, &order, 1), 1);
+        assert_int_equal(read(p->answers, &answer, 1), 1);
+}
+
+static void puppet_end(struct puppet *p) {
+        close(p->orders);
+        assert_int_equal(finish(p->pid), 0);
+        close(p->answers);
+}
+
+/* Between threads and children that live, that have ended, and that are zombies, nothing is counted twice. */
+static void test_live(void **state) {
+        uint64_t v[_TELEMETRY_MAX];
+        struct group unit;
+        struct puppet p;
+
+        make_unit("live", &unit);
+        p = puppet_new(&unit);
+        tell(&p, 'r');
+        assert_int_equal(live(&unit, TELEMETRY_READ_BYTES), BLOCK + 1);
+        assert_int_equal(live(&unit, TELEMETRY_TASKS), 1);
+        assert_int_equal(live(&unit, TELEMETRY_TASKS_RUNNING), 0);
+        assert_int_equal(live(&unit, TELEMETRY_WRITE_BYTES), 1 + 1);
+        tell(&p, 't');
+        assert_int_equal(live(&unit, TELEMETRY_READ_BYTES), 4 * BLOCK + 2);
+        tell(&p, 'c');
+        assert_int_equal(live(&unit, TELEMETRY_READ_BYTES), 9 * BLOCK + 3);
+        tell(&p, 'z');
+        assert_int_equal(live(&unit, TELEMETRY_READ_BYTES), 14 * BLOCK + 4);
+        assert_int_equal(live(&unit, TELEMETRY_TASKS), 1); /* and a zombie */
+        assert_int_equal(kill(p.pid, SIGSTOP), 0);
+        assert_int_equal(waitpid(p.pid, &(int){ 0 }, WUNTRACED), p.pid);
+        assert_int_equal(live(&unit, TELEMETRY_TASKS_STOPPED), 1);
+        usleep(300000);
+        assert_in_range(live(&unit, TELEMETRY_LAST_RUN_USEC), 250000, 3000000);
+        assert_int_equal(kill(p.pid, SIGCONT), 0);
+        puppet_end(&p);
+        assert_int_equal(live(&unit, TELEMETRY_TASKS), 0);
+        clear(v);
+        assert_true(probe_final(probe, unit.id, v));
+        assert_int_equal(v[TELEMETRY_READ_BYTES], 14 * BLOCK + 4);
+        assert_int_equal(v[TELEMETRY_WRITE_BYTES], 1 + 4);
+        remove_group(unit.path);
+        probe_forget(probe, unit.id);
+}
+
+/* Threads come and go all the time: a sample is never above the truth and never falls, and in the end it is
+ * exact. */
+static void *come_and_go(void *unused) {
+        for (int i = 0; i < 300; i++) {
+                pthread_t thread;
+
+                if (pthread_create(&thread, NULL, read_three, NULL) != 0 || pthread_join(thread, NULL) != 0)
+                        _exit(95);
+        }
+        return NULL;
+}
+
+static void test_never_twice(void **state) {
+        const uint64_t all = (uint64_t)4 * 300 * 3 * BLOCK;
+        uint64_t last = 0, v[_TELEMETRY_MAX];
+        unsigned samples = 0;
+        struct group unit;
+        pid_t pid;
+
+        make_unit("churn", &unit);
+        pid = fork_into(&unit);
+        if (pid == 0) {
+                pthread_t threads[4];
+
+                for (size_t i = 0; i < ELEMENTSOF(threads); i++)
+                        if (pthread_create(&threads[i], NULL, come_and_go, NULL) != 0)
+                                _exit(95);
+                for (size_t i = 0; i < ELEMENTSOF(threads); i++)
+                        (void)pthread_join(threads[i], NULL);
+                _exit(0);
+        }
+        while (waitpid(pid, NULL, WNOHANG) == 0) {
+                uint64_t now = live(&unit, TELEMETRY_READ_BYTES);
+
+                assert_true(now >= last);
+                assert_true(now <= all);
+                last = now;
+                samples++;
+                usleep(500);
+        }
+        clear(v);
+        assert_true(probe_final(probe, unit.id, v));
+        assert_int_equal(v[TELEMETRY_READ_BYTES], all);
+        print_message("%u samples while 1200 threads came and went\n", samples);
+        remove_group(unit.path);
+        probe_forget(probe, unit.id);
+}
+
+/* Control groups that a unit makes below itself are the unit; those beside it, and another host's, are not.
+ */
+static void test_below(void **state) {
+        struct group unit, deep, beside;
+        uint64_t v[_TELEMETRY_MAX];
+        pid_t pid;
+
+        make_unit("tree", &unit);
+        make_group("primus-1.slice/tree/a", &deep);
+        make_group("primus-1.slice/tree/a/b", &deep);
+        make_group("other.service", &beside);
+        for (int i = 0; i < 2; i++) {
+                pid = fork_into(i == 0 ? &deep : &beside);
+                if (pid == 0) {
+                        read_blocks(2);
+                        _exit(0);
+                }
+                assert_int_equal(finish(pid), 0);
+        }
+        clear(v);
+        assert_true(probe_final(probe, unit.id, v));
+        assert_int_equal(v[TELEMETRY_READ_BYTES], 2 * BLOCK);
+        clear(v);
+        assert_false(probe_final(probe, deep.id, v));
+        assert_false(probe_final(probe, beside.id, v));
+        remove_group(deep.path);
+        *strrchr(deep.path, '/') = 0;
+        remove_group(deep.path);
+        remove_group(unit.path);
+        remove_group(beside.path);
+        probe_forget(probe, unit.id);
+}
+
+/* CPU time against the process's own getrusage(), to a tick of the scheduler for each time it ended a slice.
+ */
+static void test_cpu(void **state) {
+        uint64_t v[_TELEMETRY_MAX], own;
+        struct group unit;
+        int fds[2];
+        pid_t pid;
+
+        make_unit("cpu", &unit);
+        assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+        pid = fork_into(&unit);
+        if (pid == 0) {
+                struct rusage usage;
+
+                do {
+                        getrusage(RUSAGE_SELF, &usage);
+                        own = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * USEC_PER_SEC +
+                              (uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec;
+                } while (own < 200000);
+                _exit(write(fds[1], &own, sizeof(own)) == sizeof(own) ? 0 : 94);
+        }
+        assert_int_equal(finish(pid), 0);
+        assert_int_equal(read(fds[0], &own, sizeof(own)), sizeof(own));
+        close(fds[0]);
+        close(fds[1]);
+        clear(v);
+        assert_true(probe_final(probe, unit.id, v));
+        print_message("CPU: %lu us by the process, %lu by the probe\n", own, v[TELEMETRY_CPU_USEC]);
+        assert_in_range(v[TELEMETRY_CPU_USEC], own - 12000, own + 12000);
+        /* What others know better stays. */
+        clear(v);
+        v[TELEMETRY_CPU_USEC] = own;
+        assert_true(probe_final(probe, unit.id, v));
+        assert_int_equal(v[TELEMETRY_CPU_USEC], own);
+        remove_group(unit.path);
+        probe_forget(probe, unit.id);
+}
+
+/* Datagrams: 28 bytes of headers each, and no acknowledgements. */
+static void test_network(void **state) {
+        uint64_t v[_TELEMETRY_MAX];
+        struct group unit;
+        pid_t pid;
+
+        make_unit("network", &unit);
+        pid = fork_into(&unit);
+        if (pid == 0) {
+                struct sockaddr_in address = { .sin_family = AF_INET,
+                                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+                socklen_t size = sizeof(address);
+                int in = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), out;
+                char buf[1000] = { 0 };
+
+                out = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+                if (bind(in, (struct sockaddr *)&address, size) < 0 ||
+                    getsockname(in, (struct sockaddr *)&address, &size) < 0)
+                        _exit(93);
+                for (int i = 0; i < 50; i++)
+                        if (sendto(out, buf, sizeof(buf), 0, (struct sockaddr *)&address, size) < 0 ||
+                            recv(in, buf, sizeof(buf), 0) != sizeof(buf))
+                                _exit(93);
+                _exit(0);
+        }
+        assert_int_equal(finish(pid), 0);
+        clear(v);
+        assert_true(probe_final(probe, unit.id, v));
+        assert_int_equal(v[TELEMETRY_NET_TX_PACKETS], 50);
+        assert_int_equal(v[TELEMETRY_NET_RX_PACKETS], 50);
+        assert_int_equal(v[TELEMETRY_NET_TX_BYTES], 50 * 1028);
+        assert_int_equal(v[TELEMETRY_NET_RX_BYTES], 50 * 1028);
+        assert_int_equal(v[TELEMETRY_TCP_RETRANSMITS], 0);
+        remove_group(unit.path);
+        probe_forget(probe, unit.id);
+}
+
+static void note_event(const struct probe_event *e, void *userdata) {
+        *(struct probe_event *)userdata = *e;
+}
+
+static void test_killed(void **state) {
+        struct probe_event event = { 0 };
+        struct group unit;
+        pid_t pid;
+
+        make_unit("killed", &unit);
+        assert_true(probe_fd(probe) >= 0);
+        pid = fork_into(&unit);
+        if (pid == 0) {
+                (void)raise(SIGKILL);
+                _exit(1);
+        }
+        assert_int_equal(WTERMSIG(finish(pid)), SIGKILL);
+        assert_int_equal(probe_dispatch(probe, note_event, &event), 1);
+        assert_int_equal(event.kind, PROBE_KILLED);
+        assert_int_equal(event.signal, SIGKILL);
+        assert_int_equal(event.cgroup_id, unit.id);
+        assert_string_equal(event.comm, "test-probe");
+        assert_int_equal(probe_dispatch(probe, note_event, &event), 0);
+        remove_group(unit.path);
+        probe_forget(probe, unit.id);
+}
+
+/* Another agentd, and an executor that was there before it: what its processes have, with the threads that
+ * ended and the children that it waited for, is not lost. */
+static void test_restart(void **state) {
+        uint64_t v[_TELEMETRY_MAX];
+        struct group unit;
+        struct puppet p;
+
+        make_unit("restart", &unit);
+        p = puppet_new(&unit);
+        tell(&p, 'r');
+        tell(&p, 't');
+        tell(&p, 'c');
+        assert_int_equal(live(&unit, TELEMETRY_READ_BYTES), 9 * BLOCK + 3);
+        probe_free(probe);
+        assert_int_equal(probe_new(top_fd, &probe), 0);
+        assert_int_equal(live(&unit, TELEMETRY_READ_BYTES), 9 * BLOCK + 3);
+        tell(&p, 't');
+        tell(&p, 'c');
+        assert_int_equal(live(&unit, TELEMETRY_READ_BYTES), 17 * BLOCK + 5);
+        puppet_end(&p);
+        clear(v);
+        assert_true(probe_final(probe, unit.id, v));
+        assert_int_equal(v[TELEMETRY_READ_BYTES], 17 * BLOCK + 5);
+        remove_group(unit.path);
+        probe_forget(probe, unit.id);
+}
+
+/* Without a pass of the kernel's, /proc is asked. */
+static void test_procfs(void **state) {
+        struct probe *without;
+        uint64_t v[_TELEMETRY_MAX];
+        struct group unit;
+        struct puppet p;
+
+        make_unit("procfs", &unit);
+        p = puppet_new(&unit);
+        tell(&p, 't');
+        tell(&p, 'c');
+        assert_int_equal(probe_new(top_fd, &without), 0);
+        clear(v);
+        probe_fill(without, unit.id, v);
+        assert_int_equal(v[TELEMETRY_READ_BYTES], 8 * BLOCK + 2);
+        assert_int_equal(v[TELEMETRY_WRITE_BYTES], 1 + 2);
+        assert_int_equal(v[TELEMETRY_TASKS], 1);
+        assert_int_equal(v[TELEMETRY_TASKS_RUNNING], 0);
+        assert_int_not_equal(v[TELEMETRY_RUNQUEUE_WAIT_USEC], TELEMETRY_UNKNOWN);
+        clear(v);
+        probe_fill(without, unit.id + 1000000, v);
+        assert_int_equal(v[TELEMETRY_TASKS], TELEMETRY_UNKNOWN);
+        probe_free(without);
+        puppet_end(&p);
+        remove_group(unit.path);
+        probe_forget(probe, unit.id);
+}
+
+/* 200 of them, each for a moment: not one is missed. */
+static void test_short_lives(void **state) {
+        enum {
+                LIVES = 200
+        };
+        static struct group units[LIVES];
+
+        for (size_t i = 0; i < LIVES; i++) {
+                char name[32];
+
+                snprintf(name, sizeof(name), "short-%zu", i);
+                make_unit(name, &units[i]);
+        }
+        for (size_t i = 0; i < LIVES; i++) {
+                pid_t pid = fork_into(&units[i]);
+
+                if (pid == 0) {
+                        read_blocks(1);
+                        _exit(0);
+                }
+        }
+        while (wait(NULL) > 0)
+                ;
+        for (size_t i = 0; i < LIVES; i++) {
+                uint64_t v[_TELEMETRY_MAX];
+
+                clear(v);
+                assert_true(probe_final(probe, units[i].id, v));
+                assert_int_equal(v[TELEMETRY_READ_BYTES], BLOCK);
+                remove_group(units[i].path);
+                probe_forget(probe, units[i].id);
+        }
+        assert_int_equal(probe_dropped(probe), 0);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_programs),
-                cmocka_unit_test(test_ended),
+                cmocka_unit_test(test_programs),    cmocka_unit_test(test_ended),
+                cmocka_unit_test(test_live),        cmocka_unit_test(test_never_twice),
+                cmocka_unit_test(test_below),       cmocka_unit_test(test_cpu),
+                cmocka_unit_test(test_network),     cmocka_unit_test(test_killed),
+                cmocka_unit_test(test_restart),     cmocka_unit_test(test_procfs),
+                cmocka_unit_test(test_short_lives),
         };
         const char *root = v2_root();
         char job[160];
         int r;
 
         if (geteuid() != 0 || !root) {
-                fprintf(stderr, "skipped: makes control groups on a v2 hierarchy, so it wants root and one\n");
+                fprintf(stderr,
+                        "skipped: makes control groups on a v2 hierarchy, so it wants root and one\n");
                 return SKIPPED;
         }
         snprintf(top, sizeof(top), "%s/primus-test-%d", root, getpid());

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Invariant: masterd knows the GPUs that we know: when they are others than it was told, the link is made
+ * anew, and the registration tells it. Executors do not notice. */
+#include "agentd/gpus.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/manager.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+
+#define LIBRARY "libnvidia-ml.so.1"
+#define LOOK_USEC (5 * USEC_PER_SEC)
+/* The first call of all may wake every GPU of a host up, which takes a second or two for each. */
+#define HANG_USEC (20 * USEC_PER_SEC)
+
+struct gpus {
+        struct manager *manager;
+        struct gpu_watch *watch;
+};
+
+static void on_inventory(void *userdata) {
+        struct gpus *g = userdata;
+        struct manager *m = g->manager;
+        const struct gpu_state *states;
+        bool first = !m->link;
+
+        if (gpu_watch_devices(g->watch, &states) > 0 && manager_load_inventory(m) < 0)
+                return;
+        agent_bus_changed(m, "GPUs");
+        if (first)
+                manager_go_on(m);
+        else
+                link_again(m->link, "the host's GPUs are others than before");
+}
+
+/* The severities are the same, in the same order. */
+static void on_condition(const char *subject, enum gpu_severity severity, const char *text, uint64_t for_usec,
+                         void *userdata) {
+        struct gpus *g = userdata;
+        struct conditions *c = hostwatch_conditions(g->manager->watch);
+
+        if (for_usec > 0)
+                conditions_happened(c, CONDITION_GPU, subject, (enum condition_severity)severity, text,
+                                    for_usec);
+        else
+                conditions_set(c, CONDITION_GPU, subject, (enum condition_severity)severity, text);
+}
+
+static void on_fault(char *const *uuids, const char *pci, const char *text, void *userdata) {
+        struct manager *m = ((struct gpus *)userdata)->manager;
+
+        for (char *const *u = uuids; *u; u++)
+                units_gpu_fault(m->units, *u, text);
+        for (size_t i = 0; !*uuids && i < m->inventory.n_gpus; i++)
+                if (strcmp(m->inventory.gpus[i].pci, pci) == 0)
+                        units_gpu_fault(m->units, m->inventory.gpus[i].uuid, text);
+}
+
+bool gpus_settled(const struct gpus *g) {
+        return gpu_watch_settled(g->watch);
+}
+
+struct gpu_watch *gpus_watch(struct gpus *g) {
+        return g->watch;
+}
+
+static void on_kernel_line(const char *line, void *userdata) {
+        gpu_watch_kmsg(((struct gpus *)userdata)->watch, line);
+}
+
+int gpus_new(struct manager *m, struct gpus **ret) {
+        static const struct gpu_watch_ops ops = {
+                .inventory = on_inventory,
+                .condition = on_condition,
+                .fault = on_fault,
+        };
+        static const struct gpu_watch_options options = {
+                .library = LIBRARY,
+                .look_usec = LOOK_USEC,
+                .hang_usec = HANG_USEC,
+        };
+        struct gpus *g = calloc(1, sizeof(*g));
+        int r;
+
+        if (!g)
+                return -ENOMEM;
+        g->manager = m;
+        r = gpu_watch_new(m->event, &options, &ops, g, &g->watch);
+        if (r < 0) {
+                free(g);
+                return r;
+        }
+        hostwatch_gpu_lines(m->watch, on_kernel_line, g);
+        *ret = g;
+        return 0;
+}
+
+void gpus_free(struct gpus *g) {
+        if (!g)
+                return;
+        gpu_watch_free(g->watch);
+        free(g);
+}
