@@ -163,8 +163,16 @@ static void say_difference(struct health_gang *g, const struct member *m, struct
 static void say_straggler(struct health_gang *g, const struct member *m, struct health_verdict *v) {
         float others = median_of_others(g, m, RATE_UNREAD);
 
-        say(v, "the others wait for it: data from them lies unread in %.0f %% of the looks (others %.0f %%)",
-            (double)m->rates[RATE_UNREAD] * 100, (double)others * 100);
+        float cpu = median_of_others(g, m, RATE_CPU);
+
+        if (m->rates[RATE_UNREAD] > 3 * others && m->rates[RATE_UNREAD] > 0.2F)
+                say(v,
+                    "the others wait for it: data from them lies unread in %.0f %% of the looks (others %.0f "
+                    "%%)",
+                    (double)m->rates[RATE_UNREAD] * 100, (double)MAX(others, 0.0F) * 100);
+        else
+                say(v, "the others wait for it: it computes (%.2f CPUs busy) while they wait (%.2f)",
+                    (double)m->rates[RATE_CPU], (double)cpu);
         say_difference(g, m, v);
         number(v, "unreadMilli", milli(m->rates[RATE_UNREAD]));
         number(v, "unreadMilliOthers", milli(others));

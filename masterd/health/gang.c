@@ -11,6 +11,7 @@
 #define PATIENCE 3u
 /* Others that data lies unread at in so many looks are not waiting for anybody. */
 #define UNREAD_ELSEWHERE 0.2F
+#define COMPUTES_LEAST 0.1F /* CPUs */
 
 static int compare(const void *a, const void *b) {
         float x = *(const float *)a, y = *(const float *)b;
@@ -165,18 +166,39 @@ static void hung_judge(struct health_gang *g, struct member *m, const struct sta
 
 /* ---- who holds up the others */
 static bool exchanges(const struct member *m) {
-        return m->rates[RATE_UNREAD] >= 0 && m->moved_usec > 0 && m->seen_usec - m->moved_usec <= 30 * SECOND;
+        return m->moved_usec > 0 && m->seen_usec - MIN(m->moved_usec, m->seen_usec) <= 30 * SECOND;
+}
+
+/* Data from the others lies unread at it, and at nobody else. */
+static bool lets_lie(struct health_gang *g, const struct member *m, float least) {
+        float others;
+
+        if (m->rates[RATE_UNREAD] < least)
+                return false;
+        others = median_of_others(g, m, RATE_UNREAD);
+        return others >= 0 && others <= UNREAD_ELSEWHERE && others < m->rates[RATE_UNREAD] / 3;
+}
+
+/* Peers that ask before they send leave nothing to lie; but where waiting blocks, who is waited for is the
+ * one that computes. With fewer than three, who does more need not be who is late. */
+static bool computes_alone(struct health_gang *g, const struct member *m) {
+        bool up = m->holding[VERDICT_STRAGGLER].up;
+        float others;
+
+        if (g->n_members < 3 || m->rates[RATE_CPU] < COMPUTES_LEAST)
+                return false;
+        others = median_of_others(g, m, RATE_CPU);
+        return others >= 0 && m->rates[RATE_CPU] > (up ? 2 : 3) * others;
 }
 
 static bool holds_up(struct health_gang *g, const struct member *m) {
         const struct health_rule *rule = rules_of(g, m)->of + VERDICT_STRAGGLER;
         float least = (float)rule->share_milli / 1000;
-        float others;
 
-        if (rule->off || m->rates[RATE_UNREAD] < (m->holding[VERDICT_STRAGGLER].up ? 0.6F * least : least))
+        if (rule->off)
                 return false;
-        others = median_of_others(g, m, RATE_UNREAD);
-        return others >= 0 && others <= UNREAD_ELSEWHERE && others < m->rates[RATE_UNREAD] / 3;
+        return lets_lie(g, m, m->holding[VERDICT_STRAGGLER].up ? 0.6F * least : least) ||
+               computes_alone(g, m);
 }
 
 static void straggler_judge(struct health_gang *g, struct member *m, uint64_t dt, uint64_t now) {

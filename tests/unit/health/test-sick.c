@@ -158,6 +158,18 @@ static void test_straggler(void **state) {
         straggles("more to do", (struct doing){ .cpu = 1 }, "work");
 }
 
+/* Nothing lies unread where peers ask before they send; where they block, who computes is late. */
+static void test_straggler_blocking(void **state) {
+        static const struct line lines[] = {
+                { 0, HOUR, EVERYBODY, DOES, { .cpu = 0.6, .net = 8 * MB } },
+                { MIN_(20), HOUR, EVERYBODY, DOES, { .cpu = 0.06, .net = 0.8 * MB } },
+                { MIN_(20), HOUR, ONLY(1), DOES, { .cpu = 0.9, .net = 0.8 * MB } },
+        };
+
+        (void)SICK("computes while the others wait", 3, lines, VERDICT_STRAGGLER, false, 1, MIN_(30),
+                   MIN_(35));
+}
+
 static void test_straggler_of_two(void **state) {
         static const struct line lines[] = {
                 TRAINS, { MIN_(20), HOUR, ONLY(1), DOES, { .cpu = 1, .net = 8 * MB, .unread = 0.95 } }
@@ -303,6 +315,7 @@ int main(void) {
                 cmocka_unit_test(test_standstill_ends),
                 cmocka_unit_test(test_hung_master_again),
                 cmocka_unit_test(test_straggler),
+                cmocka_unit_test(test_straggler_blocking),
                 cmocka_unit_test(test_straggler_of_two),
                 cmocka_unit_test(test_straggler_checkpoints),
                 cmocka_unit_test(test_idle),
