@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.primus.Agent1 on the system bus: the vtable and nothing else (dbus/org.primus.Agent1.xml). */
+#include "agentd/eyes.h"
 #include "agentd/manager.h"
+#include "agentd/probe/probe.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -74,6 +76,19 @@ static int get_conditions(sd_bus *bus, const char *path, const char *interface, 
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+static int get_probes(sd_bus *bus, const char *path, const char *interface, const char *name,
+                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const struct probe_program *programs = NULL;
+        struct manager *m = userdata;
+        size_t n = probe_programs(eyes_probes(m->eyes), &programs);
+        int r = sd_bus_message_open_container(reply, 'a', "(sbs)");
+
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = sd_bus_message_append(reply, "(sbs)", programs[i].name, (int)programs[i].up,
+                                          programs[i].why);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 static int get_heard(sd_bus *bus, const char *path, const char *interface, const char *name,
                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
@@ -90,6 +105,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Node", "s", get_node, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Master", "s", get_master, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Connected", "b", get_connected, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Probes", "a(sbs)", get_probes, 0, 0),
         SD_BUS_PROPERTY("Heard", "t", get_heard, 0, 0),
         SD_BUS_PROPERTY("Term", "t", get_term, 0, 0),
         SD_BUS_PROPERTY("Epoch", "t", get_epoch, 0, 0),

@@ -3,6 +3,7 @@
  * up to then. */
 #include "agentd/captures.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <utlist.h>
@@ -84,7 +85,8 @@ static void answer(struct capturing *c, const char *note) {
         if ((r = sd_bus_message_new_method_return(c->call, &reply)) >= 0 &&
             (r = capture_append(reply, &found)) >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
-        if (r < 0) /* the link is gone */
+        (void)malloc_trim(0); /* as for a trace: the kernel's types */
+        if (r < 0)            /* the link is gone */
                 log_full(LOG_DEBUG, r, NULL, "Cannot answer a capture");
         capturing_free(c);
 }

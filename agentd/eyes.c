@@ -200,6 +200,10 @@ void eyes_ended(struct eyes *e, const struct executor_id *id) {
         sampler_remove(e->sampler, id);
 }
 
+const struct probe *eyes_probes(const struct eyes *e) {
+        return eyes_probe_get(e->probe);
+}
+
 int eyes_start(struct eyes *e) {
         int r = eyes_page_new(e->manager, e->sampler, eyes_probe_get(e->probe), &e->page);
 

@@ -7,12 +7,16 @@
 #include "lib/wire/messages.h"
 
 struct eyes;
+struct probe;
 struct manager;
 
 /* Without memory nothing works; whatever else is missing only means that less is seen. */
 int eyes_new(struct manager *m, struct eyes **ret);
 void eyes_free(struct eyes *e);
 DEFINE_CLEANUP(struct eyes *, eyes_free)
+
+/* For whoever shows how the probes are; stays e's. */
+const struct probe *eyes_probes(const struct eyes *e);
 
 /* The host's units are known. */
 int eyes_start(struct eyes *e);

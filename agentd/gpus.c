@@ -66,6 +66,10 @@ struct gpu_watch *gpus_watch(struct gpus *g) {
         return g->watch;
 }
 
+static void on_kernel_line(const char *line, void *userdata) {
+        gpu_watch_kmsg(((struct gpus *)userdata)->watch, line);
+}
+
 int gpus_new(struct manager *m, struct gpus **ret) {
         static const struct gpu_watch_ops ops = {
                 .inventory = on_inventory,
@@ -88,6 +92,7 @@ int gpus_new(struct manager *m, struct gpus **ret) {
                 free(g);
                 return r;
         }
+        hostwatch_gpu_lines(m->watch, on_kernel_line, g);
         *ret = g;
         return 0;
 }

@@ -356,9 +356,8 @@ void hostwatch_clock(struct hostwatch *w, uint64_t master_real, uint64_t sent_bo
         char text[160];
 
         clock_note(&w->clock, master_real, now_real(), now_boot() - sent_boot);
-        if (w->clock.n % CLOCK_SAMPLES == 0)
-                conditions_set(w->conditions, CONDITION_CLOCK, "skew",
-                               clock_judge(&w->clock, limit, text, sizeof(text)), text);
+        conditions_set(w->conditions, CONDITION_CLOCK, "skew",
+                       clock_judge(&w->clock, limit, text, sizeof(text)), text);
 }
 
 static void look_at_clock(struct hostwatch *w) {

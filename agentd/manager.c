@@ -454,8 +454,8 @@ void manager_free(struct manager *m) {
         logs_free(m->logs);
         units_free(m->units);
         sessions_free(m->sessions);
+        hostwatch_free(m->watch); /* which hands lines to the next */
         gpus_free(m->gpus);
-        hostwatch_free(m->watch);
         captures_free(m->captures);
         traces_free(m->traces);
         sd_event_source_disable_unref(m->partition);

@@ -6,14 +6,39 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/file.h"
 #include "lib/base/parse.h"
 
+#define TENTH (100 * USEC_PER_MSEC)
 #define FAR_OFF (60 * USEC_PER_SEC) /* no timeout that is told as a date works any more */
+
+/* Of the file system itself, not of the mount: in the daemon's own namespace nearly everything is read-only.
+ */
+static bool is_read_only(dev_t device) {
+        _cleanup_free_ char *text = NULL;
+        unsigned major_number, minor_number;
+        char *save, *options;
+
+        if (read_file("/proc/self/mountinfo", 1 << 20, &text, NULL) < 0)
+                return false;
+        for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+                if (sscanf(line, "%*u %*u %u:%u", &major_number, &minor_number) != 2 ||
+                    makedev(major_number, minor_number) != device)
+                        continue;
+                /* "... - ext4 /dev/sda1 rw,errors=remount-ro" */
+                options = strstr(line, " - ");
+                options = options ? strrchr(options, ' ') + 1 : NULL;
+                return options && strncmp(options, "ro", 2) == 0 && (!options[2] || options[2] == ',');
+        }
+        return false;
+}
 
 int disk_read(const char *root, const char *path, struct disk_facts *ret) {
         _cleanup_free_ char *full = NULL;
@@ -31,7 +56,7 @@ int disk_read(const char *root, const char *path, struct disk_facts *ret) {
                                     .available = (uint64_t)s.f_bavail * s.f_frsize,
                                     .files = s.f_files,
                                     .files_left = s.f_favail,
-                                    .read_only = s.f_flag & ST_RDONLY };
+                                    .read_only = is_read_only(st.st_dev) };
         return 0;
 }
 
@@ -105,6 +130,7 @@ enum condition_severity clock_judge(const struct clock_watch *w, uint64_t limit_
         if (usec_sub(off, s.rtt_usec / 2) <= limit_usec)
                 return CONDITION_FINE;
         snprintf(text, size, "%s %s masterd's; is a time service running ('timedatectl')?",
-                 format_duration(off, duration, sizeof(duration)), s.offset_usec > 0 ? "behind" : "ahead of");
+                 format_duration((off + TENTH / 2) / TENTH * TENTH, duration, sizeof(duration)),
+                 s.offset_usec > 0 ? "behind" : "ahead of");
         return off > FAR_OFF ? CONDITION_DRAIN : CONDITION_WARN;
 }

@@ -3,6 +3,7 @@
  * lease that is not over. */
 #include "agentd/traces.h"
 
+#include <malloc.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -52,6 +53,7 @@ static void stop(struct traces *t, struct trace *x) {
                 return;
         latency_free(t->latencies[x->kind]);
         t->latencies[x->kind] = NULL;
+        (void)malloc_trim(0); /* the kernel's types were read to load them: some MB */
         log_info("Nobody traces %s any more; its programs are out of the kernel",
                  latency_kind_to_string(x->kind));
 }

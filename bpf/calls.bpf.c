@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* How long system calls take that move data. Attached only while somebody looks: every system call of the
  * host pays for it. */
 #include "bpf/trace.bpf.h"

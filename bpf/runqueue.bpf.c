@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* How long tasks that could run wait for a processor: from the wake-up, or from being put aside for another,
  * to the switch. */
 #include "bpf/trace.bpf.h"

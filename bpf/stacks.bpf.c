@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The kernel stacks of one unit's tasks, a line for each: its number, then the names of the functions, which
  * the kernel itself knows best. */
 #include "bpf/trace.bpf.h"

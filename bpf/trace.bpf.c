@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The programs on demand, in one object; of it only those are loaded that somebody asks for. */
 #include "bpf/trace.bpf.h"
 

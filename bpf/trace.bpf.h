@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /* What the programs on demand stand on. A unit is traced while it has an entry in "latencies", so that one
  * lookup is both the filter and the place to count. */
 #pragma once

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /* What the programs on demand and agentd/probe/latency.c share. As events.h: fixed widths, no padding. */
 #pragma once
 

@@ -28,7 +28,7 @@ struct conf {
         uint64_t bundles_per_user_max;  /* bytes a user may have stored */
         uint64_t maintenance_lead_usec; /* what has no time limit does not start so short before a window */
         enum condition_severity conditions[_CONDITION_KIND_MAX]; /* what is made of them at most */
-        struct blame_policy blame;      /* when a host is kept out */
+        struct blame_policy blame;                               /* when a host is kept out */
         char *state_directory;
         struct pools pools;
         struct placement_conf placement;

@@ -17,7 +17,7 @@ void hooks_free(struct hooks *h);
 /* The node is LOST. The hook's exit 0 declares it dead, unless it has come back meanwhile. */
 void hooks_fence(struct manager *m, const struct node *node);
 
-/* When it is on disk: event is host-lost, host-dead, host-held, host-drains, host-drained, host-back, job-sick or
- * job-ended; node or job may be NULL. text: why. */
+/* When it is on disk: event is host-lost, host-dead, host-held, host-drains, host-drained, host-back,
+ * job-sick or job-ended; node or job may be NULL. text: why. */
 void hooks_notify(struct manager *m, const char *event, const struct node *node, const struct job *job,
                   const char *text);

@@ -52,16 +52,16 @@ struct manager {
 
         struct nodes nodes;
         sd_event_source *live_timer;
-        sd_event_source *blame_timer; /* when a quarantine is over, or a probe has run long enough */
+        sd_event_source *blame_timer;  /* when a quarantine is over, or a probe has run long enough */
         sd_event_source *health_timer; /* when executors are judged */
-        sd_event_source *hosts_timer; /* deadlines of drains, windows */
-        struct window *windows;       /* maintenance, by the time they begin */
+        sd_event_source *hosts_timer;  /* deadlines of drains, windows */
+        struct window *windows;        /* maintenance, by the time they begin */
         uint32_t n_windows;
         uint64_t ready_boot; /* when this master began to serve: LOST timers of nodes not heard yet start here
                               */
 
         struct series_budget histories; /* masterd/telemetry.h */
-        struct job *jobs; /* by number; active ones and the latest ended */
+        struct job *jobs;               /* by number; active ones and the latest ended */
         uint32_t n_active;
         struct job *ended; /* oldest first */
         uint32_t n_ended, n_ended_executors;

@@ -508,11 +508,15 @@ static int take_inventory(struct node *node, const struct inventory *new) {
                 return -ENOMEM;
         }
         for (size_t i = 0; i < new->n_gpus; i++, copy.n_gpus++)
-                copy.gpus[i] = (struct gpu_info){ .uuid = strdup(new->gpus[i].uuid),
-                                                  .model = strdup(new->gpus[i].model),
-                                                  .memory = new->gpus[i].memory,
-                                                  .nodes = strdup(new->gpus[i].nodes),
-                                                  .numa = new->gpus[i].numa };
+                copy.gpus[i] =
+                        (struct gpu_info){ .uuid = strdup(new->gpus[i].uuid),
+                                           .model = strdup(new->gpus[i].model),
+                                           .memory = new->gpus[i].memory,
+                                           .nodes = strdup(new->gpus[i].nodes),
+                                           .mig = new->gpus[i].mig ? strdup(new->gpus[i].mig) : NULL,
+                                           .parent = new->gpus[i].parent ? strdup(new->gpus[i].parent) : NULL,
+                                           .links = new->gpus[i].links,
+                                           .numa = new->gpus[i].numa };
         copy.networks = calloc(new->n_networks + 1, sizeof(*copy.networks));
         if (copy.networks && new->n_networks > 0)
                 memcpy(copy.networks, new->networks, new->n_networks * sizeof(*copy.networks));

@@ -10,7 +10,6 @@
 #include "lib/base/log.h"
 #include "lib/wire/telemetry.h"
 #include "masterd/healing.h"
-#include "masterd/healing.h"
 #include "masterd/manager.h"
 
 /* The one whose attempt that is, if it runs on that node. */

@@ -135,6 +135,10 @@ static void look_slowly(struct cgroup *c, char text[static FILE_TEXT_MAX]) {
                 { "oom_kill", &c->slow[TELEMETRY_OOM_KILLS] },
                 { NULL, NULL },
         };
+        const struct cgroup_key stat[] = {
+                { "anon", &c->slow[TELEMETRY_MEMORY_ANON_BYTES] },
+                { NULL, NULL },
+        };
         uint64_t unused;
 
         for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
@@ -147,6 +151,8 @@ static void look_slowly(struct cgroup *c, char text[static FILE_TEXT_MAX]) {
                                                                                  : &unused);
         if (read_named(c, "memory.events", text))
                 cgroup_parse_keys(text, events);
+        if (read_named(c, "memory.stat", text))
+                cgroup_parse_keys(text, stat);
         if (read_named(c, "cpu.max", text))
                 cgroup_parse_cpu_max(text, &c->slow[TELEMETRY_CPU_LIMIT_USEC]);
         if (read_named(c, "io.stat", text))

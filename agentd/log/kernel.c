@@ -45,6 +45,9 @@ static int open_journal(struct kernel_log *k) {
         if (r < 0)
                 return r;
         r = sd_journal_add_match(k->journal, "_TRANSPORT=kernel", 0);
+        /* What a program writes to /dev/kmsg has another facility, whatever it asks for. */
+        if (r >= 0)
+                r = sd_journal_add_match(k->journal, "SYSLOG_FACILITY=0", 0);
         if (r >= 0 && !k->options.directory && sd_id128_get_boot(&id) >= 0) {
                 snprintf(match, sizeof(match), "_BOOT_ID=%s", sd_id128_to_string(id, boot));
                 r = sd_journal_add_match(k->journal, match, 0);

@@ -20,6 +20,8 @@
           "Time in which some or all of its threads stood still for lack of a resource.")                    \
         X(ROLE_MEMORY_CURRENT, "primus_role_memory_current_bytes", GAUGE, "bytes", "Memory in use.")         \
         X(ROLE_MEMORY_PEAK, "primus_role_memory_peak_bytes", GAUGE, "bytes", "Most memory used so far.")     \
+        X(ROLE_MEMORY_ANON, "primus_role_memory_anon_bytes", GAUGE, "bytes",                                 \
+          "Memory in use that is no cache of files.")                                                        \
         X(ROLE_MEMORY_SWAP, "primus_role_memory_swap_bytes", GAUGE, "bytes", "Swap in use.")                 \
         X(ROLE_MEMORY_LIMIT, "primus_role_memory_limit_bytes", GAUGE, "bytes", "Memory that it may use.")    \
         X(ROLE_MEMORY_EVENTS, "primus_role_memory_events", COUNTER, "",                                      \

@@ -71,9 +71,18 @@ static int load_and_pin(const struct bpf_insn *program, int n, enum bpf_attach_t
         return bpf(BPF_OBJ_PIN, &pin);
 }
 
+static void replace(char *s, char from, char to) {
+        for (; *s; s++)
+                if (*s == from)
+                        *s = to;
+}
+
+/* bpffs takes no dots in names (EPERM): "primus-418-worker-3+1+service+bind4". */
 static void names(const char *unit, struct ports_pins *ret) {
         snprintf(ret->bind4, sizeof(ret->bind4), PORTS_PIN_DIR "/%s.bind4", unit);
         snprintf(ret->bind6, sizeof(ret->bind6), PORTS_PIN_DIR "/%s.bind6", unit);
+        replace(ret->bind4, '.', '+');
+        replace(ret->bind6, '.', '+');
 }
 
 int ports_pin(const char *unit, uint16_t first, uint16_t last, const uint16_t *granted, size_t n,
@@ -120,10 +129,11 @@ void ports_sweep(bool (*f)(const char *unit, void *userdata), void *userdata) {
                 return;
         while ((entry = readdir(dir))) {
                 size_t l = strlen(entry->d_name);
-                if (l <= 6 || l - 6 >= sizeof(unit) || strncmp(entry->d_name + l - 6, ".bind", 5) != 0)
+                if (l <= 6 || l - 6 >= sizeof(unit) || strncmp(entry->d_name + l - 6, "+bind", 5) != 0)
                         continue;
                 memcpy(unit, entry->d_name, l - 6);
                 unit[l - 6] = 0;
+                replace(unit, '+', '.');
                 if (!f(unit, userdata))
                         ports_unpin(unit);
         }

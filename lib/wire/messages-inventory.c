@@ -173,7 +173,7 @@ static int read_gpu_texts(sd_bus_message *m, struct inventory *i, size_t offset)
 
         if (r >= 0)
                 r = sd_bus_message_enter_container(m, 'a', "s");
-        while (r >= 0 && (r = sd_bus_message_read(m, "s", &text)) > 0) {
+        while (r >= 0 && (r = sd_bus_message_read_basic(m, 's', &text)) > 0) {
                 char **target = k < i->n_gpus ? (char **)((char *)&i->gpus[k] + offset) : NULL;
 
                 if (++k > LINK_GPUS_MAX || strlen(text) > LINK_GPU_NAME_MAX || (target && *target))
@@ -184,6 +184,21 @@ static int read_gpu_texts(sd_bus_message *m, struct inventory *i, size_t offset)
         if (r >= 0 && (r = sd_bus_message_exit_container(m)) >= 0)
                 r = sd_bus_message_exit_container(m);
         return r < 0 ? link_bad(r) : 1;
+}
+
+static int read_gpu_links(sd_bus_message *m, struct inventory *i) {
+        const void *numbers;
+        size_t size;
+        int r = sd_bus_message_enter_container(m, 'v', "at");
+
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 't', &numbers, &size);
+        if (r < 0)
+                return link_bad(r);
+        for (size_t k = 0; k < size / sizeof(uint64_t) && k < i->n_gpus; k++)
+                memcpy(&i->gpus[k].links, (const char *)numbers + k * sizeof(uint64_t), sizeof(uint64_t));
+        r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : 1;
 }
 
 static int read_network(sd_bus_message *m, struct network_info *ret) {
@@ -217,21 +232,6 @@ static int read_networks(sd_bus_message *m, struct inventory *i) {
         if (r >= 0)
                 r = sd_bus_message_exit_container(m);
         return r < 0 ? link_bad(r) : 1;
-}
-
-static int read_gpu_links(sd_bus_message *m, struct inventory *i) {
-        const void *numbers;
-        size_t size;
-        int r = sd_bus_message_enter_container(m, 'v', "at");
-
-        if (r >= 0)
-                r = sd_bus_message_read_array(m, 't', &numbers, &size);
-        if (r < 0)
-                return link_bad(r);
-        for (size_t k = 0; k < size / sizeof(uint64_t) && k < i->n_gpus; k++)
-                memcpy(&i->gpus[k].links, (const char *)numbers + k * sizeof(uint64_t), sizeof(uint64_t));
-        r = sd_bus_message_exit_container(m);
-        return r < 0 ? r : 1;
 }
 
 int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i) {

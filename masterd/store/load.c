@@ -277,8 +277,8 @@ int store_load_avoided(struct store *s, store_load_avoid_t callback, void *userd
 
 int store_load_verdicts(struct store *s, store_load_verdict_t callback, void *userdata) {
         return load(s,
-                    "SELECT job, role, idx, kind, attempt, since, begun, action, acted, text FROM verdict" OF_ACTIVE
-                    " ORDER BY job, role, idx, kind",
+                    "SELECT job, role, idx, kind, attempt, since, begun, action, acted, text FROM "
+                    "verdict" OF_ACTIVE " ORDER BY job, role, idx, kind",
                     &(struct load){ row_verdict, { .verdict = callback }, userdata });
 }
 

@@ -78,20 +78,13 @@ const struct field element_fields[] = {
 };
 
 const struct field usage_fields[] = {
-        F(U32, usage_record, day),
-        F(U32, usage_record, owner),
-        F(TEXT, usage_record, pool),
-        F(U32, usage_record, job),
-        F(TEXT, usage_record, role),
-        F(U64, usage_record, cpu_held),
-        F(U64, usage_record, cpu_used),
-        F(U64, usage_record, memory_held),
-        F(U64, usage_record, gpu_held),
-        F(U64, usage_record, attempts),
-        F(U64, usage_record, unmeasured),
-        F(U64, usage_record, gpu_used),
-        F(U64, usage_record, gpu_measured),
-        {},
+        F(U32, usage_record, day),          F(U32, usage_record, owner),
+        F(TEXT, usage_record, pool),        F(U32, usage_record, job),
+        F(TEXT, usage_record, role),        F(U64, usage_record, cpu_held),
+        F(U64, usage_record, cpu_used),     F(U64, usage_record, memory_held),
+        F(U64, usage_record, gpu_held),     F(U64, usage_record, attempts),
+        F(U64, usage_record, unmeasured),   F(U64, usage_record, gpu_used),
+        F(U64, usage_record, gpu_measured), {},
 };
 
 const struct field node_fields[] = {

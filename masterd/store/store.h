@@ -112,13 +112,13 @@ struct usage_record {
         const char *pool;
         uint32_t job; /* 0: jobs that were deleted since */
         const char *role;
-        uint64_t cpu_held;       /* microseconds of a core */
-        uint64_t cpu_used;       /* the same; of attempts that ended on that day */
-        uint64_t memory_held;    /* MiB times milliseconds */
-        uint64_t gpu_held;       /* microseconds of a GPU */
-        uint64_t attempts;       /* that ended on that day */
-        uint64_t unmeasured;     /* of these: what they used is not known */
-        uint64_t gpu_used;       /* microseconds of a GPU, busy; of attempts that ended on that day */
+        uint64_t cpu_held;     /* microseconds of a core */
+        uint64_t cpu_used;     /* the same; of attempts that ended on that day */
+        uint64_t memory_held;  /* MiB times milliseconds */
+        uint64_t gpu_held;     /* microseconds of a GPU */
+        uint64_t attempts;     /* that ended on that day */
+        uint64_t unmeasured;   /* of these: what they used is not known */
+        uint64_t gpu_used;     /* microseconds of a GPU, busy; of attempts that ended on that day */
         uint64_t gpu_measured; /* attempts of which that is known */
 };
 

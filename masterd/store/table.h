@@ -103,9 +103,10 @@ extern const struct op_definition op_definitions[_OP_MAX];
 /* As the columns of the loads; body_fields are those of the struct behind job_record's body. */
 extern const struct field job_fields[], kept_task_fields[], body_fields[], executor_fields[], event_fields[],
         element_fields[], usage_fields[], node_fields[], hold_fields[], label_fields[], window_fields[],
-        stuck_fields[], avoid_fields[], verdict_fields[], token_fields[], revoked_fields[], secret_fields[], data_file_fields[],
-        data_source_fields[], data_block_fields[], data_task_fields[], data_state_fields[],
-        savepoint_fields[], scope_fields[], blame_fields[], share_fields[], change_fields[];
+        stuck_fields[], avoid_fields[], verdict_fields[], token_fields[], revoked_fields[], secret_fields[],
+        data_file_fields[], data_source_fields[], data_block_fields[], data_task_fields[],
+        data_state_fields[], savepoint_fields[], scope_fields[], blame_fields[], share_fields[],
+        change_fields[];
 
 /* Records that exist inside the store alone. */
 struct body_row {

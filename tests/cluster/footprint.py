@@ -18,6 +18,7 @@ echo bundles $(find /var/lib/primus-agent/bundles -type f 2>/dev/null | wc -l)
 echo kept $(find /var/lib/primus/logs -type f 2>/dev/null | wc -l)
 echo store_kib $(du -sk /var/lib/primus/primus.db* 2>/dev/null | awk '{s += $1} END {print s + 0}')
 echo matches $(busctl --json=short call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus.Debug.Stats GetAllMatchRules 2>/dev/null | grep -o "type='" | wc -l)
+echo probe_dropped $(bash -c 'exec 3<> /dev/tcp/127.0.0.1/7748; printf "GET /metrics HTTP/1.0\r\n\r\n" >&3; cat <&3' 2>/dev/null | awk '/^primus_bpf_ringbuf_dropped/ {print $2}')
 for unit in "$@"; do
         pid=$(systemctl show -P MainPID $unit.service)
         [ "$pid" -gt 0 ] || continue

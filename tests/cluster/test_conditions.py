@@ -95,20 +95,13 @@ def test_uncordon_waves_it_through(hosts):
     hosts.wait_for(lambda: not held(hosts), 60, "it is released")
 
 
-def test_kernel(hosts):
-    """What journald marks as the kernel's. Anybody may print the same words: they are nobody's complaint."""
+def test_words_are_not_the_kernels(hosts):
+    """Only what journald marks as the kernel's counts (tests/vm has the kernel itself say it)."""
     line = "EXT4-fs error (device sdz9): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0"
     hosts.exec("n2", "sh", "-c", f"echo '{line}' | systemd-cat -t kernel -p err", user="ml")
     hosts.exec("n2", "sh", "-c", f"logger -t kernel -p kern.err '{line}' 2>/dev/null || true")
     assert hosts.run("n2", "sleep", "7").returncode == 0
     assert not conditions(hosts, "kernel")
-    # These hosts' /dev/kmsg is a pipe that journald reads as it would read the kernel's.
-    hosts.exec("n2", "sh", "-c", f"printf '3,4711,%s,-;{line}\\n' $(cut -d. -f1 /proc/uptime)000000 > /dev/kmsg")
-    found = hosts.wait_for(lambda: conditions(hosts, "kernel"), 25, "the kernel's line is told")
-    assert [(c["subject"], c["severity"]) for c in found] == [("ext4 sdz9", "drain")] and "ext4_find_entry" in found[0]["text"]
-    assert held(hosts)
-    hosts.primusctl("node", "uncordon", "n2", user="root")
-    assert not held(hosts)
 
 
 def test_agents_view(hosts):
@@ -129,7 +122,7 @@ def test_clock(hosts):
         value = json.loads(hosts.exec("n2", "busctl", "get-property", "--json=short", "org.primus.Agent1", "/org/primus/Agent1", "org.primus.Agent1.Manager", "Conditions"))
         return [row for row in value["data"] if row[:2] == ["clock", "skew"]]
     assert not seen()
-    with hosts.process("n2", "/fake/fake-master", "/fake", "n2", "17747", "60s", "1", "1h", stdin=subprocess.PIPE):
+    with hosts.process("n2", "/fake/fake-master", "/fake", "n2", "17747", "10s", "1", "1h", stdin=subprocess.PIPE):
         hosts.exec("n2", "sh", "-c", f"systemctl stop {AGENTD}; rm -f /run/primus/link; cp /fake/ca.crt /fake/node.crt /fake/node.key /etc/primus/node/; chmod 600 /etc/primus/node/node.key; "
                                      f"mkdir -p /etc/primus/agentd.conf.d; printf '[Agent]\\nMaster=127.0.0.1:17747\\n' > /etc/primus/agentd.conf.d/99-test.conf; systemctl start {AGENTD}")
         found = hosts.wait_for(seen, 40, "the clock is told")

@@ -27,7 +27,7 @@ print("good")
 
 
 def top(cluster, job, user="ml"):
-    return json.loads(cluster.primusctl("top", job, "--json", user=user))
+    return json.loads(cluster.primusctl("top", str(job), "--json", user=user))
 
 
 def test_top(quick, ledger):
@@ -52,14 +52,14 @@ def test_top(quick, ledger):
     quick.wait_for(lambda: len(top(quick, job)["roles"][0]["history"].get("cpu", [])) >= 2, timeout=30, what="a history")
 
     # One that leaves its host is measured on the next; a killed master is told anew.
-    text = quick.primusctl("top", job, "--once", user="ml")
+    text = quick.primusctl("top", str(job), "--once", user="ml")
     assert "worker/0" in text and "writer" in text
     rows = json.loads(quick.primusctl("top", "--json", user="ml"))
     assert [row["running"] for row in rows if row["job"] == job] == [3]
     quick.kill9("n1", "primus-masterd")
     quick.wait_nodes()
     quick.wait_for(measured, timeout=6 * TELEMETRY, what="the samples after a restart of masterd")
-    quick.primusctl("kill", job)
+    quick.primusctl("kill", str(job))
     quick.wait_job(job)
     assert not top(quick, job)["executors"]
 
@@ -70,4 +70,4 @@ def test_live(quick, ledger):
     quick.wait_state(job, "RUNNING")
     script = LIVE.replace("JOB", str(job))
     assert "good" in quick.exec("n1", "python3", "-c", script, user="ml")
-    quick.primusctl("kill", job)
+    quick.primusctl("kill", str(job))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """primusctl stacks and trace: what executors are doing, and how long it takes them."""
+import glob
 import json
-import signal
-import subprocess
 import time
 
 import pytest
@@ -16,7 +15,7 @@ lock = threading.Lock(); lock.acquire()
 def in_recv():
     a = socket.create_server(("127.0.0.1", 0)); b = socket.create_connection(a.getsockname()); b.recv(1)
 def in_unix():
-    socket.socketpair()[0].recv(1)
+    pair = socket.socketpair(); pair[0].recv(1)
 def in_pipe(): os.read(os.pipe()[0], 1)
 def in_sleep(): time.sleep(600)
 def in_poll():
@@ -100,9 +99,14 @@ def main_pid(cluster, number):
 
 def programs(cluster):
     """The kernel's programs of n1's agent: ids that its descriptors name."""
-    pid = cluster.main_pid("n1", AGENTD)
-    text = cluster.exec("n1", "sh", "-c", f"cat /proc/{pid}/fdinfo/* 2>/dev/null")
-    return sorted({line.split()[1] for line in text.splitlines() if line.startswith(("prog_id:", "link_id:"))})
+    ids = set()
+    for path in glob.glob(f"/proc/{cluster.main_pid('n1', AGENTD)}/fdinfo/*"):
+        try:
+            with open(path, encoding="utf-8") as f:
+                ids |= {line.split()[1] for line in f if line.startswith("prog_id:")}
+        except OSError:
+            pass  # closed meanwhile
+    return sorted(ids)
 
 
 def traced(cluster, number, *arguments, **options):
@@ -199,11 +203,11 @@ def test_a_crowd_waits_for_processors(_cluster, start):
 
 def test_two_share_one_trace(_cluster, start):
     number = start(SLOW_READS)
-    first = _cluster.process("n1", "primusctl", "trace", number, "--io", "4s", "--json", user="ml", stdout=subprocess.PIPE, text=True)
-    time.sleep(1)
-    second = traced(_cluster, number, "--io", "1s", "--runqueue", "1s")
-    one, two = histogram(json.loads(first.communicate(timeout=30)[0]), "read"), histogram(second, "read")
-    assert two["count"] < one["count"] and one["count"] > 100
+    with _cluster.process("n1", "primusctl", "trace", number, "--io", "4s", "--json", user="ml") as first:
+        time.sleep(1)
+        second = traced(_cluster, number, "--io", "1s", "--runqueue", "1s")
+        one, two = histogram(json.loads(first.communicate(timeout=30)[0]), "read"), histogram(second, "read")
+    assert 20 < two["count"] < one["count"] and one["count"] > 100
     assert histogram(second, "wait", "runqueue")["count"] > 10
 
 
@@ -211,22 +215,20 @@ def test_two_share_one_trace(_cluster, start):
 def test_nothing_stays(_cluster, start, ends):
     number = start(SLOW_READS)
     before = programs(_cluster)
-    p = _cluster.process("n1", "primusctl", "trace", number, "--io", "60s", user="ml", stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True)
-    _cluster.wait_for(lambda: len(programs(_cluster)) > len(before), 20, "the trace is on")
+    with _cluster.process("n1", "primusctl", "trace", number, "--io", "60s", user="ml") as p:
+        _cluster.wait_for(lambda: len(programs(_cluster)) > len(before), 20, "the trace is on")
+        time.sleep(1.5)
+        if ends == "Ctrl-C":
+            _cluster.exec("n1", "pkill", "-INT", "-f", f"^primusctl trace {number}")
+        elif ends == "primusctl killed":
+            _cluster.exec("n1", "pkill", "-KILL", "-f", f"^primusctl trace {number}")
+        else:
+            _cluster.kill9("n1", MASTERD if ends == "masterd killed" else AGENTD)
+        text = p.communicate(timeout=30)[0]
     if ends == "Ctrl-C":
-        _cluster.exec("n1", "pkill", "-INT", "-f", f"primusctl trace {number}")
-        out, _ = p.communicate(timeout=10)
-        assert "read: " in out and "(interrupted)" in out
-    elif ends == "primusctl killed":
-        _cluster.exec("n1", "pkill", "-KILL", "-f", f"primusctl trace {number}")
-    elif ends == "masterd killed":
-        _cluster.exec("n1", "pkill", "-KILL", "-f", f"primusctl trace {number}")
-        _cluster.kill9("n1", MASTERD)
-    else:
-        _cluster.exec("n1", "pkill", "-KILL", "-f", f"primusctl trace {number}")
-        _cluster.kill9("n1", AGENTD)
-        _cluster.wait_nodes()
-    p.communicate(timeout=20)
-    _cluster.wait_for(lambda: len(programs(_cluster)) == len(before), 15, "nothing is left in the kernel")
+        assert "read: " in text and "(interrupted)" in text and p.returncode == 130
+    elif ends != "primusctl killed":
+        assert "read: " in text and p.returncode == 1, text
+    _cluster.wait_for(lambda: len(programs(_cluster)) == len(before), 20, "nothing is left in the kernel")
+    _cluster.wait_nodes()
     assert _cluster.status(int(number))["state"] == "RUNNING"

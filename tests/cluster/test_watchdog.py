@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainers that say that they live, and what happens when they do not: sd_notify's WATCHDOG=1, and primus_progress()."""
+"""Trainers that say that they live, and what happens when they do not: sd_notify's WATCHDOG=1, and primus_progress(). Not on the
+cluster `quick`, which is looked through for daemons whose watchdog came."""
 import json
 
 import pytest
@@ -7,6 +8,8 @@ from ledger import failover
 
 BACKOFF = {"backoff": {"initial": "0.1s", "max": "0.2s"}}
 FEED = "systemd-notify WATCHDOG=1"
+# A library with the sanitizer wants its runtime loaded first.
+PRELOAD = ("export ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$(ldd /usr/lib/libprimus.so.1 | awk '/lib(asan|ubsan)/ { print $3 }' | tr '\\n' ':'); ")
 PROGRESS = """
 import primus, time, sys
 for step in range(int(sys.argv[1])):
@@ -19,64 +22,64 @@ def failed(cluster, job):
     return [e["text"] for e in cluster.events(job, "executor-failed")]
 
 
-def test_fed_and_then_not(quick, ledger):
+def test_fed_and_then_not(cluster, ledger):
     """As long as it says so it runs, longer than the time; then it is killed, which is a failure, and comes again."""
     command = f"[ $PRIMUS_ATTEMPT = 1 ] || {{ say end; exit 0; }}; for i in 1 2 3 4 5 6; do {FEED}; sleep 0.5; done; say silent; sleep 60"
-    job = quick.submit(ledger.config(command, watchdog="1500ms", failover=failover(2), job=BACKOFF))
-    assert quick.wait_job(job) == 0
-    assert failed(quick, job) == [t for t in failed(quick, job) if "its watchdog was not fed for 1.5s" in t or "its watchdog was not fed for 1s 500ms" in t]
-    assert len(failed(quick, job)) == 1
+    job = cluster.submit(ledger.config(command, watchdog="1500ms", failover=failover(2), job=BACKOFF))
+    assert cluster.wait_job(job) == 0
+    assert failed(cluster, job) == [t for t in failed(cluster, job) if "its watchdog was not fed for 1.5s" in t or "its watchdog was not fed for 1s 500ms" in t]
+    assert len(failed(cluster, job)) == 1
     silent, again = ledger.entries("silent")[0], ledger.entries("start", attempt=2)[0]
     print(f"measured: started again {again.time - silent.time:.2f} s after it fell silent")
     assert 0.5 < again.time - silent.time < 6
 
 
-def test_never_fed(quick, ledger):
-    job = quick.submit(ledger.config("sleep 60", watchdog="1s"))
-    assert quick.wait_job(job) == 1
-    assert "its watchdog was not fed for 1s" in failed(quick, job)[0]
-    assert "watchdog" in quick.primusctl("why", job)
+def test_never_fed(cluster, ledger):
+    job = cluster.submit(ledger.config("sleep 60", watchdog="1s"))
+    assert cluster.wait_job(job) == 1
+    assert "its watchdog was not fed for 1s" in failed(cluster, job)[0]
+    assert "watchdog" in cluster.primusctl("why", str(job))
 
 
 @pytest.mark.parametrize("codes, state", [("watchdog", "KILLED"), ("SIGABRT,134", "FAILED")])
-def test_exit_codes(quick, ledger, codes, state):
+def test_exit_codes(cluster, ledger, codes, state):
     """The rule's name is watchdog; the signal by which systemd enforces it is not what counts."""
     rule = [{"codes": codes, "action": "ignore"}]
-    job = quick.submit(ledger.config("sleep 60", watchdog="1s", exitCodes=rule))
-    quick.wait_job(job)
-    assert quick.status(job)["executors"][0]["state"] == state
+    job = cluster.submit(ledger.config("sleep 60", watchdog="1s", exitCodes=rule))
+    cluster.wait_job(job)
+    assert cluster.status(job)["executors"][0]["state"] == state
 
 
-def test_with_ready(quick, ledger):
+def test_with_ready(cluster, ledger):
     """With ready: notify it begins when the executor has said READY=1: a start may take longer than the time."""
     command = f"sleep 2.5; systemd-notify --ready; say ready; for i in 1 2 3; do {FEED}; sleep 0.5; done; [ $PRIMUS_ATTEMPT = 2 ] || sleep 60; say end"
-    job = quick.submit(ledger.config(command, watchdog="1s", ready={"notify": True}, failover=failover(2), job=BACKOFF))
-    assert quick.wait_job(job) == 0
-    assert len(ledger.entries("ready")) == 2 and len(failed(quick, job)) == 1
+    job = cluster.submit(ledger.config(command, watchdog="1s", ready={"notify": True}, failover=failover(2), job=BACKOFF))
+    assert cluster.wait_job(job) == 0
+    assert len(ledger.entries("ready")) == 2 and len(failed(cluster, job)) == 1
 
 
-def test_progress_feeds_it(quick, ledger, shared_dir):
+def test_progress_feeds_it(cluster, ledger, shared_dir):
     """primus.progress() does, from a child of a shell; and what it said is seen."""
     script = shared_dir / "progress.py"
     script.write_text(PROGRESS)
-    job = quick.submit(ledger.config("python3 /shared/progress.py 120; say end; true", watchdog="1s"))
-    quick.wait_for(lambda: (top := json.loads(quick.primusctl("top", job, "--json", user="ml")))["executors"]
+    job = cluster.submit(ledger.config(PRELOAD + "python3 /shared/progress.py 200 && say end; true", watchdog="1500ms", memoryMb=200))
+    cluster.wait_for(lambda: (top := json.loads(cluster.primusctl("top", str(job), "--json", user="ml")))["executors"]
                    and top["executors"][0].get("values", {}).get("progressStep", 0) > 0, timeout=20, what="its progress")
-    assert quick.wait_job(job) == 0
-    assert len(ledger.entries("end")) == 1 and not failed(quick, job)
+    assert cluster.wait_job(job) == 0
+    assert len(ledger.entries("end")) == 1 and not failed(cluster, job)
 
 
-def test_sessions_and_freezing(quick, ledger):
+def test_sessions_and_freezing(cluster, ledger):
     """A session is no executor. What has a watchdog is not frozen, since that would kill it."""
-    job = quick.submit(ledger.config(f"while :; do {FEED}; sleep 0.3; done", watchdog="1s"))
-    quick.wait_state(job, "RUNNING")
-    assert quick.primusctl("exec", job, "0", "--", "sleep", "2.5", user="ml") == ""
-    r = quick.run("n1", "primusctl", "suspend", "--freeze", str(job), user="ml")
+    job = cluster.submit(ledger.config(f"while :; do {FEED}; sleep 0.3; done", watchdog="1s"))
+    cluster.wait_state(job, "RUNNING")
+    assert cluster.primusctl("exec", str(job), "0", "--", "sleep", "2.5", user="ml") == ""
+    r = cluster.run("n1", "primusctl", "suspend", "--freeze", str(job), user="ml")
     assert r.returncode == 1 and "has a watchdog" in r.stderr, r.stderr
-    assert not failed(quick, job)
-    quick.primusctl("kill", job)
+    assert not failed(cluster, job)
+    cluster.primusctl("kill", str(job))
 
 
-def test_wrong(quick, ledger):
-    r = quick.run("n1", "sh", "-c", "cat > /tmp/w.json && primusctl validate /tmp/w.json", input=json.dumps(ledger.config("x", watchdog="10ms")), user="ml")
+def test_wrong(cluster, ledger):
+    r = cluster.run("n1", "sh", "-c", "cat > /tmp/w.json && primusctl validate /tmp/w.json", input=json.dumps(ledger.config("x", watchdog="10ms")), user="ml")
     assert r.returncode == 1 and "watchdog: must be 1s to 1d" in r.stderr + r.stdout, r.stderr + r.stdout

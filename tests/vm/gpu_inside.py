@@ -40,7 +40,6 @@ def opened(inside, job):
 
 
 def check(inside, library):
-    """an executor opens the GPU that it was given and no other (EPERM); one without GPUs opens none"""
     prepare(inside, library)
     first = inside.submit(inside.python(OPEN), gpuNum=1)
     inside.running(first)

@@ -13,6 +13,8 @@ import sys
 import time
 
 import checks
+import gpu_inside
+import probe_inside
 from checks import need, wait_for
 
 CGROUPS = "/sys/fs/cgroup/primus.slice"
@@ -570,7 +572,7 @@ def live():
     after = cpu_share(lambda: group(job, executor, "cpu.stat"), 10)
     within("CPUs used before the change (0.2)", before, 0.2, 0.05)
     within("CPUs used after it (0.4)", after, 0.4, 0.05)
-    done = primusctl("update", job, "worker.memoryMb=32")
+    done = primusctl("update", job, "worker.memoryMb=32", "worker.memoryHighMb=0")
     figure(f"memoryMb below what is used: {done.stderr.strip()}")
     need("refused", done.returncode != 0 and "uses" in done.stderr, done.stderr)
     need("nothing changed", group(job, executor, "memory.max") == str(128 * MIB), group(job, executor, "memory.max"))
@@ -600,6 +602,54 @@ def freeze():
     begin = time.monotonic()
     kill(job)
     figure(f"a frozen job is killed in {time.monotonic() - begin:.1f} s")
+
+
+SLOW_READS = """
+import os, time
+r, w = os.pipe()
+if os.fork() == 0:
+    while True:
+        time.sleep(0.02)
+        os.write(w, b"x" * 100)
+while True:
+    os.read(r, 1000)
+"""
+
+
+@check
+def trace():
+    """primusctl trace and stacks count in this kernel, and leave nothing there"""
+    job = submit(python(SLOW_READS))
+    wait_for("the job runs", lambda: status(job)["state"] == "RUNNING")
+    time.sleep(5)
+    done = primusctl("trace", job, "--io", "5s", "--runqueue", "5s", "--json")
+    need("trace", done.returncode == 0, done.stdout + done.stderr)
+    traces = {t["trace"]: {h["name"]: h for h in t["executors"][0]["histograms"]} for t in json.loads(done.stdout)}
+    read = traces["io"]["read"]
+    most = max(read["buckets"], key=lambda b: b["count"])
+    figure(f"trace: {read['count']} reads in 5 s, most from {most['from'] / 1e6:.1f} to {most['to'] / 1e6:.1f} ms")
+    figure(f"trace: {traces['runqueue']['wait']['count']} waits for a processor")
+    # 20 ms, and what the emulator adds.
+    need("most reads take 20 ms or more", 16 << 20 <= most["from"] <= 64 << 20, done.stdout)
+    need("waits were counted", traces["runqueue"]["wait"]["count"] > 20, done.stdout)
+    done = primusctl("stacks", job, "--json")
+    threads = json.loads(done.stdout)[0]["threads"]
+    figure(f"stacks: {[(t['waits'], t.get('call'), t.get('kernel', '')) for t in threads]}")
+    need("one waits for the pipe, one sleeps", {"pipe", "sleep"} <= {t["waits"] for t in threads}, done.stdout)
+    need("the kernel's stack", any("pipe_read" in t.get("kernel", "") and "vfs_read" in t["kernel"] for t in threads), done.stdout)
+    primusctl("kill", job)
+
+
+@check
+def gpus():
+    """an executor opens the GPU that it was given and no other (EPERM); one without GPUs opens none"""
+    gpu_inside.check(sys.modules[__name__], "/payload/libnvidia-ml.so.1")
+
+
+@check
+def probes():
+    """every probe is in this kernel, counts bytes to the byte, and names who is killed for memory"""
+    probe_inside.check(sys.modules[__name__])
 
 
 def main():

@@ -118,6 +118,13 @@ _primusctl() {
         top) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs)" ;;
         status | events) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;
         wait | kill | suspend | resume) __primusctl_reply "$(__primusctl_jobs)" ;;
+        stacks | trace)
+                if ((${#args[@]} == 0)); then
+                        __primusctl_reply "$(__primusctl_jobs)"
+                else
+                        __primusctl_reply "$(__primusctl_roles "${args[0]}")"
+                fi
+                ;;
         exec | shell | forward) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs)" ;;
         data)
                 case ${#args[@]}:${args[0]} in

@@ -1,34 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The screen of top. Invariant: no line is wider than the screen and there are no more of them than it has
  * rows, or it would scroll. */
-#include "tools/primusctl/top-view.h"
+#include "tools/primusctl/top-view-internal.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
-#include "tools/primusctl/text.h"
 
 #define COLUMNS_MAX 400u
 #define BAR_WIDTH 20u
 #define LIST_MIN 4u /* rows of the list, with its head, that roles leave over */
-#define SILENT_USEC (20 * USEC_PER_SEC)
-#define REVERSE "\033[7m"
 
 /* ---- a line ---- */
 
-struct line {
-        const struct top_view *view;
-        FILE *out;
-        unsigned used, limit;
-};
-
 /* As much of the text as fits. */
-static void put_text(struct line *l, const char *sgr, const char *text) {
+void top_put_text(struct line *l, const char *sgr, const char *text) {
         size_t n = 0;
 
         while (text[n] && l->used < l->limit) {
@@ -42,8 +32,7 @@ static void put_text(struct line *l, const char *sgr, const char *text) {
                         l->view->color && *sgr ? COLOR_RESET : "");
 }
 
-static void put(struct line *l, enum color color, const char *format, ...) _printf_(3, 4);
-static void put(struct line *l, enum color color, const char *format, ...) {
+void top_put(struct line *l, enum color color, const char *format, ...) {
         char text[COLUMNS_MAX * 4];
         va_list ap;
 
@@ -51,22 +40,39 @@ static void put(struct line *l, enum color color, const char *format, ...) {
         vsnprintf(text, sizeof(text), format, ap);
         va_end(ap);
         text_clean(text);
-        put_text(l, color_sequence(color), text);
+        top_put_text(l, color_sequence(color), text);
 }
 
-static void pad_to(struct line *l, unsigned column) {
+void top_pad_to(struct line *l, unsigned column) {
         column = MIN(column, l->limit);
         if (l->used < column)
                 fprintf(l->out, "%*s", (int)(column - l->used), "");
         l->used = MAX(l->used, column);
 }
 
-static struct line begin(const struct top_view *v, FILE *out) {
+struct line top_line(const struct top_view *v, FILE *out) {
         return (struct line){ .view = v, .out = out, .limit = MIN(v->columns, COLUMNS_MAX) };
 }
 
-static void end_line(const struct top_view *v, FILE *out) {
+void top_line_end(const struct top_view *v, FILE *out) {
         fputs(v->terminal ? "\033[K\n" : "\n", out);
+}
+
+/* How good it is: for a GPU much, for the others little. */
+enum color top_color_of(enum top_number k, double value) {
+        if (isnan(value))
+                return COLOR_DIM;
+        switch (k) {
+        case TOP_GPU:
+                return value < 0.1 ? COLOR_RED : value < 0.5 ? COLOR_YELLOW : COLOR_GREEN;
+        case TOP_MEMORY_SHARE:
+                return value > 0.95 ? COLOR_RED : value > 0.85 ? COLOR_YELLOW : COLOR_GREEN;
+        case TOP_DATA_WAIT:
+        case TOP_PRESSURE:
+                return value > 0.5 ? COLOR_RED : value > 0.2 ? COLOR_YELLOW : COLOR_GREEN;
+        default:
+                return COLOR_GREEN;
+        }
 }
 
 /* ---- parts ---- */
@@ -163,23 +169,6 @@ char *top_number_text(enum top_number k, double value, char *buf, size_t size) {
         }
 }
 
-/* How good it is: for a GPU much, for the others little. */
-static enum color color_of(enum top_number k, double value) {
-        if (isnan(value))
-                return COLOR_DIM;
-        switch (k) {
-        case TOP_GPU:
-                return value < 0.1 ? COLOR_RED : value < 0.5 ? COLOR_YELLOW : COLOR_GREEN;
-        case TOP_MEMORY_SHARE:
-                return value > 0.95 ? COLOR_RED : value > 0.85 ? COLOR_YELLOW : COLOR_GREEN;
-        case TOP_DATA_WAIT:
-        case TOP_PRESSURE:
-                return value > 0.5 ? COLOR_RED : value > 0.2 ? COLOR_YELLOW : COLOR_GREEN;
-        default:
-                return COLOR_GREEN;
-        }
-}
-
 /* ---- roles ---- */
 
 /* A line of a role's block: a share with a bar, or a text, and its history. */
@@ -214,17 +203,21 @@ static void say_most(const struct top_role *r, enum top_number k, char *buf, siz
 }
 
 static void say_cpu(const struct top_role *r, char *buf, size_t size) {
+        char used[16] = "-";
+
+        if (!isnan(r->total.sum[TOP_CPU]))
+                snprintf(used, sizeof(used), "%.1f", r->total.sum[TOP_CPU]);
         if (r->total.cpu > 0)
-                snprintf(buf, size, "%.1f of %.4g cores", r->total.sum[TOP_CPU], r->total.cpu);
+                snprintf(buf, size, "%s of %.4g cores", used, r->total.cpu);
         else
-                snprintf(buf, size, "%.1f cores", r->total.sum[TOP_CPU]);
+                snprintf(buf, size, "%s cores", used);
         say_most(r, TOP_CPU_SHARE, buf, size);
 }
 
 static void say_memory(const struct top_role *r, char *buf, size_t size) {
         char a[FORMAT_SIZE_MAX], b[FORMAT_SIZE_MAX];
 
-        size_text(r->total.sum[TOP_MEMORY], a, sizeof(a));
+        top_number_text(TOP_MEMORY, r->total.sum[TOP_MEMORY], a, sizeof(a));
         if (r->total.memory > 0)
                 snprintf(buf, size, "%s of %s", a, format_size(r->total.memory, b, sizeof(b)));
         else
@@ -296,9 +289,10 @@ static const struct meter meters[] = {
         { "steps", _TOP_NUMBER_MAX, TOP_STEPS, _TOP_NUMBER_MAX, false, say_steps },
 };
 
-/* Whether there is anything to say in that line. CPU and memory are always worth one. */
+/* Whether there is anything to say in that line. The first, of CPU, is always worth one. */
 static bool is_shown(const struct top_role *r, const struct meter *m) {
-        return has(r, m->first) || (m->second < _TOP_NUMBER_MAX && has(r, m->second)) || m - meters < 2;
+        return has(r, m->first) || (m->second < _TOP_NUMBER_MAX && has(r, m->second)) ||
+               (m->shown == TOP_MEMORY_SHARE && has(r, TOP_MEMORY)) || m == meters;
 }
 
 static unsigned block_rows(const struct top_role *r) {
@@ -322,48 +316,49 @@ static void put_history(struct line *l, const struct top_role *r, const struct m
                 float a = points ? points[i] : NAN, b = more ? more[i] : NAN;
                 added[i] = isnan(a) ? b : isnan(b) ? a : a + b;
         }
-        pad_to(l, from);
-        put(l, COLOR_CYAN, "%s",
-            top_sparkline(added, r->n_points, MIN(width, 120u), m->share ? 1 : 0, l->view->unicode, text,
-                          sizeof(text)));
+        top_pad_to(l, from);
+        top_put(l, COLOR_CYAN, "%s",
+                top_sparkline(added, r->n_points, MIN(width, 120u), m->share ? 1 : 0, l->view->unicode, text,
+                              sizeof(text)));
 }
 
 static void draw_meter(const struct top_view *v, const struct top_role *r, const struct meter *m, FILE *out) {
-        struct line l = begin(v, out);
+        struct line l = top_line(v, out);
         double share = m->shown < _TOP_NUMBER_MAX ? share_of(&r->total, m->shown) : NAN;
         unsigned bar = v->columns < 70 ? 10 : BAR_WIDTH, history;
         char text[128] = "", value[32], drawn[BAR_WIDTH * 3 + 3];
 
-        put(&l, COLOR_DIM, "  %-9s ", m->label);
+        top_put(&l, COLOR_DIM, "  %-9s ", m->label);
         m->say(r, text, sizeof(text));
         if (m->shown < _TOP_NUMBER_MAX) {
-                put(&l, COLOR_NONE, "%5s ", top_number_text(m->shown, share, value, sizeof(value)));
-                put(&l, color_of(m->shown, share), "%s",
-                    top_bar(share, bar, v->unicode, drawn, sizeof(drawn)));
-                put(&l, COLOR_NONE, "  %s", text);
+                top_put(&l, COLOR_NONE, "%5s ", top_number_text(m->shown, share, value, sizeof(value)));
+                top_put(&l, top_color_of(m->shown, share), "%s",
+                        top_bar(share, bar, v->unicode, drawn, sizeof(drawn)));
+                top_put(&l, COLOR_NONE, "  %s", text);
         } else
-                put(&l, COLOR_NONE, "  %s", text);
+                top_put(&l, COLOR_NONE, "  %s", text);
         history = 18 + bar + 2 + 29;
         put_history(&l, r, m, MAX(history, l.used + 1));
-        end_line(v, out);
+        top_line_end(v, out);
 }
 
 static void draw_role_title(const struct top_view *v, const struct top_role *r, uint64_t interval,
                             FILE *out) {
-        struct line l = begin(v, out);
+        struct line l = top_line(v, out);
         char span[FORMAT_DURATION_MAX];
         const struct top_total *t = &r->total;
 
-        put(&l, COLOR_BOLD, "%s", r->name);
-        put(&l, COLOR_NONE, "  %" PRIu32 " of %" PRIu32 " executor%s", t->running, r->executors,
-            r->executors == 1 ? "" : "s");
+        top_put(&l, COLOR_BOLD, "%s", r->name);
+        top_put(&l, COLOR_NONE, "  %" PRIu32 " of %" PRIu32 " executor%s", t->running, r->executors,
+                r->executors == 1 ? "" : "s");
         if (t->measured < t->running)
-                put(&l, COLOR_DIM, ", %" PRIu32 " measured", t->measured);
+                top_put(&l, COLOR_DIM, ", %" PRIu32 " measured", t->measured);
         if (r->n_points > 0 && l.limit >= 90) {
-                pad_to(&l, 18 + BAR_WIDTH + 2 + 29);
-                put(&l, COLOR_DIM, "last %s", format_duration(interval * r->n_points, span, sizeof(span)));
+                top_pad_to(&l, 18 + BAR_WIDTH + 2 + 29);
+                top_put(&l, COLOR_DIM, "last %s",
+                        format_duration(interval * r->n_points, span, sizeof(span)));
         }
-        end_line(v, out);
+        top_line_end(v, out);
 }
 
 static void draw_role(const struct top_view *v, const struct top_role *r, uint64_t interval, FILE *out) {
@@ -380,263 +375,23 @@ static void draw_role_line(const struct top_view *v, const struct top_role *r, F
                 enum top_number k;
         } parts[] = { { "CPU", TOP_CPU_SHARE },  { "mem", TOP_MEMORY_SHARE }, { "GPU", TOP_GPU },
                       { "wait", TOP_DATA_WAIT }, { "press", TOP_PRESSURE },   { "steps/s", TOP_STEPS } };
-        struct line l = begin(v, out);
+        struct line l = top_line(v, out);
         char text[64];
 
-        put(&l, COLOR_BOLD, "%-12s", r->name);
-        put(&l, COLOR_NONE, " %5" PRIu32 "/%-5" PRIu32, r->total.running, r->executors);
+        top_put(&l, COLOR_BOLD, "%-12s", r->name);
+        top_put(&l, COLOR_NONE, " %5" PRIu32 "/%-5" PRIu32, r->total.running, r->executors);
         for (size_t i = 0; i < ELEMENTSOF(parts); i++) {
                 double value = share_of(&r->total, parts[i].k);
                 if (isnan(value))
                         continue;
-                put(&l, COLOR_DIM, "  %s ", parts[i].label);
-                put(&l, color_of(parts[i].k, value), "%s",
-                    top_number_text(parts[i].k, value, text, sizeof(text)));
+                top_put(&l, COLOR_DIM, "  %s ", parts[i].label);
+                top_put(&l, top_color_of(parts[i].k, value), "%s",
+                        top_number_text(parts[i].k, value, text, sizeof(text)));
                 if (i < 3)
-                        put(&l, color_of(parts[i].k, value), " %s",
-                            top_bar(value, 8, v->unicode, text, sizeof(text)));
+                        top_put(&l, top_color_of(parts[i].k, value), " %s",
+                                top_bar(value, 8, v->unicode, text, sizeof(text)));
         }
-        end_line(v, out);
-}
-
-/* ---- the list ---- */
-
-struct column {
-        const char *title;
-        unsigned width;
-        enum top_number k;
-        enum top_sort sort;
-        unsigned rank; /* the higher, the sooner it is left out */
-};
-
-static const struct column columns[] = {
-        { "CPU", 6, TOP_CPU, TOP_BY_CPU, 0 },
-        { "MEMORY", 7, TOP_MEMORY, TOP_BY_MEMORY, 1 },
-        { "MEM%", 5, TOP_MEMORY_SHARE, _TOP_SORT_MAX, 8 },
-        { "READ/s", 7, TOP_READ, TOP_BY_IO, 4 },
-        { "WRITE/s", 7, TOP_WRITE, _TOP_SORT_MAX, 5 },
-        { "IN/s", 7, TOP_NET_RX, TOP_BY_NETWORK, 6 },
-        { "OUT/s", 7, TOP_NET_TX, _TOP_SORT_MAX, 7 },
-        { "GPU", 5, TOP_GPU, TOP_BY_GPU, 2 },
-        { "WAIT", 5, TOP_DATA_WAIT, TOP_BY_DATA_WAIT, 3 },
-        { "PRESS", 5, TOP_PRESSURE, TOP_BY_PRESSURE, 9 },
-        { "STEPS/s", 7, TOP_STEPS, _TOP_SORT_MAX, 10 },
-};
-#define NOTE_WIDTH 10u /* that is left over for what is to be said of an executor */
-
-static double job_number(const struct top_job *j, enum top_number k) {
-        return isnan(j->total.sum[k]) ? j->total.mean[k] : j->total.sum[k];
-}
-
-static bool list_knows(const struct top_model *t, enum top_number k) {
-        if (k == TOP_CPU || k == TOP_MEMORY)
-                return true;
-        for (size_t i = 0; i < t->n_executors; i++)
-                if (!isnan(t->executors[i].rates[k]))
-                        return true;
-        for (size_t i = 0; i < t->n_jobs; i++)
-                if (!isnan(job_number(t->jobs + i, k)))
-                        return true;
-        return false;
-}
-
-struct layout {
-        bool shown[ELEMENTSOF(columns)];
-        unsigned name, place; /* widths of the first two columns */
-};
-
-static unsigned longest(unsigned most, unsigned length, unsigned limit) {
-        return MIN(MAX(most, length), limit);
-}
-
-static char *executor_name(const struct top_executor *e, char *buf, size_t size) {
-        if (e->element != UINT32_MAX)
-                snprintf(buf, size, "[%" PRIu32 "] %s/%" PRIu32, e->element, e->role, e->index);
-        else
-                snprintf(buf, size, "%s/%" PRIu32, e->role, e->index);
-        return buf;
-}
-
-static struct layout lay_out(const struct top_view *v, const struct top_model *t) {
-        struct layout y = { .name = 8, .place = 4 };
-        char text[64];
-        unsigned used;
-
-        for (size_t i = 0; i < t->n_executors; i++) {
-                y.name = longest(y.name,
-                                 (unsigned)strlen(executor_name(t->executors + i, text, sizeof(text))), 24);
-                y.place = longest(y.place, (unsigned)strlen(t->executors[i].node), 20);
-        }
-        for (size_t i = 0; i < t->n_jobs; i++) {
-                y.name = longest(y.name, 9 + (unsigned)strlen(t->jobs[i].name), 30);
-                y.place = longest(y.place, (unsigned)strlen(t->jobs[i].state), 10);
-        }
-        used = y.name + 2 + y.place + NOTE_WIDTH;
-        for (size_t i = 0; i < ELEMENTSOF(columns); i++) {
-                y.shown[i] = list_knows(t, columns[i].k);
-                used += y.shown[i] ? columns[i].width + 1 : 0;
-        }
-        while (used > MAX(v->columns, 40u)) {
-                size_t worst = ELEMENTSOF(columns);
-                for (size_t i = 0; i < ELEMENTSOF(columns); i++)
-                        if (y.shown[i] &&
-                            (worst == ELEMENTSOF(columns) || columns[i].rank > columns[worst].rank))
-                                worst = i;
-                if (worst == ELEMENTSOF(columns) || columns[worst].rank == 0)
-                        break;
-                y.shown[worst] = false;
-                used -= columns[worst].width + 1;
-        }
-        return y;
-}
-
-static void draw_list_head(const struct top_view *v, const struct top_model *t, const struct layout *y,
-                           size_t n, size_t room, FILE *out) {
-        struct line l = begin(v, out);
-        char text[64], place[48];
-
-        put_text(&l, REVERSE, t->job.number ? "EXECUTOR" : "     JOB");
-        if (t->job.number == 0)
-                put_text(&l, REVERSE, " NAME");
-        snprintf(text, sizeof(text), "%*s", (int)(y->name > l.used ? y->name - l.used : 0), "");
-        put_text(&l, REVERSE, text);
-        snprintf(text, sizeof(text), " %-*s", (int)y->place, t->job.number ? "HOST" : "STATE");
-        put_text(&l, REVERSE, text);
-        for (size_t i = 0; i < ELEMENTSOF(columns); i++) {
-                if (!y->shown[i])
-                        continue;
-                snprintf(text, sizeof(text), " %*s", (int)columns[i].width, columns[i].title);
-                put_text(&l, columns[i].sort == v->sort ? REVERSE "\033[1m" : REVERSE, text);
-        }
-        if (n > room)
-                snprintf(place, sizeof(place), "%zu-%zu of %zu", v->offset + 1, MIN(v->offset + room, n), n);
-        else
-                snprintf(place, sizeof(place), "%s", t->job.number ? "" : "EXECUTORS");
-        snprintf(text, sizeof(text), "  %-*s", (int)NOTE_WIDTH, place);
-        put_text(&l, REVERSE, text);
-        end_line(v, out);
-}
-
-static void put_numbers(struct line *l, const struct layout *y,
-                        double (*number)(const void *row, enum top_number k), const void *row) {
-        char text[32];
-
-        for (size_t i = 0; i < ELEMENTSOF(columns); i++) {
-                enum top_number k = columns[i].k;
-                double value = number(row, k);
-                enum color color = isnan(value) || value == 0 ? COLOR_DIM : color_of(k, value);
-                if (!y->shown[i])
-                        continue;
-                put(l, color == COLOR_GREEN ? COLOR_NONE : color, " %*s", (int)columns[i].width,
-                    top_number_text(k, value, text, sizeof(text)));
-        }
-}
-
-static double executor_number(const void *row, enum top_number k) {
-        return ((const struct top_executor *)row)->rates[k];
-}
-
-static double row_job_number(const void *row, enum top_number k) {
-        return job_number(row, k);
-}
-
-static void draw_executor(const struct top_view *v, const struct top_executor *e, const struct layout *y,
-                          FILE *out) {
-        struct line l = begin(v, out);
-        char text[64], age[FORMAT_DURATION_MAX];
-
-        put(&l, COLOR_BOLD, "%-*.*s", (int)y->name, (int)y->name, executor_name(e, text, sizeof(text)));
-        put(&l, COLOR_NONE, " %-*.*s", (int)y->place, (int)y->place, e->node);
-        put_numbers(&l, y, executor_number, e);
-        if (e->verdicts)
-                put(&l, COLOR_RED, "  %s", e->verdicts);
-        else if (strcmp(e->state, "RUNNING") != 0)
-                put(&l, color_of_state(e->state), "  %s", e->state);
-        if (e->age != UINT64_MAX && e->age > SILENT_USEC)
-                put(&l, COLOR_YELLOW, "  silent for %s",
-                    format_duration(e->age / USEC_PER_SEC * USEC_PER_SEC, age, sizeof(age)));
-        end_line(v, out);
-}
-
-static void draw_job(const struct top_view *v, const struct top_job *j, const struct layout *y, FILE *out) {
-        struct line l = begin(v, out);
-
-        put(&l, COLOR_BOLD, "%8" PRIu32, j->number);
-        put(&l, COLOR_NONE, " %-*.*s", (int)(y->name - MIN(y->name, 9u)), (int)(y->name - MIN(y->name, 9u)),
-            j->name);
-        put(&l, color_of_state(j->state), " %-*.*s", (int)y->place, (int)y->place, j->state);
-        put_numbers(&l, y, row_job_number, j);
-        put(&l, COLOR_NONE, "  %" PRIu32 "/%" PRIu32, j->total.running, j->executors);
-        end_line(v, out);
-}
-
-/* ---- order ---- */
-
-enum top_sort top_sort_of_key(char key) {
-        static const char keys[_TOP_SORT_MAX] = {
-                [TOP_BY_ORDER] = 'e',   [TOP_BY_CPU] = 'c', [TOP_BY_MEMORY] = 'm',    [TOP_BY_IO] = 'i',
-                [TOP_BY_NETWORK] = 'n', [TOP_BY_GPU] = 'g', [TOP_BY_DATA_WAIT] = 'd', [TOP_BY_PRESSURE] = 'p',
-        };
-
-        for (enum top_sort s = 0; s < _TOP_SORT_MAX; s++)
-                if (keys[s] == key)
-                        return s;
-        return _TOP_SORT_MAX;
-}
-
-static double added(double a, double b) {
-        return isnan(a) ? b : isnan(b) ? a : a + b;
-}
-
-static double sorted_by(enum top_sort sort, double (*number)(const void *row, enum top_number k),
-                        const void *row) {
-        switch (sort) {
-        case TOP_BY_CPU:
-                return number(row, TOP_CPU);
-        case TOP_BY_MEMORY:
-                return number(row, TOP_MEMORY);
-        case TOP_BY_IO:
-                return added(number(row, TOP_READ), number(row, TOP_WRITE));
-        case TOP_BY_NETWORK:
-                return added(number(row, TOP_NET_RX), number(row, TOP_NET_TX));
-        case TOP_BY_GPU:
-                return number(row, TOP_GPU);
-        case TOP_BY_DATA_WAIT:
-                return number(row, TOP_DATA_WAIT);
-        case TOP_BY_PRESSURE:
-                return number(row, TOP_PRESSURE);
-        default:
-                return NAN;
-        }
-}
-
-static int compare_numbers(double a, double b) {
-        if (isnan(a) || isnan(b))
-                return isnan(a) - isnan(b);
-        return a > b ? -1 : a < b;
-}
-
-static int compare_executors(const void *a, const void *b, void *sort) {
-        const struct top_executor *x = a, *y = b;
-        int r = compare_numbers(sorted_by(*(enum top_sort *)sort, executor_number, x),
-                                sorted_by(*(enum top_sort *)sort, executor_number, y));
-
-        return r != 0 ? r : x->order < y->order ? -1 : x->order > y->order;
-}
-
-static int compare_jobs(const void *a, const void *b, void *sort) {
-        const struct top_job *x = a, *y = b;
-        int r = compare_numbers(sorted_by(*(enum top_sort *)sort, row_job_number, x),
-                                sorted_by(*(enum top_sort *)sort, row_job_number, y));
-
-        return r != 0 ? r : x->number < y->number ? -1 : x->number > y->number;
-}
-
-void top_model_sort(struct top_model *t, enum top_sort sort) {
-        if (t->n_executors > 1)
-                qsort_r(t->executors, t->n_executors, sizeof(*t->executors), compare_executors, &sort);
-        if (t->n_jobs > 1)
-                qsort_r(t->jobs, t->n_jobs, sizeof(*t->jobs), compare_jobs, &sort);
+        top_line_end(v, out);
 }
 
 /* ---- the screen ---- */
@@ -669,32 +424,33 @@ size_t top_list_room(const struct top_view *v, const struct top_model *t) {
 }
 
 static void draw_head(const struct top_view *v, const struct top_model *t, FILE *out) {
-        struct line l = begin(v, out);
+        struct line l = top_line(v, out);
         char clock[TEXT_TIME_MAX], since[FORMAT_DURATION_MAX];
         uint32_t running = 0;
 
         if (t->job.number) {
                 for (size_t i = 0; i < t->n_roles; i++)
                         running += t->roles[i].total.running;
-                put(&l, COLOR_BOLD, "Job %" PRIu32, t->job.number);
-                put(&l, COLOR_NONE, " (%s)  ", t->job.name);
-                put(&l, color_of_state(t->job.state), "%s", t->job.state);
+                top_put(&l, COLOR_BOLD, "Job %" PRIu32, t->job.number);
+                top_put(&l, COLOR_NONE, " (%s)  ", t->job.name);
+                top_put(&l, color_of_state(t->job.state), "%s", t->job.state);
                 if (t->job.since > 0)
-                        put(&l, COLOR_NONE, "  %s",
-                            format_duration(usec_sub(v->now_real, t->job.since) / USEC_PER_SEC * USEC_PER_SEC,
-                                            since, sizeof(since)));
+                        top_put(&l, COLOR_NONE, "  %s",
+                                format_duration(usec_sub(v->now_real, t->job.since) / USEC_PER_SEC *
+                                                        USEC_PER_SEC,
+                                                since, sizeof(since)));
         } else {
                 for (size_t i = 0; i < t->n_jobs; i++)
                         running += t->jobs[i].total.running;
-                put(&l, COLOR_BOLD, "%zu job%s", t->n_jobs, t->n_jobs == 1 ? "" : "s");
+                top_put(&l, COLOR_BOLD, "%zu job%s", t->n_jobs, t->n_jobs == 1 ? "" : "s");
         }
-        put(&l, COLOR_NONE, "  %" PRIu32 " executor%s", running, running == 1 ? "" : "s");
+        top_put(&l, COLOR_NONE, "  %" PRIu32 " executor%s", running, running == 1 ? "" : "s");
         text_time(v->now_real, v->now_real, clock, sizeof(clock));
         if (l.limit > l.used + strlen(clock) + 2) {
-                pad_to(&l, l.limit - (unsigned)strlen(clock));
-                put(&l, COLOR_DIM, "%s", clock);
+                top_pad_to(&l, l.limit - (unsigned)strlen(clock));
+                top_put(&l, COLOR_DIM, "%s", clock);
         }
-        end_line(v, out);
+        top_line_end(v, out);
 }
 
 static void draw_keys(const struct top_view *v, const struct top_model *t, FILE *out) {
@@ -703,17 +459,17 @@ static void draw_keys(const struct top_view *v, const struct top_model *t, FILE 
         } keys[] = { { "q", "quit" },     { "c", "CPU" },     { "m", "memory" }, { "i", "I/O" },
                      { "n", "network" },  { "g", "GPU" },     { "d", "data" },   { "p", "pressure" },
                      { "e", "executor" }, { "t", "10min/4h" } };
-        struct line l = begin(v, out);
+        struct line l = top_line(v, out);
 
         if (v->message)
-                put(&l, COLOR_YELLOW, "%s", v->message);
+                top_put(&l, COLOR_YELLOW, "%s", v->message);
         for (size_t i = 0; !v->message && i < ELEMENTSOF(keys); i++) {
                 bool time = keys[i].key[0] == 't';
                 if (time && t->job.number == 0)
                         continue;
-                put(&l, COLOR_BOLD, "%s%s", i ? "  " : "", keys[i].key);
-                put(&l, top_sort_of_key(keys[i].key[0]) == v->sort ? COLOR_CYAN : COLOR_DIM, " %s",
-                    keys[i].key[0] == 'e' && t->job.number == 0 ? "job" : keys[i].what);
+                top_put(&l, COLOR_BOLD, "%s%s", i ? "  " : "", keys[i].key);
+                top_put(&l, top_sort_of_key(keys[i].key[0]) == v->sort ? COLOR_CYAN : COLOR_DIM, " %s",
+                        keys[i].key[0] == 'e' && t->job.number == 0 ? "job" : keys[i].what);
         }
         if (v->terminal)
                 fputs("\033[K", out);
@@ -721,28 +477,20 @@ static void draw_keys(const struct top_view *v, const struct top_model *t, FILE 
 
 static void draw_all(const struct top_view *v, const struct top_model *t, FILE *out) {
         struct arrangement a = t->job.number ? arrange(v, t) : (struct arrangement){};
-        size_t room = top_list_room(v, t), n = t->job.number ? t->n_executors : t->n_jobs, i;
-        struct layout y = lay_out(v, t);
+        size_t room = top_list_room(v, t);
 
         draw_head(v, t, out);
-        for (i = 0; i < a.n_roles; i++) {
+        for (size_t i = 0; i < a.n_roles; i++) {
                 if (a.whole && i > 0)
-                        end_line(v, out);
+                        top_line_end(v, out);
                 if (a.whole)
                         draw_role(v, t->roles + i, t->interval, out);
                 else
                         draw_role_line(v, t->roles + i, out);
         }
         if (t->job.number)
-                end_line(v, out);
-        draw_list_head(v, t, &y, n, room, out);
-        for (i = v->offset; i < n && i < v->offset + room; i++)
-                if (t->job.number)
-                        draw_executor(v, t->executors + i, &y, out);
-                else
-                        draw_job(v, t->jobs + i, &y, out);
-        for (i = MIN(n - MIN(n, v->offset), room); i < room; i++)
-                end_line(v, out);
+                top_line_end(v, out);
+        top_draw_list(v, t, room, out);
         draw_keys(v, t, out);
 }
 

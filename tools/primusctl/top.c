@@ -76,13 +76,6 @@ static int take_properties(sd_bus_message *m, struct top_model *t) {
 
 /* ---- once ---- */
 
-static void set_number(struct table *t, size_t column, enum top_number k, double value) {
-        char text[32];
-
-        table_set(t, column, isnan(value) || value == 0 ? COLOR_DIM : COLOR_NONE, "%s",
-                  top_number_text(k, value, text, sizeof(text)));
-}
-
 static const struct table_column number_columns[_TOP_NUMBER_MAX] = {
         [TOP_CPU] = { "CPU", .right = true },        [TOP_CPU_SHARE] = { "CPU%", .right = true },
         [TOP_MEMORY] = { "MEMORY", .right = true },  [TOP_MEMORY_SHARE] = { "MEM%", .right = true },
@@ -93,77 +86,104 @@ static const struct table_column number_columns[_TOP_NUMBER_MAX] = {
         [TOP_STEPS] = { "STEPS/s", .right = true },
 };
 
-/* The first columns, then every number. */
-static int new_table(const struct cli *c, const struct table_column *first, size_t n,
-                     struct table_column columns[static 4 + _TOP_NUMBER_MAX], struct table **ret) {
-        for (size_t i = 0; i < n; i++)
-                columns[i] = first[i];
-        for (size_t k = 0; k < _TOP_NUMBER_MAX; k++)
-                columns[n + k] = number_columns[k];
-        return table_new(c, columns, n + _TOP_NUMBER_MAX, ret);
+/* A table of which the numbers come behind the first columns, those of which anything is known. */
+struct sheet {
+        struct table *table;
+        struct table_column columns[4 + _TOP_NUMBER_MAX];
+        size_t n, first;
+        bool known[_TOP_NUMBER_MAX];
+};
+
+static void sheet_done(struct sheet *s) {
+        table_free(s->table);
 }
 
-static void set_total(struct table *t, size_t column, const struct top_total *total) {
-        for (enum top_number k = 0; k < _TOP_NUMBER_MAX; k++)
-                set_number(t, column + k, k, isnan(total->sum[k]) ? total->mean[k] : total->sum[k]);
+static double total_number(const struct top_total *t, enum top_number k) {
+        return isnan(t->sum[k]) ? t->mean[k] : t->sum[k];
+}
+
+static int sheet_new(const struct cli *c, const struct top_model *m, const struct table_column *first,
+                     size_t n, struct sheet *s) {
+        for (size_t i = 0; i < n; i++)
+                s->columns[s->n++] = first[i];
+        s->first = n;
+        for (enum top_number k = 0; k < _TOP_NUMBER_MAX; k++) {
+                s->known[k] = k == TOP_CPU || k == TOP_MEMORY;
+                for (size_t i = 0; i < m->n_executors; i++)
+                        s->known[k] = s->known[k] || !isnan(m->executors[i].rates[k]);
+                for (size_t i = 0; i < m->n_jobs; i++)
+                        s->known[k] = s->known[k] || !isnan(total_number(&m->jobs[i].total, k));
+                if (s->known[k])
+                        s->columns[s->n++] = number_columns[k];
+        }
+        return table_new(c, s->columns, s->n, &s->table);
+}
+
+static void set_numbers(struct sheet *s, const double *numbers, const struct top_total *total) {
+        size_t column = s->first;
+        char text[32];
+
+        for (enum top_number k = 0; k < _TOP_NUMBER_MAX; k++) {
+                double value = total ? total_number(total, k) : numbers[k];
+                if (s->known[k])
+                        table_set(s->table, column++, isnan(value) || value == 0 ? COLOR_DIM : COLOR_NONE,
+                                  "%s", top_number_text(k, value, text, sizeof(text)));
+        }
 }
 
 static int print_roles(const struct cli *c, const struct top_model *m) {
         static const struct table_column first[] = { { "ROLE" }, { "RUNNING", .right = true } };
-        struct table_column columns[4 + _TOP_NUMBER_MAX];
-        _cleanup_(table_free_p) struct table *t = NULL;
-        int r = new_table(c, first, ELEMENTSOF(first), columns, &t);
+        _cleanup_(sheet_done) struct sheet s = {};
+        int r = sheet_new(c, m, first, ELEMENTSOF(first), &s);
 
-        for (size_t i = 0; !r && i < m->n_roles && table_row(t) >= 0; i++) {
-                table_set(t, 0, COLOR_BOLD, "%s", m->roles[i].name);
-                table_set(t, 1, COLOR_NONE, "%" PRIu32 "/%" PRIu32, m->roles[i].total.running,
+        for (size_t i = 0; !r && i < m->n_roles && table_row(s.table) >= 0; i++) {
+                table_set(s.table, 0, COLOR_BOLD, "%s", m->roles[i].name);
+                table_set(s.table, 1, COLOR_NONE, "%" PRIu32 "/%" PRIu32, m->roles[i].total.running,
                           m->roles[i].executors);
-                set_total(t, 2, &m->roles[i].total);
+                set_numbers(&s, NULL, &m->roles[i].total);
         }
-        return r ? r : table_print(c, t);
+        return r ? r : table_print(c, s.table);
 }
 
 static int print_executors(const struct cli *c, const struct top_model *m) {
         static const struct table_column first[] = {
                 { "EXECUTOR" }, { "HOST" }, { "STATE" }, { "VERDICTS" }
         };
-        struct table_column columns[4 + _TOP_NUMBER_MAX];
-        _cleanup_(table_free_p) struct table *t = NULL;
-        int r = new_table(c, first, ELEMENTSOF(first), columns, &t);
+        _cleanup_(sheet_done) struct sheet s = {};
+        int r = sheet_new(c, m, first, ELEMENTSOF(first), &s);
 
-        for (size_t i = 0; !r && i < m->n_executors && table_row(t) >= 0; i++) {
+        for (size_t i = 0; !r && i < m->n_executors && table_row(s.table) >= 0; i++) {
                 const struct top_executor *e = m->executors + i;
                 if (e->element != UINT32_MAX)
-                        table_set(t, 0, COLOR_BOLD, "[%" PRIu32 "] %s/%" PRIu32, e->element, e->role,
+                        table_set(s.table, 0, COLOR_BOLD, "[%" PRIu32 "] %s/%" PRIu32, e->element, e->role,
                                   e->index);
                 else
-                        table_set(t, 0, COLOR_BOLD, "%s/%" PRIu32, e->role, e->index);
-                table_set(t, 1, COLOR_NONE, "%s", *e->node ? e->node : "-");
-                table_set(t, 2, color_of_state(e->state), "%s", e->state);
-                table_set(t, 3, e->verdicts ? COLOR_RED : COLOR_DIM, "%s", e->verdicts ? e->verdicts : "-");
-                for (enum top_number k = 0; k < _TOP_NUMBER_MAX; k++)
-                        set_number(t, 4 + k, k, e->rates[k]);
+                        table_set(s.table, 0, COLOR_BOLD, "%s/%" PRIu32, e->role, e->index);
+                table_set(s.table, 1, COLOR_NONE, "%s", *e->node ? e->node : "-");
+                table_set(s.table, 2, color_of_state(e->state), "%s", e->state);
+                table_set(s.table, 3, e->verdicts ? COLOR_RED : COLOR_DIM, "%s",
+                          e->verdicts ? e->verdicts : "-");
+                set_numbers(&s, e->rates, NULL);
         }
-        return r ? r : table_print(c, t);
+        return r ? r : table_print(c, s.table);
 }
 
 static int print_jobs(const struct cli *c, const struct top_model *m) {
         static const struct table_column first[] = {
                 { "JOB", .right = true }, { "NAME" }, { "STATE" }, { "RUNNING", .right = true }
         };
-        struct table_column columns[4 + _TOP_NUMBER_MAX];
-        _cleanup_(table_free_p) struct table *t = NULL;
-        int r = new_table(c, first, ELEMENTSOF(first), columns, &t);
+        _cleanup_(sheet_done) struct sheet s = {};
+        int r = sheet_new(c, m, first, ELEMENTSOF(first), &s);
 
-        for (size_t i = 0; !r && i < m->n_jobs && table_row(t) >= 0; i++) {
+        for (size_t i = 0; !r && i < m->n_jobs && table_row(s.table) >= 0; i++) {
                 const struct top_job *j = m->jobs + i;
-                table_set(t, 0, COLOR_BOLD, "%" PRIu32, j->number);
-                table_set(t, 1, COLOR_NONE, "%s", j->name);
-                table_set(t, 2, color_of_state(j->state), "%s", j->state);
-                table_set(t, 3, COLOR_NONE, "%" PRIu32 "/%" PRIu32, j->total.running, j->executors);
-                set_total(t, 4, &j->total);
+                table_set(s.table, 0, COLOR_BOLD, "%" PRIu32, j->number);
+                table_set(s.table, 1, COLOR_NONE, "%s", j->name);
+                table_set(s.table, 2, color_of_state(j->state), "%s", j->state);
+                table_set(s.table, 3, COLOR_NONE, "%" PRIu32 "/%" PRIu32, j->total.running, j->executors);
+                set_numbers(&s, NULL, &j->total);
         }
-        return r ? r : table_print(c, t);
+        return r ? r : table_print(c, s.table);
 }
 
 static int run_once(struct cli *c, const struct job_ref *job, enum top_sort sort) {

@@ -38,6 +38,7 @@ struct taken {
 struct kind {
         const char *name;
         uint64_t duration_usec;
+        bool done;
         struct taken *taken; /* for each target */
 };
 
@@ -161,8 +162,9 @@ static int ask_all(struct trace *t) {
         for (size_t i = 0; i < ELEMENTSOF(t->kinds) && r == 0 && !interrupted; i++) {
                 struct kind *k = t->kinds + i;
 
-                if (k->duration_usec == 0 || (t->begun_boot > 0 && t->usec > k->duration_usec))
+                if (k->duration_usec == 0 || k->done)
                         continue;
+                k->done = t->begun_boot > 0 && t->usec >= k->duration_usec; /* this is its last one */
                 t->asking = k;
                 /* A little more than what is left, so that it does not outlive us by much. */
                 t->lease_usec = t->begun_boot == 0
@@ -405,6 +407,8 @@ static int trace_run(struct cli *c, void *options, char **args, size_t n) {
                         r = printed ?: r;
                 } else
                         show(&t);
+                if (r == CLI_OK && t.alive == 0)
+                        r = CLI_FAILED; /* it broke off */
         }
         for (size_t k = 0; k < ELEMENTSOF(t.kinds); k++) {
                 for (size_t i = 0; t.kinds[k].taken && i < t.targets.n; i++)

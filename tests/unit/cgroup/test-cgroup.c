@@ -92,6 +92,7 @@ static void test_all(void **state) {
         put(UNIT "memory.peak", "8192\n");
         put(UNIT "memory.max", "max\n");
         put(UNIT "memory.swap.current", "0\n");
+        put(UNIT "memory.stat", "anon 4096\nfile 999424\nanon_thp 0\n");
         put(UNIT "memory.events", "low 0\nhigh 1\nmax 2\noom 3\noom_kill 4\noom_group_kill 0\n");
         put(UNIT "pids.current", "5\n");
         put(UNIT "cpu.pressure",
@@ -109,6 +110,7 @@ static void test_all(void **state) {
         assert_true(values[TELEMETRY_MEMORY_PEAK_BYTES] == 8192);
         assert_true(values[TELEMETRY_MEMORY_LIMIT_BYTES] == TELEMETRY_UNKNOWN);
         assert_true(values[TELEMETRY_MEMORY_SWAP_BYTES] == 0);
+        assert_int_equal(values[TELEMETRY_MEMORY_ANON_BYTES], 4096);
         assert_true(values[TELEMETRY_MEMORY_HIGH_EVENTS] == 1 && values[TELEMETRY_MEMORY_MAX_EVENTS] == 2);
         assert_true(values[TELEMETRY_OOM_KILLS] == 4);
         assert_true(values[TELEMETRY_TASKS] == 5);

@@ -66,6 +66,7 @@ static struct top_model make(size_t n) {
                 r->total.mean[TOP_CPU] = 0.5;
                 r->total.max[TOP_CPU_SHARE] = 0.9;
                 r->total.sum[TOP_MEMORY] = 3 << 20;
+                r->total.mean[TOP_MEMORY] = 3 << 18;
                 r->total.mean[TOP_STEPS] = 1.5;
                 r->n_points = 3;
                 r->points[TOP_CPU_SHARE] = calloc(3, sizeof(float));

@@ -323,6 +323,46 @@ static void test_parts(void **state) {
         release(s, &q);
 }
 
+/* Two pairs that are joined, of neighbours or not: a pair is given out together, and a single one does not
+ * tear a whole pair where one is torn already. */
+static void test_links(void **state) {
+        _cleanup_(sched_free_p) struct sched *s = NULL;
+        struct sched_gpu gpus[4] = { { "A100", 40960, NULL, 0, .links = 1 << 2 },
+                                     { "A100", 40960, NULL, 0, .links = 1 << 3 },
+                                     { "A100", 40960, NULL, 0, .links = 1 << 0 },
+                                     { "A100", 40960, NULL, 0, .links = 1 << 1 } };
+        struct sched_capacity c = { 8000, 64 * GIB, 4, 30000, 30999, 100, 0 };
+        struct sched_shape h = cpus(1, 1), two = cpus(2, 1);
+        struct sched_gang g = { .shapes = &h, .n_shapes = 1 }, pair = { .shapes = &two, .n_shapes = 1 };
+        struct sched_placement p, q;
+        uint32_t slot;
+
+        assert_int_equal(sched_new(&s), 0);
+        assert_int_equal(sched_node_add(s, &c, &slot), 0);
+        assert_int_equal(
+                sched_node_describe(s, slot, &(struct sched_description){ .gpus = gpus, .n_gpus = 4 }), 0);
+        h.gpus = 2;
+        assert_int_equal(place(s, &g, &p), 0);
+        assert_int_equal(p.items[0].hold.gpus, 5);
+        release(s, &p);
+
+        h.gpus = two.gpus = 1; /* two executors of a gang are as one */
+        assert_int_equal(place(s, &pair, &p), 0);
+        assert_int_equal(p.items[0].hold.gpus | p.items[1].hold.gpus, 5);
+        release(s, &p);
+
+        assert_int_equal(place(s, &g, &p), 0);
+        assert_int_equal(p.items[0].hold.gpus, 1);
+        assert_int_equal(place(s, &g, &q), 0);
+        assert_int_equal(q.items[0].hold.gpus, 4); /* what the first has torn */
+        release(s, &q);
+        h.gpus = 2;
+        assert_int_equal(place(s, &g, &q), 0);
+        assert_int_equal(q.items[0].hold.gpus, 10);
+        release(s, &p);
+        release(s, &q);
+}
+
 static void test_whole_hosts(void **state) {
         _cleanup_(sched_free_p) struct sched *s = cluster(3, 1);
         struct sched_shape h = cpus(2, 3), small = cpus(1, 1);
@@ -459,12 +499,19 @@ static void test_bad(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_domains),     cmocka_unit_test(test_pack),
-                cmocka_unit_test(test_require),     cmocka_unit_test(test_spread),
-                cmocka_unit_test(test_preferences), cmocka_unit_test(test_worst),
-                cmocka_unit_test(test_numa),        cmocka_unit_test(test_parts),
-                cmocka_unit_test(test_whole_hosts), cmocka_unit_test(test_near_and_apart),
-                cmocka_unit_test(test_consumables), cmocka_unit_test(test_bad),
+                cmocka_unit_test(test_domains),
+                cmocka_unit_test(test_pack),
+                cmocka_unit_test(test_require),
+                cmocka_unit_test(test_spread),
+                cmocka_unit_test(test_preferences),
+                cmocka_unit_test(test_worst),
+                cmocka_unit_test(test_numa),
+                cmocka_unit_test(test_parts),
+                cmocka_unit_test(test_links),
+                cmocka_unit_test(test_whole_hosts),
+                cmocka_unit_test(test_near_and_apart),
+                cmocka_unit_test(test_consumables),
+                cmocka_unit_test(test_bad),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -249,6 +249,28 @@ static void test_slips(void **state) {
         assert_settled(s);
 }
 
+static void test_limits(void **state) {
+        _cleanup_(spec_free_p) struct job_spec *s = parse(
+                "{\"name\": \"limits\", \"role\": [{\"roleName\": \"a\", \"command\": \"true\", "
+                "\"memoryMb\": 512,"
+                " \"memoryHighMb\": 400, \"cpuWeight\": 300, \"tasksMax\": 64, \"openFiles\": 4096,"
+                " \"lockedMemoryMb\": 8, \"shmMb\": 100, \"io\": [{\"weight\": 50}, {\"path\": \"/data\","
+                " \"readMBps\": 4, \"writeIops\": 90}]},"
+                " {\"roleName\": \"b\", \"command\": \"true\", \"memoryMb\": 0, \"shmMb\": 9, \"tasksMax\": "
+                "0}]}",
+                0);
+        const struct limits_spec *a = &spec_role(s, "a")->limits, *b = &spec_role(s, "b")->limits;
+
+        assert_true(a->memory_high == UINT64_C(400) << 20 && a->locked_memory == UINT64_C(8) << 20);
+        assert_true(a->cpu_weight == 300 && a->tasks == 64 && a->open_files == 4096);
+        assert_int_equal(a->n_io, 2);
+        assert_true(!a->io[0].path && a->io[0].weight == 50);
+        assert_string_equal(a->io[1].path, "/data");
+        assert_true(a->io[1].read_bps == 4000000 && a->io[1].write_bps == 0 && a->io[1].write_iops == 90);
+        assert_true(b->memory_high == 0 && b->tasks == SPEC_TASKS_PRESET && b->n_io == 0);
+        assert_settled(s);
+}
+
 static void test_corpus(void **state) {
         _cleanup_free_ char *pattern = NULL;
         glob_t found;
@@ -369,6 +391,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(test_defaults),
                 cmocka_unit_test(test_everything),
                 cmocka_unit_test(test_slips),
+                cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_corpus),
                 cmocka_unit_test(test_large),
                 cmocka_unit_test(test_too_large),

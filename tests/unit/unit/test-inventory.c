@@ -85,10 +85,61 @@ static void test_host(void **state) {
         inventory_done(&i);
 }
 
+/* By NVIDIA's library: whole GPUs and parts with the nodes of their capabilities; what nobody could open is
+ * left out. */
+static void test_library(void **state) {
+        struct gpu_state *states = calloc(4, sizeof(*states));
+        struct inventory_limits limits = { .gpus = states, .n_gpus = 4 };
+        struct inventory i;
+
+        assert_non_null(states);
+        for (unsigned k = 0; k < 4; k++) {
+                for (size_t v = 0; v < _GPU_VALUE_MAX; v++)
+                        states[k].values[v] = GPU_UNKNOWN;
+                strcpy(states[k].model, "NVIDIA H100");
+        }
+        states[0] = (struct gpu_state){ .uuid = "GPU-a", .model = "NVIDIA H100", .minor = 0, .links = 2 };
+        states[0].values[GPU_MEMORY_TOTAL] = 1000;
+        strcpy(states[1].uuid, "GPU-b");
+        states[1].index = 1;
+        states[1].minor = 1;
+        states[1].cut = true; /* only its parts */
+        strcpy(states[2].uuid, "MIG-c");
+        strcpy(states[2].mig, "1g.10gb");
+        strcpy(states[2].parent, "GPU-b");
+        states[2].minor = 1;
+        states[2].instance = 3;
+        states[2].compute_instance = 0;
+        strcpy(states[3].uuid, "MIG-d"); /* without capabilities */
+        strcpy(states[3].mig, "2g.20gb");
+        states[3].minor = 1;
+        states[3].instance = 4;
+        put("/proc/driver/nvidia/capabilities/gpu1/mig/gi3/access",
+            "DeviceFileMinor: 30\nDeviceFileMode: 292\n");
+        put("/proc/driver/nvidia/capabilities/gpu1/mig/gi3/ci0/access", "DeviceFileMinor: 31\n");
+        put("/dev/nvidia0", "");
+        put("/dev/nvidia1", "");
+        assert_int_equal(inventory_read_host(root, &limits, &i), 0);
+        assert_true(i.n_gpus >= 2);
+        assert_string_equal(i.gpus[0].uuid, "GPU-a");
+        assert_null(i.gpus[0].mig);
+        assert_true(i.gpus[0].memory == 1000 && i.gpus[0].links == 0); /* the other is not offered */
+        assert_string_equal(i.gpus[1].uuid, "MIG-c");
+        assert_string_equal(i.gpus[1].mig, "1g.10gb");
+        assert_string_equal(i.gpus[1].parent, "GPU-b");
+        assert_string_equal(i.gpus[1].nodes,
+                            "/dev/nvidia1 /dev/nvidia-caps/nvidia-cap30 /dev/nvidia-caps/nvidia-cap31");
+        for (size_t k = 2; k < i.n_gpus; k++)
+                assert_true(strncmp(i.gpus[k].uuid, "kfd-", 4) == 0);
+        inventory_done(&i);
+        free(states);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nothing),
                 cmocka_unit_test(test_host),
+                cmocka_unit_test(test_library),
         };
         return cmocka_run_group_tests(tests, setup, teardown);
 }
