@@ -17,7 +17,7 @@
 #include "lib/base/unitname.h"
 
 #define FLAG_PYTHON 1u
-/* At once; looks that hang are among them until what they look at goes on. */
+/* At once. Looks that hang are counted where they do, see look.h. */
 #define CAPTURES_MAX 8u
 #define LOOK_USEC (8 * USEC_PER_SEC)
 
@@ -145,7 +145,10 @@ static void on_processes(int r, const pid_t *pids, size_t n, void *userdata) {
         }
         r = begin(c, pids, n, facts.uid, unit);
         if (r < 0)
-                refuse(c, LINK_ERROR_BUSY, strerror(-r));
+                refuse(c, LINK_ERROR_BUSY,
+                       r == -EBUSY ? "too many are looking at executors of this user, or hang in it; try "
+                                     "again later"
+                                   : strerror(-r));
 }
 
 /* ---- the order ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's complaints. Invariant: the first row that fits counts, so what is milder and looks alike
- * stands above. */
+/* The kernel's complaints. Invariants: the first row that fits counts, so what is milder and looks alike
+ * stands above; a line counts only where the kernel has written its beginning, since the names of processes
+ * and files that it repeats in others are anybody's. */
 #include "agentd/kernel-lines.h"
 
 #include <stdio.h>
@@ -9,11 +10,13 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 
+#define PROCESS_NAME_MAX 15u
 #define HOUR (3600 * USEC_PER_SEC)
 #define DAY (24 * HOUR)
 
 static const struct {
-        const char *has, *and; /* both are in the line; and may be NULL */
+        const char *has, *and; /* it begins with the one, behind what begins lines, and has the other; NULL:
+                                  nothing */
         enum condition_kind kind;
         enum condition_severity severity; /* CONDITION_FINE: looks like a complaint, and is none */
         const char *subject;
@@ -23,23 +26,24 @@ static const struct {
         /* memory and processor */
         { "Memory cgroup out of memory", NULL, CONDITION_KERNEL, CONDITION_FINE, "", NULL,
           0 }, /* a job's own limit */
-        { "Hardware Error", "Corrected error", CONDITION_KERNEL, CONDITION_NOTE, "hardware", NULL, HOUR },
-        { "Hardware Error", "Uncorrected", CONDITION_KERNEL, CONDITION_DRAIN, "hardware", NULL, DAY },
-        { "Hardware Error", "ontext corrupt", CONDITION_KERNEL, CONDITION_DRAIN, "hardware", NULL, DAY },
-        { "Hardware Error", NULL, CONDITION_KERNEL, CONDITION_WARN, "hardware", NULL, HOUR },
+        { "[Hardware Error]", "Corrected error", CONDITION_KERNEL, CONDITION_NOTE, "hardware", NULL, HOUR },
+        { "[Hardware Error]", "Uncorrected", CONDITION_KERNEL, CONDITION_DRAIN, "hardware", NULL, DAY },
+        { "[Hardware Error]", "ontext corrupt", CONDITION_KERNEL, CONDITION_DRAIN, "hardware", NULL, DAY },
+        { "[Hardware Error]", NULL, CONDITION_KERNEL, CONDITION_WARN, "hardware", NULL, HOUR },
         { "EDAC", " UE ", CONDITION_KERNEL, CONDITION_DRAIN, "memory", NULL, DAY },
         { "EDAC", " CE ", CONDITION_KERNEL, CONDITION_NOTE, "memory", NULL, HOUR },
         { "Memory failure: ", NULL, CONDITION_KERNEL, CONDITION_WARN, "memory", NULL, DAY },
         { "Out of memory: Killed process", NULL, CONDITION_KERNEL, CONDITION_WARN, "out of memory", NULL,
           HOUR },
-        { "soft lockup", NULL, CONDITION_KERNEL, CONDITION_WARN, "lockup", NULL, HOUR },
-        { "hard LOCKUP", NULL, CONDITION_KERNEL, CONDITION_DRAIN, "lockup", NULL, DAY },
-        { "detected stalls on CPUs", NULL, CONDITION_KERNEL, CONDITION_WARN, "lockup", NULL, HOUR },
-        { "self-detected stall on CPU", NULL, CONDITION_KERNEL, CONDITION_WARN, "lockup", NULL, HOUR },
+        { "BUG: soft lockup", NULL, CONDITION_KERNEL, CONDITION_WARN, "lockup", NULL, HOUR },
+        { "Watchdog detected hard LOCKUP", NULL, CONDITION_KERNEL, CONDITION_DRAIN, "lockup", NULL, DAY },
+        { "INFO: rcu_", "detected stalls on CPUs", CONDITION_KERNEL, CONDITION_WARN, "lockup", NULL, HOUR },
+        { "INFO: rcu_", "self-detected stall on CPU", CONDITION_KERNEL, CONDITION_WARN, "lockup", NULL,
+          HOUR },
         { "INFO: task ", "blocked for more than", CONDITION_KERNEL, CONDITION_WARN, "hung task", NULL, HOUR },
         { "kernel BUG at ", NULL, CONDITION_KERNEL, CONDITION_DRAIN, "bug", NULL, DAY },
         { "BUG: unable to handle", NULL, CONDITION_KERNEL, CONDITION_DRAIN, "bug", NULL, DAY },
-        { "Oops: ", NULL, CONDITION_KERNEL, CONDITION_DRAIN, "bug", NULL, DAY },
+        { "Oops: ", "[#", CONDITION_KERNEL, CONDITION_DRAIN, "bug", NULL, DAY },
         /* file systems and disks */
         { "EXT4-fs error (device ", NULL, CONDITION_KERNEL, CONDITION_DRAIN, "ext4", "(device ", DAY },
         { "EXT4-fs (", "emounting filesystem read-only", CONDITION_KERNEL, CONDITION_DRAIN, "ext4",
@@ -61,11 +65,87 @@ static const struct {
           NULL, DAY },
         { "PCIe Bus Error: severity=Uncorrect", NULL, CONDITION_KERNEL, CONDITION_WARN, "pcie", NULL, HOUR },
         { "NETDEV WATCHDOG: ", NULL, CONDITION_KERNEL, CONDITION_WARN, "network", "WATCHDOG: ", HOUR },
-        { "nf_conntrack: table full", NULL, CONDITION_KERNEL, CONDITION_WARN, "conntrack", NULL, HOUR / 6 },
+        { "nf_conntrack: ", "table full", CONDITION_KERNEL, CONDITION_WARN, "conntrack", NULL, HOUR / 6 },
 };
 
+/* ---- where a line begins ---- */
+
+static const char *skip_word(const char *s, const char *stop) {
+        size_t n = strcspn(s, stop);
+
+        return n > 0 && s[n] ? s + n : NULL;
+}
+
+/* "pcieport 0000:00:1c.0: ", "igb 0000:01:00.0 eth0: ": the driver's name and an address have no brackets. */
+static const char *skip_device(const char *s) {
+        const char *p = skip_word(s, " :[(");
+        unsigned domain, bus, device, function;
+        int n = 0;
+
+        if (!p || sscanf(p, " %4x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &n) != 4)
+                return s;
+        p += n;
+        if (*p == ' ' && !(p = skip_word(p + 1, ":[( ")))
+                return s;
+        return p[0] == ':' && p[1] == ' ' ? p + 2 : s;
+}
+
+/* "{1}[Hardware Error]: " */
+static const char *skip_number(const char *s) {
+        size_t n = *s == '{' ? strspn(s + 1, "0123456789") : 0;
+
+        return n > 0 && s[n + 1] == '}' ? s + n + 2 : s;
+}
+
+/* Behind the words of the kernel's that stand before what it says. */
+static const char *skip_head(const char *s) {
+        static const char *const heads[] = { "watchdog: ", "NMI watchdog: ",       "mce: ",
+                                             "rcu: ",      "blk_update_request: ", "print_req_error: ",
+                                             "AER: ",      "Internal error: " };
+
+        s = skip_number(skip_device(s));
+        for (size_t i = 0; i < ELEMENTSOF(heads);) {
+                size_t n = strlen(heads[i]);
+
+                if (strncmp(s, heads[i], n) != 0)
+                        i++;
+                else {
+                        s += n;
+                        i = 0;
+                }
+        }
+        return s;
+}
+
+/* "NAME[123]: segfault at ...", "NAME invoked oom-killer: ...": the kernel begins with the name of a process,
+ * 15 bytes that its owner chose. */
+static bool begins_with_process(const char *line) {
+        static const char *const behind[] = {
+                " invoked ", ": page allocation", " uses ",       " used ",
+                " sent ",    ": potentially ",    ": unhandled ",
+        };
+
+        for (size_t i = 0; i < PROCESS_NAME_MAX + 1 && line[i]; i++) {
+                const char *s = line + i, *number = *s == '['                  ? s + 1
+                                                    : strncmp(s, " (", 2) == 0 ? s + 2
+                                                                               : NULL;
+
+                if (number) {
+                        size_t digits = strspn(number, "0123456789");
+                        if (digits > 0 && strchr("])", number[digits]) && number[digits])
+                                return true;
+                }
+                for (size_t k = 0; k < ELEMENTSOF(behind); k++)
+                        if (strncmp(s, behind[k], strlen(behind[k])) == 0)
+                                return true;
+        }
+        return false;
+}
+
+/* ---- what it says ---- */
+
 bool kernel_line_is_gpu(const char *line) {
-        return strstr(line, "NVRM: Xid");
+        return strncmp(line, "NVRM: Xid", 9) == 0 && !begins_with_process(line);
 }
 
 bool kernel_line_wanted(const char *line) {
@@ -80,17 +160,22 @@ static int word_length(const char *s) {
 }
 
 bool kernel_line_read(const char *line, struct kernel_complaint *ret) {
+        const char *says = skip_head(line);
+
+        if (begins_with_process(line))
+                return false;
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 const char *word;
 
-                if (!strstr(line, rows[i].has) || (rows[i].and &&!strstr(line, rows[i].and)))
+                if (strncmp(says, rows[i].has, strlen(rows[i].has)) != 0 ||
+                    (rows[i].and &&!strstr(says, rows[i].and)))
                         continue;
                 if (rows[i].severity == CONDITION_FINE)
                         return false;
                 *ret = (struct kernel_complaint){ .kind = rows[i].kind,
                                                   .severity = rows[i].severity,
                                                   .for_usec = rows[i].for_usec };
-                word = rows[i].of ? strstr(line, rows[i].of) : NULL;
+                word = rows[i].of ? strstr(says, rows[i].of) : NULL;
                 if (word)
                         snprintf(ret->subject, sizeof(ret->subject), "%s %.*s", rows[i].subject,
                                  MIN(word_length(word + strlen(rows[i].of)), 32), word + strlen(rows[i].of));

@@ -15,6 +15,36 @@
 #include "agentd/capture/program.h"
 #include "agentd/capture/threads.h"
 
+/* Whose threads are looking now. What hangs in a file of /proc hangs for as long as a program of the user's
+ * likes, its memory being on a file system of the user's own for example: no one's pile up. */
+static pthread_mutex_t busy_mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t busy[LOOKS_MAX];
+static size_t n_busy;
+
+static bool busy_enter(uint32_t uid) {
+        size_t same = 0;
+        bool room;
+
+        (void)pthread_mutex_lock(&busy_mutex);
+        for (size_t i = 0; i < n_busy; i++)
+                same += busy[i] == uid;
+        room = n_busy < LOOKS_MAX && same < LOOKS_OF_USER_MAX;
+        if (room)
+                busy[n_busy++] = uid;
+        (void)pthread_mutex_unlock(&busy_mutex);
+        return room;
+}
+
+static void busy_leave(uint32_t uid) {
+        (void)pthread_mutex_lock(&busy_mutex);
+        for (size_t i = 0; i < n_busy; i++)
+                if (busy[i] == uid) {
+                        busy[i] = busy[--n_busy];
+                        break;
+                }
+        (void)pthread_mutex_unlock(&busy_mutex);
+}
+
 struct look {
         pthread_mutex_t mutex;
         atomic_uint references; /* the loop, the thread */
@@ -190,6 +220,7 @@ static void *run(void *data) {
                 take_stacks(l);
         if (l->signal > 0 && l->directory && l->tell)
                 ask_programs(l);
+        busy_leave(l->uid);
         (void)eventfd_write(l->fd, 1);
         look_unref(l);
         return NULL;
@@ -200,10 +231,15 @@ static void *run(void *data) {
 static int start_thread(struct look *l) {
         pthread_attr_t attributes;
         pthread_t thread;
-        int r = pthread_attr_init(&attributes);
+        int r;
 
-        if (r != 0)
+        if (!busy_enter(l->uid))
+                return -EBUSY;
+        r = pthread_attr_init(&attributes);
+        if (r != 0) {
+                busy_leave(l->uid);
                 return -r;
+        }
         r = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
         if (r == 0)
                 r = pthread_attr_setstacksize(&attributes, 256 << 10);
@@ -213,6 +249,8 @@ static int start_thread(struct look *l) {
                 if (r != 0)
                         atomic_fetch_sub(&l->references, 1);
         }
+        if (r != 0)
+                busy_leave(l->uid);
         (void)pthread_attr_destroy(&attributes);
         return -r;
 }

@@ -11,6 +11,10 @@
 
 struct look;
 
+/* Threads that look, among them those that hang in it though nobody waits for them any more. */
+#define LOOKS_MAX 16u
+#define LOOKS_OF_USER_MAX 4u
+
 struct look_request {
         const char *proc; /* "/proc" in life */
         const pid_t *pids;
@@ -18,7 +22,7 @@ struct look_request {
         const char *unit;      /* whose they are; for the signal */
         int signal;            /* 0: nobody is asked for its own stacks */
         const char *directory; /* the job's work directory, see program.h; NULL: nowhere */
-        uint32_t uid;          /* whose those files are */
+        uint32_t uid;          /* whose those files and processes are */
         /* Sends the signal to a process of the unit that catches it, and says so. */
         bool (*tell)(pid_t pid, const char *unit, int signal);
         /* The kernel's stacks of a control group's tasks: see latency_stacks(). May be NULL. */
@@ -26,7 +30,8 @@ struct look_request {
         uint64_t slice, cgroup_id;
 };
 
-/* Starts; everything is copied. ret_fd becomes readable once it is over, and is the look's. */
+/* Starts; everything is copied. -EBUSY: as many look already. ret_fd becomes readable once it is over, and is
+ * the look's. */
 int look_new(const struct look_request *q, struct look **ret, int *ret_fd);
 /* What was found up to now; the look ends where it is not over. To be called once. */
 void look_take(struct look *l, struct capture *ret);

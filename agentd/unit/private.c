@@ -181,8 +181,9 @@ int private_write_rendezvous(const char *root, const char *unit, uint32_t uid, u
 
 uint64_t private_rendezvous_epoch(const char *root, const char *unit) {
         _cleanup_close_ int fd = open_private(root, unit);
+        /* It is the user's, who may have a lease on it: that is not waited for. */
         _cleanup_close_ int file =
-                fd < 0 ? -EBADF : openat(fd, "rendezvous", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+                fd < 0 ? -EBADF : openat(fd, "rendezvous", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         char text[64] = "";
         uint64_t epoch;
 

@@ -5,6 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/wire/trace.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
@@ -26,9 +27,8 @@ static int on_traced(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 
         if (failure)
                 api_answer_agent_error(a->call, a->node, failure);
-        else if (!sd_bus_message_has_signature(reply, "ta(stttat)a{sv}") ||
-                 sd_bus_message_new_method_return(a->call, &answer) < 0 ||
-                 sd_bus_message_copy(answer, reply, true) < 0)
+        else if (sd_bus_message_new_method_return(a->call, &answer) < 0 ||
+                 trace_answer_pass(reply, answer) < 0)
                 (void)sd_bus_reply_method_errorf(a->call, ERROR_NOT_FOUND, "the answer of %s is not usable",
                                                  a->node);
         else

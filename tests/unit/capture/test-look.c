@@ -173,12 +173,49 @@ static void test_hanging(void **state) {
         close(gate[1]);
 }
 
+/* A user whose threads hang in what is read of them has so many, and no more; others go on. */
+static void test_hanging_do_not_pile_up(void **state) {
+        const pid_t pids[] = { 31 };
+        struct look_request q = { .proc = proc,
+                                  .pids = pids,
+                                  .n_pids = 1,
+                                  .signal = 42,
+                                  .directory = proc,
+                                  .uid = getuid(),
+                                  .tell = hang };
+        struct look *l, *again;
+        int fd;
+
+        assert_int_equal(pipe(gate), 0);
+        for (unsigned i = 0; i < LOOKS_OF_USER_MAX; i++) {
+                assert_int_equal(look_new(&q, &l, &fd), 0);
+                look_free(l);
+        }
+        assert_int_equal(look_new(&q, &l, &fd), -EBUSY);
+        q.signal = 0;
+        assert_int_equal(look_new(&q, &l, &fd), -EBUSY);
+        q.uid = getuid() + 1;
+        assert_int_equal(look_new(&q, &again, &fd), 0);
+        look_free(again);
+        for (unsigned i = 0; i < LOOKS_OF_USER_MAX; i++)
+                assert_int_equal(write(gate[1], "x", 1), 1);
+        for (unsigned i = 0; i < 500 && threads_count("/proc", getpid()) > 1; i++)
+                usleep(10000);
+        q.uid = getuid();
+        assert_int_equal(look_new(&q, &again, &fd), 0);
+        assert_int_equal(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 20000), 1);
+        look_free(again);
+        close(gate[0]);
+        close(gate[1]);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_threads),
                 cmocka_unit_test(test_many_are_bounded),
                 cmocka_unit_test(test_self),
                 cmocka_unit_test(test_hanging),
+                cmocka_unit_test(test_hanging_do_not_pile_up),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);

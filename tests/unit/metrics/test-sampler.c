@@ -178,6 +178,19 @@ static void test_progress(void **state) {
         sampler_round(s);
         assert_true(sampler_find(s, "primus-3-w-3.1.service")->values[TELEMETRY_PROGRESS_AGE_USEC] == 0);
 
+        /* It is in /run, and does not stay longer than it was; nor does what it says get lost. */
+        {
+                _cleanup_free_ char *path = NULL;
+                struct stat st;
+
+                assert_true(asprintf(&path, "%s/run/primus/x/primus-3-w-3.1.service/progress", root) > 0);
+                assert_int_equal(truncate(path, INT64_C(1) << 30), 0);
+                sampler_round(s);
+                assert_int_equal(stat(path, &st), 0);
+                assert_int_equal(st.st_size, sizeof(page));
+                assert_true(sampler_find(s, "primus-3-w-3.1.service")->values[TELEMETRY_PROGRESS_STEP] == 41);
+        }
+
         /* A link is no page, nor is a truncated one. */
         put("/run/primus/x/primus-3-w-4.1.service/x", "", 0);
         {

@@ -110,6 +110,16 @@ static void test_lines(void **state) {
                   CONDITION_WARN },
                 { "NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 0 timed out", "network eth0",
                   CONDITION_WARN },
+                { "igb 0000:01:00.0 eth0: NETDEV WATCHDOG: CPU: 3: transmit queue 1 timed out 5000 ms",
+                  "network CPU", CONDITION_WARN },
+                { "nvme 0000:01:00.0: AER: PCIe Bus Error: severity=Corrected, type=Physical Layer", "pcie",
+                  CONDITION_NOTE },
+                { "blk_update_request: I/O error, dev sdb, sector 9", "disk sdb", CONDITION_WARN },
+                { "Internal error: Oops: 0000000096000004 [#1] SMP", "bug", CONDITION_DRAIN },
+                { "Oops: 0002 [#1] PREEMPT SMP NOPTI", "bug", CONDITION_DRAIN },
+                { "NMI watchdog: Watchdog detected hard LOCKUP on cpu 3", "lockup", CONDITION_DRAIN },
+                { "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", "lockup", CONDITION_WARN },
+                { "nf_conntrack: nf_conntrack: table full, dropping packet", "conntrack", CONDITION_WARN },
                 { "Memory cgroup out of memory: Killed process 4711 (python3)", NULL, CONDITION_FINE },
                 { "EXT4-fs (sda1): mounted filesystem with ordered data mode", NULL, CONDITION_FINE },
                 { "usb 1-1: new high-speed USB device number 2", NULL, CONDITION_FINE },
@@ -129,11 +139,45 @@ static void test_lines(void **state) {
         }
 }
 
+/* A local user's program may be called anything, as may the file in which it crashed, and the kernel repeats
+ * that. Hosts are not drained for it. */
+static void test_forged_lines(void **state) {
+        static const char *const lines[] = {
+                "Oops: [4711]: segfault at 0 ip 000055d0 sp 00007ffc error 4 in Oops: 0002 [#1][55d0+1000]",
+                "kernel BUG at x[4711]: segfault at 0 ip 000055d0 sp 00007ffc error 4 in x[55d0+1000]",
+                "EDAC UE [4711]: segfault at 0 ip 000055d0 sp 00007ffc error 4 in EDAC MC0: 1 UE "
+                "x[55d0+1000]",
+                "XFS (orruption[4711]: segfault at 0 ip 000055d0 sp 00007ffc error 4",
+                "x[4711]: segfault at 0 ip 000055d0 sp 00007ffc error 4 in EXT4-fs error (device "
+                "sda1)[55d0+1000]",
+                "x[4711]: segfault at 0 ip 000055d0 error 4 in {1}[Hardware Error]: Uncorrected[55d0+1000]",
+                "traps: Oops: [4711] general protection fault ip:55d0 sp:7ffc error:0 in Oops: [55d0+1000]",
+                "Oops:  invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0 [#",
+                "hard LOCKUP: page allocation failure: order:0, mode:0xcc0(GFP_KERNEL), nodemask=(null)",
+                "CPU: 3 PID: 4711 Comm: Oops:  [# Not tainted 6.1.0 #1",
+                "[   4711]  1000  4711     2345     1234    65536        0             0 Oops: [#",
+                "a 00:0:0.0: BUG[4711]: segfault at 0 ip 000055d0 sp 00007ffc error 4",
+                "NVRM: Xid (PCI:[4711]: segfault at 0 ip 55d0 in NVRM: Xid (PCI:0000:01:00): 79, "
+                "x[55d0+1000]",
+                "x[4711]: segfault at 0 ip 55d0 error 4 in NVRM: Xid (PCI:0000:01:00): 79, pid=1[55d0+1000]",
+                "nvme nvme0 (4711): drop_caches: controller is down",
+        };
+        struct kernel_complaint c;
+
+        for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
+                assert_false(kernel_line_read(lines[i], &c));
+                assert_false(kernel_line_wanted(lines[i]));
+        }
+        assert_true(
+                kernel_line_wanted("NVRM: Xid (PCI:0000:01:00): 79, pid=4711, GPU has fallen off the bus."));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_disks),
                 cmocka_unit_test(test_clock),
                 cmocka_unit_test(test_lines),
+                cmocka_unit_test(test_forged_lines),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
