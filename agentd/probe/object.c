@@ -90,7 +90,8 @@ static void note_refusal(const char *text) {
         snprintf(refusal.reason, sizeof(refusal.reason), "%.*s", (int)(end - line), line);
 }
 
-static int on_print(enum libbpf_print_level level, const char *format, va_list ap) {
+__attribute__((format(printf, 2, 0))) static int on_print(enum libbpf_print_level level, const char *format,
+                                                          va_list ap) {
         char *text;
 
         if (level == LIBBPF_DEBUG)
