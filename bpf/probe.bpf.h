@@ -27,8 +27,8 @@ struct {
         __type(value, struct probe_flow);
 } flows SEC(".maps");
 
-struct {
-        __uint(type, BPF_MAP_TYPE_HASH);
+struct { /* the oldest goes where there is no room: those outside of the units are never taken out */
+        __uint(type, BPF_MAP_TYPE_LRU_HASH);
         __uint(max_entries, PROBE_VICTIMS_MAX);
         __type(key, uint32_t);
         __type(value, uint64_t);

@@ -20,6 +20,7 @@ typedef _Bool bool;
 
 enum {
         BPF_MAP_TYPE_HASH = 1,
+        BPF_MAP_TYPE_LRU_HASH = 9,
         BPF_MAP_TYPE_ARRAY = 2,
         BPF_MAP_TYPE_PERCPU_HASH = 5,
         BPF_MAP_TYPE_RINGBUF = 27,
@@ -117,6 +118,7 @@ struct task_struct {
         int on_cpu;
         int exit_state, exit_code;
         int pid, tgid;
+        __u64 start_boottime;
         struct pid *thread_pid;
         char comm[16];
         struct sched_entity se;

@@ -5,10 +5,25 @@
 
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/unitname.h"
 #include "masterd/manager.h"
 #include "masterd/record.h"
+
+/* Agents tell of a unit every 10 s at most; of one that does not, no more is written than of the others. */
+#define EVENTS_MAX 300u
+#define EVENTS_INTERVAL (600 * USEC_PER_SEC)
+
+static bool admit(struct node *node) {
+        uint64_t now = now_boot();
+
+        if (now >= usec_add(node->kills_since, EVENTS_INTERVAL)) {
+                node->kills_since = now;
+                node->n_kills = 0;
+        }
+        return node->n_kills++ < EVENTS_MAX;
+}
 
 void pressure_told(struct manager *m, struct node *node, const struct executor_id *id, const char *what,
                    uint64_t amount) {
@@ -20,7 +35,7 @@ void pressure_told(struct manager *m, struct node *node, const struct executor_i
                                                      : NULL;
         if (!e || e->node != node)
                 return;
-        if (strcmp(what, "oom") == 0)
+        if (strcmp(what, "oom") == 0 && admit(node))
                 record_event(
                         m, j, "oom-kill", e,
                         "attempt %u on %s: the kernel has killed %llu of its processes for lack of memory",

@@ -110,8 +110,6 @@ int telemetry_received(struct manager *m, struct node *node, sd_bus_message *mes
                 e = executor_of(m, node, &sample.id);
                 if (e && take(m, e, boot, now, sample.values) < 0)
                         return log_oom();
-                if (e)
-                        healing_observe(m, e, now, sample.values);
         }
         return MIN(r, 0);
 }

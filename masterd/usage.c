@@ -16,6 +16,8 @@
 #define ROLE_NAME_MAX 33u
 #define DAYS_MAX 36525u /* of one attempt; more is a clock that is wrong */
 
+#define PROCESSORS_MAX 8192u /* of a host */
+
 /* One day of one role. */
 struct day {
         uint32_t day;
@@ -78,6 +80,16 @@ static struct holding holding_of(const struct executor *e) {
         return (struct holding){ spec->cpu_milli, executor_memory(e), spec->gpus };
 }
 
+/* What a host says that an attempt used, but not more than so many processors or GPUs have in its time and an
+ * hour: the sums are to stay within what the store can add up, whatever a host says. */
+static uint64_t plausible(const struct executor *e, uint64_t used, uint64_t units) {
+        uint64_t most, time = usec_add(usec_sub(e->ended_real, e->placed_real), 3600 * USEC_PER_SEC);
+
+        if (__builtin_mul_overflow(time, units, &most))
+                most = UINT64_MAX;
+        return MIN(used, MIN(most, UINT64_C(1) << 53));
+}
+
 /* As its agent measured it last, which was some seconds before the end. */
 static void count_gpus(struct day *d, const struct executor *e) {
         uint64_t used = telemetry_gpu_used(e);
@@ -85,7 +97,7 @@ static void count_gpus(struct day *d, const struct executor *e) {
         if (used == TELEMETRY_UNKNOWN || executor_role(e)->gpus == 0)
                 return;
         d->gpu_measured++;
-        d->gpu_used += used;
+        d->gpu_used += plausible(e, used, executor_role(e)->gpus);
 }
 
 void usage_count(struct manager *m, const struct executor *e) {
@@ -113,7 +125,7 @@ void usage_count(struct manager *m, const struct executor *e) {
                         if (e->cpu_usec == UINT64_MAX)
                                 d->unmeasured++;
                         else
-                                d->cpu_used += e->cpu_usec;
+                                d->cpu_used += plausible(e, e->cpu_usec, PROCESSORS_MAX);
                         count_gpus(d, e);
                 }
                 record = record_of(j, d);

@@ -18,7 +18,7 @@ static const struct {
                               PROBE_UNITS_MAX },
         [PROBE_MAP_FLOWS] = { "flows", BPF_MAP_TYPE_HASH, sizeof(uint64_t), sizeof(struct probe_flow),
                               PROBE_UNITS_MAX },
-        [PROBE_MAP_VICTIMS] = { "victims", BPF_MAP_TYPE_HASH, sizeof(uint32_t), sizeof(uint64_t),
+        [PROBE_MAP_VICTIMS] = { "victims", BPF_MAP_TYPE_LRU_HASH, sizeof(uint32_t), sizeof(uint64_t),
                                 PROBE_VICTIMS_MAX },
         [PROBE_MAP_EVENTS] = { "events", BPF_MAP_TYPE_RINGBUF, 0, 0, PROBE_EVENTS_SIZE },
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why: a sentence with the numbers, and the numbers for programs. The sentence has no subject: who carries it
- * on knows the names. */
+/* Why: a sentence with the numbers, and the numbers (of 63 bits, as the store has them) for programs. The
+ * sentence has no subject: who carries it on knows the names. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,11 +11,11 @@
 
 static void number(struct health_verdict *v, const char *name, uint64_t value) {
         if (v->n_numbers < HEALTH_NUMBERS_MAX)
-                v->numbers[v->n_numbers++] = (struct health_number){ name, value };
+                v->numbers[v->n_numbers++] = (struct health_number){ name, MIN(value, (uint64_t)INT64_MAX) };
 }
 
 static uint64_t milli(float v) {
-        return v > 0 ? (uint64_t)(v * 1000 + 0.5F) : 0;
+        return health_whole((double)v * 1000 + 0.5);
 }
 
 /* Appends to the sentence. */
@@ -32,10 +32,11 @@ static void say_rates(const struct member *m, struct health_verdict *v) {
         char net[FORMAT_SIZE_MAX], files[FORMAT_SIZE_MAX];
 
         if (m->rates[RATE_NET] >= 0)
-                say(v, "network %s/s", format_size((uint64_t)m->rates[RATE_NET], net, sizeof(net)));
+                say(v, "network %s/s",
+                    format_size(health_whole((double)m->rates[RATE_NET]), net, sizeof(net)));
         if (m->rates[RATE_FILES] >= 0)
                 say(v, "%sfiles %s/s", m->rates[RATE_NET] >= 0 ? ", " : "",
-                    format_size((uint64_t)m->rates[RATE_FILES], files, sizeof(files)));
+                    format_size(health_whole((double)m->rates[RATE_FILES]), files, sizeof(files)));
         if (m->facts.gpus > 0 && m->rates[RATE_GPU] >= 0)
                 say(v, ", GPUs %.0f %% busy", (double)m->rates[RATE_GPU] * 100);
         if (m->facts.gpus > 0 && m->rates[RATE_POWER] > 0)
@@ -81,7 +82,7 @@ void evidence_standstill(size_t n, const struct member *least, const struct memb
                     usual == WAIT_RUNNING ? "run in a loop" : "wait");
         number(v, "stillUsec", least->still_usec);
         number(v, "members", n);
-        number(v, "netBytesPerSecond", (uint64_t)MAX(least->rates[RATE_NET], 0.0F));
+        number(v, "netBytesPerSecond", health_whole((double)least->rates[RATE_NET]));
         number(v, "cpuMilli", milli(least->rates[RATE_CPU]));
 }
 
@@ -98,8 +99,8 @@ static void say_hung(const struct member *m, struct health_verdict *v) {
         else if (m->spins && m->rates[RATE_CPU] > 0.5F)
                 say(v, " (it runs in a loop)");
         number(v, "stillUsec", m->still_usec);
-        number(v, "netBytesPerSecond", (uint64_t)MAX(m->rates[RATE_NET], 0.0F));
-        number(v, "fileBytesPerSecond", (uint64_t)MAX(m->rates[RATE_FILES], 0.0F));
+        number(v, "netBytesPerSecond", health_whole((double)m->rates[RATE_NET]));
+        number(v, "fileBytesPerSecond", health_whole((double)m->rates[RATE_FILES]));
         number(v, "cpuMilli", milli(m->rates[RATE_CPU]));
 }
 

@@ -111,10 +111,10 @@ bool leak_fits(const struct leak *l, uint64_t bytes, uint64_t limit, struct leak
         if (came_down(l, from, first, last))
                 return false;
         *ret = (struct leak_fit){
-                .bytes_per_hour = (uint64_t)(slope / (double)l->width_usec * 3600e6),
+                .bytes_per_hour = health_whole(slope / (double)l->width_usec * 3600e6),
                 .over_usec = LEAK_WINDOW * l->width_usec,
                 .grown_bytes = grown,
-                .left_usec = (uint64_t)((double)(limit - bytes) / slope * (double)l->width_usec),
+                .left_usec = health_whole((double)(limit - bytes) / slope * (double)l->width_usec),
         };
         return true;
 }

@@ -9,6 +9,11 @@
 
 #define LEAK_BUCKETS 24u
 
+/* Without its fraction, within 0 and INT64_MAX, whatever a host's counters made of it. */
+static inline uint64_t health_whole(double v) {
+        return v >= 0x1p63 ? INT64_MAX : v > 0 ? (uint64_t)v : 0;
+}
+
 struct leak {
         uint64_t begin_usec;          /* of the first bucket */
         uint64_t width_usec;          /* of a bucket */

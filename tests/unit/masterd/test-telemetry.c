@@ -21,6 +21,7 @@
 #include "masterd/liveness.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
+#include "masterd/pressure.h"
 #include "masterd/recover.h"
 #include "masterd/submit.h"
 #include "tests/unit/masterd/kit.h"
@@ -300,12 +301,34 @@ static void test_totals(void **state) {
         assert_int_equal(t.memory, 32 << 20);
 }
 
+/* A host that says it again and again does not fill the record of the job. */
+static void test_kills_are_bounded(void **state) {
+        struct fixture *f = *state;
+        struct executor_id id;
+        struct node *node;
+        struct job *j;
+        uint64_t before;
+
+        register_node(f->m, "n1");
+        j = submit_running(f->m, TWO);
+        node = nodes_get(&f->m->nodes, "n1");
+        id = executor_id_of(j->executors[0]);
+        before = j->event_seq;
+        pressure_told(f->m, node, &id, "oom", 1);
+        pressure_told(f->m, node, &id, "no such", UINT64_MAX);
+        assert_int_equal(j->event_seq, before + 1);
+        for (unsigned i = 0; i < 2000; i++)
+                pressure_told(f->m, node, &id, "oom", UINT64_MAX);
+        assert_in_range(j->event_seq - before, 1, 300);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_taken, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_too_much, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_cost, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_totals, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_kills_are_bounded, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
