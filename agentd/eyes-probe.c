@@ -158,7 +158,9 @@ static void say_what_is_missing(struct eyes_probe *e) {
         }
         for (size_t i = 0; i < n; i++)
                 if (!programs[i].up)
-                        log_info("The probe \"%s\" is not in the kernel: %s", programs[i].name,
+                        /* What a host is like is said by doctor, and need not be by each start. */
+                        log_full(programs[i].out_of_place ? LOG_DEBUG : LOG_INFO, 0, NULL,
+                                 "The probe \"%s\" is not in the kernel: %s", programs[i].name,
                                  programs[i].why);
 }
 

@@ -20,6 +20,7 @@
 /* So many heartbeats after the last executor ended, unused memory is given back. */
 #define TRIM_HEARTBEATS 3u
 #define RESERVED_PORTS "/proc/sys/net/ipv4/ip_local_reserved_ports"
+#define LOCAL_PORTS "/proc/sys/net/ipv4/ip_local_port_range"
 
 /* ---- onPartition=stop
  * ----------------------------------------------------------------------------------------------- */
@@ -304,6 +305,15 @@ static void on_units_ready(void *userdata) {
  * ----------------------------------------------------------------------------------------------------------
  */
 
+/* Whether it would at all: its own range for connections is above 32767, unless somebody has changed that. */
+static bool hands_out(const struct port_range *ports) {
+        _cleanup_free_ char *text = NULL;
+        unsigned first, last;
+
+        return read_file(LOCAL_PORTS, 64, &text, NULL) < 0 || sscanf(text, "%u %u", &first, &last) != 2 ||
+               (ports->first <= last && first <= ports->last);
+}
+
 /* Keeps the kernel from handing out the jobs' ports to whoever connects somewhere. */
 static void reserve_ports(const struct port_range *ports) {
         _cleanup_free_ char *old = NULL, *text = NULL;
@@ -325,7 +335,7 @@ static void reserve_ports(const struct port_range *ports) {
                 r = fd < 0 ? -errno : write_all(fd, text, strlen(text));
         }
         if (r < 0)
-                log_full(LOG_NOTICE, r, NULL,
+                log_full(hands_out(ports) ? LOG_NOTICE : LOG_DEBUG, r, NULL,
                          "Cannot reserve ports %s in net.ipv4.ip_local_reserved_ports; a connection may take "
                          "one",
                          range);

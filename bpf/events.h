@@ -37,7 +37,8 @@ struct probe_unit {
         uint64_t pass;
         struct probe_sums base, live;
         uint32_t tasks, running, blocked, stopped;
-        uint64_t idle_ns; /* since any of its tasks was on a CPU */
+        uint64_t anon_pages, file_pages; /* of its processes, each for itself; shared memory is in file */
+        uint64_t idle_ns;                /* since any of its tasks was on a CPU */
 };
 
 /* Map "flows": control group id → this. */

@@ -92,20 +92,27 @@ BPF_INLINE bool is_ours(struct task_struct *task) {
                is_named(comm, "(mus-exit)", sizeof("(mus-exit)"));
 }
 
+/* Of one process. A CPU adds what it has counted for itself now and then, so a sum can be below zero. */
+BPF_INLINE uint64_t pages(int64_t count) {
+        return count > 0 ? (uint64_t)count : 0;
+}
+
 /* rss_stat: file, anonymous, swapped, shared pages. */
-BPF_INLINE void take_memory(struct mm_struct *mm, struct probe_event *e) {
+BPF_INLINE void take_memory(struct mm_struct *mm, uint64_t *ret_anon, uint64_t *ret_file) {
         struct mm_struct___counted *old = (void *)mm;
 
+        *ret_anon = *ret_file = 0;
         if (!mm)
                 return;
-        /* Asked of a structure that every kernel has: libbpf looks for others in all modules, and that is root's
-         * alone. */
+        /* Asked of a structure that every kernel has: libbpf looks for others in all modules, and that is
+         * root's alone. */
         if (bpf_core_field_exists(old->rss_stat.count)) {
-                e->anon_pages = BPF_CORE_READ(old, rss_stat.count[1].counter);
-                e->file_pages = BPF_CORE_READ(old, rss_stat.count[0].counter) +
-                                BPF_CORE_READ(old, rss_stat.count[3].counter);
+                *ret_anon = pages(BPF_CORE_READ(old, rss_stat.count[1].counter));
+                *ret_file = pages(BPF_CORE_READ(old, rss_stat.count[0].counter)) +
+                            pages(BPF_CORE_READ(old, rss_stat.count[3].counter));
         } else {
-                e->anon_pages = BPF_CORE_READ(mm, rss_stat[1].count);
-                e->file_pages = BPF_CORE_READ(mm, rss_stat[0].count) + BPF_CORE_READ(mm, rss_stat[3].count);
+                *ret_anon = pages(BPF_CORE_READ(mm, rss_stat[1].count));
+                *ret_file = pages(BPF_CORE_READ(mm, rss_stat[0].count)) +
+                            pages(BPF_CORE_READ(mm, rss_stat[3].count));
         }
 }

@@ -32,6 +32,7 @@ BPF_INLINE void pass_begin(struct probe_unit *unit, uint64_t pass) {
         unit->base = unit->ended;
         __builtin_memset(&unit->live, 0, sizeof(unit->live));
         unit->tasks = unit->running = unit->blocked = unit->stopped = 0;
+        unit->anon_pages = unit->file_pages = 0;
         unit->idle_ns = UINT64_MAX;
         unit->pass = pass;
 }
@@ -52,6 +53,17 @@ BPF_INLINE void pass_look(struct probe_unit *unit, struct task_struct *task) {
         idle = task->on_cpu || then > now ? 0 : now - then;
         if (idle < unit->idle_ns)
                 unit->idle_ns = idle;
+}
+
+/* Once for each process: its threads have one memory. */
+BPF_INLINE void pass_memory(struct probe_unit *unit, struct task_struct *task) {
+        uint64_t anon, file;
+
+        if (task->pid != task->tgid)
+                return;
+        take_memory(task->mm, &anon, &file);
+        unit->anon_pages += anon;
+        unit->file_pages += file;
 }
 
 SEC("iter/task")
@@ -78,6 +90,7 @@ int primus_tasks(struct bpf_iter__task *ctx) {
         pass_look(unit, task);
         if (task->flags & PF_EXITING)
                 return 0;
+        pass_memory(unit, task);
         unit->live.cpu_ns += task->se.sum_exec_runtime;
         unit->live.run_delay_ns += task->sched_info.run_delay;
         add_io(&unit->live, &task->ioac);

@@ -23,7 +23,7 @@ BPF_INLINE int victim_tell(struct probe_state *s, struct task_struct *task) {
         e->pid = task->tgid;
         e->cgroup_id = id;
         bpf_probe_read_kernel(e->comm, sizeof(e->comm), task->comm);
-        take_memory(task->mm, e);
+        take_memory(task->mm, &e->anon_pages, &e->file_pages);
         bpf_ringbuf_submit(e, 0);
         return 0;
 }

@@ -161,6 +161,7 @@ void kernel_set_slice(struct kernel *k, int slice_fd, uint64_t slice_id,
                 if (i == KERNEL_BLOCK && !has_io_controller(slice_fd)) {
                         detach(k, i);
                         programs[i].up = false;
+                        programs[i].out_of_place = k->programs[i];
                         if (k->programs[i])
                                 strcpy(programs[i].why, "the io controller is not on the v2 hierarchy here");
                         continue;

@@ -173,13 +173,21 @@ static struct probe_sums sum_up(const struct probe_unit *u, bool fresh) {
         return sums;
 }
 
+static uint64_t page_size(void) {
+        return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static void put_tasks(uint64_t values[static _TELEMETRY_MAX], const struct probe_unit *u, bool fresh) {
         put(values, TELEMETRY_TASKS, fresh ? u->tasks : 0);
         put(values, TELEMETRY_TASKS_RUNNING, fresh ? u->running : 0);
         put(values, TELEMETRY_TASKS_BLOCKED, fresh ? u->blocked : 0);
         put(values, TELEMETRY_TASKS_STOPPED, fresh ? u->stopped : 0);
-        if (fresh && u->tasks > 0)
-                put(values, TELEMETRY_LAST_RUN_USEC, u->idle_ns / 1000);
+        if (!fresh || u->tasks == 0)
+                return;
+        put(values, TELEMETRY_LAST_RUN_USEC, u->idle_ns / 1000);
+        /* The memory controller knows better, where there is one: what is shared counts once there. */
+        put_unknown(values, TELEMETRY_MEMORY_BYTES, (u->anon_pages + u->file_pages) * page_size());
+        put_unknown(values, TELEMETRY_MEMORY_ANON_BYTES, u->anon_pages * page_size());
 }
 
 static void fill_flow(struct probe *p, uint64_t id, uint64_t values[static _TELEMETRY_MAX]) {

@@ -19,6 +19,8 @@ struct probe;
 struct probe_program {
         const char *name; /* "exits", "tasks", "ingress", "egress", "retransmits", "block", "victims" */
         bool up;
+        bool out_of_place; /* down because what it counts is not there to be counted, and nothing was refused
+                            */
         char why[160];
 };
 

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,7 +80,8 @@ struct look {
         int proc;
         unsigned tasks, running, blocked, stopped;
         uint64_t run_delay_ns, read_bytes, write_bytes, block_read_bytes, block_write_bytes;
-        bool io, all; /* io: could be read; all: nobody was left out */
+        uint64_t resident, shared; /* pages */
+        bool io, memory, all;      /* io, memory: could be read; all: nobody was left out */
 };
 
 static uint64_t number_behind(const char *text, const char *key) {
@@ -99,6 +101,19 @@ static void look_at_io(struct look *l, const char *pid) {
         l->write_bytes += number_behind(text, "wchar: ");
         l->block_read_bytes += number_behind(text, "\nread_bytes: ");
         l->block_write_bytes += number_behind(text, "\nwrite_bytes: ");
+}
+
+static void look_at_memory(struct look *l, const char *pid) {
+        uint64_t resident, shared;
+        char path[64], text[128];
+
+        snprintf(path, sizeof(path), "%s/statm", pid);
+        if (!read_text(l->proc, path, text, sizeof(text)) ||
+            sscanf(text, "%*u %" SCNu64 " %" SCNu64, &resident, &shared) != 2)
+                return;
+        l->memory = true;
+        l->resident += resident;
+        l->shared += MIN(shared, resident);
 }
 
 static void look_at_task(struct look *l, const char *pid, const char *tid) {
@@ -136,6 +151,7 @@ static void look_at_process(struct look *l, const char *pid) {
         DIR *dir;
 
         look_at_io(l, pid);
+        look_at_memory(l, pid);
         snprintf(path, sizeof(path), "%s/task", pid);
         dir = open_directory(l->proc, path);
         while (dir && (entry = readdir(dir))) {
@@ -187,6 +203,12 @@ int procfs_fill(int proc_fd, int unit_fd, uint64_t values[static _TELEMETRY_MAX]
         if (!l.all)
                 return 0;
         put(values, TELEMETRY_RUNQUEUE_WAIT_USEC, l.run_delay_ns / 1000);
+        if (l.memory) {
+                uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+                put(values, TELEMETRY_MEMORY_BYTES, l.resident * page);
+                put(values, TELEMETRY_MEMORY_ANON_BYTES, (l.resident - l.shared) * page);
+        }
         if (l.io) {
                 put(values, TELEMETRY_READ_BYTES, l.read_bytes);
                 put(values, TELEMETRY_WRITE_BYTES, l.write_bytes);

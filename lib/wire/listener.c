@@ -290,7 +290,8 @@ static void on_wants_join(struct peer *p, struct tls *tls, int fd, void *userdat
 
 static void on_stranger_ended(struct peer *p, const struct peer_end *end, void *userdata) {
         struct join_pending *c = userdata;
-        tell_refused(c, peer_name(p), end->why);
+        if (end->error < 0)
+                tell_refused(c, peer_name(p), end->why);
         stranger_drop(c);
 }
 

@@ -156,6 +156,9 @@ static int fail_tls(struct tls *t, int r) {
         case GNUTLS_E_FATAL_ALERT_RECEIVED:
                 return fail_alert(t);
         case GNUTLS_E_PREMATURE_TERMINATION:
+                /* Somebody who looked whether the port is open. */
+                if (t->received == 0 && (t->side == TLS_SERVER || t->side == TLS_SERVER_BOTH))
+                        return fail(t, 0, "closed before anything was said");
                 return fail(t, -ECONNRESET, "connection lost");
         case GNUTLS_E_PULL_ERROR:
         case GNUTLS_E_PUSH_ERROR:

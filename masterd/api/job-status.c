@@ -10,6 +10,7 @@
 #include "masterd/job/array.h"
 #include "masterd/manager.h"
 #include "masterd/record.h"
+#include "masterd/telemetry.h"
 
 /* ---- GetStatus
  * ---------------------------------------------------------------------------------------------------------
@@ -165,6 +166,10 @@ static int append_executor(sd_bus_message *reply, const struct executor_record *
                 k = sd_bus_message_append(reply, "{sv}", "placed", "t", r->placed_real);
         if (k >= 0 && r->memory_peak != UINT64_MAX)
                 k = sd_bus_message_append(reply, "{sv}", "memoryPeak", "t", r->memory_peak);
+        if (k >= 0 && e && e->telemetry &&
+            e->telemetry->latest.now[TELEMETRY_MEMORY_BYTES] != TELEMETRY_UNKNOWN)
+                k = sd_bus_message_append(reply, "{sv}", "memory", "t",
+                                          e->telemetry->latest.now[TELEMETRY_MEMORY_BYTES]);
         if (k >= 0 && r->cpu_usec != UINT64_MAX)
                 k = sd_bus_message_append(reply, "{sv}", "cpu", "t", r->cpu_usec);
         if (k >= 0 && r->io_read != UINT64_MAX)

@@ -47,12 +47,13 @@ def test_status(master, job, ctl):
     j.executor("worker", 1, "FAILED", result=("s", "oom-kill"), reason=("s", "out of memory (limit 512M)"), memoryPeak=("t", 536870912))
     j.executor("worker", 2, "FAILED", result=("s", "signal"), status=("i", 11))
     j.executor("worker", 0, "FAILED", result=("s", "exit-code"), status=("i", 3), restarts=("u", 2), ports=("au", [23000]))
+    j.executor("ps", 0, "RUNNING", memory=("t", 77 << 20))
     j.status["firstError"] = ("s", "Traceback\nValueError")
     j.state("FAILED", "worker/0 failed 3 times")
     r = ctl("status")
     assert r.returncode == 0, r.stderr
     for text in ["Job 1 (digits)  FAILED", "killed: out of memory (limit 512M)", "signal SEGV", "exit 3", "ValueError",
-                 "primusctl logs 1", "primus-1-worker-0.1.service", "512M"]:
+                 "primusctl logs 1", "primus-1-worker-0.1.service", "512M", "77M"]:
         assert text in r.stdout, text
     o = json.loads(ctl("status", 1, "--json").stdout)
     assert o["executors"][1] == {**o["executors"][1], "role": "worker", "exitStatus": 3, "restarts": 2, "ports": [23000]}

@@ -48,6 +48,25 @@ def test_once(master, job, ctl):
     assert r.returncode == 1 and "there is no job 7" in r.stderr
 
 
+def test_ranks(master, job, ctl):
+    """Executors are named as in logs, exec, stacks and trace."""
+    def rows(*ranks):
+        r = ctl("top", 1, *ranks, "--once")
+        assert r.returncode == 0, r.stderr
+        return [line.split()[0] for line in r.stdout.splitlines() if line]
+    assert rows("worker/1") == ["ROLE", "worker", "EXECUTOR", "worker/1"]
+    assert rows("worker") == ["ROLE", "worker", "EXECUTOR", "worker/0", "worker/1", "worker/2"]
+    assert rows("0", "worker/2") == ["ROLE", "ps", "worker", "EXECUTOR", "ps/0", "worker/2"]
+    assert [e["index"] for e in json.loads(ctl("top", 1, "worker/2", "--json").stdout)["executors"]] == [2]
+    r = ctl("top", 1, "worker/7")
+    assert r.returncode == 1 and "job 1 has no executor worker/7" in r.stderr
+    for command in [["top", "1/worker/2"], ["stacks", "1/worker/2"], ["trace", "1/worker/2"], ["exec", "1/worker/2", "0", "true"]]:
+        r = ctl(*command)
+        assert r.returncode == 2 and "an executor is a word behind its job: 1 worker/2" in r.stderr, (command, r.stderr)
+    r = ctl("logs", "1/worker/2")
+    assert r.returncode == 2 and "behind its job's number" in r.stderr
+
+
 def test_json(master, job, ctl):
     o = json.loads(ctl("top", 1, "--json").stdout)
     assert (o["job"], o["name"], o["state"], o["intervalUsec"]) == (1, "digits", "RUNNING", 5000000)

@@ -114,7 +114,7 @@ HUNG = {"hung": {"after": "10s"}, "straggler": {"after": "20s"}, "idle": {"actio
 def test_healthy_then_stopped(sick):
     """Nothing for 30 s; then a rank is stopped, and named; it goes on, and that is said."""
     job, _ = gang(sick, "stopped", HUNG)
-    sick.wait_for(lambda: "step 250" in sick.primusctl("logs", str(job), "worker/0"), 180, "more steps")
+    sick.wait_for(lambda: "step 240" in sick.primusctl("logs", str(job), "worker/0"), 180, "more steps")
     assert verdicts(sick, job) == []
     victim = sick.executor(job, index=1)
     pid = trainer_pid(sick, victim)

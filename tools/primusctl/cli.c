@@ -209,6 +209,27 @@ bool element_parse(const char *text, uint32_t *ret_array, uint32_t *ret_index) {
                parse_u32(index, 0, UINT32_MAX, ret_index) >= 0;
 }
 
+/* "418/worker/3" is what one tries who has seen executors written as ROLE/INDEX. */
+static int not_a_job(const struct cli *c, const char *text) {
+        const char *slash = strchr(text, '/');
+        char number[16];
+        uint32_t job;
+
+        if (slash && (size_t)(slash - text) < sizeof(number)) {
+                snprintf(number, sizeof(number), "%.*s", (int)(slash - text), text);
+                if (job_number_parse(number, &job))
+                        return cli_usage(c, "an executor is a word behind its job: %" PRIu32 " %s, not %s",
+                                         job, slash[1] ? slash + 1 : "ROLE/INDEX", text);
+        }
+        return cli_usage(c, "not a job's number: %s", text);
+}
+
+int cli_job_text(const struct cli *c, const char *text) {
+        uint32_t job, index;
+
+        return element_parse(text, &job, &index) || job_number_parse(text, &job) ? 0 : not_a_job(c, text);
+}
+
 int cli_job(struct cli *c, const char *text, struct job_ref *ret) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -220,7 +241,7 @@ int cli_job(struct cli *c, const char *text, struct job_ref *ret) {
 
         element = text && element_parse(text, &job.number, &index);
         if (text && !element && !job_number_parse(text, &job.number))
-                return cli_usage(c, "not a job's number: %s", text);
+                return not_a_job(c, text);
         /* Also for a number that is given: this brings a job that ended long ago back onto the bus. */
         r = cli_manager_call(c, element ? "GetElement" : "GetJob", &m);
         if (r)

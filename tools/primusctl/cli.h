@@ -92,6 +92,9 @@ bool element_parse(const char *text, uint32_t *ret_array, uint32_t *ret_index);
 /* Is text a job's number? */
 bool job_number_parse(const char *text, uint32_t *ret);
 
+/* 0 where text is a job's number or an element; else what is wrong with it is said. */
+int cli_job_text(const struct cli *c, const char *text);
+
 /* The job that text names (a number, or an element), or the caller's latest (NULL). */
 int cli_job(struct cli *c, const char *text, struct job_ref *ret);
 

@@ -115,10 +115,9 @@ _primusctl() {
                 __primusctl_files
                 COMPREPLY+=($(compgen -W "$(__primusctl_jobs -a)" -- "$cur"))
                 ;;
-        top) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs)" ;;
         status | events) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;
         wait | kill | suspend | resume) __primusctl_reply "$(__primusctl_jobs)" ;;
-        stacks | trace)
+        stacks | trace | top)
                 if ((${#args[@]} == 0)); then
                         __primusctl_reply "$(__primusctl_jobs)"
                 else

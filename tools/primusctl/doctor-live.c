@@ -195,10 +195,12 @@ static int read_probes(struct findings *f, sd_bus_message *m, struct agent *a) {
                 if (up)
                         continue;
                 a->n_down++;
-                findings_add(
-                        f, FINDING_WARN, "bpf",
-                        "a kernel from 6.1 on with BTF, and CAP_BPF, CAP_PERFMON for primus-agentd.service",
-                        "program %s is not loaded: %s", name, why);
+                findings_add(f, FINDING_WARN, "bpf",
+                             strcmp(name, "block") == 0 && strstr(why, "io controller")
+                                     ? "as for cgroup: version 2 has that controller"
+                                     : "a kernel from 6.1 on with BTF, and CAP_BPF, CAP_PERFMON for "
+                                       "primus-agentd.service",
+                             "program %s is not loaded: %s", name, why);
         }
         if (r >= 0)
                 r = sd_bus_message_exit_container(m);

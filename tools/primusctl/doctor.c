@@ -143,9 +143,10 @@ const struct command doctor_command = {
         .name = "doctor",
         .arguments = "[HOST] [OPTIONS]",
         .help = "Check a host: what is missing for jobs, and how to get it",
-        .details = "This host, or HOST by ssh. Nothing is changed, and root is not needed; what only root "
-                   "may see is said to be unknown.\n"
-                   "Exit status 1: something is to be done before jobs run well here.",
+        .details =
+                "This host, or HOST by ssh. Nothing is changed, and root is not needed; what only root may "
+                "see\nis said to be unknown. "
+                "Exit status 1: something is to be done before jobs run well here.",
         .options = doctor_options,
         .options_size = sizeof(struct doctor_options),
         .max = 1,

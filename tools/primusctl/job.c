@@ -207,6 +207,7 @@ static int read_executor(sd_bus_message *m, struct executor *e) {
                 { "reason", "s", offsetof(struct executor, reason) },
                 { "status", "i", offsetof(struct executor, status) },
                 { "memoryPeak", "t", offsetof(struct executor, memory_peak) },
+                { "memory", "t", offsetof(struct executor, memory) },
                 { "cpu", "t", offsetof(struct executor, cpu) },
                 { "readBytes", "t", offsetof(struct executor, read_bytes) },
                 { "writeBytes", "t", offsetof(struct executor, write_bytes) },

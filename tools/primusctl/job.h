@@ -67,7 +67,7 @@ struct executor {
         char *result, *reason;
         int32_t status;
         bool has_status;
-        uint64_t memory_peak, cpu, read_bytes, write_bytes;
+        uint64_t memory_peak, memory, cpu, read_bytes, write_bytes; /* memory: now, of one that runs */
         struct number_list ports;
         char **gpus; /* NULL-ended or NULL */
         bool has_data, data_idle;

@@ -47,7 +47,12 @@ int role_parse(const struct cli *c, const char *text, char **ret_role, uint32_t 
         if (!role)
                 return cli_oom(c);
         if (!role_name_valid(role))
-                return cli_usage(c, "not a role: %s", text);
+                return n > 0 && n == strspn(text, "0123456789")
+                               ? cli_usage(c,
+                                           "an executor is ROLE/INDEX, as a word behind its job's number: "
+                                           "not %s",
+                                           text)
+                               : cli_usage(c, "not a role: %s", text);
         if (text[n] && parse_u32(text + n + 1, 0, UINT32_MAX, &index) < 0)
                 return cli_usage(c, "not an index of role %s: %s", role, text + n + 1);
         *ret_role = TAKE_PTR(role);

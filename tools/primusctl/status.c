@@ -38,14 +38,15 @@ static json_t *number_or_null(uint64_t v) {
 
 static json_t *executor_json(const struct executor *e) {
         char result[200];
-        json_t *o = json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:I, s:o, s:o, s:s, s:I, s:o, s:o, s:o, s:o}",
-                              "role", e->role, "index", (json_int_t)e->index, "attempt",
-                              (json_int_t)e->attempt, "state", e->state, "node", e->node, "unit", e->unit,
-                              "rank", (json_int_t)e->rank, "started", number_or_null(e->started), "ended",
-                              number_or_null(e->ended), "result", executor_result(e, result, sizeof(result)),
-                              "restarts", (json_int_t)e->restarts, "memoryPeak",
-                              number_or_null(e->memory_peak), "cpuUsec", number_or_null(e->cpu), "readBytes",
-                              number_or_null(e->read_bytes), "writeBytes", number_or_null(e->write_bytes));
+        json_t *o =
+                json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:I, s:o, s:o, s:s, s:I, s:o, s:o, s:o, s:o, s:o}",
+                          "role", e->role, "index", (json_int_t)e->index, "attempt", (json_int_t)e->attempt,
+                          "state", e->state, "node", e->node, "unit", e->unit, "rank", (json_int_t)e->rank,
+                          "started", number_or_null(e->started), "ended", number_or_null(e->ended), "result",
+                          executor_result(e, result, sizeof(result)), "restarts", (json_int_t)e->restarts,
+                          "memoryPeak", number_or_null(e->memory_peak), "memory", number_or_null(e->memory),
+                          "cpuUsec", number_or_null(e->cpu), "readBytes", number_or_null(e->read_bytes),
+                          "writeBytes", number_or_null(e->write_bytes));
         json_t *ports = json_array(), *gpus = json_array();
 
         for (size_t i = 0; i < e->ports.n; i++)
@@ -237,6 +238,7 @@ static int print_executors(const struct cli *c, const struct executor *e, size_t
                 return r;
         for (size_t i = 0; i < n && table_row(t) >= 0; i++) {
                 char since[TEXT_TIME_MAX], result[200], memory[FORMAT_SIZE_MAX];
+                uint64_t held = e[i].memory_peak ? e[i].memory_peak : e[i].memory;
 
                 table_set(t, 0, COLOR_BOLD, "%s/%" PRIu32, e[i].role, e[i].index);
                 table_set(t, 1, color_of_state(e[i].state), "%s", e[i].state);
@@ -245,8 +247,7 @@ static int print_executors(const struct cli *c, const struct executor *e, size_t
                 table_set(t, 4, e[i].restarts ? COLOR_YELLOW : COLOR_DIM, "%" PRIu32, e[i].restarts);
                 table_set(t, 5, COLOR_NONE, "%s",
                           text_time(e[i].ended ? e[i].ended : e[i].started, now, since, sizeof(since)));
-                table_set(t, 6, COLOR_NONE, "%s",
-                          e[i].memory_peak ? format_size(e[i].memory_peak, memory, sizeof(memory)) : "-");
+                table_set(t, 6, COLOR_NONE, "%s", held ? format_size(held, memory, sizeof(memory)) : "-");
                 table_set(t, 7, COLOR_NONE, "%s", executor_result(&e[i], result, sizeof(result)));
         }
         return table_print(c, t);

@@ -86,4 +86,8 @@ void top_job_done(struct top_job *j);
 int top_read_job(sd_bus_message *m, struct top_model *t);
 int top_read_jobs(sd_bus_message *m, struct top_model *t);
 
+/* Takes one out; the others keep their order. */
+void top_model_drop_role(struct top_model *t, size_t i);
+void top_model_drop_executor(struct top_model *t, size_t i);
+
 struct json_t *top_json(const struct top_model *t); /* NULL: no memory */

@@ -79,6 +79,16 @@ void top_model_done(struct top_model *t) {
         *t = (struct top_model){};
 }
 
+void top_model_drop_role(struct top_model *t, size_t i) {
+        role_done(t->roles + i);
+        memmove(t->roles + i, t->roles + i + 1, (--t->n_roles - i) * sizeof(*t->roles));
+}
+
+void top_model_drop_executor(struct top_model *t, size_t i) {
+        executor_release(t->executors + i);
+        memmove(t->executors + i, t->executors + i + 1, (--t->n_executors - i) * sizeof(*t->executors));
+}
+
 /* ---- reading ---- */
 
 /* The variant's a{sd}. */

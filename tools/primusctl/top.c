@@ -10,6 +10,7 @@
 #include "tools/primusctl/commands.h"
 #include "tools/primusctl/job.h"
 #include "tools/primusctl/table.h"
+#include "tools/primusctl/targets.h"
 #include "tools/primusctl/top-screen.h"
 #include "tools/primusctl/top-view.h"
 #include "tools/primusctl/watch.h"
@@ -22,6 +23,27 @@ struct top_options {
         uint64_t interval;
         const char *sort;
 };
+
+/* ---- which ---- */
+
+static bool is_named(const struct targets *of, const char *role, uint32_t index, bool has_index) {
+        for (size_t i = 0; i < of->n; i++)
+                if (strcmp(of->list[i].role, role) == 0 && (!has_index || of->list[i].index == index))
+                        return true;
+        return false;
+}
+
+/* Leaves the executors that were named, and their roles. */
+static void keep_named(const struct targets *of, struct top_model *t) {
+        if (of->n == 0)
+                return;
+        for (size_t i = t->n_executors; i-- > 0;)
+                if (!is_named(of, t->executors[i].role, t->executors[i].index, true))
+                        top_model_drop_executor(t, i);
+        for (size_t i = t->n_roles; i-- > 0;)
+                if (!is_named(of, t->roles[i].name, 0, false))
+                        top_model_drop_role(t, i);
+}
 
 /* ---- asking ---- */
 
@@ -186,7 +208,7 @@ static int print_jobs(const struct cli *c, const struct top_model *m) {
         return r ? r : table_print(c, s.table);
 }
 
-static int run_once(struct cli *c, const struct job_ref *job, enum top_sort sort) {
+static int run_once(struct cli *c, const struct job_ref *job, const struct targets *of, enum top_sort sort) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *q = NULL, *reply = NULL,
                                                          *properties = NULL;
         _cleanup_(top_model_done) struct top_model t = {};
@@ -205,6 +227,7 @@ static int run_once(struct cli *c, const struct job_ref *job, enum top_sort sort
                 k = job ? top_read_job(reply, &t) : top_read_jobs(reply, &t);
         if (k < 0)
                 return cli_bad_reply(c, k);
+        keep_named(of, &t);
         top_model_sort(&t, sort);
         if (c->json)
                 return cli_print_json(c, top_json(&t));
@@ -224,6 +247,7 @@ struct top {
         struct cli *cli;
         sd_event *event;
         const struct job_ref *job; /* NULL: the overview */
+        const struct targets *of;  /* n 0: all of them */
         struct screen *screen;
         struct top_model model;
         struct top_view view;
@@ -307,6 +331,7 @@ static int on_telemetry(sd_bus_message *reply, void *userdata, sd_bus_error *err
                 return 0;
         }
         t->away = false;
+        keep_named(t->of, &t->model);
         top_model_sort(&t->model, t->view.sort);
         draw(t);
         return 0;
@@ -442,11 +467,12 @@ static int watch_terminal(struct top *t) {
         return r;
 }
 
-static int run_live(struct cli *c, const struct job_ref *job, const struct top_options *o,
-                    enum top_sort sort) {
+static int run_live(struct cli *c, const struct job_ref *job, const struct targets *of,
+                    const struct top_options *o, enum top_sort sort) {
         struct top t = {
                 .cli = c,
                 .job = job,
+                .of = of,
                 .interval = MAX(o->interval ? o->interval : INTERVAL_DEFAULT, INTERVAL_MIN),
                 .view = { .terminal = true, .color = c->color, .unicode = screen_is_unicode(), .sort = sort }
         };
@@ -497,16 +523,20 @@ static int find_sort(const struct cli *c, const char *word, enum top_sort *ret) 
 static int top_run(struct cli *c, void *options, char **args, size_t n) {
         struct top_options *o = options;
         enum top_sort sort = TOP_BY_ORDER;
-        struct job_ref job;
+        struct targets of = { 0 };
+        const struct job_ref *job = n > 0 ? &of.job : NULL;
         int r = find_sort(c, o->sort, &sort);
 
         if (!r)
-                r = n > 0 ? cli_job(c, args[0], &job) : cli_connect(c);
-        if (r)
-                return r;
-        if (o->once || c->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-                return run_once(c, n > 0 ? &job : NULL, sort);
-        return run_live(c, n > 0 ? &job : NULL, o, sort);
+                r = n > 1   ? targets_find(c, args[0], args + 1, n - 1, &of)
+                    : n > 0 ? cli_job(c, args[0], &of.job)
+                            : cli_connect(c);
+        if (!r)
+                r = o->once || c->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)
+                            ? run_once(c, job, &of, sort)
+                            : run_live(c, job, &of, o, sort);
+        targets_done(&of);
+        return r;
 }
 
 static const struct cli_option top_options[] = {
@@ -520,15 +550,17 @@ static const struct cli_option top_options[] = {
 
 const struct command top_command = {
         .name = "top",
-        .arguments = "[OPTIONS] [JOB]",
+        .arguments = "[OPTIONS] [JOB [RANK...]]",
         .help = "Show live what a job's executors do: CPU, memory, I/O, network, GPUs, waits",
-        .details = "Without JOB: all jobs, one a line. Keys: c m i n g d p e sort, t turns between the last "
+        .details = "Without JOB: all jobs, one a line. RANK is a rank, ROLE or ROLE/INDEX; the numbers of a "
+                   "role are of all of it.\n"
+                   "Keys: c m i n g d p e sort, t turns between the last "
                    "10 minutes "
                    "and 4\nhours, arrows and PgUp, PgDn move along a long list, q quits. Not on a terminal, "
                    "and with\n"
                    "--once or --json: once. Rates are over the last seconds, as agents measure them.",
         .options = top_options,
         .options_size = sizeof(struct top_options),
-        .max = 1,
+        .max = SIZE_MAX,
         .run = top_run,
 };

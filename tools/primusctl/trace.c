@@ -386,8 +386,10 @@ static int trace_run(struct cli *c, void *options, char **args, size_t n) {
         struct trace t = { .cli = c,
                            .kinds = { { .name = "io", .duration_usec = o->io },
                                       { .name = "runqueue", .duration_usec = o->runqueue } } };
-        int r = check(c, o);
+        int r = cli_job_text(c, args[0]);
 
+        if (!r)
+                r = check(c, o);
         if (!r)
                 r = targets_find(c, args[0], args + 1, n - 1, &t.targets);
         if (r)

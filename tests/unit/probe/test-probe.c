@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -22,6 +23,8 @@
 #define SKIPPED 77
 #define CGROUP2_MAGIC 0x63677270
 #define BLOCK 4096
+#define HELD ((size_t)64 << 20)
+#define HELD_ABOUT (4u << 20) /* what else comes, and what CPUs have not told yet */
 
 static char top[128]; /* stands for primus.slice */
 static int top_fd = -1;
@@ -206,6 +209,21 @@ static void *read_three(void *unused) {
         return NULL;
 }
 
+static void *stay(void *unused) {
+        for (;;)
+                (void)pause();
+        return NULL;
+}
+
+/* By a process that has a second thread from now on. */
+static void hold_memory(void) {
+        pthread_t thread;
+        char *p = mmap(NULL, HELD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+        if (p == MAP_FAILED || pthread_create(&thread, NULL, stay, NULL) != 0)
+                _exit(96);
+}
+
 static _Noreturn void dance(int orders, int answers) {
         pthread_t thread;
         char order;
@@ -220,6 +238,9 @@ static _Noreturn void dance(int orders, int answers) {
                         if (pthread_create(&thread, NULL, read_three, NULL) != 0 ||
                             pthread_join(thread, NULL) != 0)
                                 _exit(96);
+                        break;
+                case 'm':
+                        hold_memory();
                         break;
                 case 'c': /* a child that is waited for */
                 case 'z': /* and one that is not */
@@ -307,6 +328,43 @@ static void test_live(void **state) {
         assert_true(probe_final(probe, unit.id, v));
         assert_int_equal(v[TELEMETRY_READ_BYTES], 14 * BLOCK + 4);
         assert_int_equal(v[TELEMETRY_WRITE_BYTES], 1 + 4);
+        remove_group(unit.path);
+        probe_forget(probe, unit.id);
+}
+
+/* Memory of processes, where no controller has counted it: once for each, however many threads it has. */
+static void test_memory(void **state) {
+        uint64_t all, anon, v[_TELEMETRY_MAX];
+        struct probe *without;
+        struct group unit;
+        struct puppet p;
+
+        make_unit("memory", &unit);
+        p = puppet_new(&unit);
+        tell(&p, 'r');
+        all = live(&unit, TELEMETRY_MEMORY_BYTES);
+        anon = live(&unit, TELEMETRY_MEMORY_ANON_BYTES);
+        assert_true(anon <= all && all < HELD);
+        tell(&p, 'm');
+        assert_int_equal(live(&unit, TELEMETRY_TASKS), 2);
+        assert_in_range(live(&unit, TELEMETRY_MEMORY_BYTES), HELD, all + HELD + HELD_ABOUT);
+        assert_in_range(live(&unit, TELEMETRY_MEMORY_ANON_BYTES), HELD - HELD_ABOUT,
+                        anon + HELD + HELD_ABOUT);
+        assert_int_equal(probe_new(top_fd, &without), 0); /* by /proc */
+        clear(v);
+        probe_fill(without, unit.id, v);
+        assert_in_range(v[TELEMETRY_MEMORY_BYTES], HELD, all + HELD + HELD_ABOUT);
+        assert_in_range(v[TELEMETRY_MEMORY_ANON_BYTES], HELD - HELD_ABOUT, anon + HELD + HELD_ABOUT);
+        probe_free(without);
+        /* The controller's count is the better one. */
+        assert_int_equal(probe_scrape(probe), 0);
+        clear(v);
+        v[TELEMETRY_MEMORY_BYTES] = 7;
+        probe_fill(probe, unit.id, v);
+        assert_int_equal(v[TELEMETRY_MEMORY_BYTES], 7);
+        puppet_end(&p);
+        clear(v);
+        assert_int_equal(live(&unit, TELEMETRY_MEMORY_BYTES), TELEMETRY_UNKNOWN);
         remove_group(unit.path);
         probe_forget(probe, unit.id);
 }
@@ -586,12 +644,12 @@ static void test_short_lives(void **state) {
 
 int main(void) {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_programs),    cmocka_unit_test(test_ended),
-                cmocka_unit_test(test_live),        cmocka_unit_test(test_never_twice),
-                cmocka_unit_test(test_below),       cmocka_unit_test(test_cpu),
-                cmocka_unit_test(test_network),     cmocka_unit_test(test_killed),
-                cmocka_unit_test(test_restart),     cmocka_unit_test(test_procfs),
-                cmocka_unit_test(test_short_lives),
+                cmocka_unit_test(test_programs), cmocka_unit_test(test_ended),
+                cmocka_unit_test(test_live),     cmocka_unit_test(test_never_twice),
+                cmocka_unit_test(test_below),    cmocka_unit_test(test_cpu),
+                cmocka_unit_test(test_network),  cmocka_unit_test(test_killed),
+                cmocka_unit_test(test_restart),  cmocka_unit_test(test_procfs),
+                cmocka_unit_test(test_memory),   cmocka_unit_test(test_short_lives),
         };
         const char *root = v2_root();
         char job[160];

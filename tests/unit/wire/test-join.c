@@ -273,6 +273,30 @@ static void test_another_cluster(void **state) {
         master_stop(&m);
 }
 
+/* A check whether the port is open is no refusal to tell of. */
+static void test_silent(void **state) {
+        struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        static const char *const said[] = { "", "hello" };
+        struct master m;
+        uint64_t until;
+
+        master_start(&m);
+        to.sin_port = htons(listener_port(m.listener));
+        for (unsigned i = 0; i < ELEMENTSOF(said); i++) {
+                int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+                assert_true(fd >= 0);
+                assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+                assert_int_equal(write(fd, said[i], strlen(said[i])), strlen(said[i]));
+                close(fd);
+                until = now_boot() + (i == 0 ? 300 * USEC_PER_MSEC : 0);
+                while (now_boot() < until)
+                        assert_true(sd_event_run(m.event, 20 * USEC_PER_MSEC) >= 0);
+                assert_int_equal(m.refusals, 0);
+        }
+        RUN_UNTIL(&m, m.refusals == 1);
+        master_stop(&m);
+}
+
 static void test_client_faults(void **state) {
         struct master m;
         struct joiner j;
@@ -361,6 +385,7 @@ int main(void) {
                 cmocka_unit_test(test_answered_later),
                 cmocka_unit_test(test_refused_with_reason),
                 cmocka_unit_test(test_another_cluster),
+                cmocka_unit_test(test_silent),
                 cmocka_unit_test(test_client_faults),
                 cmocka_unit_test(test_asker_and_listener_gone),
                 cmocka_unit_test(test_noise),
