@@ -78,6 +78,7 @@ static bool read_text(int dir, const char *path, char *buf, size_t size) {
 
 struct look {
         int proc;
+        unsigned looked; /* also at what has ended, and at what ended meanwhile */
         unsigned tasks, running, blocked, stopped;
         uint64_t run_delay_ns, read_bytes, write_bytes, block_read_bytes, block_write_bytes;
         uint64_t resident, shared; /* pages */
@@ -154,10 +155,11 @@ static void look_at_process(struct look *l, const char *pid) {
         look_at_memory(l, pid);
         snprintf(path, sizeof(path), "%s/task", pid);
         dir = open_directory(l->proc, path);
+        l->looked += !dir;
         while (dir && (entry = readdir(dir))) {
                 if (*entry->d_name == '.')
                         continue;
-                if (l->tasks >= PROCFS_TASKS_MAX) {
+                if (l->looked++ >= PROCFS_TASKS_MAX) {
                         l->all = false;
                         break;
                 }
@@ -186,7 +188,7 @@ int procfs_fill(int proc_fd, int unit_fd, uint64_t values[static _TELEMETRY_MAX]
         }
         errno = 0;
         while (fscanf(list, "%31s", pid) == 1) {
-                if (l.tasks >= PROCFS_TASKS_MAX) {
+                if (l.looked >= PROCFS_TASKS_MAX) {
                         l.all = false;
                         break;
                 }

@@ -100,7 +100,8 @@ def test_root_where_it_is_allowed(new_cluster):
 
 
 METHODS = (("GetStatus",), ("GetConfig",), ("ListExecutors", "b", "false"), ("ListExecutors", "b", "true"), ("ListEvents", "t", "0"),
-           ("ReadLog", "suuayta{sv}", "worker", "0", "0", "0", "0", "0"), ("Kill", "s", "because"))
+           ("ReadLog", "suuayta{sv}", "worker", "0", "0", "0", "0", "0"), ("Kill", "s", "because"),
+           ("Telemetry", "a{sv}", "0"), ("Capture", "sua{sv}", "worker", "0", "0"), ("Trace", "susa{sv}", "worker", "0", "runqueue", "0"))
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m[0])
@@ -373,6 +374,27 @@ print(json.dumps([call("Submit", "aya{sv}", config("true"), {"bundle": ("s", sha
     assert ask == [0], "that ml has it is not told"
     assert isinstance(wrong[0], str) and isinstance(path[0], str) and isinstance(huge[0], str) and isinstance(wrap[0], str)
     assert hole == [0] or isinstance(hole[0], str)
+
+
+def test_what_others_use_is_not_listed(cluster, long_job):
+    """That a job runs is for all to see; what it does is its owner's."""
+    def listed(user):
+        said = cluster.exec("n1", "busctl", "--json=short", "call", "org.primus.Master1", "/org/primus/Master1",
+                            "org.primus.Master1.Manager", "ListTelemetry", "a{sv}", "0", user=user)
+        return [job for job in json.loads(said)["data"][0] if job["job"]["data"] == long_job][0]
+    assert {"cpu", "sum", "mean", "max"} <= listed("ml").keys()
+    assert listed("eve").keys() == {"job", "name", "user", "state", "since", "executors", "running"}
+
+
+def test_the_page_of_progress_does_not_grow(cluster):
+    """It is the user's, in memory that the whole host has: neither /run nor the others' part of it goes to one job."""
+    command = ("dd if=/dev/zero of=$PRIMUS_PROGRESS bs=1M count=100000 2>/dev/null; df --output=avail /run | tail -1; "
+               "for i in $(seq 100); do sleep 0.1; [ $(stat -c %s $PRIMUS_PROGRESS) = 16 ] && break; done; sleep 1; "
+               "stat -c %s $PRIMUS_PROGRESS; df --output=pcent /run/primus/x | tail -1")
+    number = cluster.submit(config(command))
+    assert cluster.wait_job(number) == 0
+    available, size, percent = output(cluster, number).split()
+    assert int(available) > 100 * 1024 and int(size) == 16 and int(percent.rstrip("%")) < 50
 
 
 def test_work_directories_are_private(cluster, long_job):

@@ -28,9 +28,18 @@ def test_masterd_has_no_privilege(cluster):
 
 def test_agentd_has_what_its_unit_names(cluster):
     found = status(cluster, "n2", AGENTD)
-    chown, dac_override, fowner, kill, sys_ptrace, sys_resource = (1 << bit for bit in (0, 1, 3, 5, 19, 24))
-    assert int(found["CapBnd"], 16) & ~(chown | dac_override | fowner | kill | sys_ptrace | sys_resource) == 0
+    # CHOWN, DAC_OVERRIDE, FOWNER, KILL, NET_ADMIN, SYS_PTRACE, SYS_RESOURCE, PERFMON, BPF; not SYS_ADMIN (21).
+    assert int(found["CapBnd"], 16) & ~sum(1 << bit for bit in (0, 1, 3, 5, 12, 19, 24, 38, 39)) == 0
     assert found["NoNewPrivs"] == "1" and found["Seccomp"] == "2"
+
+
+def test_agentd_writes_to_the_jobs_control_groups_alone(cluster):
+    pid = cluster.exec("n2", "systemctl", "show", "-P", "MainPID", AGENTD).strip()
+    mounts = cluster.exec("n2", "cat", f"/proc/{pid}/mounts").splitlines()
+    groups = {line.split()[1]: line.split()[3].split(",")[0] for line in mounts if line.split()[2] in ("cgroup", "cgroup2")}
+    assert [path for path, mode in groups.items() if mode == "rw"] == [p for p in groups if p.endswith("/primus.slice")] != []
+    # What users have in there takes no room from /run.
+    assert [line.split()[2] for line in mounts if line.split()[1] == "/run/primus/x"][-1] == "tmpfs"
 
 
 def test_masterd_writes_its_state_alone(cluster):
