@@ -33,9 +33,9 @@ static const char *const identity_names[] = {
  * override it, for primus-exit too.
  */
 static const char *const reserved_names[] = {
-        "SERVICE_RESULT", "EXIT_CODE",      "EXIT_STATUS",   "INVOCATION_ID", "JOURNAL_STREAM",
-        "MAINPID",        "NOTIFY_SOCKET",  "WATCHDOG_USEC", "WATCHDOG_PID",  "LISTEN_FDS",
-        "LISTEN_PID",     "LISTEN_FDNAMES", "PRIMUS_INPUT",  "PRIMUS_EPOCH",  "PRIMUS_RENDEZVOUS_FILE",
+        "SERVICE_RESULT",  "EXIT_CODE",      "EXIT_STATUS",   "INVOCATION_ID", "JOURNAL_STREAM",
+        "MAINPID",         "NOTIFY_SOCKET",  "WATCHDOG_USEC", "WATCHDOG_PID",  "LISTEN_FDS",
+        "LISTEN_PID",      "LISTEN_FDNAMES", "PRIMUS_INPUT",  "PRIMUS_EPOCH",  "PRIMUS_RENDEZVOUS_FILE",
         "PRIMUS_PROGRESS",
 };
 

@@ -154,8 +154,8 @@ int units_visit(struct units *u, units_visitor f, void *userdata);
 int units_run_hook(struct units *u, const char *name, char *const *env, hook_handler handler, void *userdata);
 size_t units_count(const struct units *u);
 
-/* Something went wrong on a GPU: executors that have it as their own say so with their end, unless that is a good
- * one. */
+/* Something went wrong on a GPU: executors that have it as their own say so with their end, unless that is a
+ * good one. */
 void units_gpu_fault(struct units *u, const char *uuid, const char *text);
 
 /* The client of systemd that the units have; goes with them. */

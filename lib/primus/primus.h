@@ -161,11 +161,11 @@ uint64_t primus_waited_usec(const struct primus *p);
 /* Why the last call failed, in one line; "" when none has. p NULL: of primus_open() in this thread. */
 const char *primus_error(const struct primus *p);
 
-/* How far the trainer is: a number that rises, such as its step. Needs no data and no handle; any thread and any
- * process of the executor may call it, as often as it likes (some 50 ns, no system call). `primusctl top` shows
- * steps per second, and health tells by it who hangs or lags. With a watchdog of the role (primus-job(5)) it
- * feeds that too, and so does the library while it waits for data after the first call. Outside of Primus it does
- * nothing. */
+/* How far the trainer is: a number that rises, such as its step. Needs no data and no handle; any thread and
+ * any process of the executor may call it, as often as it likes (some 50 ns, no system call). `primusctl top`
+ * shows steps per second, and health tells by it who hangs or lags. With a watchdog of the role
+ * (primus-job(5)) it feeds that too, and so does the library while it waits for data after the first call.
+ * Outside of Primus it does nothing. */
 void primus_progress(uint64_t step);
 
 /* Who is in the job now. Executors come and go while it runs; whenever who is where has changed, the job's

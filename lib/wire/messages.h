@@ -144,7 +144,8 @@ struct gpu_info {
         /* Of the registration's a{sv}. */
         char *mig;      /* profile, "1g.10gb", of a part of a GPU; NULL: it is a whole one */
         char *parent;   /* of a part: uuid of the GPU that it is of, which is not listed itself; or NULL */
-        uint64_t links; /* bit N: joined to GPU N of the inventory by something faster than the host's bridges */
+        uint64_t links; /* bit N: joined to GPU N of the inventory by something faster than the host's bridges
+                         */
 };
 
 /* A network that a host is in, over a link that is up. */
@@ -219,8 +220,8 @@ struct exit_report {
         bool stop_requested; /* by masterd's order */
         bool stop_local;     /* by somebody on the host: systemctl stop, shutdown */
         uint64_t started_real, ended_real;
-        /* UINT64_MAX: not known. io: of read(), write() and their kin; where no probe counted that, what block
-         * devices did for it. */
+        /* UINT64_MAX: not known. io: of read(), write() and their kin; where no probe counted that, what
+         * block devices did for it. */
         uint64_t memory_peak, cpu_usec, io_read, io_write;
         uint64_t oom_kills;
         char *detail; /* one line for people: "bash: line 1: foo: command not found"; may be "" */

@@ -164,9 +164,8 @@ const sd_bus_vtable api_job_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("ListExecutors", SD_BUS_ARGS("b", all_attempts),
                                 SD_BUS_RESULT("a(suusssutta{sv})", executors), on_list_executors,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("Telemetry", SD_BUS_ARGS("a{sv}", options),
-                                SD_BUS_RESULT("a{sv}", telemetry), on_telemetry,
-                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Telemetry", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a{sv}", telemetry),
+                                on_telemetry, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListEvents", SD_BUS_ARGS("t", after), SD_BUS_RESULT("a(ttssus)", events),
                                 on_list_events, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS(

@@ -13,9 +13,9 @@
 #include "lib/base/parse.h"
 
 static const char *const causes[_HOLD_MAX] = {
-        [HOLD_ADMIN] = "admin",   [HOLD_MAINTENANCE] = "maintenance",
-        [HOLD_HEALTH] = "health", [HOLD_HOOK] = "hook",
-        [HOLD_STUCK] = "stuck",   [HOLD_QUARANTINE] = "quarantine",
+        [HOLD_ADMIN] = "admin",         [HOLD_MAINTENANCE] = "maintenance",
+        [HOLD_HEALTH] = "health",       [HOLD_HOOK] = "hook",
+        [HOLD_STUCK] = "stuck",         [HOLD_QUARANTINE] = "quarantine",
         [HOLD_CONDITION] = "condition",
 };
 static const char *const thens[_HOLD_THEN_MAX] = { "none", "reboot", "poweroff" };

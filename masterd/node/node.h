@@ -65,10 +65,10 @@ struct node {
         struct stuck *stuck; /* attempts that are over and hold their place, see masterd/stuck.h */
         uint32_t n_stuck;
         struct node_condition *conditions; /* masterd/node/condition.h; worst first */
-        uint64_t kills_since;      /* CLOCK_BOOTTIME: when the count began of */
-        uint32_t n_kills;          /* its executors' processes that the kernel ended, as events of their jobs */
-        uint64_t conditions_since; /* CLOCK_BOOTTIME: when the count began of */
-        uint32_t n_conditions;     /* those that jobs were told of */
+        uint64_t kills_since;              /* CLOCK_BOOTTIME: when the count began of */
+        uint32_t n_kills; /* its executors' processes that the kernel ended, as events of their jobs */
+        uint64_t conditions_since;          /* CLOCK_BOOTTIME: when the count began of */
+        uint32_t n_conditions;              /* those that jobs were told of */
         bool left_told;                     /* that it is drained was said */
         struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, SUSPECT only */
         bool live;

@@ -66,7 +66,7 @@ struct role_failure_spec {
         uint32_t fail_percent; /* of num: so many failed for good fail the job; 0: not asked for */
         struct ready_spec ready;
         uint64_t watchdog_usec; /* WATCHDOG=1 has to come so often (sd_notify(3)); 0: not asked for */
-        uint64_t delay_usec; /* between the starts of two executors of the role */
+        uint64_t delay_usec;    /* between the starts of two executors of the role */
         struct elastic_spec elastic;
 };
 

@@ -257,7 +257,7 @@ struct job_spec {
         struct rendezvous_spec rendezvous;
         char *stack_signal;          /* "USR2", "none", or NULL */
         int32_t stack_signal_number; /* of it; 0: none */
-        char *cwd;    /* absolute directory on every host, or NULL: the job's work directory */
+        char *cwd;                   /* absolute directory on every host, or NULL: the job's work directory */
         char *output; /* file pattern for stdout and stderr (%j %r %i %a %n %%); NULL: the journal */
         char **nodes; /* NULL-ended; empty: any; never NULL */
         size_t n_nodes;

@@ -272,7 +272,8 @@ int store_query_usage(struct store *s, uint32_t first, uint32_t last, uint32_t o
         return ask(s, ITEM_QUERY_USAGE,
                    &(struct query){
                            .sql = "SELECT day, owner, pool, job, role, cpu_held, cpu_used, memory_held,"
-                                  " gpu_held, attempts, unmeasured, gpu_used, gpu_measured FROM usage WHERE day BETWEEN ?1 AND ?2"
+                                  " gpu_held, attempts, unmeasured, gpu_used, gpu_measured FROM usage WHERE "
+                                  "day BETWEEN ?1 AND ?2"
                                   " AND (?3 < 0 OR owner = ?3)",
                            .parameters = { first, last, owner == UINT32_MAX ? -1 : (int64_t)owner },
                            .n_parameters = 3,
@@ -285,7 +286,8 @@ int store_query_job_usage(struct store *s, uint32_t job, store_usage_t callback,
         return ask(s, ITEM_QUERY_USAGE,
                    &(struct query){
                            .sql = "SELECT day, owner, pool, job, role, cpu_held, cpu_used, memory_held,"
-                                  " gpu_held, attempts, unmeasured, gpu_used, gpu_measured FROM usage WHERE job > 0 AND job = ?1",
+                                  " gpu_held, attempts, unmeasured, gpu_used, gpu_measured FROM usage WHERE "
+                                  "job > 0 AND job = ?1",
                            .parameters = { job },
                            .n_parameters = 1,
                            .callback.usage = callback,

@@ -379,8 +379,7 @@ static void test_session(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_properties),   cmocka_unit_test(test_short_grace),
-                cmocka_unit_test(test_watchdog),
-                cmocka_unit_test(test_commands),
+                cmocka_unit_test(test_watchdog),     cmocka_unit_test(test_commands),
                 cmocka_unit_test(test_refusals),     cmocka_unit_test(test_environments),
                 cmocka_unit_test(test_explanations), cmocka_unit_test(test_session),
         };
