@@ -6,8 +6,8 @@ import os
 import time
 
 UUIDS = ["GPU-00000000-0000-1111-2222-333333333333", "GPU-11111111-0000-1111-2222-333333333333"]
-# Character devices that everybody may open whom the control group lets.
-NUMBERS = {"nvidia0": (7, 0), "nvidia1": (7, 128), "nvidiactl": (7, 0)}
+# Character devices that everybody may open whom the control group lets; each its own, since that is what the kernel goes by.
+NUMBERS = {"nvidia0": (7, 0), "nvidia1": (7, 128), "nvidiactl": (1, 3)}
 OPEN = """
 import errno, os, time
 for n in (0, 1):
