@@ -19,17 +19,40 @@ static int compare(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-float median_of_others(struct health_gang *g, const struct member *m, enum rate r) {
-        const struct member *o;
-        size_t n = 0;
+void rankings_forget(struct health_gang *g) {
+        for (size_t i = 0; i < ELEMENTSOF(g->rankings); i++)
+                g->rankings[i].valid = false;
+}
 
-        for (o = g->members; o; o = o->hh.next)
-                if (o != m && o->key.role == m->key.role && o->rates[r] >= 0)
-                        g->numbers[n++] = o->rates[r];
+static const struct ranking *rank(struct health_gang *g, uint32_t role, enum rate r) {
+        struct ranking *k = g->rankings + (r == RATE_UNREAD ? 0 : 1);
+
+        if (k->valid && k->role == role && k->rate == r)
+                return k;
+        *k = (struct ranking){ .valid = true, .role = role, .rate = r, .values = k->values };
+        for (const struct member *m = g->members; m; m = m->hh.next)
+                if (m->key.role == role && m->rates[r] >= 0)
+                        k->values[k->n++] = m->rates[r];
+        qsort(k->values, k->n, sizeof(*k->values), compare);
+        return k;
+}
+
+float median_of_others(struct health_gang *g, const struct member *m, enum rate r) {
+        const struct ranking *k = rank(g, m->key.role, r);
+        bool among = m->rates[r] >= 0;
+        size_t n = k->n - among, middle = n / 2, low = 0, high = k->n;
+
         if (n == 0)
                 return -1;
-        qsort(g->numbers, n, sizeof(*g->numbers), compare);
-        return g->numbers[n / 2];
+        /* Its own is the first of its value, for what the others are it does not matter which. */
+        while (among && low < high) {
+                size_t at = low + (high - low) / 2;
+                if (k->values[at] < m->rates[r])
+                        low = at + 1;
+                else
+                        high = at;
+        }
+        return k->values[among && middle >= low ? middle + 1 : middle];
 }
 
 static bool is_heard(const struct member *m, uint64_t now) {

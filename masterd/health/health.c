@@ -34,7 +34,8 @@ struct health_gang *health_gang_free(struct health_gang *g) {
         }
         free(g->rules);
         free(g->scratch);
-        free(g->numbers);
+        for (size_t i = 0; i < ELEMENTSOF(g->rankings); i++)
+                free(g->rankings[i].values);
         free(g->waits);
         free(g);
         return NULL;
@@ -86,7 +87,7 @@ static int grow(struct health_gang *g) {
         size_t n = MAX(2 * g->n_room, (size_t)8);
         struct member **scratch;
         enum health_wait *waits;
-        float *numbers;
+        float *values;
 
         if (g->n_members < g->n_room)
                 return 0;
@@ -94,10 +95,12 @@ static int grow(struct health_gang *g) {
         if (!scratch)
                 return -ENOMEM;
         g->scratch = scratch;
-        numbers = reallocarray(g->numbers, n, sizeof(*numbers));
-        if (!numbers)
-                return -ENOMEM;
-        g->numbers = numbers;
+        for (size_t i = 0; i < ELEMENTSOF(g->rankings); i++) {
+                values = reallocarray(g->rankings[i].values, n, sizeof(*values));
+                if (!values)
+                        return -ENOMEM;
+                g->rankings[i].values = values;
+        }
         waits = reallocarray(g->waits, n, sizeof(*waits));
         if (!waits)
                 return -ENOMEM;
@@ -129,6 +132,7 @@ int health_join(struct health_gang *g, uint32_t role, uint32_t index, uint64_t n
         begin(g, m, now_usec);
         HASH_ADD(hh, g->members, key, sizeof(m->key), m);
         g->n_members++;
+        rankings_forget(g);
         return 0;
 }
 
@@ -139,6 +143,7 @@ void health_leave(struct health_gang *g, uint32_t role, uint32_t index) {
                 return;
         HASH_DEL(g->members, m);
         g->n_members--;
+        rankings_forget(g);
         free(m);
 }
 

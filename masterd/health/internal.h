@@ -68,16 +68,25 @@ struct member {
 };
 _Static_assert(sizeof(struct member) <= 1024, "what is kept of each executor is bounded");
 
+/* One rate of a role's members, in order: made when it is asked for, and good until something changes. */
+struct ranking {
+        bool valid;
+        uint32_t role;
+        enum rate rate;
+        size_t n;
+        float *values; /* room for all members */
+};
+
 struct health_gang {
         struct member *members; /* by key */
         size_t n_members;
         struct health_rules *rules; /* by role */
         uint32_t n_rules;
         struct holding standstill;
-        struct member **scratch; /* these three have room for all members */
-        float *numbers;
+        struct member **scratch; /* these have room for all members */
         enum health_wait *waits;
         size_t n_room;
+        struct ranking rankings[2]; /* of what lies unread; of anything else */
 };
 
 const struct health_rules *rules_of(const struct health_gang *g, const struct member *m);
@@ -91,8 +100,11 @@ bool holding_feed(struct holding *h, bool condition, uint64_t dt, uint64_t after
 /* What the latest sample says of hung, of stragglers: compares members. */
 void gang_judge(struct health_gang *g, uint64_t now, verdict_handler f, void *userdata);
 
-/* What the others (of the same role, but not m) are at; < 0: not known of any. Takes g's room. */
+/* What the others (of the same role, but not m) are at; < 0: not known of any. O(log n), and one sorting for
+ * all members of a role that ask for the same. */
 float median_of_others(struct health_gang *g, const struct member *m, enum rate r);
+/* A rate, or who is in the gang, has changed. */
+void rankings_forget(struct health_gang *g);
 
 /* The evidence, as sentence and numbers, into v. */
 void evidence_member(struct health_gang *g, const struct member *m, enum verdict_kind kind,

@@ -292,6 +292,7 @@ void health_observe(struct health_gang *g, uint32_t role, uint32_t index, uint64
         HASH_FIND(hh, g->members, &key.key, sizeof(key.key), m);
         if (!m || (m->seen_usec > 0 && now_usec <= m->seen_usec))
                 return;
+        rankings_forget(g);
         dt = m->seen_usec > 0 ? now_usec - m->seen_usec : 0;
         for (size_t i = 0; i < KEPT_FIELDS && dt > 0; i++)
                 before[kept[i]] = m->before[i];

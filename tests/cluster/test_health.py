@@ -151,6 +151,20 @@ def test_straggler(sick):
     kill(sick, job)
 
 
+def test_cut_cable(sick):
+    """A rank's host is cut off from the others, and from its master: the gang is told hung long before the host is LOST."""
+    job, _ = gang(sick, "cut", HUNG)
+    node = next(e["node"] for e in sick.status(job)["executors"] if e["node"] != "n1")
+    sick.cut(node)
+    try:
+        event = told(sick, job, "hung", 40)
+        assert "makes progress" in event["text"], event
+    finally:
+        sick.heal(node)
+    sick.wait_nodes()
+    kill(sick, job)
+
+
 def test_restart(sick):
     """The gang begins anew, and goes on; nobody is charged with a failure."""
     job, control = gang(sick, "again", {**HUNG, "hung": {"after": "10s", "action": "restart"}}, restartScope="job")
@@ -179,6 +193,18 @@ def test_idle_is_stopped(sick):
     job = sick.submit(job_of("idle", {"idle": {"after": "10s", "action": "stop"}}, "exec sleep 600"))
     assert sick.wait_job(job, timeout=60) == 3
     assert "idle" in sick.status(job)["reason"]
+
+
+def test_starved(sick):
+    """Its data comes as slowly as the command prints that makes them."""
+    slow = "i=0; while [ $i -lt 600 ]; do echo line $i; i=$((i + 1)); sleep 0.3; done"
+    job = sick.submit(job_of("starved", {"starved": {"after": "8s"}}, "exec python3 -c 'import sys\nfor line in sys.stdin: pass'",
+                             role={"inputPolicy": "STREAMING"},
+                             inputManager={"fileConfig": {"inputs": [
+                                 {"name": "slow", "spec": {"commandInput": {"command": slow}, "textInput": {}}}]}}))
+    event = told(sick, job, "starved", 60)
+    assert (event["role"], event["index"]) == ("worker", 0), event
+    kill(sick, job)
 
 
 def test_leaking(sick):
@@ -211,6 +237,7 @@ def test_told_once(sick):
     sick.kill9("n1", MASTERD)
     sick.wait_for(lambda: sick.run("n1", "primusctl", "status", str(job)).returncode == 0, 30, "a master")
     assert [v["kind"] for v in verdicts(sick, job)] == ["hung"]
+    assert "not all is well" in (why := sick.primusctl("why", str(job))) and "hung for" in why, why
     sick.exec("n1", "sleep", "14")
     assert [v["kind"] for v in verdicts(sick, job)] == ["hung"]
     assert len(sick.events(job, "hung")) == 1 and len(sick.events(job, "recovered")) == 0

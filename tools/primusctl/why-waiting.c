@@ -9,6 +9,7 @@
 #include "tools/primusctl/fields.h"
 #include "tools/primusctl/job.h"
 #include "tools/primusctl/text.h"
+#include "tools/primusctl/verdicts.h"
 #include "tools/primusctl/why.h"
 
 struct group {
@@ -84,7 +85,8 @@ static int why_read(sd_bus_message *m, struct why *w) {
         return read_fields(m, fields, ELEMENTSOF(fields), w);
 }
 
-static int print_json(const struct cli *c, const struct job_ref *job, const struct why *w) {
+static int print_json(const struct cli *c, const struct job_ref *job, const struct why *w,
+                      const struct job_status *status) {
         json_t *o = json_pack("{s:I, s:s, s:s, s:i, s:I, s:s, s:s, s:I, s:I, s:I, s:I}", "job",
                               (json_int_t)job->number, "state", w->state ?: "", "pool", w->pool ?: "",
                               "priority", w->priority, "requeues", (json_int_t)w->requeues, "reason",
@@ -101,6 +103,7 @@ static int print_json(const struct cli *c, const struct job_ref *job, const stru
                 (void)json_array_append_new(suggestions, json_string(*s));
         (void)json_object_set_new(o, "hosts", hosts);
         (void)json_object_set_new(o, "suggestions", suggestions);
+        (void)json_object_set_new(o, "verdicts", verdicts_json(&status->verdicts));
         return cli_print_json(c, o);
 }
 
@@ -130,27 +133,51 @@ static int print_waiting(const struct job_ref *job, const struct why *w) {
         return CLI_OK;
 }
 
+/* What waits for nothing may still be slow: its executors' verdicts say why. */
+static int print_running(const struct cli *c, const struct job_ref *job, const struct why *w,
+                         const struct job_status *status) {
+        bool well = status->verdicts.n == 0;
+
+        printf("Job %" PRIu32 " is %s: %s\n", job->number, w->state ?: "?",
+               w->reason && *w->reason ? w->reason
+               : well                  ? "it waits for nothing, and nothing is seen that ails it"
+                                       : "it waits for no place, but not all is well");
+        verdicts_print(c, &status->verdicts);
+        return CLI_OK;
+}
+
+static int read_status(struct cli *c, const struct job_ref *job, struct job_status *ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = cli_job_call(c, job, "GetStatus", &m);
+
+        if (!r)
+                r = cli_call(c, m, job, &reply);
+        if (!r && (r = job_status_read(reply, ret)) < 0)
+                r = cli_bad_reply(c, r);
+        return r;
+}
+
 int why_waiting(struct cli *c, const struct job_ref *job) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_(job_status_done) struct job_status status = { 0 };
         struct why w = { 0 };
         int r = cli_job_call(c, job, "Why", &m);
 
         if (!r)
                 r = cli_call(c, m, job, &reply);
+        if (!r)
+                r = read_status(c, job, &status);
         if (r)
                 return r;
         r = why_read(reply, &w);
         if (r < 0)
                 r = cli_bad_reply(c, r);
         else if (c->json)
-                r = print_json(c, job, &w);
+                r = print_json(c, job, &w, &status);
         else if (w.summary || (w.state && strcmp(w.state, "QUEUED") == 0))
                 r = print_waiting(job, &w);
-        else {
-                printf("Job %" PRIu32 " is %s: %s\n", job->number, w.state ?: "?",
-                       w.reason && *w.reason ? w.reason : "it waits for nothing");
-                r = CLI_OK;
-        }
+        else
+                r = print_running(c, job, &w, &status);
         why_done(&w);
         return r;
 }
