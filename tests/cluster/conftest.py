@@ -9,14 +9,12 @@
 
 A test that fails shows the tails of the daemons' journals.
 """
-import itertools
 import os
 
 import pytest
 from ledger import Ledger
-from sandbox import AGENTD, MASTERD, SOURCE, Cluster
+from sandbox import AGENTD, MASTERD, SOURCE, Cluster, cluster_name
 
-COUNTER = itertools.count(1)
 LOST = 5
 PATIENT = "masterd.conf:Master.QuarantineScore=0"  # hosts fail here all the time
 
@@ -24,11 +22,6 @@ PATIENT = "masterd.conf:Master.QuarantineScore=0"  # hosts fail here all the tim
 def pytest_addoption(parser):
     parser.addoption("--build", default=os.environ.get("PRIMUS_BUILD", os.path.join(SOURCE, "build")),
                      help="meson build directory whose programs are tested")
-
-
-def _name():
-    prefix = os.environ.get("PRIMUS_TEST_PREFIX", f"t{os.getpid()}")
-    return f"{prefix}-{next(COUNTER)}"
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +41,7 @@ def shared_dir(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def _cluster(build, shared_dir):
-    with Cluster(_name(), 3, build=build, binds=[f"{shared_dir}:/shared"], conf=[PATIENT]) as cluster:
+    with Cluster(cluster_name(), 3, build=build, binds=[f"{shared_dir}:/shared"], conf=[PATIENT]) as cluster:
         yield cluster
 
 
@@ -69,7 +62,7 @@ def _no_daemon_crashed(cluster):
 
 @pytest.fixture(scope="session")
 def _quick(build, shared_dir):
-    with Cluster(_name(), 3, build=build, binds=[f"{shared_dir}:/shared"], conf=[f"masterd.conf:Master.LostSec={LOST}", PATIENT]) as cluster:
+    with Cluster(cluster_name(), 3, build=build, binds=[f"{shared_dir}:/shared"], conf=[f"masterd.conf:Master.LostSec={LOST}", PATIENT]) as cluster:
         yield cluster
         _no_daemon_crashed(cluster)
 
@@ -91,7 +84,7 @@ def ledger(shared_dir):
 def _bare(tmp_path_factory):
     shared = tmp_path_factory.mktemp("bare")
     os.chmod(shared, 0o1777)
-    with Cluster(_name(), 2, primus=False, build="/nonexistent", binds=[f"{shared}:/shared"]) as cluster:
+    with Cluster(cluster_name(), 2, primus=False, build="/nonexistent", binds=[f"{shared}:/shared"]) as cluster:
         cluster.shared = shared
         yield cluster
 
@@ -108,7 +101,7 @@ def new_cluster(build, request):
 
     def make(nodes=3, **options):
         options.setdefault("build", build)
-        one = Cluster(_name(), nodes, **options)
+        one = Cluster(cluster_name(), nodes, **options)
         clusters.append(one)
         return one.up()
 

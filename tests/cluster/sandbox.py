@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of container hosts as tests see it."""
 import contextlib
+import itertools
 import json
 import os
 import select
@@ -17,6 +18,12 @@ from sandboxlib import state  # noqa: E402
 
 MASTERD = "primus-masterd.service"
 AGENTD = "primus-agentd.service"
+COUNTER = itertools.count(1)
+
+
+def cluster_name():
+    """Another one each time; tools/check finds those of its run by the prefix, and takes down what a killed test left."""
+    return f"{os.environ.get('PRIMUS_TEST_PREFIX', f't{os.getpid()}')}-{next(COUNTER)}"
 
 
 class Failed(AssertionError):

@@ -14,7 +14,8 @@ SLEEP = {"name": "c", "nodes": ["n2"], "role": [{"roleName": "worker", "num": 1,
 
 @pytest.fixture(scope="module")
 def hosts(build, tmp_path_factory):
-    from conftest import PATIENT, _name
+    from conftest import PATIENT
+    from sandbox import cluster_name
     from sandbox import Cluster
     shared = tmp_path_factory.mktemp("fake")
     program = os.path.join(build, "tests/fake-master")
@@ -22,7 +23,7 @@ def hosts(build, tmp_path_factory):
         time.sleep(1)  # it has made identities
         running.kill()
     shutil.copy(program, shared / "fake-master")
-    with Cluster(_name(), 2, build=build, binds=[f"{shared}:/fake"], conf=[PATIENT, "agentd.conf:Agent.ConditionSettleSec=1", "agentd.conf:Agent.Interfaces=x*",
+    with Cluster(cluster_name(), 2, build=build, binds=[f"{shared}:/fake"], conf=[PATIENT, "agentd.conf:Agent.ConditionSettleSec=1", "agentd.conf:Agent.Interfaces=x*",
                                                "agentd.conf:Agent.Disks=/scratch", "agentd.conf:Agent.DiskDrain=20%"]) as cluster:
         cluster.wait_nodes()
         cluster.exec("n2", "sh", "-c", "ip link add x0 type veth peer name y0 && ip link set x0 up && ip link set y0 up && mkdir -p /scratch && mount -t tmpfs -o size=16m none /scratch")

@@ -8,9 +8,10 @@ from sandbox import AGENTD
 
 @pytest.fixture(scope="module")
 def hosts(build):
-    from conftest import PATIENT, _name
+    from conftest import PATIENT
+    from sandbox import cluster_name
     from sandbox import Cluster
-    with Cluster(_name(), 1, build=build, conf=[PATIENT]) as cluster:
+    with Cluster(cluster_name(), 1, build=build, conf=[PATIENT]) as cluster:
         cluster.wait_nodes()
         yield cluster
 

@@ -197,14 +197,14 @@ def test_starts_are_spread_in_time(quick, ledger):
 
 @pytest.fixture(scope="module")
 def blaming(build, tmp_path_factory):
-    from conftest import _name
+    from sandbox import cluster_name
     from sandbox import Cluster
     import os
     shared = tmp_path_factory.mktemp("blame")
     os.chmod(shared, 0o1777)
     for parent in (shared.parent, shared.parent.parent):
         os.chmod(parent, 0o755)
-    with Cluster(_name(), 3, build=build, binds=[f"{shared}:/shared"],
+    with Cluster(cluster_name(), 3, build=build, binds=[f"{shared}:/shared"],
                  conf=["masterd.conf:Master.QuarantineScore=5", "masterd.conf:Master.QuarantineSec=4"]) as cluster:
         cluster.shared = shared
         yield cluster

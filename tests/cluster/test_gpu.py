@@ -4,10 +4,9 @@
 What the kernel refuses is not seen here (a container host has no device controller); tests/vm/limits-vm shows that.
 """
 import json
-import os
 
 import pytest
-from sandbox import AGENTD, Cluster
+from sandbox import AGENTD, Cluster, cluster_name
 
 HOST = "n1"
 MODEL = "NVIDIA_H100_80GB_HBM3"
@@ -35,7 +34,7 @@ TWO_PAIRS = [gpu(n) for n in range(4)] + ["link 0 2", "link 1 3"]
 @pytest.fixture(scope="module")
 def host(build):
     """One host, with four GPUs, joined two by two."""
-    with Cluster(f"gpu{os.getpid()}", 1, build=build, binds=[f"{build}/tests/fake-nvml:/opt/fake-nvml"],
+    with Cluster(cluster_name(), 1, build=build, binds=[f"{build}/tests/fake-nvml:/opt/fake-nvml"],
                  conf=["masterd.conf:Master.ConditionGPU=drain", "agentd.conf:Agent.ConditionSettleSec=1s"]) as cluster:
         show(cluster, *TWO_PAIRS)
         # Nodes of harmless devices; a file does where none can be made.

@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+from sandbox import MASTERD, Cluster, cluster_name
 
 # As in test_examples.py: PyTorch of the build machine is lent to the hosts.
 LENT = "/mnt/usr"
@@ -46,14 +47,12 @@ while True:
 
 @pytest.fixture(scope="module")
 def sick(build, tmp_path_factory):
-    from conftest import _name
-    from sandbox import Cluster
     shared = tmp_path_factory.mktemp("health")
     for path in (shared.parent.parent, shared.parent):
         path.chmod(0o755)
     shared.chmod(0o1777)
     (shared / "train.py").write_text(TRAINER)
-    with Cluster(_name(), 3, build=build, binds=[f"/usr:{LENT}", f"{shared}:/shared"],
+    with Cluster(cluster_name(), 3, build=build, binds=[f"/usr:{LENT}", f"{shared}:/shared"],
                  conf=["agentd.conf:Agent.TelemetrySec=1s", "masterd.conf:Master.QuarantineScore=0"]) as cluster:
         cluster.wait_nodes()
         cluster.shared = shared
@@ -229,7 +228,6 @@ def test_crash_loop(sick):
 
 def test_told_once(sick):
     """The master is killed while a verdict stands: it is known again, and neither told nor acted upon twice."""
-    from sandbox import MASTERD
     job = sick.submit(job_of("once", {"hung": {"after": "8s", "action": "warn"}},
                              "exec python3 -c 'import time, threading\nwhile time.process_time() < 8: pass\nx = threading.Lock()\n"
                              "x.acquire()\nx.acquire()'"))

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from ledger import failover
-from sandbox import AGENTD, MASTERD, Cluster, state
+from sandbox import AGENTD, MASTERD, Cluster, state, cluster_name
 
 # Says that it was asked to go, and goes; else until somebody lets it.
 RUNNING = "trap 'say term; exit 0' TERM; say runs; while ! [ -e $LEDGER.go ]; do sleep 0.05; done; say end"
@@ -296,7 +296,7 @@ def hook(hosts, name, hook_name, script, mode="0755"):
 
 @pytest.fixture(scope="module")
 def hooked_cluster(build, shared_dir):
-    with Cluster(f"h{os.getpid()}", 2, build=build, binds=[f"{shared_dir}:/shared"],
+    with Cluster(cluster_name(), 2, build=build, binds=[f"{shared_dir}:/shared"],
                  conf=["masterd.conf:Master.LostSec=5", "agentd.conf:Agent.HealthSec=1", "agentd.conf:Agent.HookSec=3",
                        "agentd.conf:Agent.UnkillableSec=2"]) as cluster:
         yield cluster

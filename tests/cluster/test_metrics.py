@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import pytest
-from sandbox import AGENTD, Cluster, Failed
+from sandbox import AGENTD, Cluster, Failed, cluster_name
 
 ADDRESS = "127.0.0.1:7748"
 SOCKET = "/run/primus/metrics.sock"
@@ -28,7 +28,7 @@ def host(build, tmp_path_factory):
     shared = tmp_path_factory.mktemp("metrics")
     for path in (shared, shared.parent, shared.parent.parent):
         os.chmod(path, 0o1777 if path == shared else 0o755)
-    with Cluster(f"m{os.getpid()}", 1, build=build, binds=[f"{shared}:/shared"],
+    with Cluster(cluster_name(), 1, build=build, binds=[f"{shared}:/shared"],
                  conf=[f"agentd.conf:Agent.MetricsListen={ADDRESS} {SOCKET}"]) as cluster:
         cluster.shared = shared
         cluster.wait_nodes()

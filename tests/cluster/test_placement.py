@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where executors really go: labels in agentd.conf, constraints, roles near to and apart from each other, topology, licences, whole hosts."""
 import json
-import os
 
 import pytest
-from sandbox import AGENTD, MASTERD, Cluster
+from sandbox import AGENTD, MASTERD, Cluster, cluster_name
 
 LABELS = {"n1": "switch=s1 rack=r1 ssd", "n2": "switch=s1 rack=r1", "n3": "switch=s2 rack=r1 ssd"}
 
 
 @pytest.fixture(scope="module")
 def placed(build):
-    with Cluster(f"place{os.getpid()}", 3, build=build,
+    with Cluster(cluster_name(), 3, build=build,
                  conf=["masterd.conf:Scheduler.Topology=switch rack", "masterd.conf:Scheduler.Licences=matlab=3"]) as cluster:
         for node, labels in LABELS.items():
             cluster.exec(node, "sh", "-c", f"mkdir -p /etc/primus/agentd.conf.d; printf '[Agent]\\nLabels={labels}\\n' >/etc/primus/agentd.conf.d/labels.conf; systemctl restart {AGENTD}")

@@ -33,9 +33,9 @@ def set_pools(cluster, text):
 
 @pytest.fixture(scope="module")
 def _queue(build, shared_dir):
-    from conftest import _name
+    from sandbox import cluster_name
     from sandbox import Cluster
-    with Cluster(_name(), 2, build=build, binds=[f"{shared_dir}:/shared"]) as cluster:
+    with Cluster(cluster_name(), 2, build=build, binds=[f"{shared_dir}:/shared"]) as cluster:
         set_pools(cluster, POOLS)
         yield cluster
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import _name
+from sandbox import cluster_name
 from sandbox import SOURCE, sandbox
 
 QUICKSTART = os.path.join(SOURCE, "tools/quickstart")
@@ -14,7 +14,7 @@ QUICKSTART = os.path.join(SOURCE, "tools/quickstart")
 
 @pytest.fixture
 def quickstart(build):
-    name = _name()
+    name = cluster_name()
 
     def start():
         return subprocess.Popen([QUICKSTART, "--build", build], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -53,7 +53,7 @@ else:
 @pytest.fixture(scope="module")
 def upstream(build, new_shared):
     """A cluster with upstream's data at upstream's path."""
-    from conftest import _name
+    from sandbox import cluster_name
     from sandbox import Cluster
     shutil.copytree(CONFIGS, new_shared, dirs_exist_ok=True)
     trainer = new_shared / "tensorflow-parameterserver"
@@ -65,7 +65,7 @@ def upstream(build, new_shared):
         os.chmod(directory, 0o755)
         for file in files:
             os.chmod(os.path.join(directory, file), 0o644)
-    with Cluster(_name(), 3, build=build, binds=[f"{new_shared}:/upstream", f"{data}:/primus/examples/input-file-text/data"]) as one:
+    with Cluster(cluster_name(), 3, build=build, binds=[f"{new_shared}:/upstream", f"{data}:/primus/examples/input-file-text/data"]) as one:
         yield one
 
 
