@@ -129,8 +129,7 @@ static void test_hostile(void **state) {
                 "GET /",
                 "",
                 "GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
-                "GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
-                "chunked\r\n\r\nffffffffffffffffffff\r\n",
+                "GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffff\r\n",
                 "\x16\x03\x01\x02",
                 "\r\n\r\n\r\n\r\n",
         };
