@@ -30,6 +30,10 @@ def told(cluster, job):
     return said
 
 
+# The other one has said something by then, so that its log is one, too.
+FAILS = "echo out; [ $PRIMUS_INDEX = 0 ] || exec sleep 60; sleep 0.5; echo ValueError: bad shape >&2; exit 3"
+
+
 def test_a_finished_job_after_a_restart(cluster, shared_dir):
     data = shared_dir / "history"
     data.mkdir(exist_ok=True)
@@ -37,13 +41,21 @@ def test_a_finished_job_after_a_restart(cluster, shared_dir):
     source = {"fileConfig": {"inputs": [{"name": "i", "spec": {"pathPattern": f"/shared/{data.name}", "textInput": {}}}]}}
     with_data = config("cat", name="fed", inputManager=source)
     with_data["role"][0]["inputPolicy"] = "STREAMING"
-    jobs = [cluster.submit(config("echo out; echo ValueError: bad shape >&2; exit 3", name="bad", failures=2)),
+    jobs = [cluster.submit(config(FAILS, name="bad", failures=2)),
             cluster.submit(config("echo good", name="good")), cluster.submit(with_data)]
     for job in jobs:
         cluster.wait_job(job)
     cluster.wait_for(lambda: "bad shape" in cluster.primusctl("logs", str(jobs[0])), what="the kept log")
     cluster.wait_for(lambda: cluster.status(jobs[0])["firstError"], what="the first error")
-    before = {job: told(cluster, job) for job in jobs}
+    before = {}
+
+    def settled():
+        """The ends of logs arrive behind the job's own."""
+        last = dict(before)
+        before.update({job: told(cluster, job) for job in jobs})
+        time.sleep(0.5)
+        return before == last
+    cluster.wait_for(settled, what="the last of the kept logs")
     assert all(said["status"][0] == said["events"][0] == said["why"][0] == said["config"][0] == 0 for said in before.values())
     cluster.kill9_now("n1", MASTERD)
     time.sleep(0.2)
