@@ -183,6 +183,8 @@ static uint64_t pipe_step(struct feed *f, uint64_t now) {
 
         if (!producer_task(d->producer) && f->tasks.todo)
                 producer_wake(d->producer);
+        if (d->items && d->flow.written == d->flow.consumed)
+                (void)look(d, now); /* it has waited up to now: what is pushed would hide that */
         more = pipe_push(d);
         if (now >= d->next_tick || d->next_tick == USEC_INFINITY ||
             (is_hungry(d) && d->next_tick > now + TICK))

@@ -567,7 +567,8 @@ def test_floods(cluster, long_job, kind, callers):
 
 
 def test_sandboxing_of_the_daemons(cluster):
-    limits = {"primus-masterd": 1.5, "primus-agentd": 3.7}
+    # agentd: the probes need CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, each with its reason in the unit file.
+    limits = {"primus-masterd": 1.5, "primus-agentd": 3.9}
     for unit, limit in limits.items():
         text = cluster.exec("n1", "systemd-analyze", "security", "--no-pager", unit)
         exposure = float(text.rstrip().splitlines()[-1].split(":")[1].split()[0])
