@@ -47,22 +47,13 @@ static int teardown(void **state) {
 }
 
 static struct job *submit(struct manager *m, const char *after, const char *begin) {
-        struct submission s = {
-                .owner = 1000, .config = CONFIG, .config_size = strlen(CONFIG), .overrides = json_object()
-        };
-        sd_bus_error error = SD_BUS_ERROR_NULL;
-        char *warnings = NULL;
-        struct job *j = NULL;
+        json_t *overrides = json_object();
 
         if (after)
-                (void)json_object_set_new(s.overrides, "after", json_pack("[s]", after));
+                (void)json_object_set_new(overrides, "after", json_pack("[s]", after));
         if (begin)
-                (void)json_object_set_new(s.overrides, "begin", json_string(begin));
-        if (submit_job(m, &s, &j, &warnings, &error) < 0)
-                fail_msg("%s", error.message ? error.message : "?");
-        submission_done(&s);
-        free(warnings);
-        return j;
+                (void)json_object_set_new(overrides, "begin", json_string(begin));
+        return kit_submit(m, CONFIG, overrides);
 }
 
 static struct job *behind(struct manager *m, const struct job *j, const char *condition) {

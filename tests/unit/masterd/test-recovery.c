@@ -36,7 +36,6 @@
 #include "masterd/requeue.h"
 #include "masterd/scopes.h"
 #include "masterd/stuck.h"
-#include "masterd/submit.h"
 #include "masterd/suspension.h"
 #include "tests/unit/masterd/kit.h"
 
@@ -54,11 +53,7 @@ static uint32_t dice(uint32_t n) {
 
 static void serve(struct manager *m) {
         m->conf.blame.threshold_milli = 2000; /* so that hosts are out now and then */
-        m->ready_boot = now_boot();
-        m->serving = true;
-        assert_true(liveness_start(m) >= 0);
-        manager_schedule(m);
-        kit_until_durable(m);
+        kit_serve(m);
 }
 
 /* ---- what can be told apart --------------------------------------------------------------------- */
@@ -574,24 +569,8 @@ static const char *const configs[] = {
         "]}",
 };
 
-static struct job *submit_with(struct manager *m, const char *config, json_t *overrides) {
-        struct submission s = {
-                .owner = 1000, .config = config, .config_size = strlen(config), .overrides = overrides
-        };
-        sd_bus_error error = SD_BUS_ERROR_NULL;
-        char *warnings = NULL;
-        struct job *j = NULL;
-        int r = submit_job(m, &s, &j, &warnings, &error);
-
-        if (r < 0)
-                fail_msg("%s", error.message ? error.message : strerror(-r));
-        submission_done(&s);
-        free(warnings);
-        return j;
-}
-
 static struct job *submit(struct manager *m, const char *config) {
-        return submit_with(m, config, NULL);
+        return kit_submit(m, config, NULL);
 }
 
 /* Behind one or two others, which may have ended. */
@@ -609,7 +588,7 @@ static void submit_after(struct manager *m) {
                         (void)json_array_append_new(after, json_string(text));
                         n++;
                 }
-        (void)submit_with(m, configs[dice(2)], json_pack("{s:o}", "after", after));
+        (void)kit_submit(m, configs[dice(2)], json_pack("{s:o}", "after", after));
 }
 
 static void rerun(struct manager *m) {
@@ -771,8 +750,8 @@ static const char *step(struct manager *m) {
                 return "release";
         case 27:
                 if (m->n_active < 12)
-                        (void)submit_with(m, configs[1],
-                                          json_pack("{s:s}", "array", dice(2) ? "0-8%3" : "1,5-40:5"));
+                        (void)kit_submit(m, configs[1],
+                                         json_pack("{s:s}", "array", dice(2) ? "0-8%3" : "1,5-40:5"));
                 return "submit an array";
         case 28 ... 29:
                 if (m->n_active < 12)

@@ -18,12 +18,9 @@
 #include "lib/wire/telemetry.h"
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
-#include "masterd/liveness.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 #include "masterd/pressure.h"
-#include "masterd/recover.h"
-#include "masterd/submit.h"
 #include "tests/unit/masterd/kit.h"
 
 struct fixture {
@@ -33,27 +30,6 @@ struct fixture {
         int end;
 };
 
-static struct link fake_link;
-
-static void register_node(struct manager *m, const char *name) {
-        struct registration g = { .boot_id = { .qwords = { 1, 1 } },
-                                  .inventory = { .controllers = true,
-                                                 .hostname = (char *)name,
-                                                 .kernel = (char *)"",
-                                                 .os = (char *)"",
-                                                 .cpus = 1000,
-                                                 .memory = UINT64_C(1) << 50,
-                                                 .port_first = 20000,
-                                                 .port_last = 60000,
-                                                 .allow_root = true } };
-        struct node *node;
-
-        assert_int_equal(nodes_add(&m->nodes, name, &node), 0);
-        assert_int_equal(addr_parse("192.0.2.1", 0, &g.inventory.address), 0);
-        assert_int_equal(recover_registered(m, node, &fake_link, &g), 0);
-        kit_until_durable(m);
-}
-
 static int setup(void **state) {
         static struct fixture f;
         int fds[2];
@@ -61,11 +37,7 @@ static int setup(void **state) {
         snprintf(f.directory, sizeof(f.directory), "/tmp/test-telemetry-XXXXXX");
         assert_non_null(mkdtemp(f.directory));
         f.m = kit_open(f.directory);
-        f.m->ready_boot = now_boot();
-        f.m->serving = true;
-        assert_true(liveness_start(f.m) >= 0);
-        manager_schedule(f.m);
-        kit_until_durable(f.m);
+        kit_serve(f.m);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
         assert_true(sd_bus_new(&f.bus) >= 0 && sd_bus_set_fd(f.bus, fds[0], fds[0]) >= 0 &&
                     sd_bus_start(f.bus) >= 0);
@@ -85,27 +57,11 @@ static int teardown(void **state) {
 }
 
 static struct job *submit_running(struct manager *m, const char *config) {
-        struct submission s = { .owner = 1000, .config = config, .config_size = strlen(config) };
-        sd_bus_error error = SD_BUS_ERROR_NULL;
-        char *warnings = NULL;
-        struct job *j = NULL;
+        struct job *j = kit_submit_durable(m, config);
 
-        if (submit_job(m, &s, &j, &warnings, &error) < 0)
-                fail_msg("%s", error.message ? error.message : "?");
-        submission_done(&s);
-        free(warnings);
-        kit_until_durable(m);
-        for (uint32_t i = 0; i < j->n_executors; i++) {
-                struct executor *e = j->executors[i];
-                if (e->state == EXECUTOR_PLACED)
-                        assert_true(executor_transition(e, EXECUTOR_EVENT_ORDERED) >= 0);
-                assert_int_equal(e->state, EXECUTOR_STARTING);
-                lifecycle_start_answered(m, e,
-                                         &(struct start_result){ .message = "",
-                                                                 .invocation = { .qwords = { 1, 2 } },
-                                                                 .started_real = now_real() });
-        }
-        kit_until_durable(m);
+        kit_start_all(m, j);
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                assert_int_equal(j->executors[i]->state, EXECUTOR_RUNNING);
         return j;
 }
 
@@ -151,9 +107,9 @@ static void test_taken(void **state) {
         struct executor *e;
         struct job *j;
 
-        register_node(f->m, "n1");
+        kit_register_node(f->m, "n1", 1000, UINT64_C(1) << 50);
         j = submit_running(f->m, TWO);
-        register_node(f->m, "n2");
+        kit_register_node(f->m, "n2", 1000, UINT64_C(1) << 50);
         e = j->executors[0];
         id = executor_id_of(e);
         telemetry_clear(values);
@@ -234,7 +190,7 @@ static void test_too_much(void **state) {
         struct executor_id *ids = calloc(TELEMETRY_SAMPLES_MAX + 1, sizeof(*ids));
         unsigned held = 0;
 
-        register_node(f->m, "n1");
+        kit_register_node(f->m, "n1", 1000, UINT64_C(1) << 50);
         telemetry_clear(values);
         for (size_t i = 0; i <= TELEMETRY_SAMPLES_MAX; i++)
                 ids[i] = (struct executor_id){
@@ -257,7 +213,7 @@ static void test_cost(void **state) {
         sd_bus_message *m;
         struct job *j;
 
-        register_node(f->m, "n1");
+        kit_register_node(f->m, "n1", 1000, UINT64_C(1) << 50);
         j = submit_running(f->m, MANY);
         ids = calloc(j->n_executors, sizeof(*ids));
         for (uint32_t i = 0; i < j->n_executors; i++)
@@ -284,7 +240,7 @@ static void test_totals(void **state) {
         struct telemetry_total t;
         struct job *j;
 
-        register_node(f->m, "n1");
+        kit_register_node(f->m, "n1", 1000, UINT64_C(1) << 50);
         j = submit_running(f->m, TWO);
         for (size_t k = 0; k < _SERIES_MAX; k++)
                 rates[k] = NAN;
@@ -309,7 +265,7 @@ static void test_kills_are_bounded(void **state) {
         struct job *j;
         uint64_t before;
 
-        register_node(f->m, "n1");
+        kit_register_node(f->m, "n1", 1000, UINT64_C(1) << 50);
         j = submit_running(f->m, TWO);
         node = nodes_get(&f->m->nodes, "n1");
         id = executor_id_of(j->executors[0]);
