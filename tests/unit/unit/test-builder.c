@@ -5,40 +5,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <cmocka.h>
 
 #include "agentd/unit/session-unit.h"
 #include "lib/base/cleanup.h"
-
-static sd_bus *bus;
-static int other_end;
-
-/* A message needs a bus; nobody has to be at its other end. */
-static int setup(void **state) {
-        int fds[2];
-
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-        other_end = fds[1];
-        assert_true(sd_bus_new(&bus) >= 0);
-        assert_true(sd_bus_set_fd(bus, fds[0], fds[0]) >= 0);
-        assert_true(sd_bus_start(bus) >= 0);
-        return 0;
-}
-
-static int teardown(void **state) {
-        sd_bus_close_unref(bus);
-        close_fd(other_end);
-        return 0;
-}
-
-static sd_bus_message *new_message(void) {
-        sd_bus_message *m = NULL;
-
-        assert_true(sd_bus_message_new_method_call(bus, &m, "org.example", "/", "org.example.I", "M") >= 0);
-        return m;
-}
+#include "tests/unit/message-kit.h"
 
 static const char *empty[] = { NULL };
 static char nothing[] = "";
@@ -62,38 +34,13 @@ static struct start_order an_order(const char *const *argv, const char *const *e
 static const struct unit_context here = { .node = "n2", .term = 7, .directory = "/data", .work = "/work" };
 
 /* Goes to the variant of a property; the message is rewound first. */
-static bool find_property(sd_bus_message *m, const char *name, const char *signature) {
-        const char *s;
-
-        assert_true(sd_bus_message_rewind(m, true) >= 0);
-        assert_true(sd_bus_message_skip(m, "ss") >= 0);
-        assert_true(sd_bus_message_enter_container(m, 'a', "(sv)") > 0);
-        while (sd_bus_message_enter_container(m, 'r', "sv") > 0) {
-                assert_true(sd_bus_message_read(m, "s", &s) > 0);
-                if (strcmp(s, name) == 0) {
-                        assert_true(sd_bus_message_enter_container(m, 'v', signature) > 0);
-                        return true;
-                }
-                assert_true(sd_bus_message_skip(m, "v") >= 0);
-                assert_true(sd_bus_message_exit_container(m) >= 0);
-        }
-        return false;
-}
 
 static void assert_text(sd_bus_message *m, const char *name, const char *expected) {
         const char *s;
 
-        assert_true(find_property(m, name, "s"));
+        assert_true(message_find_property(m, "ss", name, "s"));
         assert_true(sd_bus_message_read(m, "s", &s) > 0);
         assert_string_equal(s, expected);
-}
-
-static void assert_number(sd_bus_message *m, const char *name, uint64_t expected) {
-        uint64_t n;
-
-        assert_true(find_property(m, name, "t"));
-        assert_true(sd_bus_message_read(m, "t", &n) > 0);
-        assert_true(n == expected);
 }
 
 static void assert_command(sd_bus_message *m, const char *name, const char *path, const char *const *argv) {
@@ -101,7 +48,7 @@ static void assert_command(sd_bus_message *m, const char *name, const char *path
         const char *p;
         int ignore;
 
-        assert_true(find_property(m, name, "a(sasb)"));
+        assert_true(message_find_property(m, "ss", name, "a(sasb)"));
         assert_true(sd_bus_message_enter_container(m, 'a', "(sasb)") > 0);
         assert_true(sd_bus_message_enter_container(m, 'r', "sasb") > 0);
         assert_true(sd_bus_message_read(m, "s", &p) > 0);
@@ -118,7 +65,7 @@ static void assert_command(sd_bus_message *m, const char *name, const char *path
 }
 
 static sd_bus_message *build(const struct start_order *o, const struct unit_context *c) {
-        sd_bus_message *m = new_message();
+        sd_bus_message *m = message_new();
         char *why = NULL;
 
         assert_true(unit_build(m, o, c, &why) >= 0);
@@ -148,13 +95,13 @@ static void test_properties(void **state) {
         assert_text(m, "CollectMode", "inactive-or-failed");
         assert_text(m, "WorkingDirectory", "/data");
         assert_text(m, "StandardOutput", "journal");
-        assert_number(m, "CPUQuotaPerSecUSec", 1500000);
-        assert_number(m, "MemoryMax", 1 << 30);
-        assert_number(m, "MemorySwapMax", 0);
-        assert_number(m, "RuntimeMaxUSec", 60000000);
-        assert_number(m, "TimeoutStopUSec", 7000000);
-        assert_number(m, "LogRateLimitIntervalUSec", 1);
-        assert_false(find_property(m, "TasksMax", "t"));
+        message_assert_number(m, "ss", "CPUQuotaPerSecUSec", 1500000);
+        message_assert_number(m, "ss", "MemoryMax", 1 << 30);
+        message_assert_number(m, "ss", "MemorySwapMax", 0);
+        message_assert_number(m, "ss", "RuntimeMaxUSec", 60000000);
+        message_assert_number(m, "ss", "TimeoutStopUSec", 7000000);
+        message_assert_number(m, "ss", "LogRateLimitIntervalUSec", 1);
+        assert_false(message_find_property(m, "ss", "TasksMax", "t"));
         assert_text(m, "DevicePolicy", "closed"); /* on hosts without GPUs too */
         assert_command(m, "ExecStart", "/bin/echo",
                        (const char *const[]){ "/bin/echo", "$$HOME", "100%", NULL });
@@ -167,7 +114,7 @@ static void test_short_grace(void **state) {
 
         o.grace_usec = 0; /* primus-exit has to run all the same */
         m = build(&o, &here);
-        assert_number(m, "TimeoutStopUSec", UNIT_STOP_USEC_MIN);
+        message_assert_number(m, "ss", "TimeoutStopUSec", UNIT_STOP_USEC_MIN);
 }
 
 /* It is fed by any process, and with READY=1 to come it begins behind that. */
@@ -176,20 +123,20 @@ static void test_watchdog(void **state) {
         struct start_order o = an_order(argv, empty);
         sd_bus_message *m = build(&o, &here);
 
-        assert_false(find_property(m, "WatchdogUSec", "t"));
-        assert_false(find_property(m, "NotifyAccess", "s"));
+        assert_false(message_find_property(m, "ss", "WatchdogUSec", "t"));
+        assert_false(message_find_property(m, "ss", "NotifyAccess", "s"));
         sd_bus_message_unref(m);
         o.extra.watchdog_usec = 30000000;
         m = build(&o, &here);
         assert_text(m, "Type", "exec");
         assert_text(m, "NotifyAccess", "all");
-        assert_number(m, "WatchdogUSec", 30000000);
+        message_assert_number(m, "ss", "WatchdogUSec", 30000000);
         sd_bus_message_unref(m);
         strcpy(o.extra.ready, "notify");
         m = build(&o, &here);
         assert_text(m, "Type", "notify");
         assert_text(m, "NotifyAccess", "all");
-        assert_number(m, "WatchdogUSec", 30000000);
+        message_assert_number(m, "ss", "WatchdogUSec", 30000000);
         sd_bus_message_unref(m);
 }
 
@@ -243,7 +190,7 @@ static void test_refusals(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 const char *const argv[] = { "/bin/echo", table[i].argument, NULL };
-                _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = new_message();
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
                 _cleanup_free_ char *why = NULL;
                 struct start_order o = an_order(argv, empty);
                 struct unit_context c = here;
@@ -352,28 +299,28 @@ static void test_session(void **state) {
                                            .directory = "/data",
                                            .no_new_privileges = true,
                                            .memlock = 65536,
-                                           .control = other_end };
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = new_message();
+                                           .control = message_other_end };
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
         const char *name, *mode, *text;
 
         assert_true(session_unit_build(m, &unit) >= 0);
         assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
         assert_true(sd_bus_message_read(m, "ss", &name, &mode) > 0);
         assert_string_equal(name, "primus-session-418-worker-3.2.7.service");
-        assert_true(find_property(m, "User", "s"));
+        assert_true(message_find_property(m, "ss", "User", "s"));
         assert_true(sd_bus_message_read(m, "s", &text) > 0);
         assert_string_equal(text, "1000");
-        assert_true(find_property(m, "Slice", "s"));
+        assert_true(message_find_property(m, "ss", "Slice", "s"));
         assert_true(sd_bus_message_read(m, "s", &text) > 0);
         assert_string_equal(text, "primus-418.slice");
-        assert_true(find_property(m, "EnvironmentFiles", "a(sb)"));
+        assert_true(message_find_property(m, "ss", "EnvironmentFiles", "a(sb)"));
         assert_true(sd_bus_message_enter_container(m, 'a', "(sb)") > 0);
         assert_true(sd_bus_message_enter_container(m, 'r', "sb") > 0);
         assert_true(sd_bus_message_read(m, "s", &text) > 0);
         assert_string_equal(text, "/run/primus/x/primus-418-worker-3.2.service/env");
-        assert_true(find_property(m, "StandardInputFileDescriptor", "h"));
-        assert_true(find_property(m, "NoNewPrivileges", "b"));
-        assert_true(find_property(m, "LimitMEMLOCK", "t"));
+        assert_true(message_find_property(m, "ss", "StandardInputFileDescriptor", "h"));
+        assert_true(message_find_property(m, "ss", "NoNewPrivileges", "b"));
+        assert_true(message_find_property(m, "ss", "LimitMEMLOCK", "t"));
 }
 
 int main(void) {
@@ -383,5 +330,5 @@ int main(void) {
                 cmocka_unit_test(test_refusals),     cmocka_unit_test(test_environments),
                 cmocka_unit_test(test_explanations), cmocka_unit_test(test_session),
         };
-        return cmocka_run_group_tests(tests, setup, teardown);
+        return cmocka_run_group_tests(tests, message_setup, message_teardown);
 }

@@ -6,29 +6,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <cmocka.h>
 
-static sd_bus *bus;
-static int other_end;
-
-static int setup(void **state) {
-        int fds[2];
-
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-        other_end = fds[1];
-        assert_true(sd_bus_new(&bus) >= 0);
-        assert_true(sd_bus_set_fd(bus, fds[0], fds[0]) >= 0);
-        assert_true(sd_bus_start(bus) >= 0);
-        return 0;
-}
-
-static int teardown(void **state) {
-        sd_bus_close_unref(bus);
-        close_fd(other_end);
-        return 0;
-}
+#include "tests/unit/message-kit.h"
 
 /* Two whole GPUs, one cut into two, one of AMD's with a number of its own and one without. */
 static struct gpu_info gpus[] = {
@@ -58,13 +39,6 @@ static struct start_order order_of(char **list) {
                                      .identity = none,
                                      .gpus = list,
                                      .visible_gpus = list };
-}
-
-static sd_bus_message *new_message(void) {
-        sd_bus_message *m = NULL;
-
-        assert_true(sd_bus_message_new_method_call(bus, &m, "org.example", "/", "org.example.I", "M") >= 0);
-        return m;
 }
 
 /* Everything that is said of a property, in one line: "null rw,zero rw". */
@@ -112,7 +86,7 @@ static void read_properties(sd_bus_message *m, char *nodes, size_t size, bool *r
 
 static void assert_rules(const struct start_order *o, const struct inventory *i, const char *expected,
                          bool memlock) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = new_message();
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
         const struct unit_context c = context_of(i);
         char nodes[2048], *why = NULL;
         bool locks;
@@ -159,7 +133,7 @@ static void test_refused(void **state) {
         char *unknown[] = { (char *)"GPU-0", (char *)"GPU-7", NULL };
         struct start_order o = order_of(unknown);
         const struct unit_context c = context_of(&inventory);
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = new_message();
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
         _cleanup_free_ char *why = NULL;
 
         assert_int_equal(devices_append(m, &o, &c, &why), -EINVAL);
@@ -169,7 +143,7 @@ static void test_refused(void **state) {
 /* A unit that runs is told anew: what it had goes, and a GPU that has left the host is left out. */
 static void test_change(void **state) {
         char *left[] = { (char *)"GPU-0", (char *)"GPU-gone", NULL };
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = new_message();
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
         char nodes[2048] = "";
         const char *unit, *name;
         int runtime;
@@ -247,5 +221,5 @@ int main(void) {
                 cmocka_unit_test(test_change),   cmocka_unit_test(test_visible),
                 cmocka_unit_test(test_identity),
         };
-        return cmocka_run_group_tests(tests, setup, teardown);
+        return cmocka_run_group_tests(tests, message_setup, message_teardown);
 }

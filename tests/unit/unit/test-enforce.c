@@ -5,7 +5,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,40 +14,24 @@
 #include "executor/oom.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
+#include "tests/unit/message-kit.h"
 
-static sd_bus *bus;
-static int other_end;
 static char root[] = "/tmp/test-enforce-XXXXXX";
 
 static int setup(void **state) {
-        int fds[2];
-
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-        other_end = fds[1];
-        assert_true(sd_bus_new(&bus) >= 0);
-        assert_true(sd_bus_set_fd(bus, fds[0], fds[0]) >= 0);
-        assert_true(sd_bus_start(bus) >= 0);
         assert_non_null(mkdtemp(root));
-        return 0;
+        return message_setup(state);
 }
 
 static int teardown(void **state) {
-        sd_bus_close_unref(bus);
-        close_fd(other_end);
+        (void)message_teardown(state);
         return remove_tree(root);
 }
 
 /* ---- properties ---- */
 
-static sd_bus_message *new_message(void) {
-        sd_bus_message *m = NULL;
-
-        assert_true(sd_bus_message_new_method_call(bus, &m, "org.example", "/", "org.example.I", "M") >= 0);
-        return m;
-}
-
 static sd_bus_message *build(const struct start_order *o, const struct unit_context *c) {
-        sd_bus_message *m = new_message();
+        sd_bus_message *m = message_new();
 
         assert_true(sd_bus_message_open_container(m, 'a', "(sv)") >= 0);
         assert_true(limits_append(m, o, c) >= 0);
@@ -57,38 +40,11 @@ static sd_bus_message *build(const struct start_order *o, const struct unit_cont
         return m;
 }
 
-static bool find(sd_bus_message *m, const char *head, const char *name, const char *signature) {
-        const char *s;
-
-        assert_true(sd_bus_message_rewind(m, true) >= 0);
-        if (*head)
-                assert_true(sd_bus_message_skip(m, head) >= 0);
-        assert_true(sd_bus_message_enter_container(m, 'a', "(sv)") > 0);
-        while (sd_bus_message_enter_container(m, 'r', "sv") > 0) {
-                assert_true(sd_bus_message_read(m, "s", &s) > 0);
-                if (strcmp(s, name) == 0) {
-                        assert_true(sd_bus_message_enter_container(m, 'v', signature) > 0);
-                        return true;
-                }
-                assert_true(sd_bus_message_skip(m, "v") >= 0);
-                assert_true(sd_bus_message_exit_container(m) >= 0);
-        }
-        return false;
-}
-
-static void assert_number(sd_bus_message *m, const char *head, const char *name, uint64_t expected) {
-        uint64_t n;
-
-        assert_true(find(m, head, name, "t"));
-        assert_true(sd_bus_message_read(m, "t", &n) > 0);
-        assert_true(n == expected);
-}
-
 static void assert_rate(sd_bus_message *m, const char *name, const char *device, uint64_t expected) {
         const char *s;
         uint64_t n;
 
-        assert_true(find(m, "", name, "a(st)"));
+        assert_true(message_find_property(m, "", name, "a(st)"));
         assert_true(sd_bus_message_enter_container(m, 'a', "(st)") > 0);
         assert_true(sd_bus_message_read(m, "(st)", &s, &n) > 0);
         assert_string_equal(s, device);
@@ -100,7 +56,7 @@ static void assert_byte(sd_bus_message *m, const char *name, uint8_t expected) {
         const void *bytes;
         size_t size;
 
-        assert_true(find(m, "", name, "ay"));
+        assert_true(message_find_property(m, "", name, "ay"));
         assert_true(sd_bus_message_read_array(m, 'y', &bytes, &size) > 0);
         assert_int_equal(size, 1);
         assert_int_equal(*(const uint8_t *)bytes, expected);
@@ -139,38 +95,38 @@ static void test_properties(void **state) {
 
         shm_names(418, (sd_id128_t){ .bytes = { 0xab, 0xcd, 0xef, 0x01 } }, &shm);
         m = build(&o, &c);
-        assert_number(m, "", "MemoryMax", 1 << 30);
-        assert_number(m, "", "MemorySwapMax", 0);
-        assert_number(m, "", "MemoryHigh", 1 << 29);
-        assert_number(m, "", "CPUWeight", 250);
-        assert_number(m, "", "TasksMax", 500);
-        assert_number(m, "", "LimitNOFILE", 4096);
-        assert_number(m, "", "LimitNOFILESoft", 4096);
-        assert_number(m, "", "LimitMEMLOCK", 1 << 20);
-        assert_number(m, "", "IOWeight", 20);
+        message_assert_number(m, "", "MemoryMax", 1 << 30);
+        message_assert_number(m, "", "MemorySwapMax", 0);
+        message_assert_number(m, "", "MemoryHigh", 1 << 29);
+        message_assert_number(m, "", "CPUWeight", 250);
+        message_assert_number(m, "", "TasksMax", 500);
+        message_assert_number(m, "", "LimitNOFILE", 4096);
+        message_assert_number(m, "", "LimitNOFILESoft", 4096);
+        message_assert_number(m, "", "LimitMEMLOCK", 1 << 20);
+        message_assert_number(m, "", "IOWeight", 20);
         assert_rate(m, "IOReadBandwidthMax", "/dev/vda", 4000000);
         assert_rate(m, "IOWriteIOPSMax", "/dev/vdb", 50);
         assert_rate(m, "IODeviceWeight", "/dev/vda", 300);
-        assert_false(find(m, "", "IOWriteBandwidthMax", "a(st)"));
+        assert_false(message_find_property(m, "", "IOWriteBandwidthMax", "a(st)"));
         assert_byte(m, "AllowedCPUs", 12);
         assert_byte(m, "NUMAMask", 2);
-        assert_true(find(m, "", "NUMAPolicy", "i"));
+        assert_true(message_find_property(m, "", "NUMAPolicy", "i"));
 
-        assert_true(find(m, "", "SocketBindAllow", "a(iiqq)"));
+        assert_true(message_find_property(m, "", "SocketBindAllow", "a(iiqq)"));
         assert_true(sd_bus_message_enter_container(m, 'a', "(iiqq)") > 0);
         assert_true(sd_bus_message_read(m, "(iiqq)", &family, &protocol, &n, &first) > 0);
         assert_true(family == 0 && protocol == 0 && n == 1 && first == 23005);
-        assert_true(find(m, "", "SocketBindDeny", "a(iiqq)"));
+        assert_true(message_find_property(m, "", "SocketBindDeny", "a(iiqq)"));
         assert_true(sd_bus_message_enter_container(m, 'a', "(iiqq)") > 0);
         assert_true(sd_bus_message_read(m, "(iiqq)", &family, &protocol, &n, &first) > 0);
         assert_true(n == 100 && first == 23000);
-        assert_true(find(m, "", "BPFProgram", "a(ss)"));
+        assert_true(message_find_property(m, "", "BPFProgram", "a(ss)"));
         assert_true(sd_bus_message_enter_container(m, 'a', "(ss)") > 0);
         assert_true(sd_bus_message_read(m, "(ss)", &type, &path) > 0);
         assert_string_equal(type, "bind4");
         assert_string_equal(path, "/four");
 
-        assert_true(find(m, "", "BindPaths", "a(ssbt)"));
+        assert_true(message_find_property(m, "", "BindPaths", "a(ssbt)"));
         assert_true(sd_bus_message_enter_container(m, 'a', "(ssbt)") > 0);
         assert_true(sd_bus_message_enter_container(m, 'r', "ssbt") > 0);
         assert_true(sd_bus_message_read(m, "ssb", &type, &path, &ignore) > 0);
@@ -188,11 +144,11 @@ static void test_nothing(void **state) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = build(&o, &c), *other = NULL;
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
-                assert_false(find(m, "", names[i], signatures[i]));
-        assert_number(m, "", "TasksMax", 1000);
+                assert_false(message_find_property(m, "", names[i], signatures[i]));
+        message_assert_number(m, "", "TasksMax", 1000);
         o.tasks_max = 0;
         other = build(&o, &c);
-        assert_number(other, "", "TasksMax", 1000);
+        message_assert_number(other, "", "TasksMax", 1000);
 }
 
 /* A preference for several nodes is none. */
@@ -204,35 +160,36 @@ static void test_numa(void **state) {
         assert_byte(one, "NUMAMask", 4);
         c.numa_nodes = 6;
         two = build(&o, &c);
-        assert_false(find(two, "", "NUMAPolicy", "i"));
+        assert_false(message_find_property(two, "", "NUMAPolicy", "i"));
 }
 
 static void test_changes(void **state) {
         struct unit_limits l = { .cpu_usec_per_sec = 500000, .memory_max = 1 << 20 };
         const struct slice_limits slice = { 1 << 20, 400000, 77, 300 };
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *old = new_message(), *now = new_message(),
-                                                        *made = new_message(), *changed = new_message();
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *old = message_new(), *now = message_new(),
+                                                        *made = message_new(), *changed = message_new();
 
         assert_true(limits_build(old, "u", &l) >= 0);
         assert_true(sd_bus_message_seal(old, 1, 0) >= 0);
-        assert_false(find(old, "sb", "MemoryHigh", "t")); /* an older master does not know of it */
+        assert_false(message_find_property(old, "sb", "MemoryHigh",
+                                           "t")); /* an older master does not know of it */
         l.has_more = true;
         l.tasks_max = 9;
         assert_true(limits_build(now, "u", &l) >= 0);
         assert_true(sd_bus_message_seal(now, 1, 0) >= 0);
-        assert_number(now, "sb", "MemoryHigh", UINT64_MAX);
-        assert_number(now, "sb", "CPUWeight", UINT64_MAX);
-        assert_number(now, "sb", "TasksMax", 9);
+        message_assert_number(now, "sb", "MemoryHigh", UINT64_MAX);
+        message_assert_number(now, "sb", "CPUWeight", UINT64_MAX);
+        message_assert_number(now, "sb", "TasksMax", 9);
         assert_true(slice_build(made, 418, &slice) >= 0);
         assert_true(sd_bus_message_seal(made, 1, 0) >= 0);
-        assert_number(made, "ss", "MemoryMax", (1 << 20) + (16 << 20));
-        assert_number(made, "ss", "CPUQuotaPerSecUSec", 400000);
-        assert_number(made, "ss", "TasksMax", 77);
-        assert_number(made, "ss", "CPUWeight", 300);
+        message_assert_number(made, "ss", "MemoryMax", (1 << 20) + (16 << 20));
+        message_assert_number(made, "ss", "CPUQuotaPerSecUSec", 400000);
+        message_assert_number(made, "ss", "TasksMax", 77);
+        message_assert_number(made, "ss", "CPUWeight", 300);
         assert_true(slice_update_build(changed, 418, &(struct slice_limits){}) >= 0);
         assert_true(sd_bus_message_seal(changed, 1, 0) >= 0);
-        assert_number(changed, "sb", "MemoryMax", UINT64_MAX);
-        assert_number(changed, "sb", "TasksMax", UINT64_MAX);
+        message_assert_number(changed, "sb", "MemoryMax", UINT64_MAX);
+        message_assert_number(changed, "sb", "TasksMax", UINT64_MAX);
 }
 
 /* ---- the host ---- */

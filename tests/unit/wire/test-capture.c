@@ -7,43 +7,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages.h"
-
-static sd_bus *bus;
-static int other_end;
-
-static int setup(void **state) {
-        int fds[2];
-
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-                return -1;
-        other_end = fds[1];
-        return sd_bus_new(&bus) < 0 || sd_bus_set_fd(bus, fds[0], fds[0]) < 0 || sd_bus_start(bus) < 0 ? -1
-                                                                                                       : 0;
-}
-
-static int teardown(void **state) {
-        sd_bus_close_unref(bus);
-        close(other_end);
-        return 0;
-}
-
-static sd_bus_message *message(void) {
-        sd_bus_message *m = NULL;
-
-        assert_true(sd_bus_message_new_method_call(bus, &m, NULL, LINK_PATH, LINK_INTERFACE, "Test") >= 0);
-        return m;
-}
-
-static void seal(sd_bus_message *m) {
-        assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
-        assert_true(sd_bus_message_rewind(m, true) >= 0);
-}
+#include "tests/unit/message-kit.h"
 
 static void test_classes(void **state) {
         for (int i = 0; i < _CAPTURE_CLASS_MAX; i++)
@@ -54,7 +23,7 @@ static void test_classes(void **state) {
 }
 
 static void test_round_trip(void **state) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message();
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
         _cleanup_free_ char *long_text = malloc(3 * CAPTURE_PYTHON_MAX);
         struct capture_thread threads[] = {
                 { .pid = 7,
@@ -75,7 +44,7 @@ static void test_round_trip(void **state) {
         long_text[3 * CAPTURE_PYTHON_MAX - 2] = 'y';
         threads[2].python = long_text;
         assert_true(capture_append(m, &in) >= 0);
-        seal(m);
+        message_seal(m);
         assert_string_equal(sd_bus_message_get_signature(m, true), "a" LINK_THREAD_SIGNATURE "a{sv}");
         assert_int_equal(capture_read(m, &out), 1);
         assert_int_equal(out.n, 3);
@@ -102,7 +71,7 @@ static void test_bad(void **state) {
 
         /* A state of several letters, a name that is too long, more threads than there may be. */
         for (unsigned i = 0; i < 3; i++) {
-                _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message();
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
 
                 assert_true(sd_bus_message_open_container(m, 'a', LINK_THREAD_SIGNATURE) >= 0);
                 for (unsigned k = 0; k < (i == 2 ? CAPTURE_THREADS_MAX + 1 : 1); k++)
@@ -111,7 +80,7 @@ static void test_bad(void **state) {
                                                           "") >= 0);
                 assert_true(sd_bus_message_close_container(m) >= 0);
                 assert_true(link_append_extra_empty(m) >= 0);
-                seal(m);
+                message_seal(m);
                 assert_int_equal(capture_read(m, &out), -EBADMSG);
         }
 }
@@ -123,5 +92,5 @@ int main(void) {
                 cmocka_unit_test(test_bad),
         };
 
-        return cmocka_run_group_tests(tests, setup, teardown);
+        return cmocka_run_group_tests(tests, message_setup, message_teardown);
 }

@@ -10,36 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-
-static sd_bus *bus;
-static int other_end;
-
-static int setup(void **state) {
-        int fds[2];
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-                return -1;
-        other_end = fds[1];
-        if (sd_bus_new(&bus) < 0 || sd_bus_set_fd(bus, fds[0], fds[0]) < 0 || sd_bus_start(bus) < 0)
-                return -1;
-        return 0;
-}
-
-static int teardown(void **state) {
-        sd_bus_close_unref(bus);
-        close(other_end);
-        return 0;
-}
-
-static sd_bus_message *message(void) {
-        sd_bus_message *m = NULL;
-        assert_true(sd_bus_message_new_method_call(bus, &m, NULL, LINK_PATH, LINK_INTERFACE, "Test") >= 0);
-        return m;
-}
-
-static void seal(sd_bus_message *m) {
-        assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
-        assert_true(sd_bus_message_rewind(m, true) >= 0);
-}
+#include "tests/unit/message-kit.h"
 
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 
@@ -52,10 +23,10 @@ static const struct executor_id sample_id = {
 };
 
 static void test_id(void **state) {
-        _cleanup_message_ sd_bus_message *m = message();
+        _cleanup_message_ sd_bus_message *m = message_new();
         assert_int_equal(executor_id_append(m, &sample_id), 0);
         assert_true(link_append_extra_empty(m) >= 0);
-        seal(m);
+        message_seal(m);
         assert_string_equal(sd_bus_message_get_signature(m, true), LINK_ID_SIGNATURE "a{sv}");
         struct executor_id id;
         assert_int_equal(executor_id_read(m, &id), 1);
@@ -65,7 +36,7 @@ static void test_id(void **state) {
         struct executor_id other = sample_id;
         other.attempt++;
         assert_false(executor_id_equal(&other, &sample_id));
-        _cleanup_message_ sd_bus_message *bad = message();
+        _cleanup_message_ sd_bus_message *bad = message_new();
         other.role[0] = '\0';
         assert_int_equal(executor_id_append(bad, &other), -EINVAL);
 }
@@ -86,36 +57,36 @@ static void test_id_refused(void **state) {
                 { 16, "a123456789012345678901234567890123456789", 1 },
         };
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
-                _cleanup_message_ sd_bus_message *m = message();
+                _cleanup_message_ sd_bus_message *m = message_new();
                 assert_true(sd_bus_message_open_container(m, 'r', "ayusuu") >= 0);
                 assert_true(sd_bus_message_append_array(m, 'y', uid, table[i].n) >= 0);
                 assert_true(sd_bus_message_append(m, "usuu", 1, table[i].role, 0, table[i].attempt) >= 0);
                 assert_true(sd_bus_message_close_container(m) >= 0);
-                seal(m);
+                message_seal(m);
                 struct executor_id id = { .job = 99 };
                 assert_int_equal(executor_id_read(m, &id), -EBADMSG);
                 assert_int_equal(id.job, 99);
         }
         /* Another type, and nothing at all. */
-        _cleanup_message_ sd_bus_message *m = message(), *empty = message();
+        _cleanup_message_ sd_bus_message *m = message_new(), *empty = message_new();
         assert_true(sd_bus_message_append(m, "s", "worker") >= 0);
-        seal(m);
-        seal(empty);
+        message_seal(m);
+        message_seal(empty);
         struct executor_id id;
         assert_int_equal(executor_id_read(m, &id), -EBADMSG);
         assert_int_equal(executor_id_read(empty, &id), -EBADMSG);
 }
 
 static void test_extra(void **state) {
-        _cleanup_message_ sd_bus_message *m = message(), *more = message(), *none = message();
+        _cleanup_message_ sd_bus_message *m = message_new(), *more = message_new(), *none = message_new();
         assert_true(sd_bus_message_append(m, "a{sv}", 2, "later", "s", "x", "nested", "a(si)", 1, "y", 3) >=
                     0);
-        seal(m);
+        message_seal(m);
         assert_int_equal(link_skip_extra(m), 1);
         assert_true(sd_bus_message_append(more, "a{sv}u", 0, 7) >= 0);
-        seal(more);
+        message_seal(more);
         assert_int_equal(link_skip_extra(more), -EBADMSG);
-        seal(none);
+        message_seal(none);
         assert_int_equal(link_skip_extra(none), -EBADMSG);
 }
 
@@ -123,13 +94,13 @@ static void test_text(void **state) {
         char longer[3000];
         memset(longer, 'x', sizeof longer - 1);
         longer[sizeof longer - 1] = '\0';
-        _cleanup_message_ sd_bus_message *m = message();
+        _cleanup_message_ sd_bus_message *m = message_new();
         assert_true(link_append_text(m, "a\x1b[31m\tb\xff\n\xc2\x9b!", LINK_TEXT_MAX) >= 0);
         assert_true(link_append_text(m, longer, 5000) >= 0);
         assert_true(link_append_text(m, "h\xc3\xa9h\xc3\xa9", 5) >= 0);
         assert_true(link_append_text(m, NULL, 5) >= 0);
         assert_true(sd_bus_message_append(m, "ss", "two\nlines", "toolong") >= 0);
-        seal(m);
+        message_seal(m);
         _cleanup_free_ char *a = NULL, *b = NULL, *c = NULL, *d = NULL;
         assert_int_equal(link_read_text(m, LINK_TEXT_MAX, &a), 1);
         assert_string_equal(a, "a?[31m?b?\?\?\?!");
@@ -155,9 +126,9 @@ static void test_welcome(void **state) {
                                    .heartbeat_usec = 1000000,
                                    .lost_usec = 60000000,
                                    .spread_usec = 5 };
-        _cleanup_message_ sd_bus_message *m = message(), *bad = message();
+        _cleanup_message_ sd_bus_message *m = message_new(), *bad = message_new();
         assert_true(welcome_append(m, &w) >= 0);
-        seal(m);
+        message_seal(m);
         assert_string_equal(sd_bus_message_get_signature(m, true), LINK_WELCOME_SIGNATURE);
         _cleanup_(welcome_done) struct welcome o = {};
         assert_int_equal(welcome_read(m, &o), 1);
@@ -169,7 +140,7 @@ static void test_welcome(void **state) {
 
         assert_true(sd_bus_message_append(bad, "(qqsayttttt)", 1, 0, "b", 3, 1, 2, 3, (uint64_t)1,
                                           (uint64_t)1, (uint64_t)1, (uint64_t)1, (uint64_t)1) >= 0);
-        seal(bad);
+        message_seal(bad);
         struct welcome untouched = {};
         assert_int_equal(welcome_read(bad, &untouched), -EBADMSG);
         assert_null(untouched.build);
@@ -200,9 +171,9 @@ static void test_inventory(void **state) {
                 { .uuid = (char *)"GPU-2" },
         };
         struct inventory i = sample_inventory(gpus, 2);
-        _cleanup_message_ sd_bus_message *m = message();
+        _cleanup_message_ sd_bus_message *m = message_new();
         assert_true(inventory_append(m, &i) >= 0);
-        seal(m);
+        message_seal(m);
         assert_string_equal(sd_bus_message_get_signature(m, true), LINK_INVENTORY_SIGNATURE);
         _cleanup_(inventory_done) struct inventory o = {};
         assert_int_equal(inventory_read(m, &o), 1);
@@ -218,7 +189,7 @@ static void test_inventory(void **state) {
         for (size_t n = 0; n < ELEMENTSOF(many); n++)
                 many[n] = gpus[0];
         struct inventory big = sample_inventory(many, ELEMENTSOF(many));
-        _cleanup_message_ sd_bus_message *refused = message();
+        _cleanup_message_ sd_bus_message *refused = message_new();
         assert_int_equal(inventory_append(refused, &big), -E2BIG);
         struct inventory reversed = sample_inventory(NULL, 0);
         reversed.port_last = 1;
@@ -235,14 +206,14 @@ static void test_inventory_gpus(void **state) {
         };
         struct inventory i = sample_inventory(gpus, 3);
         _cleanup_(inventory_done) struct inventory o = {};
-        _cleanup_message_ sd_bus_message *m = message();
+        _cleanup_message_ sd_bus_message *m = message_new();
         const char *key;
 
         assert_true(inventory_append(m, &i) >= 0);
         assert_true(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
         assert_true(inventory_append_extra(m, &i) >= 0);
         assert_true(sd_bus_message_close_container(m) >= 0);
-        seal(m);
+        message_seal(m);
         assert_int_equal(inventory_read(m, &o), 1);
         assert_true(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
         while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
@@ -261,7 +232,7 @@ static void test_inventory_gpus(void **state) {
 static int hostile_inventory(size_t n_gpus, uint32_t cpus, uint16_t first, uint16_t last, uint8_t family,
                              size_t n_address) {
         static const uint8_t address[20] = {};
-        _cleanup_message_ sd_bus_message *m = message();
+        _cleanup_message_ sd_bus_message *m = message_new();
         assert_true(sd_bus_message_open_container(m, 'r', "sssuta(ssts)qqbb(yayq)") >= 0);
         assert_true(sd_bus_message_append(m, "sssut", "h", "k", "o", cpus, (uint64_t)1) >= 0);
         assert_true(sd_bus_message_open_container(m, 'a', "(ssts)") >= 0);
@@ -275,7 +246,7 @@ static int hostile_inventory(size_t n_gpus, uint32_t cpus, uint16_t first, uint1
         assert_true(sd_bus_message_append(m, "q", 0) >= 0);
         assert_true(sd_bus_message_close_container(m) >= 0);
         assert_true(sd_bus_message_close_container(m) >= 0);
-        seal(m);
+        message_seal(m);
         _cleanup_(inventory_done) struct inventory o = {};
         return inventory_read(m, &o);
 }
@@ -299,7 +270,7 @@ static void test_units(void **state) {
                                  .invocation = sample_id.job_uid,
                                  .started_real = 12,
                                  .stop_requested = true };
-        _cleanup_message_ sd_bus_message *m = message(), *bad = message();
+        _cleanup_message_ sd_bus_message *m = message_new(), *bad = message_new();
         assert_true(sd_bus_message_open_container(m, 'a', LINK_UNIT_SIGNATURE) >= 0);
         for (uint32_t i = 0; i < 3; i++) {
                 u.id.index = i;
@@ -307,7 +278,7 @@ static void test_units(void **state) {
                 assert_true(unit_report_append(m, &u) >= 0);
         }
         assert_true(sd_bus_message_close_container(m) >= 0);
-        seal(m);
+        message_seal(m);
         assert_true(sd_bus_message_enter_container(m, 'a', LINK_UNIT_SIGNATURE) > 0);
         struct unit_report o;
         uint32_t n = 0;
@@ -328,7 +299,7 @@ static void test_units(void **state) {
         assert_true(link_append_id128(bad, sample_id.job_uid) >= 0);
         assert_true(sd_bus_message_append(bad, "tb", (uint64_t)1, 0) >= 0);
         assert_true(sd_bus_message_close_container(bad) >= 0);
-        seal(bad);
+        message_seal(bad);
         assert_int_equal(unit_report_read(bad, &o), -EBADMSG);
 }
 
@@ -347,9 +318,9 @@ static void test_exit(void **state) {
                                        .io_write = 6,
                                        .oom_kills = 7,
                                        .detail = (char *)"line one\nline two" };
-        _cleanup_message_ sd_bus_message *m = message(), *bad = message();
+        _cleanup_message_ sd_bus_message *m = message_new(), *bad = message_new();
         assert_true(exit_report_append(m, &e) >= 0);
-        seal(m);
+        message_seal(m);
         assert_string_equal(sd_bus_message_get_signature(m, true), LINK_EXIT_SIGNATURE);
         _cleanup_(exit_report_done) struct exit_report o = {};
         assert_int_equal(exit_report_read(m, &o), 1);
@@ -369,7 +340,7 @@ static void test_exit_refused(void **state) {
         static const char *const results[] = { "", "a-result-that-is-longer-than-the-struct-holds",
                                                "esc\x1b[0m" };
         for (size_t i = 0; i < ELEMENTSOF(results); i++) {
-                _cleanup_message_ sd_bus_message *m = message();
+                _cleanup_message_ sd_bus_message *m = message_new();
                 assert_true(sd_bus_message_open_container(m, 'r', LINK_ID_SIGNATURE "ayssibbttttttts") >= 0);
                 assert_true(executor_id_append(m, &sample_id) >= 0);
                 assert_true(link_append_id128(m, sample_id.job_uid) >= 0);
@@ -377,7 +348,7 @@ static void test_exit_refused(void **state) {
                                                   (uint64_t)0, (uint64_t)0, (uint64_t)0, (uint64_t)0,
                                                   (uint64_t)0, (uint64_t)0, "detail") >= 0);
                 assert_true(sd_bus_message_close_container(m) >= 0);
-                seal(m);
+                message_seal(m);
                 struct exit_report o = {};
                 assert_int_equal(exit_report_read(m, &o), -EBADMSG);
                 assert_null(o.detail);
@@ -394,12 +365,12 @@ static void test_feed_report(void **state) {
                                        .sync = 9 };
 
         for (unsigned with_sync = 0; with_sync < 2; with_sync++) {
-                _cleanup_message_ sd_bus_message *m = message();
+                _cleanup_message_ sd_bus_message *m = message_new();
                 struct feed_report in = f, out = {};
 
                 in.has_sync = with_sync > 0;
                 assert_true(feed_report_append(m, &in) >= 0);
-                seal(m);
+                message_seal(m);
                 assert_string_equal(sd_bus_message_get_signature(m, true),
                                     "ayu" LINK_COUNTERS_SIGNATURE "a{sv}");
                 assert_int_equal(feed_report_read(m, &out), 1);
@@ -414,7 +385,7 @@ static void test_feed_report(void **state) {
 /* Keys of another version are passed over; a known one of another type is not. */
 static void test_feed_extra(void **state) {
         for (unsigned wrong = 0; wrong < 2; wrong++) {
-                _cleanup_message_ sd_bus_message *m = message();
+                _cleanup_message_ sd_bus_message *m = message_new();
                 struct feed_report out = {};
 
                 assert_true(sd_bus_message_append_array(m, 'y', "", 0) >= 0);
@@ -426,7 +397,7 @@ static void test_feed_extra(void **state) {
                         assert_true(sd_bus_message_append(m, "a{sv}", 3, "later", "(st)", "x", (uint64_t)1,
                                                           "sync", "t", (uint64_t)7, "more", "as", 1,
                                                           "y") >= 0);
-                seal(m);
+                message_seal(m);
                 assert_int_equal(feed_report_read(m, &out), wrong ? -EBADMSG : 1);
                 assert_int_equal(out.sync, wrong ? 0 : 7);
         }
@@ -441,10 +412,10 @@ static void test_scan_batch(void **state) {
                                 .waiting_for = "/d/2023010203/_SUCCESS",
                                 .passed = 2023010202 },
                           out = {};
-        _cleanup_message_ sd_bus_message *m = message(), *plain = message();
+        _cleanup_message_ sd_bus_message *m = message_new(), *plain = message_new();
 
         assert_true(scan_batch_append(m, &b) >= 0);
-        seal(m);
+        message_seal(m);
         assert_string_equal(sd_bus_message_get_signature(m, true), "aybsa{sv}");
         assert_int_equal(scan_batch_read(m, &out), 1);
         assert_true(out.size == 2 && out.last && out.passed == b.passed);
@@ -452,7 +423,7 @@ static void test_scan_batch(void **state) {
         assert_string_equal(out.waiting_for, b.waiting_for);
         b = (struct scan_batch){};
         assert_true(scan_batch_append(plain, &b) >= 0);
-        seal(plain);
+        message_seal(plain);
         assert_int_equal(scan_batch_read(plain, &out), 1);
         assert_true(out.size == 0 && !out.last && out.passed == 0 && !out.waiting_for[0] && !out.error[0]);
 }
@@ -461,27 +432,28 @@ static void test_grants_and_control(void **state) {
         static uint8_t bytes[TASKS_WIRE_MAX + 1];
         struct grant_batch g = { .grants = bytes, .size = TASKS_WIRE_MAX, .last = true }, g_out = {};
         struct feed_order o = { FEED_CONTROL_TRIM, 5, 6 }, o_out = {};
-        _cleanup_message_ sd_bus_message *m = message(), *c = message(), *large = message(), *odd = message();
+        _cleanup_message_ sd_bus_message *m = message_new(), *c = message_new(), *large = message_new(),
+                                         *odd = message_new();
 
         assert_true(grant_batch_append(m, &g) >= 0);
-        seal(m);
+        message_seal(m);
         assert_int_equal(grant_batch_read(m, &g_out), 1);
         assert_true(g_out.size == TASKS_WIRE_MAX && g_out.last);
         assert_true(feed_order_append(c, &o) >= 0);
-        seal(c);
+        message_seal(c);
         assert_int_equal(feed_order_read(c, &o_out), 1);
         assert_true(o_out.op == FEED_CONTROL_TRIM && o_out.task == 5 && o_out.value == 6);
         g.size++;
         assert_int_equal(grant_batch_append(large, &g), -E2BIG);
         assert_true(sd_bus_message_append_array(large, 'y', bytes, sizeof(bytes)) >= 0);
         assert_true(sd_bus_message_append(large, "ba{sv}", 0, 0) >= 0);
-        seal(large);
+        message_seal(large);
         assert_int_equal(grant_batch_read(large, &g_out), -EBADMSG);
         o.op = _FEED_CONTROL_MAX;
         assert_int_equal(feed_order_append(odd, &o), -EINVAL);
         assert_true(sd_bus_message_append(odd, "utta{sv}", (uint32_t)_FEED_CONTROL_MAX, (uint64_t)1,
                                           (uint64_t)1, 0) >= 0);
-        seal(odd);
+        message_seal(odd);
         assert_int_equal(feed_order_read(odd, &o_out), -EBADMSG);
 }
 
@@ -508,11 +480,11 @@ static void test_changes(void **state) {
                                  .io = io,
                                  .n_io = 2 },
                            x_out = {};
-        _cleanup_message_ sd_bus_message *a = message(), *b = message(), *c = message(), *bad = message(),
-                                         *none = message();
+        _cleanup_message_ sd_bus_message *a = message_new(), *b = message_new(), *c = message_new(),
+                                         *bad = message_new(), *none = message_new();
 
         assert_true(unit_limits_append(a, &l) >= 0);
-        seal(a);
+        message_seal(a);
         assert_int_equal(unit_limits_read(a, &l_out), 1);
         assert_true(l.check == l_out.check && l.has_more == l_out.has_more);
         assert_true(l.cpu_usec_per_sec == l_out.cpu_usec_per_sec && l.memory_max == l_out.memory_max);
@@ -522,14 +494,14 @@ static void test_changes(void **state) {
         assert_true(l.memory_high == l_out.memory_high && l.cpu_weight == l_out.cpu_weight &&
                     l.tasks_max == l_out.tasks_max);
         assert_true(rendezvous_order_append(b, &o) >= 0);
-        seal(b);
+        message_seal(b);
         assert_int_equal(rendezvous_order_read(b, &o_out), 1);
         assert_true(o_out.epoch == 7 && o_out.signal == 10);
         assert_string_equal(o_out.env[1], env[1]);
         assert_null(o_out.env[2]);
         rendezvous_order_done(&o_out);
         assert_true(start_extra_append(c, &x) >= 0);
-        seal(c);
+        message_seal(c);
         assert_int_equal(start_extra_read(c, &x_out), 1);
         assert_true(x_out.epoch == 3 && x_out.n_rendezvous == 2 && x_out.watchdog_usec == 30000000);
         assert_true(x_out.memory_high == 7 && x_out.job_shm == 8);
@@ -546,7 +518,7 @@ static void test_changes(void **state) {
         assert_true(sd_bus_message_open_container(none, 'a', "ay") >= 0);
         assert_true(sd_bus_message_close_container(none) >= 0);
         assert_true(sd_bus_message_append(none, "a{sv}", 0) >= 0);
-        seal(none);
+        message_seal(none);
         assert_int_equal(rendezvous_order_read(none, &o_out), -EBADMSG);
 }
 
@@ -589,10 +561,10 @@ static struct start_order sample_order(void) {
 
 static void test_order(void **state) {
         struct start_order i = sample_order();
-        _cleanup_message_ sd_bus_message *m = message();
+        _cleanup_message_ sd_bus_message *m = message_new();
         assert_true(start_order_append(m, &i) >= 0);
         assert_true(link_append_extra_empty(m) >= 0);
-        seal(m);
+        message_seal(m);
         assert_string_equal(sd_bus_message_get_signature(m, true), LINK_ORDER_SIGNATURE "a{sv}");
         _cleanup_(start_order_done) struct start_order o = {};
         assert_int_equal(start_order_read(m, &o), 1);
@@ -624,9 +596,9 @@ static void test_order(void **state) {
 static void test_order_smallest(void **state) {
         char *argv[] = { (char *)"true", NULL };
         struct start_order i = { .id = sample_id, .argv = argv };
-        _cleanup_message_ sd_bus_message *m = message();
+        _cleanup_message_ sd_bus_message *m = message_new();
         assert_true(start_order_append(m, &i) >= 0);
-        seal(m);
+        message_seal(m);
         _cleanup_(start_order_done) struct start_order o = {};
         assert_int_equal(start_order_read(m, &o), 1);
         assert_string_equal(o.cwd, "");
@@ -662,7 +634,7 @@ static void test_order_refused(void **state) {
         memset(long_path, 'x', LINK_PATH_MAX + 1);
         t[10].output = long_path;
         for (size_t i = 0; i < ELEMENTSOF(t); i++) {
-                _cleanup_message_ sd_bus_message *m = message();
+                _cleanup_message_ sd_bus_message *m = message_new();
                 assert_int_equal(start_order_append(m, &t[i]), -EINVAL);
         }
 
@@ -673,7 +645,7 @@ static void test_order_refused(void **state) {
         char *argv[] = { big, NULL };
         struct start_order o = good;
         o.argv = argv;
-        _cleanup_message_ sd_bus_message *m = message();
+        _cleanup_message_ sd_bus_message *m = message_new();
         assert_int_equal(start_order_append(m, &o), -E2BIG);
 }
 
@@ -708,5 +680,5 @@ int main(void) {
                 cmocka_unit_test(test_changes),
                 cmocka_unit_test(test_tables),
         };
-        return cmocka_run_group_tests(tests, setup, teardown);
+        return cmocka_run_group_tests(tests, message_setup, message_teardown);
 }

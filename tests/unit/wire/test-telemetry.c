@@ -5,11 +5,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
+#include "tests/unit/message-kit.h"
 
 static const struct executor_id id = { .job_uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b,
                                                                 0c, 0d, 0e, 0f, 10),
@@ -17,20 +17,6 @@ static const struct executor_id id = { .job_uid = SD_ID128_MAKE(01, 02, 03, 04, 
                                        .role = "worker",
                                        .index = 3,
                                        .attempt = 2 };
-
-static sd_bus_message *message(sd_bus **ret_bus, int *ret_end) {
-        sd_bus_message *m = NULL;
-        int fds[2];
-
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-        assert_true(sd_bus_new(ret_bus) >= 0);
-        assert_true(sd_bus_set_fd(*ret_bus, fds[0], fds[0]) >= 0);
-        assert_true(sd_bus_start(*ret_bus) >= 0);
-        *ret_end = fds[1];
-        assert_true(sd_bus_message_new_method_call(*ret_bus, &m, NULL, LINK_PATH, LINK_INTERFACE, "Test") >=
-                    0);
-        return m;
-}
 
 /* n values, 1, 2, 3 ..., as another program would write them. */
 static void append_values(sd_bus_message *m, size_t n) {
@@ -44,9 +30,7 @@ static void append_values(sd_bus_message *m, size_t n) {
 }
 
 static void test_round_trip(void **state) {
-        _cleanup_(sd_bus_close_unrefp) sd_bus *bus = NULL;
-        _cleanup_close_ int end = -EBADF;
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message(&bus, &end);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
         struct telemetry_sample s = { .id = id }, got;
 
         telemetry_clear(s.values);
@@ -58,8 +42,7 @@ static void test_round_trip(void **state) {
         append_values(m, _TELEMETRY_MAX + 3); /* a newer one */
         append_values(m, 0);
         assert_true(sd_bus_message_close_container(m) >= 0);
-        assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
-        assert_true(sd_bus_message_rewind(m, true) >= 0);
+        message_seal(m);
         assert_true(sd_bus_message_enter_container(m, 'a', TELEMETRY_SAMPLE_SIGNATURE) > 0);
         assert_int_equal(telemetry_sample_read(m, &got), 1);
         assert_true(executor_id_equal(&got.id, &id));
@@ -97,5 +80,5 @@ int main(void) {
                 cmocka_unit_test(test_growth),
                 cmocka_unit_test(test_names),
         };
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return cmocka_run_group_tests(tests, message_setup, message_teardown);
 }

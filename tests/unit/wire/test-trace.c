@@ -7,48 +7,17 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages.h"
-
-static sd_bus *bus;
-static int other_end;
-
-static int setup(void **state) {
-        int fds[2];
-
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-                return -1;
-        other_end = fds[1];
-        return sd_bus_new(&bus) < 0 || sd_bus_set_fd(bus, fds[0], fds[0]) < 0 || sd_bus_start(bus) < 0 ? -1
-                                                                                                       : 0;
-}
-
-static int teardown(void **state) {
-        sd_bus_close_unref(bus);
-        close(other_end);
-        return 0;
-}
-
-static sd_bus_message *message(void) {
-        sd_bus_message *m = NULL;
-
-        assert_true(sd_bus_message_new_method_call(bus, &m, NULL, LINK_PATH, LINK_INTERFACE, "Test") >= 0);
-        return m;
-}
-
-static void seal(sd_bus_message *m) {
-        assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
-        assert_true(sd_bus_message_rewind(m, true) >= 0);
-}
+#include "tests/unit/message-kit.h"
 
 /* An answer of n histograms of that name and so many buckets. */
 static sd_bus_message *answer(const char *name, unsigned n, size_t buckets) {
         _cleanup_free_ uint64_t *list = calloc(buckets, sizeof(*list));
-        sd_bus_message *m = message();
+        sd_bus_message *m = message_new();
 
         assert_non_null(list);
         list[0] = UINT64_MAX;
@@ -64,14 +33,14 @@ static sd_bus_message *answer(const char *name, unsigned n, size_t buckets) {
         assert_true(sd_bus_message_close_container(m) >= 0);
         assert_true(sd_bus_message_append(m, "a{sv}", 2, "missed", "t", UINT64_C(9), "more", "s",
                                           "\033]0;title\007") >= 0);
-        seal(m);
+        message_seal(m);
         return m;
 }
 
 static void test_passed(void **state) {
         _cleanup_(sd_bus_message_unrefp)
                 sd_bus_message *from = answer("read", TRACE_ANSWER_HISTOGRAMS_MAX, TRACE_ANSWER_BUCKETS_MAX),
-                               *to = message();
+                               *to = message_new();
         const uint64_t *buckets;
         const char *name, *key;
         uint64_t since, count, sum, bytes, missed;
@@ -79,7 +48,7 @@ static void test_passed(void **state) {
         unsigned n = 0;
 
         assert_int_equal(trace_answer_pass(from, to), 1);
-        seal(to);
+        message_seal(to);
         assert_true(sd_bus_message_read(to, "t", &since) > 0);
         assert_int_equal(since, 5);
         assert_true(sd_bus_message_enter_container(to, 'a', "(stttat)") > 0);
@@ -103,13 +72,13 @@ static void test_passed(void **state) {
 }
 
 static void refused(sd_bus_message *from) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = from, *to = message();
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = from, *to = message_new();
 
         assert_int_equal(trace_answer_pass(m, to), -EBADMSG);
 }
 
 static void test_refused(void **state) {
-        sd_bus_message *m = message();
+        sd_bus_message *m = message_new();
 
         refused(answer("read", TRACE_ANSWER_HISTOGRAMS_MAX + 1, 40));
         refused(answer("read", 1, TRACE_ANSWER_BUCKETS_MAX + 1));
@@ -118,7 +87,7 @@ static void test_refused(void **state) {
         refused(answer("two\nlines", 1, 40));
         refused(answer("a name of more bytes than there are for one", 1, 40));
         assert_true(sd_bus_message_append(m, "s", "another message") >= 0);
-        seal(m);
+        message_seal(m);
         refused(m);
 }
 
@@ -128,5 +97,5 @@ int main(void) {
                 cmocka_unit_test(test_refused),
         };
 
-        return cmocka_run_group_tests(tests, setup, teardown);
+        return cmocka_run_group_tests(tests, message_setup, message_teardown);
 }
