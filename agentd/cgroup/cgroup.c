@@ -59,8 +59,7 @@ int cgroup_open(const char *root, const char *path, struct cgroup **ret) {
         *c = (struct cgroup){ .dir = -EBADF, .hasten = true };
         for (size_t i = 0; i < _FILE_KEPT_MAX; i++)
                 c->files[i] = -EBADF;
-        for (size_t i = 0; i < _TELEMETRY_MAX; i++)
-                c->slow[i] = TELEMETRY_UNKNOWN;
+        telemetry_clear(c->slow);
         if (asprintf(&full, "%s/%s", root, path) < 0)
                 return -ENOMEM;
         c->dir = open(full, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

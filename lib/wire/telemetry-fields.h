@@ -87,6 +87,12 @@ enum telemetry_kind {
         TELEMETRY_GAUGE,
 };
 
+/* All unknown. */
+static inline void telemetry_clear(uint64_t values[static _TELEMETRY_MAX]) {
+        for (unsigned i = 0; i < _TELEMETRY_MAX; i++)
+                values[i] = TELEMETRY_UNKNOWN;
+}
+
 /* "cpuUsec"; NULL outside the table. */
 const char *telemetry_field_name(enum telemetry_field f);
 enum telemetry_kind telemetry_field_kind(enum telemetry_field f);

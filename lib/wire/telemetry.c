@@ -24,11 +24,6 @@ enum telemetry_kind telemetry_field_kind(enum telemetry_field f) {
         return fields[f].kind;
 }
 
-void telemetry_clear(uint64_t values[static _TELEMETRY_MAX]) {
-        for (size_t i = 0; i < _TELEMETRY_MAX; i++)
-                values[i] = TELEMETRY_UNKNOWN;
-}
-
 int telemetry_sample_append(sd_bus_message *m, const struct telemetry_sample *s) {
         int r = sd_bus_message_open_container(m, 'r', LINK_ID_SIGNATURE "at");
 

@@ -13,9 +13,6 @@ struct telemetry_sample {
         uint64_t values[_TELEMETRY_MAX];
 };
 
-/* All unknown. */
-void telemetry_clear(uint64_t values[static _TELEMETRY_MAX]);
-
 int telemetry_sample_append(sd_bus_message *m, const struct telemetry_sample *s);
 /* As the other readers: 1, 0 at the end of the array, -EBADMSG. Values that the sender does not know of are
  * unknown, those that this program does not know of are passed over. */

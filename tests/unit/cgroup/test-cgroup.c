@@ -36,11 +36,6 @@ static void put(const char *path, const char *text) {
         assert_true(fputs(text, f) >= 0);
 }
 
-static void clear(uint64_t values[static _TELEMETRY_MAX]) {
-        for (size_t i = 0; i < _TELEMETRY_MAX; i++)
-                values[i] = TELEMETRY_UNKNOWN;
-}
-
 static struct cgroup *open_unit(void) {
         _cleanup_free_ char *top = NULL;
         struct cgroup *c = NULL;
@@ -74,7 +69,7 @@ static void test_nothing_there(void **state) {
         c = open_unit();
         assert_int_equal(fstat(cgroup_fd(c), &st), 0);
         assert_true(cgroup_id(c) == st.st_ino);
-        clear(values);
+        telemetry_clear(values);
         values[TELEMETRY_TASKS] = 3; /* somebody else's */
         cgroup_fill(c, values);
         for (size_t i = 0; i < _TELEMETRY_MAX; i++)
@@ -101,7 +96,7 @@ static void test_all(void **state) {
         put(UNIT "io.pressure", "some avg10=0.00 total=14\nfull avg10=0.00 total=15\n");
         put(UNIT "io.stat", "8:0 rbytes=16 wbytes=17 rios=1 wios=1 dbytes=0 dios=0\n");
         c = open_unit();
-        clear(values);
+        telemetry_clear(values);
         cgroup_fill(c, values);
         assert_true(values[TELEMETRY_CPU_USEC] == 100);
         assert_true(values[TELEMETRY_CPU_THROTTLED_USEC] == 33);
@@ -125,7 +120,7 @@ static void test_all(void **state) {
         put(UNIT "memory.current", "1\n");
         put(UNIT "pids.current", "6\n");
         for (unsigned i = 0; i < CGROUP_SLOW_CALLS; i++) {
-                clear(values);
+                telemetry_clear(values);
                 cgroup_fill(c, values);
                 assert_true(values[TELEMETRY_CPU_USEC] == 200 && values[TELEMETRY_MEMORY_BYTES] == 1);
                 assert_true(values[TELEMETRY_TASKS] == 5 || values[TELEMETRY_TASKS] == 6);
@@ -144,7 +139,7 @@ static void test_too_long(void **state) {
                 memcpy(text + i, "8:0 rbytes=1111111 wbytes=222\n", 30);
         put(UNIT "io.stat", text);
         c = open_unit();
-        clear(values);
+        telemetry_clear(values);
         cgroup_fill(c, values);
         assert_true(values[TELEMETRY_BLOCK_READ_BYTES] == TELEMETRY_UNKNOWN);
 }

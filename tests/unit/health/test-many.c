@@ -49,8 +49,7 @@ static double judge(uint32_t n, uint32_t late) {
                 for (uint32_t i = 0; i < n; i++) {
                         uint64_t values[_TELEMETRY_MAX];
 
-                        for (size_t k = 0; k < _TELEMETRY_MAX; k++)
-                                values[k] = TELEMETRY_UNKNOWN;
+                        telemetry_clear(values);
                         values[TELEMETRY_CPU_USEC] = t * SECOND / (i == late ? 1 : 6) + i;
                         values[TELEMETRY_NET_RX_BYTES] = values[TELEMETRY_NET_TX_BYTES] = t << 20;
                         values[TELEMETRY_TCP_CONNECTIONS] = 2;

@@ -11,11 +11,6 @@
 
 #define START (1000 * 120 * USEC_PER_SEC) /* where points of both ranges begin */
 
-static void unknown(uint64_t values[static _TELEMETRY_MAX]) {
-        for (size_t i = 0; i < _TELEMETRY_MAX; i++)
-                values[i] = TELEMETRY_UNKNOWN;
-}
-
 static void assert_near(float a, double b) {
         if (!(fabs(a - b) <= 1e-4 * fmax(1, fabs(b))))
                 fail_msg("%g is not %g", (double)a, b);
@@ -31,8 +26,8 @@ static void test_derive(void **state) {
                                    .memory = 1000 };
         float v[_SERIES_MAX];
 
-        unknown(before);
-        unknown(now);
+        telemetry_clear(before);
+        telemetry_clear(now);
         series_derive(&in, v);
         for (size_t i = 0; i < _SERIES_MAX; i++)
                 assert_true(isnan(v[i]));

@@ -34,8 +34,7 @@ static void live(struct manager *m, struct job *j, uint64_t *now, unsigned secon
                 for (uint32_t i = 0; i < j->n_executors; i++) {
                         uint64_t values[_TELEMETRY_MAX];
 
-                        for (size_t f = 0; f < _TELEMETRY_MAX; f++)
-                                values[f] = TELEMETRY_UNKNOWN;
+                        telemetry_clear(values);
                         counts[i] += what[i] == WORKS ? 8 << 20 : 50;
                         values[TELEMETRY_CPU_USEC] = what[i] == SLEEPS ? 1 : counts[i] / 8;
                         values[TELEMETRY_NET_RX_BYTES] = values[TELEMETRY_NET_TX_BYTES] =

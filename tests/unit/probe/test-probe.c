@@ -150,11 +150,6 @@ static int finish(pid_t pid) {
         return status;
 }
 
-static void clear(uint64_t values[static _TELEMETRY_MAX]) {
-        for (size_t i = 0; i < _TELEMETRY_MAX; i++)
-                values[i] = TELEMETRY_UNKNOWN;
-}
-
 static bool is_up(const char *name) {
         const struct probe_program *programs;
         size_t n = probe_programs(probe, &programs);
@@ -191,7 +186,7 @@ static void test_ended(void **state) {
         pid_t pid;
 
         make_unit("ended", &unit);
-        clear(v);
+        telemetry_clear(v);
         assert_false(probe_final(probe, unit.id, v));
         pid = fork_into(&unit);
         if (pid == 0) {
@@ -211,7 +206,7 @@ static void test_ended(void **state) {
         assert_int_equal(v[TELEMETRY_WRITE_BYTES], 7 * BLOCK + 1);
         remove_group(unit.path);
         probe_forget(probe, unit.id);
-        clear(v);
+        telemetry_clear(v);
         assert_false(probe_final(probe, unit.id, v));
 }
 
@@ -219,7 +214,7 @@ static uint64_t live(const struct group *g, enum telemetry_field f) {
         uint64_t v[_TELEMETRY_MAX];
 
         assert_int_equal(probe_scrape(probe), 0);
-        clear(v);
+        telemetry_clear(v);
         probe_fill(probe, g->id, v);
         return v[f];
 }
@@ -361,7 +356,7 @@ static void test_live(void **state) {
         assert_int_equal(kill(p.pid, SIGCONT), 0);
         puppet_end(&p);
         assert_int_equal(live(&unit, TELEMETRY_TASKS), 0);
-        clear(v);
+        telemetry_clear(v);
         assert_true(probe_final(probe, unit.id, v));
         assert_int_equal(v[TELEMETRY_READ_BYTES], 14 * BLOCK + 4);
         assert_int_equal(v[TELEMETRY_WRITE_BYTES], 1 + 4);
@@ -388,19 +383,19 @@ static void test_memory(void **state) {
         assert_in_range(live(&unit, TELEMETRY_MEMORY_ANON_BYTES), HELD - HELD_ABOUT,
                         anon + HELD + HELD_ABOUT);
         assert_int_equal(probe_new(top_fd, &without), 0); /* by /proc */
-        clear(v);
+        telemetry_clear(v);
         probe_fill(without, unit.id, v);
         assert_in_range(v[TELEMETRY_MEMORY_BYTES], HELD, all + HELD + HELD_ABOUT);
         assert_in_range(v[TELEMETRY_MEMORY_ANON_BYTES], HELD - HELD_ABOUT, anon + HELD + HELD_ABOUT);
         probe_free(without);
         /* The controller's count is the better one. */
         assert_int_equal(probe_scrape(probe), 0);
-        clear(v);
+        telemetry_clear(v);
         v[TELEMETRY_MEMORY_BYTES] = 7;
         probe_fill(probe, unit.id, v);
         assert_int_equal(v[TELEMETRY_MEMORY_BYTES], 7);
         puppet_end(&p);
-        clear(v);
+        telemetry_clear(v);
         assert_int_equal(live(&unit, TELEMETRY_MEMORY_BYTES), TELEMETRY_UNKNOWN);
         remove_group(unit.path);
         probe_forget(probe, unit.id);
@@ -446,7 +441,7 @@ static void test_never_twice(void **state) {
                 samples++;
                 usleep(500);
         }
-        clear(v);
+        telemetry_clear(v);
         assert_true(probe_final(probe, unit.id, v));
         assert_int_equal(v[TELEMETRY_READ_BYTES], all);
         print_message("%u samples while 1200 threads came and went\n", samples);
@@ -473,10 +468,10 @@ static void test_below(void **state) {
                 }
                 assert_int_equal(finish(pid), 0);
         }
-        clear(v);
+        telemetry_clear(v);
         assert_true(probe_final(probe, unit.id, v));
         assert_int_equal(v[TELEMETRY_READ_BYTES], 2 * BLOCK);
-        clear(v);
+        telemetry_clear(v);
         assert_false(probe_final(probe, deep.id, v));
         assert_false(probe_final(probe, beside.id, v));
         remove_group(deep.path);
@@ -512,12 +507,12 @@ static void test_cpu(void **state) {
         assert_int_equal(read(fds[0], &own, sizeof(own)), sizeof(own));
         close(fds[0]);
         close(fds[1]);
-        clear(v);
+        telemetry_clear(v);
         assert_true(probe_final(probe, unit.id, v));
         print_message("CPU: %lu us by the process, %lu by the probe\n", own, v[TELEMETRY_CPU_USEC]);
         assert_in_range(v[TELEMETRY_CPU_USEC], own - 12000, own + 12000);
         /* What others know better stays. */
-        clear(v);
+        telemetry_clear(v);
         v[TELEMETRY_CPU_USEC] = own;
         assert_true(probe_final(probe, unit.id, v));
         assert_int_equal(v[TELEMETRY_CPU_USEC], own);
@@ -551,7 +546,7 @@ static void test_network(void **state) {
                 _exit(0);
         }
         assert_int_equal(finish(pid), 0);
-        clear(v);
+        telemetry_clear(v);
         assert_true(probe_final(probe, unit.id, v));
         assert_int_equal(v[TELEMETRY_NET_TX_PACKETS], 50);
         assert_int_equal(v[TELEMETRY_NET_RX_PACKETS], 50);
@@ -609,7 +604,7 @@ static void test_restart(void **state) {
         tell(&p, 'c');
         becomes(&unit, TELEMETRY_READ_BYTES, 17 * BLOCK + 5);
         puppet_end(&p);
-        clear(v);
+        telemetry_clear(v);
         assert_true(probe_final(probe, unit.id, v));
         assert_int_equal(v[TELEMETRY_READ_BYTES], 17 * BLOCK + 5);
         remove_group(unit.path);
@@ -628,14 +623,14 @@ static void test_procfs(void **state) {
         tell(&p, 't');
         tell(&p, 'c');
         assert_int_equal(probe_new(top_fd, &without), 0);
-        clear(v);
+        telemetry_clear(v);
         probe_fill(without, unit.id, v);
         assert_int_equal(v[TELEMETRY_READ_BYTES], 8 * BLOCK + 2);
         assert_int_equal(v[TELEMETRY_WRITE_BYTES], 1 + 2);
         assert_int_equal(v[TELEMETRY_TASKS], 1);
         assert_in_range(v[TELEMETRY_TASKS_RUNNING], 0, 1);
         assert_int_not_equal(v[TELEMETRY_RUNQUEUE_WAIT_USEC], TELEMETRY_UNKNOWN);
-        clear(v);
+        telemetry_clear(v);
         probe_fill(without, unit.id + 1000000, v);
         assert_int_equal(v[TELEMETRY_TASKS], TELEMETRY_UNKNOWN);
         probe_free(without);
@@ -670,7 +665,7 @@ static void test_short_lives(void **state) {
         for (size_t i = 0; i < LIVES; i++) {
                 uint64_t v[_TELEMETRY_MAX];
 
-                clear(v);
+                telemetry_clear(v);
                 assert_true(probe_final(probe, units[i].id, v));
                 assert_int_equal(v[TELEMETRY_READ_BYTES], BLOCK);
                 remove_group(units[i].path);

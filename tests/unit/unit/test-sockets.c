@@ -97,11 +97,6 @@ static void join_cgroup(const char *path) {
         close(fd);
 }
 
-static void clear(uint64_t values[static _TELEMETRY_MAX]) {
-        for (int i = 0; i < _TELEMETRY_MAX; i++)
-                values[i] = TELEMETRY_UNKNOWN;
-}
-
 /* Both ends in one unit do not count. */
 static void test_own(void **state) {
         _cleanup_(sockets_free_p) struct sockets *s = NULL;
@@ -129,13 +124,13 @@ static void test_own(void **state) {
                         skip();
                 assert_true(r >= 0);
         }
-        clear(values);
+        telemetry_clear(values);
         sockets_fill(s, id, values);
         assert_true(values[TELEMETRY_LOOKS] >= 1 && values[TELEMETRY_LOOKS] <= 3);
         assert_int_equal(values[TELEMETRY_LOOKS_UNREAD], 0);
         assert_true(values[TELEMETRY_TCP_CONNECTIONS] != TELEMETRY_UNKNOWN);
         sockets_forget(s, id);
-        clear(values);
+        telemetry_clear(values);
         sockets_fill(s, id, values);
         assert_true(values[TELEMETRY_LOOKS] == TELEMETRY_UNKNOWN);
         close(a);
@@ -213,7 +208,7 @@ static void test_who_is_waited_for(void **state) {
                 r = sockets_look(s, ids, 2);
         }
         for (int i = 0; i < 2; i++) {
-                clear(values[i]);
+                telemetry_clear(values[i]);
                 sockets_fill(s, ids[i], values[i]);
                 (void)kill(pids[i], SIGKILL);
                 (void)waitpid(pids[i], NULL, 0);
