@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "tests/unit/root-kit.h"
 
 struct settings {
         char *address;
@@ -33,41 +34,19 @@ static const struct conf_key keys[] = {
         {},
 };
 
-static char root[] = "/tmp/test-conf.XXXXXX";
-
-static void put(const char *path, const char *text) {
-        char full[512], *slash;
-
-        snprintf(full, sizeof(full), "%s%s", root, path);
-        slash = strrchr(full, '/');
-        *slash = 0;
-        assert_int_equal(make_directories(full, 0755), 0);
-        *slash = '/';
-        assert_int_equal(write_file_atomic(full, text, strlen(text), 0644, false), 0);
-}
-
-static int setup(void **state) {
-        strcpy(strrchr(root, '.'), ".XXXXXX");
-        return mkdtemp(root) ? 0 : -1;
-}
-
-static int teardown(void **state) {
-        return remove_tree(root);
-}
-
 static void test_missing(void **state) {
         struct settings s = { .limit = 7 };
 
-        assert_int_equal(conf_load(root, "x.conf", keys, &s), 0);
+        assert_int_equal(conf_load(root_kit, "x.conf", keys, &s), 0);
         assert_int_equal(s.limit, 7);
 }
 
 static void test_all_types(void **state) {
         struct settings s = {};
 
-        put("/etc/primus/x.conf", "# comment\n[Link]\nAddress = 192.0.2.1\n  Port=99\nTimeoutSec=2min\n"
-                                  "[Jobs]\nAllowRoot=yes\nMemoryMax=1G\nLimit=5");
-        assert_int_equal(conf_load(root, "x.conf", keys, &s), 0);
+        root_put("/etc/primus/x.conf", "# comment\n[Link]\nAddress = 192.0.2.1\n  Port=99\nTimeoutSec=2min\n"
+                                       "[Jobs]\nAllowRoot=yes\nMemoryMax=1G\nLimit=5");
+        assert_int_equal(conf_load(root_kit, "x.conf", keys, &s), 0);
         assert_string_equal(s.address, "192.0.2.1");
         assert_int_equal(s.port, 99);
         assert_true(s.timeout == 120 * USEC_PER_SEC);
@@ -80,13 +59,13 @@ static void test_all_types(void **state) {
 static void test_dropins(void **state) {
         struct settings s = {};
 
-        put("/etc/primus/x.conf", "[Jobs]\nLimit=1\n[Link]\nAddress=main\nPort=1\n");
-        put("/usr/lib/primus/x.conf.d/10-a.conf", "[Link]\nAddress=masked\nPort=2\n");
-        put("/run/primus/x.conf.d/10-a.conf", "[Link]\nAddress=run\n");
-        put("/usr/lib/primus/x.conf.d/20-b.conf", "[Jobs]\nLimit=3\n");
-        put("/etc/primus/x.conf.d/15-c.conf", "[Jobs]\nLimit=4\n");
-        put("/etc/primus/x.conf.d/99.txt", "[Jobs]\nLimit=5\n");
-        assert_int_equal(conf_load(root, "x.conf", keys, &s), 0);
+        root_put("/etc/primus/x.conf", "[Jobs]\nLimit=1\n[Link]\nAddress=main\nPort=1\n");
+        root_put("/usr/lib/primus/x.conf.d/10-a.conf", "[Link]\nAddress=masked\nPort=2\n");
+        root_put("/run/primus/x.conf.d/10-a.conf", "[Link]\nAddress=run\n");
+        root_put("/usr/lib/primus/x.conf.d/20-b.conf", "[Jobs]\nLimit=3\n");
+        root_put("/etc/primus/x.conf.d/15-c.conf", "[Jobs]\nLimit=4\n");
+        root_put("/etc/primus/x.conf.d/99.txt", "[Jobs]\nLimit=5\n");
+        assert_int_equal(conf_load(root_kit, "x.conf", keys, &s), 0);
         assert_string_equal(s.address, "run"); /* /run masks /usr/lib */
         assert_int_equal(s.port, 1);           /* and nothing of the masked file counts */
         assert_int_equal(s.limit, 3);          /* 20-b comes behind 15-c, whatever the directory */
@@ -97,9 +76,9 @@ static void test_bad_values(void **state) {
         struct settings s = { .limit = 7, .port = 8 };
         char long_line[1000];
 
-        put("/etc/primus/x.conf",
-            "nonsense\n[Jobs]\nLimit=-1\nLimits=4\n[Nowhere]\nX=1\n[Link]\nPort=70000\nTimeoutSec=5s\n");
-        assert_int_equal(conf_load(root, "x.conf", keys, &s), 0);
+        root_put("/etc/primus/x.conf",
+                 "nonsense\n[Jobs]\nLimit=-1\nLimits=4\n[Nowhere]\nX=1\n[Link]\nPort=70000\nTimeoutSec=5s\n");
+        assert_int_equal(conf_load(root_kit, "x.conf", keys, &s), 0);
         assert_int_equal(s.limit, 7);
         assert_int_equal(s.port, 8);
         assert_true(s.timeout == 5 * USEC_PER_SEC);
@@ -107,8 +86,8 @@ static void test_bad_values(void **state) {
         memset(long_line, 'x', sizeof(long_line));
         memcpy(long_line, "[Link]\nAddress=", 15);
         strcpy(long_line + sizeof(long_line) - 20, "\nPort=5\n");
-        put("/etc/primus/x.conf", long_line);
-        assert_int_equal(conf_load(root, "x.conf", keys, &s), 0);
+        root_put("/etc/primus/x.conf", long_line);
+        assert_int_equal(conf_load(root_kit, "x.conf", keys, &s), 0);
         assert_null(s.address);
         assert_int_equal(s.port, 5);
 }
@@ -116,19 +95,19 @@ static void test_bad_values(void **state) {
 static void test_security_key(void **state) {
         struct settings s = {};
 
-        put("/etc/primus/x.conf", "[Jobs]\nAllowRoot=perhaps\nLimit=9\n");
-        assert_int_equal(conf_load(root, "x.conf", keys, &s), -EINVAL);
+        root_put("/etc/primus/x.conf", "[Jobs]\nAllowRoot=perhaps\nLimit=9\n");
+        assert_int_equal(conf_load(root_kit, "x.conf", keys, &s), -EINVAL);
         assert_false(s.root_jobs);
         assert_int_equal(s.limit, 9);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_missing, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_all_types, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_dropins, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_bad_values, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_security_key, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_missing, root_setup, root_teardown),
+                cmocka_unit_test_setup_teardown(test_all_types, root_setup, root_teardown),
+                cmocka_unit_test_setup_teardown(test_dropins, root_setup, root_teardown),
+                cmocka_unit_test_setup_teardown(test_bad_values, root_setup, root_teardown),
+                cmocka_unit_test_setup_teardown(test_security_key, root_setup, root_teardown),
         };
         log_set_level(
                 LOG_ERR); /* the warnings are the point of the bad values, but not of the test's output */

@@ -8,25 +8,7 @@
 #include <cmocka.h>
 
 #include "lib/base/file.h"
-
-static char root[] = "/tmp/primus-host-XXXXXX";
-
-static int setup(void **state) {
-        return mkdtemp(root) ? 0 : -1;
-}
-
-static int teardown(void **state) {
-        return remove_tree(root);
-}
-
-static void put(const char *path, const char *text) {
-        _cleanup_free_ char *full = NULL, *directory = NULL;
-
-        assert_true(asprintf(&full, "%s%s", root, path) >= 0);
-        directory = strndup(full, (size_t)(strrchr(full, '/') - full));
-        assert_int_equal(make_directories(directory, 0755), 0);
-        assert_int_equal(write_file_atomic(full, text, strlen(text), 0644, false), 0);
-}
+#include "tests/unit/root-kit.h"
 
 static char *page(bool agent) {
         _cleanup_(exposition_free_p) struct exposition *x = NULL;
@@ -38,7 +20,7 @@ static char *page(bool agent) {
         if (agent)
                 host_add_agent(x, "", "");
         else
-                host_add(x, root, "node=\"a\"");
+                host_add(x, root_kit, "node=\"a\"");
         assert_int_equal(exposition_end(x, &text, &size), 0);
         text = realloc(text, size + 1);
         text[size] = 0;
@@ -63,10 +45,10 @@ static void test_host(void **state) {
         };
         _cleanup_free_ char *text = NULL;
 
-        put("/proc/loadavg", "0.50 12.07 3.00 1/100 4242\n");
-        put("/proc/meminfo", "MemTotal:  2048 kB\nMemFree: 5 kB\nMemAvailable: 1 kB\n");
-        put("/proc/pressure/cpu", "some avg10=0.00 total=7\nfull avg10=0.00 total=8\n");
-        put("/proc/pressure/io", "some avg10=0.00 total=1\nfull avg10=0.00 total=9000000\n");
+        root_put("/proc/loadavg", "0.50 12.07 3.00 1/100 4242\n");
+        root_put("/proc/meminfo", "MemTotal:  2048 kB\nMemFree: 5 kB\nMemAvailable: 1 kB\n");
+        root_put("/proc/pressure/cpu", "some avg10=0.00 total=7\nfull avg10=0.00 total=8\n");
+        root_put("/proc/pressure/io", "some avg10=0.00 total=1\nfull avg10=0.00 total=9000000\n");
         text = page(false);
         for (size_t i = 0; i < ELEMENTSOF(expected); i++)
                 assert_non_null(strstr(text, expected[i]));
@@ -88,5 +70,5 @@ int main(void) {
                 cmocka_unit_test(test_agent),
         };
 
-        return cmocka_run_group_tests(tests, setup, teardown);
+        return cmocka_run_group_tests(tests, root_setup, root_teardown);
 }

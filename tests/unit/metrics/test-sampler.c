@@ -10,30 +10,21 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "tests/unit/root-kit.h"
 
 #define TOP "/sys/fs/cgroup/"
 
-static char root[] = "/tmp/primus-sampler-XXXXXX";
 static sd_event *event;
 static unsigned looks, fills, forgets, opened, sent;
 static size_t ids_seen;
 
 static int setup(void **state) {
-        return mkdtemp(root) && sd_event_new(&event) >= 0 ? 0 : -1;
+        return root_setup(state) == 0 && sd_event_new(&event) >= 0 ? 0 : -1;
 }
 
 static int teardown(void **state) {
         sd_event_unref(event);
-        return remove_tree(root);
-}
-
-static void put(const char *path, const void *data, size_t size) {
-        _cleanup_free_ char *full = NULL, *directory = NULL;
-
-        assert_true(asprintf(&full, "%s%s", root, path) >= 0);
-        directory = strndup(full, (size_t)(strrchr(full, '/') - full));
-        assert_int_equal(make_directories(directory, 0755), 0);
-        assert_int_equal(write_file_atomic(full, data, size, 0644, false), 0);
+        return root_teardown(state);
 }
 
 static int look(const uint64_t *ids, size_t n, void *userdata) {
@@ -84,7 +75,7 @@ static struct sampler *make(uint64_t telemetry_usec) {
 
         looks = fills = forgets = opened = sent = 0;
         assert_int_equal(
-                sampler_new(event, &(struct sampler_options){ root, telemetry_usec }, &ops, NULL, &s), 0);
+                sampler_new(event, &(struct sampler_options){ root_kit, telemetry_usec }, &ops, NULL, &s), 0);
         for (size_t i = 0; i < ELEMENTSOF(providers); i++)
                 assert_int_equal(sampler_add_provider(s, &providers[i]), 0);
         return s;
@@ -95,7 +86,7 @@ static void test_a_life(void **state) {
         const struct executor_id id = id_of(0);
         const struct telemetry_sample *x;
 
-        put(TOP "cgroup.controllers", "", 0);
+        root_put_bytes(TOP "cgroup.controllers", "", 0);
         s = make(0);
         assert_int_equal(sampler_add(s, &id), 0);
         assert_int_equal(sampler_add(s, &id), 0);
@@ -111,7 +102,8 @@ static void test_a_life(void **state) {
         assert_true(x->values[TELEMETRY_CPU_USEC] == TELEMETRY_UNKNOWN);
 
         /* systemd has started it */
-        put(TOP "primus.slice/primus-3.slice/primus-3-w-0.1.service/cpu.stat", "usage_usec 9\n", 13);
+        root_put_bytes(TOP "primus.slice/primus-3.slice/primus-3-w-0.1.service/cpu.stat", "usage_usec 9\n",
+                       13);
         sampler_round(s);
         assert_true(opened == 1 && ids_seen == 1 && x->values[TELEMETRY_CPU_USEC] == 9);
         sampler_remove(s, &id);
@@ -158,14 +150,14 @@ static void test_progress(void **state) {
         uint64_t page[2] = { 41, 0 };
         const struct telemetry_sample *x;
 
-        put("/run/primus/x/primus-3-w-3.1.service/progress", page, sizeof(page));
+        root_put_bytes("/run/primus/x/primus-3-w-3.1.service/progress", page, sizeof(page));
         assert_int_equal(sampler_add(s, &id), 0);
         sampler_round(s);
         x = sampler_find(s, "primus-3-w-3.1.service");
         assert_true(x->values[TELEMETRY_PROGRESS_STEP] == TELEMETRY_UNKNOWN); /* nothing was said */
         sampler_remove(s, &id);
         page[1] = now_boot();
-        put("/run/primus/x/primus-3-w-3.1.service/progress", page, sizeof(page));
+        root_put_bytes("/run/primus/x/primus-3-w-3.1.service/progress", page, sizeof(page));
         assert_int_equal(sampler_add(s, &id), 0);
         sampler_round(s);
         x = sampler_find(s, "primus-3-w-3.1.service");
@@ -173,7 +165,7 @@ static void test_progress(void **state) {
         assert_true(x->values[TELEMETRY_PROGRESS_AGE_USEC] < 60 * USEC_PER_SEC);
         sampler_remove(s, &id);
         page[1] = UINT64_MAX; /* it lies about the time */
-        put("/run/primus/x/primus-3-w-3.1.service/progress", page, sizeof(page));
+        root_put_bytes("/run/primus/x/primus-3-w-3.1.service/progress", page, sizeof(page));
         assert_int_equal(sampler_add(s, &id), 0);
         sampler_round(s);
         assert_true(sampler_find(s, "primus-3-w-3.1.service")->values[TELEMETRY_PROGRESS_AGE_USEC] == 0);
@@ -183,7 +175,7 @@ static void test_progress(void **state) {
                 _cleanup_free_ char *path = NULL;
                 struct stat st;
 
-                assert_true(asprintf(&path, "%s/run/primus/x/primus-3-w-3.1.service/progress", root) > 0);
+                assert_true(asprintf(&path, "%s/run/primus/x/primus-3-w-3.1.service/progress", root_kit) > 0);
                 assert_int_equal(truncate(path, INT64_C(1) << 30), 0);
                 sampler_round(s);
                 assert_int_equal(stat(path, &st), 0);
@@ -192,13 +184,13 @@ static void test_progress(void **state) {
         }
 
         /* A link is no page, nor is a truncated one. */
-        put("/run/primus/x/primus-3-w-4.1.service/x", "", 0);
+        root_put_bytes("/run/primus/x/primus-3-w-4.1.service/x", "", 0);
         {
                 _cleanup_free_ char *path = NULL;
-                assert_true(asprintf(&path, "%s/run/primus/x/primus-3-w-4.1.service/progress", root) > 0);
+                assert_true(asprintf(&path, "%s/run/primus/x/primus-3-w-4.1.service/progress", root_kit) > 0);
                 assert_int_equal(symlink("../primus-3-w-3.1.service/progress", path), 0);
         }
-        put("/run/primus/x/primus-3-w-3.1.service/progress", page, 15);
+        root_put_bytes("/run/primus/x/primus-3-w-3.1.service/progress", page, 15);
         sampler_remove(s, &id);
         assert_int_equal(sampler_add(s, &id), 0);
         assert_int_equal(sampler_add(s, &link), 0);

@@ -15,17 +15,16 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "tests/unit/message-kit.h"
-
-static char root[] = "/tmp/test-enforce-XXXXXX";
+#include "tests/unit/root-kit.h"
 
 static int setup(void **state) {
-        assert_non_null(mkdtemp(root));
+        assert_int_equal(root_setup(state), 0);
         return message_setup(state);
 }
 
 static int teardown(void **state) {
         (void)message_teardown(state);
-        return remove_tree(root);
+        return root_teardown(state);
 }
 
 /* ---- properties ---- */
@@ -194,21 +193,10 @@ static void test_changes(void **state) {
 
 /* ---- the host ---- */
 
-static void put(const char *path, const char *text) {
-        char full[256], *slash;
-
-        snprintf(full, sizeof(full), "%s%s", root, path);
-        slash = strrchr(full, '/');
-        *slash = 0;
-        assert_int_equal(make_directories(full, 0755), 0);
-        *slash = '/';
-        assert_int_equal(write_file_atomic(full, text, strlen(text), 0644, false), 0);
-}
-
 static void put_link(const char *target, const char *path) {
         char full[256];
 
-        snprintf(full, sizeof(full), "%s%s", root, path);
+        snprintf(full, sizeof(full), "%s%s", root_kit, path);
         assert_int_equal(symlink(target, full), 0);
 }
 
@@ -217,51 +205,52 @@ static void test_disks(void **state) {
         _cleanup_free_ char *why = NULL, *other = NULL;
         size_t n;
 
-        assert_int_equal(host_io(root, "n1", &io, 1, &list, &n, &why), 0);
+        assert_int_equal(host_io(root_kit, "n1", &io, 1, &list, &n, &why), 0);
         assert_int_equal(n, 0); /* no controller: nothing can be enforced, and nothing fails */
-        put("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n");
-        put("/proc/1/mountinfo", "22 1 254:0 / / rw - ext4 /dev/root rw\n"
-                                 "30 22 254:17 / /data rw,noatime shared:5 master:1 - ext4 /dev/vdb1 rw\n"
-                                 "31 22 0:25 / /data/a\\040b rw - tmpfs tmpfs rw\n"
-                                 "32 22 259:3 / /database rw - xfs /dev/nvme0n1p3 rw\n");
-        put("/sys/devices/virtio1/block/vdb/vdb1/partition", "1\n");
-        put("/sys/devices/virtio0/block/vda/dev", "254:0\n");
-        put("/sys/dev/block/none", "");
+        root_put("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n");
+        root_put("/proc/1/mountinfo",
+                 "22 1 254:0 / / rw - ext4 /dev/root rw\n"
+                 "30 22 254:17 / /data rw,noatime shared:5 master:1 - ext4 /dev/vdb1 rw\n"
+                 "31 22 0:25 / /data/a\\040b rw - tmpfs tmpfs rw\n"
+                 "32 22 259:3 / /database rw - xfs /dev/nvme0n1p3 rw\n");
+        root_put("/sys/devices/virtio1/block/vdb/vdb1/partition", "1\n");
+        root_put("/sys/devices/virtio0/block/vda/dev", "254:0\n");
+        root_put("/sys/dev/block/none", "");
         put_link("../../devices/virtio1/block/vdb/vdb1", "/sys/dev/block/254:17");
         put_link("../../devices/virtio0/block/vda", "/sys/dev/block/254:0");
 
-        assert_int_equal(host_io(root, "n1", &io, 1, &list, &n, &why), -EINVAL);
+        assert_int_equal(host_io(root_kit, "n1", &io, 1, &list, &n, &why), -EINVAL);
         assert_string_equal(why, "io of /data/a b/c cannot be limited on host n1: it is on a file system of "
                                  "type tmpfs, and not on a disk of the host");
         io.path = (char *)"/data/x"; /* of a partition the whole disk */
-        assert_int_equal(host_io(root, "n1", &io, 1, &list, &n, NULL), 0);
+        assert_int_equal(host_io(root_kit, "n1", &io, 1, &list, &n, NULL), 0);
         assert_string_equal(list[0].path, "/dev/vdb");
         assert_true(n == 1 && list[0].read_bps == 1);
         io_limits_free(list, n);
         io.path = (char *)"/datab"; /* below no other mount than the root */
-        assert_int_equal(host_io(root, "n1", &io, 1, &list, &n, NULL), 0);
+        assert_int_equal(host_io(root_kit, "n1", &io, 1, &list, &n, NULL), 0);
         assert_string_equal(list[0].path, "/dev/vda");
         io_limits_free(list, n);
         io.path = (char *)"/dev/nvme9n1";
-        assert_int_equal(host_io(root, "n1", &io, 1, &list, &n, &other), -EINVAL);
+        assert_int_equal(host_io(root_kit, "n1", &io, 1, &list, &n, &other), -EINVAL);
         assert_string_equal(other, "io of /dev/nvme9n1 cannot be limited: host n1 has no such device");
         io.path = (char *)"";
-        assert_int_equal(host_io(root, "n1", &io, 1, &list, &n, NULL), 0);
+        assert_int_equal(host_io(root_kit, "n1", &io, 1, &list, &n, NULL), 0);
         assert_string_equal(list[0].path, "");
         io_limits_free(list, n);
 }
 
 static void test_host(void **state) {
-        put("/proc/sys/kernel/threads-max", "9000\n");
-        assert_true(host_tasks_bound(root) == 0);
-        put("/proc/sys/kernel/pid_max", "4194304\n");
-        assert_true(host_tasks_bound(root) == 4500);
-        put("/sys/devices/system/node/node0/cpulist", "0-3\n");
-        assert_true(host_numa_nodes(root, "0-1") == 0); /* of one node there is no choice */
-        put("/sys/devices/system/node/node2/cpulist", "4-7\n");
-        assert_true(host_numa_nodes(root, "5") == 4);
-        assert_true(host_numa_nodes(root, "3-4") == 5);
-        assert_true(host_numa_nodes(root, NULL) == 0);
+        root_put("/proc/sys/kernel/threads-max", "9000\n");
+        assert_true(host_tasks_bound(root_kit) == 0);
+        root_put("/proc/sys/kernel/pid_max", "4194304\n");
+        assert_true(host_tasks_bound(root_kit) == 4500);
+        root_put("/sys/devices/system/node/node0/cpulist", "0-3\n");
+        assert_true(host_numa_nodes(root_kit, "0-1") == 0); /* of one node there is no choice */
+        root_put("/sys/devices/system/node/node2/cpulist", "4-7\n");
+        assert_true(host_numa_nodes(root_kit, "5") == 4);
+        assert_true(host_numa_nodes(root_kit, "3-4") == 5);
+        assert_true(host_numa_nodes(root_kit, NULL) == 0);
 }
 
 static void test_shm_names(void **state) {
