@@ -137,7 +137,7 @@ static struct health_rule resolve(const struct manager *m, const struct job *j, 
 static void rules_refresh(const struct manager *m, struct job *j) {
         struct job_health *h = j->health;
 
-        if (h->ruled && h->version == j->version && h->spec == j->spec)
+        if (h->version == j->version && h->spec == j->spec)
                 return;
         for (uint32_t i = 0; i < j->spec->n_roles; i++) {
                 struct health_rules rules;
@@ -147,7 +147,6 @@ static void rules_refresh(const struct manager *m, struct job *j) {
                 if (health_set_rules(h->gang, i, &rules) < 0)
                         return;
         }
-        h->ruled = true;
         h->version = j->version;
         h->spec = j->spec;
 }

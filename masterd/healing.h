@@ -36,9 +36,9 @@ struct episode {
 struct job_health {
         struct health_gang *gang;
         struct episode *episodes; /* oldest first */
-        struct job_spec *spec;    /* that its rules are of; only compared */
+        struct job_spec *spec;    /* that its rules are of; only compared; NULL: it has none yet */
         uint64_t version;
-        bool ruled, paused;
+        bool paused;
 };
 
 /* The executor that it is about; of all: the odd one out. NULL: none, or it is gone. */

@@ -31,14 +31,10 @@ void capture_thread_done(struct capture_thread *t) {
         *t = (struct capture_thread){};
 }
 
-void capture_threads_free(struct capture_thread *t, size_t n) {
-        for (size_t i = 0; t && i < n; i++)
-                capture_thread_done(t + i);
-        free(t);
-}
-
 void capture_done(struct capture *c) {
-        capture_threads_free(c->threads, c->n);
+        for (size_t i = 0; i < c->n; i++)
+                capture_thread_done(c->threads + i);
+        free(c->threads);
         free(c->note);
         *c = (struct capture){};
 }

@@ -41,7 +41,6 @@ struct capture_thread {
         char *python;  /* tid == pid: what the process wrote when it got the stack signal, lines; else NULL */
 };
 void capture_thread_done(struct capture_thread *t);
-void capture_threads_free(struct capture_thread *t, size_t n);
 
 struct capture {
         struct capture_thread *threads;

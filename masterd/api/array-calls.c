@@ -31,16 +31,12 @@ int api_append_array(sd_bus_message *reply, struct manager *m, const struct job 
 
         if (!j->array && j->array_number == 0)
                 return 0;
-        r = reply_open_key(reply, "array", "a{sv}");
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        r = reply_open_array(reply, "array", "a{sv}");
         if (r >= 0)
                 r = j->array ? append_counts(reply, j->array)
                              : sd_bus_message_append(reply, "{sv}{sv}", "of", "u", j->array_number, "index",
                                                      "u", j->array_index);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 /* ---- GetElement ---- */

@@ -8,15 +8,11 @@
 #include "masterd/manager.h"
 
 static int append_numbers(sd_bus_message *reply, const struct episode *p) {
-        int r = reply_open_key(reply, "numbers", "a{st}");
+        int r = reply_open_array(reply, "numbers", "a{st}");
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{st}");
         for (size_t i = 0; r >= 0 && i < p->n_numbers; i++)
                 r = sd_bus_message_append(reply, "{st}", p->numbers[i].name, p->numbers[i].value);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 static int append_episode(sd_bus_message *reply, const struct job *j, const struct episode *p) {
@@ -45,12 +41,8 @@ int api_append_verdicts(sd_bus_message *reply, const struct job *j) {
 
         if (!j->health || !j->health->episodes)
                 return 0;
-        r = reply_open_key(reply, "verdicts", "aa{sv}");
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+        r = reply_open_array(reply, "verdicts", "aa{sv}");
         for (p = j->health->episodes; r >= 0 && p; p = p->next)
                 r = append_episode(reply, j, p);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }

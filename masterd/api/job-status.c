@@ -17,10 +17,8 @@
  */
 
 static int append_roles(sd_bus_message *reply, const struct job *j) {
-        int r = reply_open_key(reply, "roles", "a(suuuuuuu)");
+        int r = reply_open_array(reply, "roles", "a(suuuuuuu)");
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "(suuuuuuu)");
         if (r >= 0 && j->array) { /* whoever shows roles shows its elements */
                 const uint32_t *n = j->array->n_state;
                 r = sd_bus_message_append(reply, "(suuuuuuu)", "elements", j->array->range.n, n[ELEMENT_RUNS],
@@ -36,9 +34,7 @@ static int append_roles(sd_bus_message *reply, const struct job *j) {
                                           n[EXECUTOR_SUCCEEDED], n[EXECUTOR_FAILED],
                                           n[EXECUTOR_KILLED] + n[EXECUTOR_STOPPING], n[EXECUTOR_LOST]);
         }
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 static int append_source(sd_bus_message *reply, const struct feeding_source_view *v) {
@@ -61,15 +57,11 @@ static int append_source(sd_bus_message *reply, const struct feeding_source_view
 
 static int append_sources(sd_bus_message *reply, struct job *j) {
         struct feeding_source_view view;
-        int r = reply_open_key(reply, "sources", "aa{sv}");
+        int r = reply_open_array(reply, "sources", "aa{sv}");
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
         for (uint32_t i = 0; r >= 0 && feeding_source_view(j, i, &view) >= 0; i++)
                 r = append_source(reply, &view);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 static int append_data(sd_bus_message *reply, struct job *j) {
@@ -78,9 +70,7 @@ static int append_data(sd_bus_message *reply, struct job *j) {
 
         if (feeding_totals(j, &n) < 0)
                 return 0;
-        r = reply_open_key(reply, "data", "a{sv}");
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        r = reply_open_array(reply, "data", "a{sv}");
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}", "tasks", "t", n.tasks, "done", "t",
                                           n.done + n.skipped, "failed", "t", n.failed, "leased", "t",
@@ -91,9 +81,7 @@ static int append_data(sd_bus_message *reply, struct job *j) {
                                           (int)feeding_scanned_all(j), "waiting", "u", feeding_waiting(j));
         if (r >= 0)
                 r = append_sources(reply, j);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
@@ -132,15 +120,11 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
 #define EXECUTOR_ROW "suusssutta{sv}"
 
 static int append_ports(sd_bus_message *reply, const struct executor_record *r) {
-        int k = reply_open_key(reply, "ports", "au");
+        int k = reply_open_array(reply, "ports", "au");
 
-        if (k >= 0)
-                k = sd_bus_message_open_container(reply, 'a', "u");
         for (uint32_t i = 0; k >= 0 && i < r->n_ports; i++)
                 k = sd_bus_message_append(reply, "u", (uint32_t)r->ports[i]);
-        if (k >= 0)
-                k = sd_bus_message_close_container(reply);
-        return k < 0 ? k : reply_close_key(reply);
+        return k < 0 ? k : reply_close_array(reply);
 }
 
 /* e: the attempt is in memory. */

@@ -10,6 +10,7 @@
 #include "masterd/api/authorize.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
+#include "masterd/api/reply.h"
 #include "masterd/blaming.h"
 #include "masterd/conditions.h"
 #include "masterd/hosts.h"
@@ -305,26 +306,8 @@ int api_replace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error
 /* ---- everything about one
  * ------------------------------------------------------------------------------------------- */
 
-static int open_entry(sd_bus_message *m, const char *key, const char *contents) {
-        int r = sd_bus_message_open_container(m, 'e', "sv");
-
-        if (r >= 0)
-                r = sd_bus_message_append_basic(m, 's', key);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'v', contents);
-        return r < 0 ? r : sd_bus_message_open_container(m, 'a', contents + 1);
-}
-
-static int close_entry(sd_bus_message *m) {
-        int r = sd_bus_message_close_container(m);
-
-        if (r >= 0)
-                r = sd_bus_message_close_container(m);
-        return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
 static int append_holds(sd_bus_message *reply, const struct node *node) {
-        int r = open_entry(reply, "holds", "a(sbsuttts)");
+        int r = reply_open_array(reply, "holds", "a(sbsuttts)");
 
         for (int i = 0; r >= 0 && i < _HOLD_MAX; i++) {
                 const struct node_hold *h = node->holds + i;
@@ -334,20 +317,20 @@ static int append_holds(sd_bus_message *reply, const struct node *node) {
                                                   h->reason, h->uid, h->since_real, h->deadline_real,
                                                   h->grace_usec, hold_then_to_string(h->then));
         }
-        return r < 0 ? r : close_entry(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 static int append_conditions(sd_bus_message *reply, struct manager *m, const struct node *node) {
-        int r = open_entry(reply, "conditions", "a(sssst)");
+        int r = reply_open_array(reply, "conditions", "a(sssst)");
 
         if (r >= 0)
                 r = api_append_conditions(reply, m, node);
-        return r < 0 ? r : close_entry(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 /* The bit of GPU number i is in what executors hold there. */
 static int append_gpus(sd_bus_message *reply, const struct node *node) {
-        int r = open_entry(reply, "gpuList", "a(sstsb)");
+        int r = reply_open_array(reply, "gpuList", "a(sstsb)");
         const struct executor *e;
         uint64_t held = 0;
 
@@ -358,33 +341,33 @@ static int append_gpus(sd_bus_message *reply, const struct node *node) {
                 r = sd_bus_message_append(reply, "(sstsb)", g->uuid, g->model ?: "", g->memory, g->mig ?: "",
                                           (int)(held >> i & 1));
         }
-        return r < 0 ? r : close_entry(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 static int append_windows(sd_bus_message *reply, struct manager *m, const struct node *node) {
         const struct window *w;
-        int r = open_entry(reply, "windows", "a(ttsu)");
+        int r = reply_open_array(reply, "windows", "a(ttsu)");
 
         DL_FOREACH (m->windows, w)
                 if (r >= 0 && w->node == node)
                         r = sd_bus_message_append(reply, "(ttsu)", w->from_real, w->to_real, w->reason,
                                                   w->uid);
-        return r < 0 ? r : close_entry(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 int api_append_labels(sd_bus_message *reply, const struct node *node) {
-        int r = open_entry(reply, "labels", "as");
+        int r = reply_open_array(reply, "labels", "as");
 
         for (char **p = node->labels; r >= 0 && p && *p; p++)
                 r = sd_bus_message_append_basic(reply, 's', *p);
-        return r < 0 ? r : close_entry(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 /* That a job runs there is for everybody to see; what it consists of is for its owner. */
 static int append_executors(sd_bus_message *reply, struct manager *m, const struct node *node, uint32_t uid) {
         const struct executor *e;
         const struct stuck *s;
-        int r = open_entry(reply, "executors", "a(usuusut)");
+        int r = reply_open_array(reply, "executors", "a(usuusut)");
 
         DL_FOREACH2(node->executors, e, node_next) {
                 bool shown = uid == 0 || uid == e->job->owner;
@@ -403,7 +386,7 @@ static int append_executors(sd_bus_message *reply, struct manager *m, const stru
                                                   executor_state_to_string(EXECUTOR_STOPPING),
                                                   j ? j->owner : 0, UINT64_C(0));
         }
-        return r < 0 ? r : close_entry(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {

@@ -156,17 +156,13 @@ static int append_pool(struct listing_pools *l) {
                 policy_shares(policy, queueing_now(), append_pool_share, l);
         r = l->r;
         if (r >= 0)
-                r = reply_open_key(m, "users", "aa{sv}");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', "a{sv}");
+                r = reply_open_array(m, "users", "aa{sv}");
         l->r = r;
         if (r >= 0)
                 policy_shares(policy, queueing_now(), append_user_share, l);
         r = l->r;
         if (r >= 0)
-                r = sd_bus_message_close_container(m);
-        if (r >= 0)
-                r = reply_close_key(m);
+                r = reply_close_array(m);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -201,25 +197,17 @@ static int append_why(sd_bus_message *reply, struct manager *m, struct job *j, c
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "role", "s", w->role, "wanted", "u",
                                           w->wanted, "fits", "u", w->fits);
                 if (r >= 0)
-                        r = reply_open_key(reply, "hosts", "a(us)");
-                if (r >= 0)
-                        r = sd_bus_message_open_container(reply, 'a', "(us)");
+                        r = reply_open_array(reply, "hosts", "a(us)");
                 for (size_t i = 0; r >= 0 && i < w->n_groups; i++)
                         r = sd_bus_message_append(reply, "(us)", w->groups[i].hosts, w->groups[i].text);
                 if (r >= 0)
-                        r = sd_bus_message_close_container(reply);
-                if (r >= 0)
-                        r = reply_close_key(reply);
+                        r = reply_close_array(reply);
         }
         if (r >= 0)
-                r = reply_open_key(reply, "suggestions", "as");
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "s");
+                r = reply_open_array(reply, "suggestions", "as");
         for (size_t i = 0; r >= 0 && i < w->n_suggestions; i++)
                 r = sd_bus_message_append(reply, "s", w->suggestions[i]);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {

@@ -66,3 +66,15 @@ int reply_close_key(sd_bus_message *m) {
 
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
+
+int reply_open_array(sd_bus_message *m, const char *key, const char *type) {
+        int r = reply_open_key(m, key, type);
+
+        return r < 0 ? r : sd_bus_message_open_container(m, 'a', type + 1);
+}
+
+int reply_close_array(sd_bus_message *m) {
+        int r = sd_bus_message_close_container(m);
+
+        return r < 0 ? r : reply_close_key(m);
+}

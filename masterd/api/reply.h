@@ -24,3 +24,7 @@ int reply_bytes(sd_bus_message *call, const void *bytes, size_t size);
  * it again. */
 int reply_open_key(sd_bus_message *m, const char *key, const char *type);
 int reply_close_key(sd_bus_message *m);
+
+/* The same of an array ("a(us)"), up to its first element. */
+int reply_open_array(sd_bus_message *m, const char *key, const char *type);
+int reply_close_array(sd_bus_message *m);

@@ -74,15 +74,11 @@ static int append_number(sd_bus_message *reply, enum series_kind k, double value
 }
 
 static int append_rates(sd_bus_message *reply, const char *key, const float rates[static _SERIES_MAX]) {
-        int r = reply_open_key(reply, key, "a{sd}");
+        int r = reply_open_array(reply, key, "a{sd}");
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sd}");
         for (enum series_kind k = 0; r >= 0 && k < _SERIES_MAX; k++)
                 r = append_number(reply, k, rates[k]);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 static int append_total(sd_bus_message *reply, const struct telemetry_total *t) {
@@ -133,15 +129,11 @@ static int append_points(sd_bus_message *reply, struct series *s, enum series_ra
 
 static int append_history(sd_bus_message *reply, struct series *s, enum series_range range) {
         uint64_t now = now_boot();
-        int r = reply_open_key(reply, "history", "a{s(adad)}");
+        int r = reply_open_array(reply, "history", "a{s(adad)}");
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{s(adad)}");
         for (enum series_kind k = 0; r >= 0 && s && k < _SERIES_MAX; k++)
                 r = append_points(reply, s, range, k, now);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 /* ---- Job.Telemetry ---- */
@@ -179,28 +171,20 @@ static int append_role(sd_bus_message *reply, struct manager *m, struct job *j, 
 
 static int append_roles(sd_bus_message *reply, struct manager *m, struct job *j, const struct wish *w,
                         int has_range, enum series_range range) {
-        int r = reply_open_key(reply, "roles", "aa{sv}");
+        int r = reply_open_array(reply, "roles", "aa{sv}");
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
         for (uint32_t i = 0; r >= 0 && i < (j->array ? 1 : j->spec->n_roles); i++)
                 r = append_role(reply, m, j, i, w, has_range, range);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 static int append_values(sd_bus_message *reply, const struct telemetry_latest *l) {
-        int r = reply_open_key(reply, "values", "a{st}");
+        int r = reply_open_array(reply, "values", "a{st}");
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{st}");
         for (enum telemetry_field f = 0; r >= 0 && f < _TELEMETRY_MAX; f++)
                 if (l->now[f] != TELEMETRY_UNKNOWN)
                         r = sd_bus_message_append(reply, "{st}", telemetry_field_name(f), l->now[f]);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 /* What is wrong with it; of so many episodes of the job. */
@@ -245,16 +229,12 @@ static int append_executor(sd_bus_message *reply, const struct executor *e, cons
 
 static int append_executors(sd_bus_message *reply, struct manager *m, struct job *j, const struct wish *w) {
         uint64_t now = now_boot();
-        int r = reply_open_key(reply, "executors", "aa{sv}");
+        int r = reply_open_array(reply, "executors", "aa{sv}");
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
         FOREACH_HOLDING(m, j, e)
         if (r >= 0 && (j->array || is_wanted(w, executor_role(e)->name)))
                 r = append_executor(reply, e, w, now);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : reply_close_key(reply);
+        return r < 0 ? r : reply_close_array(reply);
 }
 
 int api_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {

@@ -75,7 +75,7 @@ bool holding_feed(struct holding *h, bool condition, uint64_t dt, uint64_t after
         return h->up;
 }
 
-static struct member *find(const struct health_gang *g, uint32_t role, uint32_t index) {
+struct member *member_find(const struct health_gang *g, uint32_t role, uint32_t index) {
         struct member key = { .key = { role, index } }, *m;
 
         HASH_FIND(hh, g->members, &key.key, sizeof(key.key), m);
@@ -112,7 +112,6 @@ static int grow(struct health_gang *g) {
 static void begin(const struct health_gang *g, struct member *m, uint64_t now) {
         for (size_t r = 0; r < _RATE_MAX; r++)
                 m->rates[r] = -1;
-        m->joined_usec = now;
         leak_init(&m->leak, now, rules_of(g, m)->of[VERDICT_LEAKING].after_usec);
 }
 
@@ -137,7 +136,7 @@ int health_join(struct health_gang *g, uint32_t role, uint32_t index, uint64_t n
 }
 
 void health_leave(struct health_gang *g, uint32_t role, uint32_t index) {
-        struct member *m = find(g, role, index);
+        struct member *m = member_find(g, role, index);
 
         if (!m)
                 return;
@@ -148,7 +147,7 @@ void health_leave(struct health_gang *g, uint32_t role, uint32_t index) {
 }
 
 void health_dry(struct health_gang *g, uint32_t role, uint32_t index, bool dry) {
-        struct member *m = find(g, role, index);
+        struct member *m = member_find(g, role, index);
 
         if (m)
                 m->dry = dry;
@@ -199,20 +198,6 @@ void health_judge(struct health_gang *g, uint64_t now_usec, verdict_handler f, v
                                 tell(g, m, (enum verdict_kind)k, f, userdata);
                 m->killed = 0;
         }
-}
-
-uint64_t health_stands(const struct health_gang *g, uint32_t role, uint32_t index, enum verdict_kind kind) {
-        const struct member *m = find(g, role, index);
-
-        if (!m)
-                return 0;
-        if (kind == VERDICT_HUNG && g->standstill.up && !rules_of(g, m)->of[VERDICT_HUNG].off)
-                return MAX(g->standstill.since_usec, UINT64_C(1));
-        return m->holding[kind].up ? MAX(m->holding[kind].since_usec, UINT64_C(1)) : 0;
-}
-
-size_t health_members(const struct health_gang *g) {
-        return g->n_members;
 }
 
 bool health_crashes(const struct health_rule *rule, const uint64_t *times, const uint32_t *n_at, size_t n,

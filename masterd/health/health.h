@@ -111,10 +111,6 @@ void health_observe(struct health_gang *g, uint32_t role, uint32_t index, uint64
 /* Calls f for each verdict that begins or ends. f must not change the gang. */
 void health_judge(struct health_gang *g, uint64_t now_usec, verdict_handler f, void *userdata);
 
-/* A verdict of the member that stands now: since when what it is about holds; 0: it does not stand. */
-uint64_t health_stands(const struct health_gang *g, uint32_t role, uint32_t index, enum verdict_kind kind);
-size_t health_members(const struct health_gang *g);
-
 /* ---- crash loop: over the attempts of one executor */
 /* times: of its failures, oldest first, n_at (or NULL): how many each stands for. True: too many, and text
  * says it. */

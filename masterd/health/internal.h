@@ -39,7 +39,7 @@ struct holding {
         bool told;           /* and was handed on */
 };
 
-#define KEPT_FIELDS 27u
+#define KEPT_FIELDS 23u
 
 struct member {
         struct {
@@ -47,9 +47,9 @@ struct member {
         } key;
         UT_hash_handle hh;
         struct health_facts facts;
-        uint64_t joined_usec, seen_usec; /* 0: no sample yet */
-        uint64_t before[KEPT_FIELDS];    /* of the latest sample, what the next one is compared with */
-        float rates[_RATE_MAX];          /* < 0: unknown */
+        uint64_t seen_usec;           /* 0: no sample yet */
+        uint64_t before[KEPT_FIELDS]; /* of the latest sample, what the next one is compared with */
+        float rates[_RATE_MAX];       /* < 0: unknown */
         float power_least, power_most;
 
         uint64_t still_usec;   /* observed without progress, up to the latest sample */
@@ -90,6 +90,8 @@ struct health_gang {
 };
 
 const struct health_rules *rules_of(const struct health_gang *g, const struct member *m);
+
+struct member *member_find(const struct health_gang *g, uint32_t role, uint32_t index); /* NULL: none */
 
 /* Of the latest sample; of what is kept. */
 uint64_t member_value(const struct member *m, enum telemetry_field f);

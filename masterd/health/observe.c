@@ -21,7 +21,6 @@ static const uint8_t kept[] = {
         TELEMETRY_RUNQUEUE_WAIT_USEC,
         TELEMETRY_PRESSURE_MEMORY_FULL_USEC,
         TELEMETRY_PRESSURE_IO_FULL_USEC,
-        TELEMETRY_MEMORY_BYTES,
         TELEMETRY_MEMORY_PEAK_BYTES,
         TELEMETRY_MEMORY_LIMIT_BYTES,
         TELEMETRY_OOM_KILLS,
@@ -32,12 +31,9 @@ static const uint8_t kept[] = {
         TELEMETRY_NET_RX_BYTES,
         TELEMETRY_NET_TX_BYTES,
         TELEMETRY_TCP_RETRANSMITS,
-        TELEMETRY_TCP_CONNECTIONS,
         TELEMETRY_LOOKS,
         TELEMETRY_LOOKS_UNREAD,
         TELEMETRY_TASKS,
-        TELEMETRY_TASKS_STOPPED,
-        TELEMETRY_TASKS_BLOCKED,
         TELEMETRY_DATA_RECORDS,
         TELEMETRY_DATA_BYTES,
         TELEMETRY_DATA_WAIT_USEC,
@@ -285,11 +281,10 @@ static void past_enter(struct member *m, const uint64_t *values) {
 
 void health_observe(struct health_gang *g, uint32_t role, uint32_t index, uint64_t now_usec,
                     const uint64_t values[static _TELEMETRY_MAX]) {
-        struct member key = { .key = { role, index } }, *m;
+        struct member *m = member_find(g, role, index);
         uint64_t before[_TELEMETRY_MAX];
         uint64_t dt;
 
-        HASH_FIND(hh, g->members, &key.key, sizeof(key.key), m);
         if (!m || (m->seen_usec > 0 && now_usec <= m->seen_usec))
                 return;
         rankings_forget(g);
