@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "tools/primusctl/ask.h"
 #include "tools/primusctl/commands.h"
 #include "tools/primusctl/job.h"
 #include "tools/primusctl/table.h"
@@ -63,17 +64,6 @@ static int make_call(struct cli *c, const struct job_ref *job, bool values, bool
         if (k >= 0)
                 k = sd_bus_message_close_container(m);
         if (k < 0)
-                return cli_oom(c);
-        *ret = TAKE_PTR(m);
-        return 0;
-}
-
-static int make_properties_call(struct cli *c, const struct job_ref *job, sd_bus_message **ret) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
-
-        if (sd_bus_message_new_method_call(c->bus, &m, MASTER_NAME, job->path,
-                                           "org.freedesktop.DBus.Properties", "GetAll") < 0 ||
-            sd_bus_message_append(m, "s", MASTER_JOB) < 0)
                 return cli_oom(c);
         *ret = TAKE_PTR(m);
         return 0;
@@ -215,7 +205,7 @@ static int run_once(struct cli *c, const struct job_ref *job, const struct targe
         int r = make_call(c, job, c->json, false, &m), k;
 
         if (!r && job)
-                r = make_properties_call(c, job, &q);
+                r = ask_properties_call(c, job, &q);
         if (!r && job)
                 r = cli_call(c, q, job, &properties);
         if (!r)
@@ -342,7 +332,7 @@ static void ask(struct top *t) {
         int r = 0, k = 0;
 
         if (t->job && !t->asked_properties) {
-                r = make_properties_call(t->cli, t->job, &q);
+                r = ask_properties_call(t->cli, t->job, &q);
                 if (!r)
                         k = sd_bus_call_async(t->cli->bus, &t->asked_properties, q, on_properties, t, 0);
         }
