@@ -24,10 +24,6 @@ static const char *const grades[_FINDING_MAX] = {
         [FINDING_FAIL] = "fail",
 };
 
-const char *finding_grade_to_string(enum finding_grade g) {
-        return grades[g];
-}
-
 void findings_add(struct findings *f, enum finding_grade grade, const char *check, const char *help,
                   const char *format, ...) {
         struct finding *x;

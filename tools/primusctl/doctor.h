@@ -15,8 +15,6 @@ enum finding_grade {
         FINDING_FAIL,    /* executors will not run (well) here until it is done */
         _FINDING_MAX,
 };
-/* "ok", "unknown", "warn", "fail". */
-const char *finding_grade_to_string(enum finding_grade g);
 
 struct finding {
         enum finding_grade grade;
