@@ -110,21 +110,13 @@ static void sheet_done(struct sheet *s) {
         table_free(s->table);
 }
 
-static double total_number(const struct top_total *t, enum top_number k) {
-        return isnan(t->sum[k]) ? t->mean[k] : t->sum[k];
-}
-
 static int sheet_new(const struct cli *c, const struct top_model *m, const struct table_column *first,
                      size_t n, struct sheet *s) {
         for (size_t i = 0; i < n; i++)
                 s->columns[s->n++] = first[i];
         s->first = n;
         for (enum top_number k = 0; k < _TOP_NUMBER_MAX; k++) {
-                s->known[k] = k == TOP_CPU || k == TOP_MEMORY;
-                for (size_t i = 0; i < m->n_executors; i++)
-                        s->known[k] = s->known[k] || !isnan(m->executors[i].rates[k]);
-                for (size_t i = 0; i < m->n_jobs; i++)
-                        s->known[k] = s->known[k] || !isnan(total_number(&m->jobs[i].total, k));
+                s->known[k] = top_list_knows(m, k);
                 if (s->known[k])
                         s->columns[s->n++] = number_columns[k];
         }
@@ -136,7 +128,7 @@ static void set_numbers(struct sheet *s, const double *numbers, const struct top
         char text[32];
 
         for (enum top_number k = 0; k < _TOP_NUMBER_MAX; k++) {
-                double value = total ? total_number(total, k) : numbers[k];
+                double value = total ? top_total_number(total, k) : numbers[k];
                 if (s->known[k])
                         table_set(s->table, column++, isnan(value) || value == 0 ? COLOR_DIM : COLOR_NONE,
                                   "%s", top_number_text(k, value, text, sizeof(text)));
@@ -166,11 +158,8 @@ static int print_executors(const struct cli *c, const struct top_model *m) {
 
         for (size_t i = 0; !r && i < m->n_executors && table_row(s.table) >= 0; i++) {
                 const struct top_executor *e = m->executors + i;
-                if (e->element != UINT32_MAX)
-                        table_set(s.table, 0, COLOR_BOLD, "[%" PRIu32 "] %s/%" PRIu32, e->element, e->role,
-                                  e->index);
-                else
-                        table_set(s.table, 0, COLOR_BOLD, "%s/%" PRIu32, e->role, e->index);
+                char name[TOP_NAME_MAX];
+                table_set(s.table, 0, COLOR_BOLD, "%s", top_executor_name(e, name, sizeof(name)));
                 table_set(s.table, 1, COLOR_NONE, "%s", *e->node ? e->node : "-");
                 table_set(s.table, 2, color_of_state(e->state), "%s", e->state);
                 table_set(s.table, 3, e->verdicts ? COLOR_RED : COLOR_DIM, "%s",
