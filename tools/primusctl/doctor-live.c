@@ -26,9 +26,7 @@
 #define HEARD_LATE (10 * USEC_PER_SEC)
 #define AGENT "org.primus.Agent1"
 
-/* ---- clock
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- clock ---- */
 
 static void check_clock(struct findings *f) {
         struct timex t = {};
@@ -45,8 +43,7 @@ static void check_clock(struct findings *f) {
                              (double)t.maxerror / 1000);
 }
 
-/* ---- names, the master's port
- * ----------------------------------------------------------------------------------------- */
+/* ---- names, the master's port ---- */
 
 static int look_up(const char *name, struct addrinfo **ret) {
         const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
@@ -151,9 +148,7 @@ static void check_master(struct findings *f) {
         freeaddrinfo(list);
 }
 
-/* ---- agentd
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- agentd ---- */
 
 struct agent {
         const char *node, *master;
