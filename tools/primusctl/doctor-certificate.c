@@ -95,7 +95,8 @@ static int der_time(const struct der *d, int tag, uint64_t *ret) {
         return 0;
 }
 
-int certificate_end(const char *pem, uint64_t *ret) {
+/* When the certificate ends (CLOCK_REALTIME usec), of its PEM text. -EBADMSG. */
+static int certificate_end(const char *pem, uint64_t *ret) {
         uint8_t bytes[8192];
         struct der d = { bytes, bytes + decode(pem, bytes, sizeof(bytes)) }, element;
         int tag;

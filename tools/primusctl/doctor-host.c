@@ -52,8 +52,7 @@ static bool has_word(const char *text, const char *word) {
         return false;
 }
 
-/* ---- systemd, control groups
- * ------------------------------------------------------------------------------------------ */
+/* ---- systemd, control groups ---- */
 
 static void check_systemd(struct findings *f, const char *root) {
         static const char *const patterns[] = { "/usr/lib/systemd/libsystemd-shared-*.so",
@@ -127,8 +126,7 @@ static void check_cgroup(struct findings *f, const char *root) {
                              "there is no cgroup version 2: executors are neither limited nor measured");
 }
 
-/* ---- measuring
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- measuring ---- */
 
 static void check_measuring(struct findings *f, const char *root) {
         if (exists(root, "/proc/pressure/memory"))
@@ -145,9 +143,7 @@ static void check_measuring(struct findings *f, const char *root) {
                              "executors are measured by procfs");
 }
 
-/* ---- devices
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- devices ---- */
 
 static unsigned count_pci(const char *root, const char *vendor) {
         char full[4096];
@@ -225,8 +221,7 @@ static void check_rdma(struct findings *f, const char *root) {
                 findings_add(f, FINDING_OK, "rdma", NULL, "%s", strrchr(device, '/') + 1);
 }
 
-/* ---- memory, ports
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- memory, ports ---- */
 
 static void check_memlock(struct findings *f, const char *root) {
         _cleanup_free_ char *limits = NULL;
@@ -295,8 +290,7 @@ static void check_ports(struct findings *f, const char *root) {
                              last);
 }
 
-/* ---- disks, logs
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- disks, logs ---- */
 
 static void check_disk(struct findings *f, const char *root, const char *path, bool matters) {
         char full[4096], left[FORMAT_SIZE_MAX], all[FORMAT_SIZE_MAX];
@@ -348,8 +342,7 @@ static void check_journal(struct findings *f, const char *root) {
                              "there is no journal: jobs have no logs");
 }
 
-/* ---- settings
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- settings ---- */
 
 static void last_value(const char *text, const char *key, char **value) {
         size_t l = strlen(key);

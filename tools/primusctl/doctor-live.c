@@ -19,6 +19,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "tools/primusctl/doctor.h"
+#include "tools/primusctl/fields.h"
 
 #define MASTER_PORT 7747
 #define CONNECT_MSEC 3000
@@ -26,9 +27,7 @@
 #define HEARD_LATE (10 * USEC_PER_SEC)
 #define AGENT "org.primus.Agent1"
 
-/* ---- clock
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- clock ---- */
 
 static void check_clock(struct findings *f) {
         struct timex t = {};
@@ -45,8 +44,7 @@ static void check_clock(struct findings *f) {
                              (double)t.maxerror / 1000);
 }
 
-/* ---- names, the master's port
- * ----------------------------------------------------------------------------------------- */
+/* ---- names, the master's port ---- */
 
 static int look_up(const char *name, struct addrinfo **ret) {
         const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
@@ -151,18 +149,18 @@ static void check_master(struct findings *f) {
         freeaddrinfo(list);
 }
 
-/* ---- agentd
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- agentd ---- */
 
 struct agent {
-        const char *node, *master;
-        int connected;
+        struct findings *findings;
+        char *node, *master;
+        bool connected;
         uint64_t heard; /* CLOCK_REALTIME; 0: never */
         unsigned n_conditions, n_probes, n_down;
 };
 
-static int read_conditions(struct findings *f, sd_bus_message *m, struct agent *a) {
+static int read_conditions(sd_bus_message *m, void *target) {
+        struct agent *a = target;
         const char *kind, *subject, *severity, *text;
         uint64_t since;
         int r = sd_bus_message_enter_container(m, 'v', "a(sssst)");
@@ -172,7 +170,7 @@ static int read_conditions(struct findings *f, sd_bus_message *m, struct agent *
         while (r >= 0 &&
                (r = sd_bus_message_read(m, "(sssst)", &kind, &subject, &severity, &text, &since)) > 0) {
                 a->n_conditions++;
-                findings_add(f,
+                findings_add(a->findings,
                              strcmp(severity, "drain") == 0  ? FINDING_FAIL
                              : strcmp(severity, "warn") == 0 ? FINDING_WARN
                                                              : FINDING_OK,
@@ -184,7 +182,8 @@ static int read_conditions(struct findings *f, sd_bus_message *m, struct agent *
 }
 
 /* Rows: program, up, the kernel's refusal. */
-static int read_probes(struct findings *f, sd_bus_message *m, struct agent *a) {
+static int read_probes(sd_bus_message *m, void *target) {
+        struct agent *a = target;
         const char *name, *why;
         int up, r = sd_bus_message_enter_container(m, 'v', "a(sbs)");
 
@@ -195,7 +194,7 @@ static int read_probes(struct findings *f, sd_bus_message *m, struct agent *a) {
                 if (up)
                         continue;
                 a->n_down++;
-                findings_add(f, FINDING_WARN, "bpf",
+                findings_add(a->findings, FINDING_WARN, "bpf",
                              strcmp(name, "block") == 0 && strstr(why, "io controller")
                                      ? "as for cgroup: version 2 has that controller"
                                      : "a kernel from 6.1 on with BTF, and CAP_BPF, CAP_PERFMON for "
@@ -207,32 +206,22 @@ static int read_probes(struct findings *f, sd_bus_message *m, struct agent *a) {
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_agent(struct findings *f, sd_bus_message *m, struct agent *a) {
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+static int read_agent(sd_bus_message *m, struct agent *a) {
+        static const struct field fields[] = {
+                { "Node", "s", offsetof(struct agent, node), NULL },
+                { "Master", "s", offsetof(struct agent, master), NULL },
+                { "Connected", "b", offsetof(struct agent, connected), NULL },
+                { "Heard", "t", offsetof(struct agent, heard), NULL },
+                { "Conditions", "a(sssst)", 0, read_conditions },
+                { "Probes", "a(sbs)", 0, read_probes },
+        };
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const char *key, *contents;
-                if ((r = sd_bus_message_read(m, "s", &key)) < 0 ||
-                    (r = sd_bus_message_peek_type(m, NULL, &contents)) < 0)
-                        return r;
-                if (strcmp(key, "Node") == 0 && strcmp(contents, "s") == 0)
-                        r = sd_bus_message_read(m, "v", "s", &a->node);
-                else if (strcmp(key, "Master") == 0 && strcmp(contents, "s") == 0)
-                        r = sd_bus_message_read(m, "v", "s", &a->master);
-                else if (strcmp(key, "Connected") == 0 && strcmp(contents, "b") == 0)
-                        r = sd_bus_message_read(m, "v", "b", &a->connected);
-                else if (strcmp(key, "Heard") == 0 && strcmp(contents, "t") == 0)
-                        r = sd_bus_message_read(m, "v", "t", &a->heard);
-                else if (strcmp(key, "Conditions") == 0 && strcmp(contents, "a(sssst)") == 0)
-                        r = read_conditions(f, m, a);
-                else if (strcmp(key, "Probes") == 0 && strcmp(contents, "a(sbs)") == 0)
-                        r = read_probes(f, m, a);
-                else
-                        r = sd_bus_message_skip(m, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
-        return r;
+        return read_fields(m, fields, ELEMENTSOF(fields), a);
+}
+
+static void agent_done(struct agent *a) {
+        free(a->node);
+        free(a->master);
 }
 
 static void say_agent(struct findings *f, const struct agent *a) {
@@ -241,15 +230,16 @@ static void say_agent(struct findings *f, const struct agent *a) {
 
         if (!a->connected)
                 findings_add(f, FINDING_FAIL, "agent", "journalctl -u primus-agentd",
-                             "runs as %s, and is not connected to masterd at %s", a->node, a->master);
+                             "runs as %s, and is not connected to masterd at %s", a->node ?: "",
+                             a->master ?: "");
         else if (a->heard > 0 && age > HEARD_LATE)
                 findings_add(f, FINDING_WARN, "agent", "journalctl -u primus-agentd",
-                             "runs as %s; masterd's last answer came %s ago", a->node,
+                             "runs as %s; masterd's last answer came %s ago", a->node ?: "",
                              format_duration(age / USEC_PER_SEC * USEC_PER_SEC, ago, sizeof(ago)));
         else
                 findings_add(f, FINDING_OK, "agent", NULL,
                              "runs as %s, connected to masterd at %s; last heartbeat answered %s ago",
-                             a->node, a->master, format_duration(age, ago, sizeof(ago)));
+                             a->node ?: "", a->master ?: "", format_duration(age, ago, sizeof(ago)));
         if (a->n_probes > 0 && a->n_down == 0)
                 findings_add(f, FINDING_OK, "bpf", NULL, "%u programs are loaded", a->n_probes);
         else if (a->n_probes == 0)
@@ -263,7 +253,7 @@ static void check_agent(struct findings *f) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        struct agent a = { .node = "", .master = "" };
+        _cleanup_(agent_done) struct agent a = { .findings = f };
         int r = sd_bus_open_system(&bus);
 
         if (r < 0) {
@@ -280,7 +270,7 @@ static void check_agent(struct findings *f) {
         if (r >= 0)
                 r = sd_bus_call(bus, call, CALL_USEC, &error, &reply);
         if (r >= 0)
-                r = read_agent(f, reply, &a);
+                r = read_agent(reply, &a);
         if (r < 0) {
                 findings_add(f, FINDING_FAIL, "agent",
                              "systemctl enable --now primus-agentd; journalctl -u primus-agentd says why it "

@@ -24,10 +24,6 @@ static const char *const grades[_FINDING_MAX] = {
         [FINDING_FAIL] = "fail",
 };
 
-const char *finding_grade_to_string(enum finding_grade g) {
-        return grades[g];
-}
-
 void findings_add(struct findings *f, enum finding_grade grade, const char *check, const char *help,
                   const char *format, ...) {
         struct finding *x;
@@ -73,12 +69,17 @@ static void print_clean(const char *s) {
 
 static void print_text(const struct cli *c, const struct findings *f,
                        const unsigned counts[static _FINDING_MAX]) {
-        static const char *const colors[_FINDING_MAX] = { "\033[32m", "\033[2m", "\033[33m", "\033[31m" };
+        static const enum color colors[_FINDING_MAX] = {
+                [FINDING_OK] = COLOR_GREEN,
+                [FINDING_UNKNOWN] = COLOR_DIM,
+                [FINDING_WARN] = COLOR_YELLOW,
+                [FINDING_FAIL] = COLOR_RED,
+        };
 
         for (size_t i = 0; i < f->n; i++) {
                 const struct finding *x = f->list + i;
-                printf("%s%-7s%s %-12s ", c->color ? colors[x->grade] : "", grades[x->grade],
-                       c->color ? "\033[0m" : "", x->check);
+                printf("%s%-7s%s %-12s ", c->color ? color_sequence(colors[x->grade]) : "", grades[x->grade],
+                       c->color ? COLOR_RESET : "", x->check);
                 print_clean(x->text);
                 if (*x->help && x->grade != FINDING_OK) {
                         printf("\n                       -> ");

@@ -15,8 +15,6 @@ enum finding_grade {
         FINDING_FAIL,    /* executors will not run (well) here until it is done */
         _FINDING_MAX,
 };
-/* "ok", "unknown", "warn", "fail". */
-const char *finding_grade_to_string(enum finding_grade g);
 
 struct finding {
         enum finding_grade grade;
@@ -39,8 +37,6 @@ void findings_done(struct findings *f);
 /* Files below root ("" in life). */
 void doctor_host(struct findings *f, const char *root);
 void doctor_certificate(struct findings *f, const char *root, uint64_t now_real);
-/* When the certificate ends (CLOCK_REALTIME usec), of its PEM text. -EBADMSG. */
-int certificate_end(const char *pem, uint64_t *ret);
 /* Value of KEY= in section [Agent] of agentd.conf and its drop-ins below root, the last one; allocated;
  * -ENOENT. */
 int agent_setting(const char *root, const char *key, char **ret);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/primusctl/commands.h"
+#include "tools/primusctl/fields.h"
 #include "tools/primusctl/table.h"
 #include "tools/primusctl/targets.h"
 
@@ -25,10 +26,12 @@ struct thread {
         const char *state, *class, *name, *call, *stack;
 };
 
-/* What stands behind the threads. */
+/* What stands behind the threads. program: what becomes of each text that a program wrote. */
 struct info {
         uint32_t total;
-        const char *note;
+        char *note;
+        int (*program)(uint32_t pid, const char *text, void *userdata);
+        void *userdata;
 };
 
 static int read_thread(sd_bus_message *m, struct thread *t) {
@@ -90,8 +93,8 @@ static void print_lines(const char *text) {
         }
 }
 
-static int read_programs(sd_bus_message *m, int (*f)(uint32_t pid, const char *text, void *userdata),
-                         void *userdata) {
+static int read_programs(sd_bus_message *m, void *target) {
+        const struct info *i = target;
         const char *text;
         uint32_t pid;
         int r;
@@ -100,36 +103,25 @@ static int read_programs(sd_bus_message *m, int (*f)(uint32_t pid, const char *t
             (r = sd_bus_message_enter_container(m, 'a', "(us)")) < 0)
                 return r;
         while ((r = sd_bus_message_read(m, "(us)", &pid, &text)) > 0)
-                if ((r = f(pid, text, userdata)) < 0)
+                if ((r = i->program(pid, text, i->userdata)) < 0)
                         return r;
         if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0)
                 return r;
         return sd_bus_message_exit_container(m);
 }
 
-static int read_info(sd_bus_message *m, struct info *ret,
-                     int (*f)(uint32_t pid, const char *text, void *userdata), void *userdata) {
-        struct info i = { .note = "" };
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+static int read_info(sd_bus_message *m, struct info *i) {
+        static const struct field fields[] = {
+                { "total", "u", offsetof(struct info, total), NULL },
+                { "note", "s", offsetof(struct info, note), NULL },
+                { "python", "a(us)", 0, read_programs },
+        };
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const char *key;
+        return read_fields(m, fields, ELEMENTSOF(fields), i);
+}
 
-                if ((r = sd_bus_message_read_basic(m, 's', &key)) < 0)
-                        break;
-                if (strcmp(key, "total") == 0)
-                        r = sd_bus_message_read(m, "v", "u", &i.total);
-                else if (strcmp(key, "note") == 0)
-                        r = sd_bus_message_read(m, "v", "s", &i.note);
-                else if (strcmp(key, "python") == 0)
-                        r = read_programs(m, f, userdata);
-                else
-                        r = sd_bus_message_skip(m, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
-        *ret = i;
-        return r;
+static void info_done(struct info *i) {
+        free(i->note);
 }
 
 static int print_program(uint32_t pid, const char *text, void *userdata) {
@@ -140,7 +132,7 @@ static int print_program(uint32_t pid, const char *text, void *userdata) {
 
 static int print_one(const struct stacks *s, size_t i) {
         const struct target *t = s->targets.list + i;
-        struct info info;
+        _cleanup_(info_done) struct info info = { .program = print_program };
         unsigned n = 0;
         int r;
 
@@ -153,12 +145,12 @@ static int print_one(const struct stacks *s, size_t i) {
         r = print_threads(s, s->replies[i], &n);
         if (r)
                 return r;
-        r = read_info(s->replies[i], &info, print_program, NULL);
+        r = read_info(s->replies[i], &info);
         if (r < 0)
                 return cli_bad_reply(s->cli, r);
         if (info.total > n)
                 printf("%" PRIu32 " of %" PRIu32 " threads are left out.\n", info.total - n, info.total);
-        if (*info.note)
+        if (info.note && *info.note)
                 printf("Note: %s.\n", info.note);
         return 0;
 }
@@ -191,15 +183,15 @@ static json_t *json_one(const struct stacks *s, size_t i) {
         json_t *o =
                 json_pack("{s:s, s:I, s:s}", "role", t->role, "index", (json_int_t)t->index, "node", t->node);
         json_t *threads = json_array(), *programs = json_array();
-        struct info info = { .note = "" };
+        _cleanup_(info_done) struct info info = { .program = json_program, .userdata = programs };
 
         if (s->errors[i] || !s->replies[i] || json_threads(s->replies[i], threads) < 0 ||
-            read_info(s->replies[i], &info, json_program, programs) < 0)
+            read_info(s->replies[i], &info) < 0)
                 (void)json_object_set_new(o, "error", json_string(s->errors[i] ?: "no usable answer"));
         (void)json_object_set_new(o, "total", json_integer(info.total));
         (void)json_object_set_new(o, "threads", threads);
         (void)json_object_set_new(o, "programs", programs);
-        if (*info.note)
+        if (info.note && *info.note)
                 (void)json_object_set_new(o, "note", json_string(info.note));
         return o;
 }

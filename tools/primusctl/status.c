@@ -9,6 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "tools/primusctl/ask.h"
 #include "tools/primusctl/commands.h"
 #include "tools/primusctl/status-data.h"
 #include "tools/primusctl/table.h"
@@ -315,41 +316,6 @@ static int print_status(const struct cli *c, const struct job_properties *p, con
                                      : 0;
 }
 
-/* The three answers that make a status, asked for together. */
-static int fetch(struct cli *c, const struct job_ref *job, bool all, struct job_properties *p,
-                 struct job_status *s, struct executor **ret_executors, size_t *ret_n) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *q = NULL, *l = NULL, *reply = NULL,
-                                                         *reply2 = NULL, *reply3 = NULL;
-        int r;
-
-        r = sd_bus_message_new_method_call(c->bus, &m, MASTER_NAME, job->path,
-                                           "org.freedesktop.DBus.Properties", "GetAll");
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", MASTER_JOB);
-        if (r < 0)
-                return cli_oom(c);
-        r = cli_call(c, m, job, &reply);
-        if (!r && job_properties_read(reply, p) < 0)
-                r = cli_bad_reply(c, -EBADMSG);
-        if (!r && (!p->state || !p->name))
-                r = cli_bad_reply(c, -ENODATA);
-        if (!r)
-                r = cli_job_call(c, job, "GetStatus", &q);
-        if (!r)
-                r = cli_call(c, q, job, &reply2);
-        if (!r && job_status_read(reply2, s) < 0)
-                r = cli_bad_reply(c, -EBADMSG);
-        if (!r)
-                r = cli_job_call(c, job, "ListExecutors", &l);
-        if (!r && sd_bus_message_append(l, "b", all) < 0)
-                r = cli_oom(c);
-        if (!r)
-                r = cli_call(c, l, job, &reply3);
-        if (!r && executors_read(reply3, ret_executors, ret_n) < 0)
-                r = cli_bad_reply(c, -EBADMSG);
-        return r;
-}
-
 struct status_options {
         bool all;
 };
@@ -365,7 +331,11 @@ static int status_run(struct cli *c, void *options, char **args, size_t n_args) 
 
         r = cli_job(c, n_args > 0 ? args[0] : NULL, &job);
         if (!r)
-                r = fetch(c, &job, o->all, &p, &s, &executors, &n);
+                r = ask_properties(c, &job, &p);
+        if (!r)
+                r = ask_status(c, &job, &s);
+        if (!r)
+                r = ask_executors(c, &job, o->all, &executors, &n);
         if (!r)
                 r = c->json ? cli_print_json(c, status_json(&p, &s, executors, n))
                             : print_status(c, &p, &s, executors, n, o->all);

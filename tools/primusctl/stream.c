@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "tools/primusctl/ask.h"
 #include "tools/primusctl/job.h"
 #include "tools/primusctl/progress.h"
 
@@ -32,20 +33,12 @@ void stream_target_done(struct stream_target *t) {
 }
 
 static int find_rank(struct cli *c, struct stream_target *t, uint32_t rank) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         struct executor *list = NULL;
         size_t n = 0;
-        int r = cli_job_call(c, &t->job, "ListExecutors", &m);
+        int r = ask_executors(c, &t->job, false, &list, &n);
 
-        if (!r && sd_bus_message_append(m, "b", 0) < 0)
-                return cli_oom(c);
-        if (!r)
-                r = cli_call(c, m, &t->job, &reply);
         if (r)
                 return r;
-        r = executors_read(reply, &list, &n);
-        if (r < 0)
-                return cli_bad_reply(c, r);
         for (size_t i = 0; i < n && !t->role; i++)
                 if (list[i].rank == rank) {
                         t->role = strdup(list[i].role);

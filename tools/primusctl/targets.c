@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "tools/primusctl/ask.h"
 #include "tools/primusctl/job.h"
 #include "tools/primusctl/progress.h"
 
@@ -81,7 +82,6 @@ static int choose(struct cli *c, struct targets *t, struct executor *list, size_
 }
 
 int targets_find(struct cli *c, const char *job, char **texts, size_t n, struct targets *ret) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_free_ bool *found = calloc(n + 1, sizeof(*found));
         struct targets t = { 0 };
         struct executor *list = NULL;
@@ -90,16 +90,8 @@ int targets_find(struct cli *c, const char *job, char **texts, size_t n, struct 
 
         if (!found)
                 return cli_oom(c);
-        if ((r = cli_job(c, job, &t.job)) || (r = cli_job_call(c, &t.job, "ListExecutors", &m)))
+        if ((r = cli_job(c, job, &t.job)) || (r = ask_executors(c, &t.job, false, &list, &n_list)))
                 return r;
-        if (sd_bus_message_append(m, "b", 0) < 0)
-                return cli_oom(c);
-        r = cli_call(c, m, &t.job, &reply);
-        if (r)
-                return r;
-        r = executors_read(reply, &list, &n_list);
-        if (r < 0)
-                return cli_bad_reply(c, r);
         r = choose(c, &t, list, n_list, texts, n, found);
         executors_free(list, n_list);
         if (r)

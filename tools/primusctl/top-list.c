@@ -35,18 +35,18 @@ static const struct column columns[] = {
 };
 #define NOTE_WIDTH 10u /* that is left over for what is to be said of an executor */
 
-static double job_number(const struct top_job *j, enum top_number k) {
-        return isnan(j->total.sum[k]) ? j->total.mean[k] : j->total.sum[k];
+double top_total_number(const struct top_total *t, enum top_number k) {
+        return isnan(t->sum[k]) ? t->mean[k] : t->sum[k];
 }
 
-static bool list_knows(const struct top_model *t, enum top_number k) {
+bool top_list_knows(const struct top_model *t, enum top_number k) {
         if (k == TOP_CPU || k == TOP_MEMORY)
                 return true;
         for (size_t i = 0; i < t->n_executors; i++)
                 if (!isnan(t->executors[i].rates[k]))
                         return true;
         for (size_t i = 0; i < t->n_jobs; i++)
-                if (!isnan(job_number(t->jobs + i, k)))
+                if (!isnan(top_total_number(&t->jobs[i].total, k)))
                         return true;
         return false;
 }
@@ -60,7 +60,7 @@ static unsigned longest(unsigned most, unsigned length, unsigned limit) {
         return MIN(MAX(most, length), limit);
 }
 
-static char *executor_name(const struct top_executor *e, char *buf, size_t size) {
+char *top_executor_name(const struct top_executor *e, char *buf, size_t size) {
         if (e->element != UINT32_MAX)
                 snprintf(buf, size, "[%" PRIu32 "] %s/%" PRIu32, e->element, e->role, e->index);
         else
@@ -70,12 +70,13 @@ static char *executor_name(const struct top_executor *e, char *buf, size_t size)
 
 static struct layout lay_out(const struct top_view *v, const struct top_model *t) {
         struct layout y = { .name = 8, .place = 4 };
-        char text[64];
+        char text[TOP_NAME_MAX];
         unsigned used;
 
         for (size_t i = 0; i < t->n_executors; i++) {
                 y.name = longest(y.name,
-                                 (unsigned)strlen(executor_name(t->executors + i, text, sizeof(text))), 24);
+                                 (unsigned)strlen(top_executor_name(t->executors + i, text, sizeof(text))),
+                                 24);
                 y.place = longest(y.place, (unsigned)strlen(t->executors[i].node), 20);
         }
         for (size_t i = 0; i < t->n_jobs; i++) {
@@ -84,7 +85,7 @@ static struct layout lay_out(const struct top_view *v, const struct top_model *t
         }
         used = y.name + 2 + y.place + NOTE_WIDTH;
         for (size_t i = 0; i < ELEMENTSOF(columns); i++) {
-                y.shown[i] = list_knows(t, columns[i].k);
+                y.shown[i] = top_list_knows(t, columns[i].k);
                 used += y.shown[i] ? columns[i].width + 1 : 0;
         }
         while (used > MAX(v->columns, 40u)) {
@@ -147,16 +148,17 @@ static double executor_number(const void *row, enum top_number k) {
         return ((const struct top_executor *)row)->rates[k];
 }
 
-static double row_job_number(const void *row, enum top_number k) {
-        return job_number(row, k);
+static double job_number(const void *row, enum top_number k) {
+        return top_total_number(&((const struct top_job *)row)->total, k);
 }
 
 static void draw_executor(const struct top_view *v, const struct top_executor *e, const struct layout *y,
                           FILE *out) {
         struct line l = top_line(v, out);
-        char text[64], age[FORMAT_DURATION_MAX];
+        char text[TOP_NAME_MAX], age[FORMAT_DURATION_MAX];
 
-        top_put(&l, COLOR_BOLD, "%-*.*s", (int)y->name, (int)y->name, executor_name(e, text, sizeof(text)));
+        top_put(&l, COLOR_BOLD, "%-*.*s", (int)y->name, (int)y->name,
+                top_executor_name(e, text, sizeof(text)));
         top_put(&l, COLOR_NONE, " %-*.*s", (int)y->place, (int)y->place, e->node);
         put_numbers(&l, y, executor_number, e);
         if (e->verdicts)
@@ -176,7 +178,7 @@ static void draw_job(const struct top_view *v, const struct top_job *j, const st
         top_put(&l, COLOR_NONE, " %-*.*s", (int)(y->name - MIN(y->name, 9u)),
                 (int)(y->name - MIN(y->name, 9u)), j->name);
         top_put(&l, color_of_state(j->state), " %-*.*s", (int)y->place, (int)y->place, j->state);
-        put_numbers(&l, y, row_job_number, j);
+        put_numbers(&l, y, job_number, j);
         top_put(&l, COLOR_NONE, "  %" PRIu32 "/%" PRIu32, j->total.running, j->executors);
         top_line_end(v, out);
 }
@@ -251,8 +253,8 @@ static int compare_executors(const void *a, const void *b, void *sort) {
 
 static int compare_jobs(const void *a, const void *b, void *sort) {
         const struct top_job *x = a, *y = b;
-        int r = compare_numbers(sorted_by(*(enum top_sort *)sort, row_job_number, x),
-                                sorted_by(*(enum top_sort *)sort, row_job_number, y));
+        int r = compare_numbers(sorted_by(*(enum top_sort *)sort, job_number, x),
+                                sorted_by(*(enum top_sort *)sort, job_number, y));
 
         return r != 0 ? r : x->number < y->number ? -1 : x->number > y->number;
 }

@@ -32,7 +32,6 @@ enum top_number {
 #undef X
         _TOP_NUMBER_MAX
 };
-const char *top_number_name(enum top_number k);
 
 #define TOP_POINTS_MAX 240u
 
@@ -62,7 +61,7 @@ struct top_executor {
 };
 
 struct top_job { /* a row of the overview, and the head of a job's page */
-        uint32_t order, number, owner, executors;
+        uint32_t number, owner, executors;
         char *name, *state;
         uint64_t since;
         struct top_total total;

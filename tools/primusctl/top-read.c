@@ -20,10 +20,6 @@ static const char *const names[_TOP_NUMBER_MAX] = {
 #undef X
 };
 
-const char *top_number_name(enum top_number k) {
-        return names[k];
-}
-
 static enum top_number number_of(const char *name) {
         enum top_number k = 0;
 
@@ -290,7 +286,6 @@ static int take_job(sd_bus_message *m, struct top_model *t) {
 
         if (!j)
                 return -ENOMEM;
-        j->order = (uint32_t)t->n_jobs;
         total_clear(&j->total);
         return read_fields(m, job_fields, ELEMENTSOF(job_fields), j);
 }

@@ -20,9 +20,6 @@ struct screen;
 /* Standard input and output are terminals. NULL: no memory, or the terminal does not take it. */
 struct screen *screen_enter(void);
 void screen_leave(struct screen *s);
-static inline void screen_leave_p(struct screen **s) {
-        screen_leave(*s);
-}
 
 void screen_size(unsigned *ret_columns, unsigned *ret_rows);
 

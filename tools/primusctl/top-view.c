@@ -322,10 +322,18 @@ static void put_history(struct line *l, const struct top_role *r, const struct m
                               sizeof(text)));
 }
 
+static unsigned bar_width(const struct top_view *v) {
+        return v->columns < 70 ? 10 : BAR_WIDTH;
+}
+
+/* Behind the label, the value, the bar and what is said. */
+static unsigned history_column(const struct top_view *v) {
+        return 18 + bar_width(v) + 2 + 29;
+}
+
 static void draw_meter(const struct top_view *v, const struct top_role *r, const struct meter *m, FILE *out) {
         struct line l = top_line(v, out);
         double share = m->shown < _TOP_NUMBER_MAX ? share_of(&r->total, m->shown) : NAN;
-        unsigned bar = v->columns < 70 ? 10 : BAR_WIDTH, history;
         char text[128] = "", value[32], drawn[BAR_WIDTH * 3 + 3];
 
         top_put(&l, COLOR_DIM, "  %-9s ", m->label);
@@ -333,12 +341,10 @@ static void draw_meter(const struct top_view *v, const struct top_role *r, const
         if (m->shown < _TOP_NUMBER_MAX) {
                 top_put(&l, COLOR_NONE, "%5s ", top_number_text(m->shown, share, value, sizeof(value)));
                 top_put(&l, top_color_of(m->shown, share), "%s",
-                        top_bar(share, bar, v->unicode, drawn, sizeof(drawn)));
-                top_put(&l, COLOR_NONE, "  %s", text);
-        } else
-                top_put(&l, COLOR_NONE, "  %s", text);
-        history = 18 + bar + 2 + 29;
-        put_history(&l, r, m, MAX(history, l.used + 1));
+                        top_bar(share, bar_width(v), v->unicode, drawn, sizeof(drawn)));
+        }
+        top_put(&l, COLOR_NONE, "  %s", text);
+        put_history(&l, r, m, MAX(history_column(v), l.used + 1));
         top_line_end(v, out);
 }
 
@@ -354,7 +360,7 @@ static void draw_role_title(const struct top_view *v, const struct top_role *r, 
         if (t->measured < t->running)
                 top_put(&l, COLOR_DIM, ", %" PRIu32 " measured", t->measured);
         if (r->n_points > 0 && l.limit >= 90) {
-                top_pad_to(&l, 18 + BAR_WIDTH + 2 + 29);
+                top_pad_to(&l, history_column(v));
                 top_put(&l, COLOR_DIM, "last %s",
                         format_duration(interval * r->n_points, span, sizeof(span)));
         }

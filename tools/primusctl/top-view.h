@@ -35,6 +35,16 @@ struct top_view {
 /* Puts executors or jobs in order: most first, what is not known last. */
 void top_model_sort(struct top_model *t, enum top_sort sort);
 
+/* The sum, or the mean of what cannot be added up. */
+double top_total_number(const struct top_total *t, enum top_number k);
+
+/* Whether the list has a column for it: something is known of it, or it is one that is always there. */
+bool top_list_knows(const struct top_model *t, enum top_number k);
+
+/* "worker/3", of an array's element "[2] worker/3": into buf, which is returned. */
+#define TOP_NAME_MAX 64
+char *top_executor_name(const struct top_executor *e, char *buf, size_t size);
+
 /* How many rows of the list fit below the roles. */
 size_t top_list_room(const struct top_view *v, const struct top_model *t);
 

@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "tools/primusctl/ask.h"
 #include "tools/primusctl/commands.h"
 #include "tools/primusctl/job.h"
 #include "tools/primusctl/table.h"
@@ -68,17 +69,6 @@ static int make_call(struct cli *c, const struct job_ref *job, bool values, bool
         return 0;
 }
 
-static int make_properties_call(struct cli *c, const struct job_ref *job, sd_bus_message **ret) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
-
-        if (sd_bus_message_new_method_call(c->bus, &m, MASTER_NAME, job->path,
-                                           "org.freedesktop.DBus.Properties", "GetAll") < 0 ||
-            sd_bus_message_append(m, "s", MASTER_JOB) < 0)
-                return cli_oom(c);
-        *ret = TAKE_PTR(m);
-        return 0;
-}
-
 static int take_properties(sd_bus_message *m, struct top_model *t) {
         _cleanup_(job_properties_done) struct job_properties p = { 0 };
         int r = job_properties_read(m, &p);
@@ -120,21 +110,13 @@ static void sheet_done(struct sheet *s) {
         table_free(s->table);
 }
 
-static double total_number(const struct top_total *t, enum top_number k) {
-        return isnan(t->sum[k]) ? t->mean[k] : t->sum[k];
-}
-
 static int sheet_new(const struct cli *c, const struct top_model *m, const struct table_column *first,
                      size_t n, struct sheet *s) {
         for (size_t i = 0; i < n; i++)
                 s->columns[s->n++] = first[i];
         s->first = n;
         for (enum top_number k = 0; k < _TOP_NUMBER_MAX; k++) {
-                s->known[k] = k == TOP_CPU || k == TOP_MEMORY;
-                for (size_t i = 0; i < m->n_executors; i++)
-                        s->known[k] = s->known[k] || !isnan(m->executors[i].rates[k]);
-                for (size_t i = 0; i < m->n_jobs; i++)
-                        s->known[k] = s->known[k] || !isnan(total_number(&m->jobs[i].total, k));
+                s->known[k] = top_list_knows(m, k);
                 if (s->known[k])
                         s->columns[s->n++] = number_columns[k];
         }
@@ -146,7 +128,7 @@ static void set_numbers(struct sheet *s, const double *numbers, const struct top
         char text[32];
 
         for (enum top_number k = 0; k < _TOP_NUMBER_MAX; k++) {
-                double value = total ? total_number(total, k) : numbers[k];
+                double value = total ? top_total_number(total, k) : numbers[k];
                 if (s->known[k])
                         table_set(s->table, column++, isnan(value) || value == 0 ? COLOR_DIM : COLOR_NONE,
                                   "%s", top_number_text(k, value, text, sizeof(text)));
@@ -176,11 +158,8 @@ static int print_executors(const struct cli *c, const struct top_model *m) {
 
         for (size_t i = 0; !r && i < m->n_executors && table_row(s.table) >= 0; i++) {
                 const struct top_executor *e = m->executors + i;
-                if (e->element != UINT32_MAX)
-                        table_set(s.table, 0, COLOR_BOLD, "[%" PRIu32 "] %s/%" PRIu32, e->element, e->role,
-                                  e->index);
-                else
-                        table_set(s.table, 0, COLOR_BOLD, "%s/%" PRIu32, e->role, e->index);
+                char name[TOP_NAME_MAX];
+                table_set(s.table, 0, COLOR_BOLD, "%s", top_executor_name(e, name, sizeof(name)));
                 table_set(s.table, 1, COLOR_NONE, "%s", *e->node ? e->node : "-");
                 table_set(s.table, 2, color_of_state(e->state), "%s", e->state);
                 table_set(s.table, 3, e->verdicts ? COLOR_RED : COLOR_DIM, "%s",
@@ -215,7 +194,7 @@ static int run_once(struct cli *c, const struct job_ref *job, const struct targe
         int r = make_call(c, job, c->json, false, &m), k;
 
         if (!r && job)
-                r = make_properties_call(c, job, &q);
+                r = ask_properties_call(c, job, &q);
         if (!r && job)
                 r = cli_call(c, q, job, &properties);
         if (!r)
@@ -342,7 +321,7 @@ static void ask(struct top *t) {
         int r = 0, k = 0;
 
         if (t->job && !t->asked_properties) {
-                r = make_properties_call(t->cli, t->job, &q);
+                r = ask_properties_call(t->cli, t->job, &q);
                 if (!r)
                         k = sd_bus_call_async(t->cli->bus, &t->asked_properties, q, on_properties, t, 0);
         }

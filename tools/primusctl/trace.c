@@ -9,6 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "tools/primusctl/commands.h"
+#include "tools/primusctl/fields.h"
 #include "tools/primusctl/histogram.h"
 #include "tools/primusctl/targets.h"
 #include "tools/primusctl/text.h"
@@ -86,23 +87,8 @@ static int read_histogram(sd_bus_message *m, struct histogram *h) {
         return r < 0 ? r : 1;
 }
 
-static int read_missed(sd_bus_message *m, uint64_t *ret) {
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
-
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const char *key;
-
-                if ((r = sd_bus_message_read_basic(m, 's', &key)) < 0)
-                        break;
-                r = strcmp(key, "missed") == 0 ? sd_bus_message_read(m, "v", "t", ret)
-                                               : sd_bus_message_skip(m, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
-        return r;
-}
-
 static int read_answer(sd_bus_message *m, struct taken *t) {
+        static const struct field fields[] = { { "missed", "t", offsetof(struct taken, missed), NULL } };
         struct histogram list[CLASSES_MAX] = {};
         uint64_t since;
         size_t n = 0;
@@ -113,11 +99,12 @@ static int read_answer(sd_bus_message *m, struct taken *t) {
                 return r;
         while (n < CLASSES_MAX && (r = read_histogram(m, list + n)) > 0)
                 n++;
-        if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0 || (r = read_missed(m, &t->missed)) < 0)
+        if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0 ||
+            (r = read_fields(m, fields, ELEMENTSOF(fields), t)) < 0)
                 return r;
-        memcpy(t->begun ? t->now : t->before, list, sizeof(list));
         if (!t->begun)
-                memcpy(t->now, list, sizeof(list));
+                memcpy(t->before, list, sizeof(list));
+        memcpy(t->now, list, sizeof(list));
         t->n = n;
         t->begun = true;
         return 0;

@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "tools/primusctl/ask.h"
 #include "tools/primusctl/text.h"
 #include "tools/primusctl/why.h"
 
@@ -98,29 +99,18 @@ static int ask_events(struct cli *c, const struct job_ref *job, struct ended *e)
 }
 
 static int ask(struct cli *c, const struct job_ref *job, struct ended *e) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *status = NULL, *reply = NULL, *list = NULL,
-                                                         *reply2 = NULL, *config = NULL, *reply3 = NULL;
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *config = NULL, *reply = NULL;
         const void *text;
         size_t size;
-        int r = cli_job_call(c, job, "GetStatus", &status);
+        int r = ask_status(c, job, &e->s);
 
         if (!r)
-                r = cli_call(c, status, job, &reply);
-        if (!r && job_status_read(reply, &e->s) < 0)
-                r = cli_bad_reply(c, -EBADMSG);
-        if (!r)
-                r = cli_job_call(c, job, "ListExecutors", &list);
-        if (!r && sd_bus_message_append(list, "b", true) < 0)
-                r = cli_oom(c);
-        if (!r)
-                r = cli_call(c, list, job, &reply2);
-        if (!r && executors_read(reply2, &e->attempts, &e->n_attempts) < 0)
-                r = cli_bad_reply(c, -EBADMSG);
+                r = ask_executors(c, job, true, &e->attempts, &e->n_attempts);
         if (!r)
                 r = cli_job_call(c, job, "GetConfig", &config);
         if (!r)
-                r = cli_call(c, config, job, &reply3);
-        if (!r && sd_bus_message_read_array(reply3, 'y', &text, &size) >= 0)
+                r = cli_call(c, config, job, &reply);
+        if (!r && sd_bus_message_read_array(reply, 'y', &text, &size) >= 0)
                 e->config = json_loadb(text, size, 0, NULL);
         return r ? r : ask_events(c, job, e);
 }

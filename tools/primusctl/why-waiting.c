@@ -6,6 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/strv.h"
+#include "tools/primusctl/ask.h"
 #include "tools/primusctl/fields.h"
 #include "tools/primusctl/job.h"
 #include "tools/primusctl/text.h"
@@ -146,17 +147,6 @@ static int print_running(const struct cli *c, const struct job_ref *job, const s
         return CLI_OK;
 }
 
-static int read_status(struct cli *c, const struct job_ref *job, struct job_status *ret) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-        int r = cli_job_call(c, job, "GetStatus", &m);
-
-        if (!r)
-                r = cli_call(c, m, job, &reply);
-        if (!r && (r = job_status_read(reply, ret)) < 0)
-                r = cli_bad_reply(c, r);
-        return r;
-}
-
 int why_waiting(struct cli *c, const struct job_ref *job) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(job_status_done) struct job_status status = { 0 };
@@ -166,7 +156,7 @@ int why_waiting(struct cli *c, const struct job_ref *job) {
         if (!r)
                 r = cli_call(c, m, job, &reply);
         if (!r)
-                r = read_status(c, job, &status);
+                r = ask_status(c, job, &status);
         if (r)
                 return r;
         r = why_read(reply, &w);

@@ -6,25 +6,9 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "tools/primusctl/ask.h"
 #include "tools/primusctl/commands.h"
 #include "tools/primusctl/text.h"
-
-static int properties(struct cli *c, const struct job_ref *job, struct job_properties *p) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-        int r = sd_bus_message_new_method_call(c->bus, &m, MASTER_NAME, job->path,
-                                               "org.freedesktop.DBus.Properties", "GetAll");
-
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", MASTER_JOB);
-        if (r < 0)
-                return cli_oom(c);
-        r = cli_call(c, m, job, &reply);
-        if (r)
-                return r;
-        if (job_properties_read(reply, p) < 0 || !p->state || !p->name)
-                return cli_bad_reply(c, -EBADMSG);
-        return 0;
-}
 
 static int why_run(struct cli *c, void *options, char **args, size_t n) {
         _cleanup_(job_properties_done) struct job_properties p = { 0 };
@@ -33,7 +17,7 @@ static int why_run(struct cli *c, void *options, char **args, size_t n) {
 
         (void)options;
         if (!r)
-                r = properties(c, &job, &p);
+                r = ask_properties(c, &job, &p);
         if (r)
                 return r;
         return job_state_exit(p.state) >= 0 ? why_ended(c, &job, &p) : why_waiting(c, &job);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions to masterd about a job, whose answers are waited for. 0 or an exit status. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tools/primusctl/cli.h"
+#include "tools/primusctl/job.h"
+
+/* The call for its properties: what comes is for job_properties_read(). */
+int ask_properties_call(struct cli *c, const struct job_ref *job, sd_bus_message **ret);
+/* It has a name and a state. */
+int ask_properties(struct cli *c, const struct job_ref *job, struct job_properties *ret);
+int ask_status(struct cli *c, const struct job_ref *job, struct job_status *ret);
+/* all: with attempts that others came after. */
+int ask_executors(struct cli *c, const struct job_ref *job, bool all, struct executor **ret, size_t *ret_n);
