@@ -89,18 +89,17 @@ static int parse_room(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
-/* Replaces the list. */
-static int parse_labels(const char *value, void *target, const char **ret_why) {
-        char ***labels = target, **list = calloc(LABELS_MAX + 1, sizeof(*list));
+/* A list of at most max words that are all valid; replaces the one in target. */
+static int parse_words(const char *value, size_t max, bool (*valid)(const char *word), void *target) {
+        char ***words = target, **list = calloc(max + 1, sizeof(*list));
         _cleanup_free_ char *copy = strdup(value);
         char *save = NULL;
         size_t n = 0;
         int r = list && copy ? 0 : -ENOMEM;
 
-        *ret_why = "expected up to 64 labels, such as: rack=r7 switch=s2 ssd";
         for (char *word = r < 0 ? NULL : strtok_r(copy, " \t", &save); word && r >= 0;
              word = strtok_r(NULL, " \t", &save)) {
-                if (n == LABELS_MAX || label_check(word, NULL) < 0)
+                if (n == max || !valid(word))
                         r = -EINVAL;
                 else if (!(list[n++] = strdup(word)))
                         r = -ENOMEM;
@@ -109,9 +108,18 @@ static int parse_labels(const char *value, void *target, const char **ret_why) {
                 strings_free(list);
                 return r;
         }
-        strings_free(*labels);
-        *labels = list;
+        strings_free(*words);
+        *words = list;
         return 0;
+}
+
+static bool label_valid(const char *word) {
+        return label_check(word, NULL) >= 0;
+}
+
+static int parse_labels(const char *value, void *target, const char **ret_why) {
+        *ret_why = "expected up to 64 labels, such as: rack=r7 switch=s2 ssd";
+        return parse_words(value, LABELS_MAX, label_valid, target);
 }
 
 static int parse_window(const char *value, void *target, const char **ret_why) {
@@ -125,29 +133,10 @@ static int parse_window(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
-/* A string list of words that are all valid, or "no" for none; replaces the list. */
+/* "no": none. */
 static int parse_listen(const char *value, void *target, const char **ret_why) {
-        char ***addresses = target, **list = calloc(LISTEN_MAX + 1, sizeof(*list));
-        _cleanup_free_ char *copy = strdup(strcmp(value, "no") == 0 ? "" : value);
-        char *save = NULL;
-        size_t n = 0;
-        int r = list && copy ? 0 : -ENOMEM;
-
         *ret_why = "expected up to 8 addresses ADDRESS:PORT or /PATH of a socket, or \"no\"";
-        for (char *word = r < 0 ? NULL : strtok_r(copy, " \t", &save); word && r >= 0;
-             word = strtok_r(NULL, " \t", &save)) {
-                if (n == LISTEN_MAX || !metrics_address_valid(word))
-                        r = -EINVAL;
-                else if (!(list[n++] = strdup(word)))
-                        r = -ENOMEM;
-        }
-        if (r < 0) {
-                strings_free(list);
-                return r;
-        }
-        strings_free(*addresses);
-        *addresses = list;
-        return 0;
+        return parse_words(strcmp(value, "no") == 0 ? "" : value, LISTEN_MAX, metrics_address_valid, target);
 }
 
 static const struct conf_key keys[] = {
