@@ -27,7 +27,6 @@ struct watched {
 
 struct eyes_pressure {
         struct manager *manager;
-        struct sampler *sampler;
         struct watched *watched;
         bool said; /* that pressure cannot be watched here */
 };
@@ -126,13 +125,12 @@ void eyes_pressure_forget(struct eyes_pressure *p, const struct sampled *unit) {
                 watched_free(p, w);
 }
 
-int eyes_pressure_new(struct manager *m, struct sampler *sampler, struct eyes_pressure **ret) {
+int eyes_pressure_new(struct manager *m, struct eyes_pressure **ret) {
         struct eyes_pressure *p = calloc(1, sizeof(*p));
 
         if (!p)
                 return -ENOMEM;
         p->manager = m;
-        p->sampler = sampler;
         *ret = p;
         return 0;
 }

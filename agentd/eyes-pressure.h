@@ -10,7 +10,7 @@ struct eyes_pressure;
 struct manager;
 
 /* -ENOMEM. */
-int eyes_pressure_new(struct manager *m, struct sampler *sampler, struct eyes_pressure **ret);
+int eyes_pressure_new(struct manager *m, struct eyes_pressure **ret);
 void eyes_pressure_free(struct eyes_pressure *p);
 DEFINE_CLEANUP(struct eyes_pressure *, eyes_pressure_free)
 

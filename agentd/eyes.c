@@ -223,8 +223,8 @@ int eyes_new(struct manager *m, struct eyes **ret) {
                 return log_oom();
         e->manager = m;
         if ((r = sampler_new(m->event, &options, &ops, e, &e->sampler)) < 0 ||
-            (r = eyes_pressure_new(m, e->sampler, &e->pressure)) < 0 ||
-            (r = eyes_probe_new(m, &e->probe)) < 0 || (r = add_providers(e)) < 0)
+            (r = eyes_pressure_new(m, &e->pressure)) < 0 || (r = eyes_probe_new(m, &e->probe)) < 0 ||
+            (r = add_providers(e)) < 0)
                 return log_error_errno(r, "Cannot prepare to look at executors");
         data_watch_counters(m->data, on_counters, e);
         *ret = TAKE_PTR(e);
