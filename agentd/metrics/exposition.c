@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "lib/base/parse.h"
+
 /* What a page begins with; it grows by halves. */
 #define FIRST_SIZE (32u << 10)
 
@@ -90,37 +92,16 @@ static void put_number(struct exposition *x, uint64_t value, enum metric_scale s
         put_bytes(x, s, (size_t)(end - s));
 }
 
-/* Bytes of a well-formed UTF-8 character at s; 0: it is none. */
-static size_t character(const unsigned char *s) {
-        static const unsigned char low[] = { 0, 0, 0xc2, 0xe0, 0xf0 }, mask[] = { 0, 0, 0x1f, 0x0f, 0x07 };
-        size_t n = *s < 0x80 ? 1 : *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
-        uint32_t c;
-
-        if (n == 1)
-                return 1;
-        if (*s < low[n] || *s > 0xf4)
-                return 0;
-        c = *s & mask[n];
-        for (size_t i = 1; i < n; i++) {
-                if ((s[i] & 0xc0) != 0x80)
-                        return 0;
-                c = c << 6 | (s[i] & 0x3f);
-        }
-        if ((n == 3 && (c < 0x800 || (c >= 0xd800 && c < 0xe000))) ||
-            (n == 4 && (c < 0x10000 || c > 0x10ffff)))
-                return 0;
-        return n;
-}
-
 /* Bytes written, not more than size; SIZE_MAX: it does not fit. */
 static size_t escape(char *to, size_t size, const char *value) {
+        const unsigned char *end = (const unsigned char *)value + strlen(value);
         size_t used = 0, n;
 
         for (const unsigned char *s = (const unsigned char *)value; *s; s += n) {
                 char piece[4];
                 size_t m;
 
-                n = character(s);
+                n = utf8_sequence(s, (size_t)(end - s));
                 if (*s == '\\' || *s == '"' || *s == '\n') {
                         piece[0] = '\\';
                         piece[1] = (char)(*s == '\n' ? 'n' : *s);

@@ -294,8 +294,8 @@ bool env_name_valid(const char *s) {
         return identifier_valid(s, 255);
 }
 
-/* Length of the well-formed sequence at p (RFC 3629: no overlong forms, no surrogates, <= U+10FFFF), or 0. */
-static size_t utf8_sequence(const unsigned char *p, size_t n) {
+size_t utf8_sequence(const void *bytes, size_t n) {
+        const unsigned char *p = bytes;
         static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
         size_t l = p[0] < 0x80             ? 1
                    : (p[0] & 0xe0) == 0xc0 ? 2
@@ -330,7 +330,7 @@ char *utf8_clean(const char *s, size_t n, char *buf, size_t size) {
         size_t o = 0;
 
         for (size_t i = 0, l; i < n; i += l ? l : 1) {
-                l = utf8_sequence((const unsigned char *)s + i, n - i);
+                l = utf8_sequence(s + i, n - i);
                 if (o + (l ? l : 1) >= size)
                         break;
                 if (l)
