@@ -3,7 +3,6 @@
  * registers us. */
 #include "agentd/hostwatch.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timex.h>
@@ -174,18 +173,6 @@ static void judge_link(struct hostwatch *w, const struct link_facts *f, bool gon
                        text);
 }
 
-static bool is_named(const char *patterns, const char *name) {
-        char copy[256], *save = NULL;
-
-        if (!patterns || strlen(patterns) >= sizeof(copy))
-                return false;
-        strcpy(copy, patterns);
-        for (char *word = strtok_r(copy, " \t", &save); word; word = strtok_r(NULL, " \t", &save))
-                if (fnmatch(word, name, 0) == 0)
-                        return true;
-        return false;
-}
-
 /* Of the interface that the settings name: an address of the family in which masterd is reached, else any. */
 static bool named_address(const struct hostwatch *w, struct addr *ret) {
         const char *patterns = w->manager->settings.watch.rendezvous_interface;
@@ -196,7 +183,7 @@ static bool named_address(const struct hostwatch *w, struct addr *ret) {
         list = w->links ? links_list(w->links, &n) : NULL;
         for (size_t i = 0; i < n; i++)
                 for (size_t k = 0;
-                     is_named(patterns, list[i].name) && list[i].carrier && k < list[i].n_addresses; k++)
+                     links_match(patterns, list[i].name) && list[i].carrier && k < list[i].n_addresses; k++)
                         if (!found || (found->family != w->local.family &&
                                        list[i].addresses[k].address.family == w->local.family))
                                 found = &list[i].addresses[k].address;

@@ -69,12 +69,12 @@ const struct link_facts *links_with(const struct links *l, const struct addr *a)
 /* ---- what is watched
  * ------------------------------------------------------------------------------------------------ */
 
-static bool matches(const struct links *l, const char *name) {
+bool links_match(const char *patterns, const char *name) {
         char copy[256], *save = NULL;
 
-        if (!l->patterns || strlen(l->patterns) >= sizeof(copy))
+        if (!patterns || strlen(patterns) >= sizeof(copy))
                 return false;
-        strcpy(copy, l->patterns);
+        strcpy(copy, patterns);
         for (char *word = strtok_r(copy, " \t", &save); word; word = strtok_r(NULL, " \t", &save))
                 if (fnmatch(word, name, 0) == 0)
                         return true;
@@ -122,7 +122,8 @@ static void take_addresses(const struct links *l, struct link_facts *f) {
 }
 
 static bool is_watched(const struct links *l, const struct link_facts *f) {
-        return f->device || matches(l, f->name) || (f->n_addresses > 0 && !is_host_made(f->kind));
+        return f->device || links_match(l->patterns, f->name) ||
+               (f->n_addresses > 0 && !is_host_made(f->kind));
 }
 
 /* ---- messages

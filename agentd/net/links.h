@@ -59,6 +59,9 @@ const struct link_facts *links_with(const struct links *l, const struct addr *a)
 
 /* ---- pure */
 
+/* Whether a name is one of patterns, as above. */
+bool links_match(const char *patterns, const char *name);
+
 /* What is remembered of an interface to judge it by. Zero: it was just seen. */
 struct link_memory {
         bool was_up;
