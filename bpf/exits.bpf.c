@@ -40,10 +40,8 @@ int BPF_PROG(primus_exits, struct task_struct *task) {
         struct probe_unit *unit;
         uint64_t id;
 
-        if (!s || s->slice == 0)
-                return 0;
-        id = unit_of(task->cgroups->dfl_cgrp, s->slice);
-        if (id == 0 || is_ours(task))
+        id = account_of(s, task);
+        if (id == 0)
                 return 0;
         unit = unit_get(s, id);
         if (!unit)

@@ -92,6 +92,16 @@ BPF_INLINE bool is_ours(struct task_struct *task) {
                is_named(comm, "(mus-exit)", sizeof("(mus-exit)"));
 }
 
+/* The unit in whose account a task is counted, for both programs that count tasks; 0: in none. */
+BPF_INLINE uint64_t account_of(struct probe_state *s, struct task_struct *task) {
+        uint64_t id;
+
+        if (!s || s->slice == 0)
+                return 0;
+        id = unit_of(task->cgroups->dfl_cgrp, s->slice);
+        return id != 0 && !is_ours(task) ? id : 0;
+}
+
 /* Of one process. A CPU adds what it has counted for itself now and then, so a sum can be below zero. */
 BPF_INLINE uint64_t pages(int64_t count) {
         return count > 0 ? (uint64_t)count : 0;

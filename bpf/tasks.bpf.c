@@ -73,10 +73,10 @@ int primus_tasks(struct bpf_iter__task *ctx) {
         struct probe_unit *unit;
         uint64_t id;
 
-        if (!task || !s || s->slice == 0)
+        if (!task)
                 return 0;
-        id = unit_of(task->cgroups->dfl_cgrp, s->slice);
-        if (id == 0 || is_ours(task))
+        id = account_of(s, task);
+        if (id == 0)
                 return 0;
         unit = unit_get(s, id);
         if (!unit)
