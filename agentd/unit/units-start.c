@@ -207,9 +207,8 @@ static int write_private(struct preparing *p, const struct unit_context *context
         return r;
 }
 
+/* Without what is read of the host, which only the unit needs. */
 static struct unit_context context_of(const struct preparing *p, const char *shared_cpus) {
-        const char *root = p->units->options.root;
-
         return (struct unit_context){
                 .node = p->units->options.node,
                 .term = p->term,
@@ -220,8 +219,6 @@ static struct unit_context context_of(const struct preparing *p, const char *sha
                 .shared_cpus = shared_cpus,
                 .io = p->io,
                 .n_io = p->n_io,
-                .numa_nodes = *p->order.extra.numa ? host_numa_nodes(root, p->order.extra.cpus) : 0,
-                .tasks_bound = host_tasks_bound(root),
                 .pins = p->pinned ? &p->pins : NULL,
                 .shm = p->order.extra.job_shm > 0 ? &p->shm : NULL,
         };
@@ -229,9 +226,12 @@ static struct unit_context context_of(const struct preparing *p, const char *sha
 
 static int build_start(struct preparing *p, sd_bus_message **ret) {
         _cleanup_free_ char *shared_cpus = p->order.extra.cpus ? NULL : cpus_shared(p->units);
-        const struct unit_context context = context_of(p, shared_cpus);
+        const char *root = p->units->options.root;
+        struct unit_context context = context_of(p, shared_cpus);
         int r = systemd_message(p->units->systemd, "StartTransientUnit", ret);
 
+        context.numa_nodes = *p->order.extra.numa ? host_numa_nodes(root, p->order.extra.cpus) : 0;
+        context.tasks_bound = host_tasks_bound(root);
         return r < 0 ? r : unit_build(*ret, &p->order, &context, &p->why);
 }
 
