@@ -4,16 +4,14 @@
 #include "agentd/probe/kernel.h"
 
 #include <bpf/bpf.h>
-#include <fcntl.h>
 #include <string.h>
-#include <time.h>
 
 #include "agentd/probe/object.h"
+#include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "lib/base/log.h"
 
 /* Younger than this, agentd may not have heard of a unit yet. */
-#define STALE_NS (UINT64_C(60) * 1000000000)
+#define STALE_USEC (60 * USEC_PER_SEC)
 
 struct kernel {
         struct probe_maps maps;
@@ -170,13 +168,6 @@ void kernel_set_slice(struct kernel *k, int slice_fd, uint64_t slice_id,
         }
 }
 
-static uint64_t boot_ns(void) {
-        struct timespec t;
-
-        (void)clock_gettime(CLOCK_BOOTTIME, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void sweep(struct kernel *k, enum probe_map map, bool (*known)(uint64_t id, void *userdata),
                   void *userdata) {
         union {
@@ -184,7 +175,7 @@ static void sweep(struct kernel *k, enum probe_map map, bool (*known)(uint64_t i
                 struct probe_flow flow;
         } value;
         int fd = k->maps.fd[map];
-        uint64_t key, next, now = boot_ns();
+        uint64_t key, next, now = now_boot();
         bool more = bpf_map_get_next_key(fd, NULL, &next) == 0;
 
         for (size_t i = 0; more && i < PROBE_UNITS_MAX; i++) {
@@ -195,7 +186,7 @@ static void sweep(struct kernel *k, enum probe_map map, bool (*known)(uint64_t i
                 if (known(key, userdata) || bpf_map_lookup_elem(fd, &key, &value) < 0)
                         continue;
                 created = map == PROBE_MAP_UNITS ? value.unit.created_ns : value.flow.created_ns;
-                if (created + STALE_NS < now)
+                if (created / 1000 + STALE_USEC < now)
                         (void)bpf_map_delete_elem(fd, &key);
         }
 }
