@@ -20,7 +20,7 @@ static int inode_of(const char *path, uint64_t *ret) {
 
 int unit_group_find(const struct executor_id *id, struct unit_group *ret) {
         _cleanup_free_ char *root = NULL, *slice = NULL, *unit = NULL;
-        char name[UNIT_NAME_MAX];
+        char name[UNIT_NAME_MAX], job[UNIT_NAME_MAX];
         struct unit_group g;
         int r = cgroup_root("", &root);
 
@@ -31,7 +31,7 @@ int unit_group_find(const struct executor_id *id, struct unit_group *ret) {
                 slice = NULL;
                 return -ENOMEM;
         }
-        if (asprintf(&unit, "%s/primus-%u.slice/%s", slice, id->job, name) < 0) {
+        if (asprintf(&unit, "%s/%s/%s", slice, job_slice_name(id->job, job), name) < 0) {
                 unit = NULL;
                 return -ENOMEM;
         }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agentd/unit/property.h"
 #include "lib/base/cleanup.h"
 
 static const char *const common_nodes[] = { "/dev/fuse", NULL };
@@ -62,16 +63,13 @@ static int append_gpus(sd_bus_message *m, char *const *gpus, const struct invent
 }
 
 static int open_allow(sd_bus_message *m) {
-        TRY(sd_bus_message_open_container(m, 'r', "sv"));
-        TRY(sd_bus_message_append(m, "s", "DeviceAllow"));
-        TRY(sd_bus_message_open_container(m, 'v', "a(ss)"));
+        TRY(property_open(m, "DeviceAllow", "a(ss)"));
         return sd_bus_message_open_container(m, 'a', "(ss)");
 }
 
 static int close_allow(sd_bus_message *m) {
         TRY(sd_bus_message_close_container(m));
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_close_container(m);
+        return property_close(m);
 }
 
 static int append_allow(sd_bus_message *m, char *const *gpus, const struct inventory *inventory, bool rdma) {
@@ -84,7 +82,7 @@ static int append_allow(sd_bus_message *m, char *const *gpus, const struct inven
 }
 
 int devices_append_none(sd_bus_message *m) {
-        return sd_bus_message_append(m, "(sv)", "DevicePolicy", "s", "closed");
+        return property_string(m, "DevicePolicy", "closed");
 }
 
 int devices_append(sd_bus_message *m, const struct start_order *o, const struct unit_context *c,
@@ -97,7 +95,7 @@ int devices_append(sd_bus_message *m, const struct start_order *o, const struct 
         TRY(append_allow(m, o->gpus, c->inventory, o->extra.rdma > 0));
         /* The adapter reads and writes memory that is locked for it; what that may be the memory limit says,
          * to which locked memory is charged like any other. */
-        return o->extra.rdma ? sd_bus_message_append(m, "(sv)", "LimitMEMLOCK", "t", UINT64_MAX) : 0;
+        return o->extra.rdma ? property_u64(m, "LimitMEMLOCK", UINT64_MAX) : 0;
 }
 
 int devices_build(sd_bus_message *m, const char *unit, char *const *gpus, const struct inventory *inventory,
