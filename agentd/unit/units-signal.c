@@ -12,11 +12,11 @@
 #define PROC_TEXT_MAX (64u << 10)
 
 /* "SigCgt:	0000000000000200" of /proc/PID/status: bit N - 1 is signal N. */
-bool process_catches(const char *proc, pid_t pid, int signal) {
+static bool catches(pid_t pid, int signal) {
         _cleanup_free_ char *text = NULL;
-        char path[512], *line;
+        char path[64], *line;
 
-        snprintf(path, sizeof(path), "%s/%d/status", proc, (int)pid);
+        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
         if (read_file(path, PROC_TEXT_MAX, &text, NULL) < 0)
                 return false;
         line = strstr(text, "\nSigCgt:");
@@ -41,7 +41,7 @@ static bool is_of(pid_t pid, const char *unit) {
 bool process_signal(pid_t pid, const char *unit, int signal) {
         _cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
-        return fd >= 0 && is_of(pid, unit) && process_catches("/proc", pid, signal) &&
+        return fd >= 0 && is_of(pid, unit) && catches(pid, signal) &&
                syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) == 0;
 }
 

@@ -97,8 +97,7 @@ typedef void (*processes_handler)(int r, const pid_t *pids, size_t n, void *user
 int units_processes(struct units *u, const struct executor_id *id, processes_handler handler, void *userdata);
 #define UNIT_PROCESSES_MAX 4096u /* of them are told */
 
-/* Whether a process has a handler for a signal; sends it to one of a unit that has. proc: "/proc". */
-bool process_catches(const char *proc, pid_t pid, int signal);
+/* Sends a signal to a process of that unit, if it has a handler for it. */
 bool process_signal(pid_t pid, const char *unit, int signal);
 
 /* Gives a unit other limits, or (check) only says whether it could have them. handler is called once, later:
