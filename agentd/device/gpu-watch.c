@@ -369,15 +369,6 @@ static void give_up(struct gpu_watch *w) {
         settle(w, false);
 }
 
-int gpu_watch_look(struct gpu_watch *w) {
-        if (w->looked_boot > 0 && usec_sub(now_boot(), w->looked_boot) < w->options.look_usec / 2)
-                return 0;
-        w->look_due = true;
-        if (!w->busy)
-                submit(w, TASK_LOOK);
-        return 0;
-}
-
 static uint64_t patience(const struct gpu_watch *w) {
         return w->options.hang_usec + (w->desk->task == TASK_WAIT ? WAIT_MSEC * USEC_PER_MSEC : 0);
 }

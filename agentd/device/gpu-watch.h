@@ -39,8 +39,6 @@ DEFINE_CLEANUP(struct gpu_watch *, gpu_watch_free)
 
 /* The first look is over, whatever came of it: ops.inventory was called. */
 bool gpu_watch_settled(const struct gpu_watch *w);
-/* Asks for a look now, unless one is under way or the last one is fresh. Never waits. */
-int gpu_watch_look(struct gpu_watch *w);
 
 /* What was seen last, whole GPUs and parts, in PCI order; 0: no library, no driver, or it hangs since the
  * start. Valid until the loop runs on. */
