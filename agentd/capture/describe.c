@@ -230,8 +230,6 @@ enum capture_class describe_class(char state, const struct described_call *call,
                         return CAPTURE_SLEEP;
                 case WAITS_DISK:
                         return CAPTURE_DISK;
-                case WAITS_NETWORK:
-                        return CAPTURE_NETWORK;
                 case WAITS_POLL:
                 case WAITS_SELECT:
                 case WAITS_EPOLL:

@@ -58,7 +58,6 @@ enum waits {
         WAITS_FUTEX,
         WAITS_SLEEP,
         WAITS_DISK,
-        WAITS_NETWORK,
         WAITS_DESCRIPTOR, /* what its first argument is */
         WAITS_POLL,       /* what is in the set: poll, ppoll */
         WAITS_SELECT,
