@@ -138,7 +138,6 @@ static void look_slowly(struct cgroup *c, char text[static FILE_TEXT_MAX]) {
                 { "anon", &c->slow[TELEMETRY_MEMORY_ANON_BYTES] },
                 { NULL, NULL },
         };
-        uint64_t unused;
 
         for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
                 if (read_named(c, numbers[i].name, text))
@@ -147,7 +146,7 @@ static void look_slowly(struct cgroup *c, char text[static FILE_TEXT_MAX]) {
                 if (read_named(c, pressures[i].name, text))
                         cgroup_parse_pressure(text, &c->slow[pressures[i].some],
                                               pressures[i].full < _TELEMETRY_MAX ? &c->slow[pressures[i].full]
-                                                                                 : &unused);
+                                                                                 : NULL);
         if (read_named(c, "memory.events", text))
                 cgroup_parse_keys(text, events);
         if (read_named(c, "memory.stat", text))

@@ -67,7 +67,6 @@ static int read_now(const struct watch *w, uint64_t now[static _PRESSURE_KIND_MA
                 { "oom_kill", &now[PRESSURE_OOM] },
                 { NULL, NULL },
         };
-        uint64_t some;
 
         if (n < 0)
                 return -errno;
@@ -75,7 +74,7 @@ static int read_now(const struct watch *w, uint64_t now[static _PRESSURE_KIND_MA
         if (w->which == WATCHED_EVENTS)
                 cgroup_parse_keys(text, events);
         else
-                cgroup_parse_pressure(text, &some,
+                cgroup_parse_pressure(text, NULL,
                                       &now[w->which == WATCHED_IO ? PRESSURE_IO : PRESSURE_MEMORY]);
         return 0;
 }
