@@ -8,7 +8,6 @@
 
 #include "agentd/metrics/progress.h"
 #include "lib/base/clock.h"
-#include "lib/base/log.h"
 
 #define ROUND_USEC USEC_PER_SEC
 /* The kernel may put the wake-up together with others. */
@@ -35,7 +34,6 @@ struct unit {
 struct sampler {
         sd_event *event;
         sd_event_source *timer;
-        const char *root;
         char *cgroups; /* NULL: none on this host */
         struct sampler_options options;
         struct sampler_ops ops;
@@ -77,7 +75,7 @@ static void fill_own(struct sampler *s, struct unit *u, uint64_t now) {
                 values[TELEMETRY_DATA_AGE_USEC] = usec_sub(now, u->data.rose_boot);
         }
         if (u->progress < 0 && (u->rounds < EAGER_ROUNDS || u->rounds % LAZY_ROUNDS == 0))
-                u->progress = progress_open(s->root, u->name);
+                u->progress = progress_open(s->options.root, u->name);
         if (u->progress >= 0)
                 progress_fill(u->progress, now, values);
 }
@@ -281,7 +279,6 @@ int sampler_new(sd_event *event, const struct sampler_options *options, const st
         if (!s)
                 return -ENOMEM;
         s->event = sd_event_ref(event);
-        s->root = options->root;
         s->options = *options;
         s->ops = *ops;
         s->userdata = userdata;
