@@ -8,7 +8,6 @@
 
 #include "agentd/manager.h"
 #include "lib/base/clock.h"
-#include "lib/base/log.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
 #define LOOK_USEC (5 * USEC_PER_SEC)

@@ -3,13 +3,10 @@
  * belongs to whoever leaves last. */
 #include "agentd/capture/look.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
 #include "agentd/capture/describe.h"
 #include "agentd/capture/program.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/parse.h"
 
 /* By "Resolution Bucket (Immediate Action)" of NVIDIA's Xid catalogue for Ampere and newer GPUs, as of
  * October 2025: docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html. Where the catalogue names a

@@ -5,13 +5,11 @@
  * nothing else. */
 #include "agentd/device/nvml.h"
 
-#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/file.h"
 
 #define GPUS_MAX 64u /* of a host */

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/unitname.h"
 
 #define PAGE_BYTES 16
 #define PROGRESS_PATH "/run/primus/x/%s/progress"

@@ -3,7 +3,6 @@
  * of the kernel, never opened. */
 #include "agentd/unit/host.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
