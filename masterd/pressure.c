@@ -27,17 +27,14 @@ static bool admit(struct node *node) {
 
 void pressure_told(struct manager *m, struct node *node, const struct executor_id *id, const char *what,
                    uint64_t amount) {
-        struct job *j = manager_job(m, id->job);
-        struct executor *e;
+        struct executor *e = manager_attempt(m, id);
         char unit[UNIT_NAME_MAX];
 
-        e = j && sd_id128_equal(j->uid, id->job_uid) ? job_attempt(j, id->role, id->index, id->attempt)
-                                                     : NULL;
         if (!e || e->node != node)
                 return;
         if (strcmp(what, "oom") == 0 && admit(node))
                 record_event(
-                        m, j, "oom-kill", e,
+                        m, e->job, "oom-kill", e,
                         "attempt %u on %s: the kernel has killed %llu of its processes for lack of memory",
                         e->attempt, node->name, (unsigned long long)amount);
         else

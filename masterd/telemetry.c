@@ -15,10 +15,7 @@
 /* The one whose attempt that is, if it runs on that node. */
 static struct executor *executor_of(struct manager *m, const struct node *node,
                                     const struct executor_id *id) {
-        struct job *j = manager_job(m, id->job);
-        struct executor *e = j && sd_id128_equal(j->uid, id->job_uid)
-                                     ? job_attempt(j, id->role, id->index, id->attempt)
-                                     : NULL;
+        struct executor *e = manager_attempt(m, id);
 
         return e && e->node == node && executor_state_holds(e->state) ? e : NULL;
 }
