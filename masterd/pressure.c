@@ -15,16 +15,6 @@
 #define EVENTS_MAX 300u
 #define EVENTS_INTERVAL (600 * USEC_PER_SEC)
 
-static bool admit(struct node *node) {
-        uint64_t now = now_boot();
-
-        if (now >= usec_add(node->kills_since, EVENTS_INTERVAL)) {
-                node->kills_since = now;
-                node->n_kills = 0;
-        }
-        return node->n_kills++ < EVENTS_MAX;
-}
-
 void pressure_told(struct manager *m, struct node *node, const struct executor_id *id, const char *what,
                    uint64_t amount) {
         struct executor *e = manager_attempt(m, id);
@@ -32,7 +22,7 @@ void pressure_told(struct manager *m, struct node *node, const struct executor_i
 
         if (!e || e->node != node)
                 return;
-        if (strcmp(what, "oom") == 0 && admit(node))
+        if (strcmp(what, "oom") == 0 && burst_admit(&node->kills, now_boot(), EVENTS_INTERVAL, EVENTS_MAX))
                 record_event(
                         m, e->job, "oom-kill", e,
                         "attempt %u on %s: the kernel has killed %llu of its processes for lack of memory",
