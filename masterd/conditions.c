@@ -29,14 +29,9 @@ static void review(struct manager *m, struct node *node) {
 
 /* Once for each job there. */
 static void tell_jobs(struct manager *m, struct node *node, const struct host_condition *c) {
-        uint64_t now = now_boot();
         const struct executor *e;
 
-        if (now >= usec_add(node->conditions_since, TELL_INTERVAL)) {
-                node->conditions_since = now;
-                node->n_conditions = 0;
-        }
-        if (node->n_conditions++ >= TELL_MAX)
+        if (!burst_admit(&node->conditions_told, now_boot(), TELL_INTERVAL, TELL_MAX))
                 return;
         DL_FOREACH2(node->executors, e, node_next)
         if (!e->node_next || e->node_next->job != e->job)

@@ -259,13 +259,7 @@ static void hold(struct link *l, uint64_t usec) {
 /* What a host says of itself is written down, logged and told to people each time: one that says more than a
  * host has to say is read more slowly. Nothing of it is lost. */
 static void noticed(struct link *l) {
-        uint64_t now = now_boot();
-
-        if (now >= usec_add(l->noticed_since, USEC_PER_SEC)) {
-                l->noticed_since = now;
-                l->n_noticed = 0;
-        }
-        if (++l->n_noticed > NOTICED_MAX)
+        if (!burst_admit(&l->noticed, now_boot(), USEC_PER_SEC, NOTICED_MAX))
                 hold(l, NOTICED_USEC);
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <uthash.h>
 
+#include "lib/base/burst.h"
 #include "lib/wire/peer.h"
 
 struct manager;
@@ -18,12 +19,11 @@ struct link {
         bool bulk;         /* second connection, for files and logs */
         bool registered;   /* main: the reconciliation is done, orders may go out */
         char *build;
-        unsigned starts;        /* Start calls that wait for their answer, */
-        struct order *waiting;  /* and those that wait for fewer of them; orders.c's */
-        sd_event_source *hold;  /* not read until the store has room again, or for having said too much */
-        uint64_t noticed_since; /* begin of the second in which it said so much of itself */
-        unsigned n_noticed;
-        UT_hash_handle hh; /* by peer */
+        unsigned starts;       /* Start calls that wait for their answer, */
+        struct order *waiting; /* and those that wait for fewer of them; orders.c's */
+        sd_event_source *hold; /* not read until the store has room again, or for having said too much */
+        struct burst noticed;  /* what it said of itself, within a second */
+        UT_hash_handle hh;     /* by peer */
 };
 
 int link_listen(struct manager *m);

@@ -50,6 +50,13 @@ struct job *manager_job(struct manager *m, uint32_t number) {
         return j;
 }
 
+struct executor *manager_attempt(struct manager *m, const struct executor_id *id) {
+        struct job *j = manager_job(m, id->job);
+
+        return j && sd_id128_equal(j->uid, id->job_uid) ? job_attempt(j, id->role, id->index, id->attempt)
+                                                        : NULL;
+}
+
 static void effects_free(struct effect *e) {
         while (e) {
                 struct effect *next = e->next;

@@ -103,3 +103,5 @@ int manager_effect(struct manager *m, effect_fn run, void *data);
 int manager_reply_later(struct manager *m, sd_bus_message *reply);
 
 struct job *manager_job(struct manager *m, uint32_t number);
+/* The executor whose latest attempt that is; of a job that had the number before: NULL. */
+struct executor *manager_attempt(struct manager *m, const struct executor_id *id);

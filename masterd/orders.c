@@ -50,11 +50,7 @@ int order_later_of(struct manager *m, const struct executor *e, effect_fn run) {
 }
 
 struct executor *order_executor(struct manager *m, const struct order *o) {
-        struct job *j = manager_job(m, o->id.job);
-
-        if (!j || !sd_id128_equal(j->uid, o->id.job_uid))
-                return NULL;
-        return job_attempt(j, o->id.role, o->id.index, o->id.attempt);
+        return manager_attempt(m, &o->id);
 }
 
 int order_message(struct manager *m, struct node *node, const char *method, sd_bus_message **ret) {

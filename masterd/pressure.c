@@ -15,29 +15,16 @@
 #define EVENTS_MAX 300u
 #define EVENTS_INTERVAL (600 * USEC_PER_SEC)
 
-static bool admit(struct node *node) {
-        uint64_t now = now_boot();
-
-        if (now >= usec_add(node->kills_since, EVENTS_INTERVAL)) {
-                node->kills_since = now;
-                node->n_kills = 0;
-        }
-        return node->n_kills++ < EVENTS_MAX;
-}
-
 void pressure_told(struct manager *m, struct node *node, const struct executor_id *id, const char *what,
                    uint64_t amount) {
-        struct job *j = manager_job(m, id->job);
-        struct executor *e;
+        struct executor *e = manager_attempt(m, id);
         char unit[UNIT_NAME_MAX];
 
-        e = j && sd_id128_equal(j->uid, id->job_uid) ? job_attempt(j, id->role, id->index, id->attempt)
-                                                     : NULL;
         if (!e || e->node != node)
                 return;
-        if (strcmp(what, "oom") == 0 && admit(node))
+        if (strcmp(what, "oom") == 0 && burst_admit(&node->kills, now_boot(), EVENTS_INTERVAL, EVENTS_MAX))
                 record_event(
-                        m, j, "oom-kill", e,
+                        m, e->job, "oom-kill", e,
                         "attempt %u on %s: the kernel has killed %llu of its processes for lack of memory",
                         e->attempt, node->name, (unsigned long long)amount);
         else

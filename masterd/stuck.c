@@ -167,18 +167,18 @@ static bool may_overlap(const struct job *j) {
 }
 
 void stuck_told(struct manager *m, struct node *node, const struct executor_id *id, const char *text) {
-        struct job *j = manager_job(m, id->job);
         struct stuck *s = find(node, id);
         struct executor *e;
+        struct job *j;
 
         if (s) {
                 hold(m, node, id, text);
                 return;
         }
-        e = j && sd_id128_equal(j->uid, id->job_uid) ? job_attempt(j, id->role, id->index, id->attempt)
-                                                     : NULL;
+        e = manager_attempt(m, id);
         if (!e || e->node != node || e->state != EXECUTOR_STOPPING)
                 return; /* it went on while the word was under way */
+        j = e->job;
         hold(m, node, id, text);
         if (may_overlap(j)) {
                 record_event(m, j, "executor-stuck", e,

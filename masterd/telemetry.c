@@ -15,10 +15,7 @@
 /* The one whose attempt that is, if it runs on that node. */
 static struct executor *executor_of(struct manager *m, const struct node *node,
                                     const struct executor_id *id) {
-        struct job *j = manager_job(m, id->job);
-        struct executor *e = j && sd_id128_equal(j->uid, id->job_uid)
-                                     ? job_attempt(j, id->role, id->index, id->attempt)
-                                     : NULL;
+        struct executor *e = manager_attempt(m, id);
 
         return e && e->node == node && executor_state_holds(e->state) ? e : NULL;
 }
@@ -81,15 +78,6 @@ static int take(struct manager *m, struct executor *e, uint64_t boot, uint64_t n
         return 0;
 }
 
-/* Whether the node may say one more within this second. */
-static bool admit(struct node *node, uint64_t now) {
-        if (now >= usec_add(node->telemetry_since, USEC_PER_SEC)) {
-                node->telemetry_since = now;
-                node->n_telemetry = 0;
-        }
-        return node->n_telemetry++ < TELEMETRY_NODE_MAX;
-}
-
 int telemetry_received(struct manager *m, struct node *node, sd_bus_message *message) {
         uint64_t boot, now = now_boot();
         struct telemetry_sample sample;
@@ -105,7 +93,7 @@ int telemetry_received(struct manager *m, struct node *node, sd_bus_message *mes
                 struct executor *e;
                 if (++n > TELEMETRY_SAMPLES_MAX)
                         return -EBADMSG;
-                if (!admit(node, now))
+                if (!burst_admit(&node->samples, now, USEC_PER_SEC, TELEMETRY_NODE_MAX))
                         return 1;
                 e = executor_of(m, node, &sample.id);
                 if (e && take(m, e, boot, now, sample.values) < 0)

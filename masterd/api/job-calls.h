@@ -45,8 +45,17 @@ int api_capture(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error
 int api_trace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* Reads role and index of a call of a job's: an executor that has processes now. NULL: the error is set. */
 struct executor *api_running_executor(struct manager *m, sd_bus_message *call, sd_bus_error *error);
-/* Answers a call that was passed on to an agent, which refused it or did not answer. */
-void api_answer_agent_error(sd_bus_message *call, const char *node, const sd_bus_error *e);
+/* A call that is passed on to the agent of an executor that runs, and answered when that has answered. */
+struct api_asking {
+        sd_bus_message *call;
+        char node[65];
+};
+int api_asking_new(sd_bus_message *call, const struct executor *e, struct api_asking **ret);
+void api_asking_free(struct api_asking *a);
+/* What the agent was asked with has failed: r is why. Frees it; returns what the handler returns. */
+int api_asking_failed(struct api_asking *a, int r, sd_bus_error *error);
+/* Answers that the agent refused it or did not answer. */
+void api_asking_refused(const struct api_asking *a, const sd_bus_error *e);
 /* array-calls.c */
 int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_requeue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);

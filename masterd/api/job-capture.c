@@ -9,16 +9,39 @@
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 
+int api_asking_new(sd_bus_message *call, const struct executor *e, struct api_asking **ret) {
+        struct api_asking *a = calloc(1, sizeof(*a));
+
+        if (!a)
+                return -ENOMEM;
+        a->call = sd_bus_message_ref(call);
+        snprintf(a->node, sizeof(a->node), "%s", e->node->name);
+        *ret = a;
+        return 0;
+}
+
+void api_asking_free(struct api_asking *a) {
+        sd_bus_message_unref(a->call);
+        free(a);
+}
+
+int api_asking_failed(struct api_asking *a, int r, sd_bus_error *error) {
+        if (r == -ENOTCONN)
+                r = sd_bus_error_setf(error, ERROR_NOT_FOUND, "%s is not connected at the moment", a->node);
+        api_asking_free(a);
+        return r;
+}
+
 /* Passes the agent's own words on; what the bus says, with the name of the host. */
-void api_answer_agent_error(sd_bus_message *call, const char *node, const sd_bus_error *e) {
+void api_asking_refused(const struct api_asking *a, const sd_bus_error *e) {
         const char *text = e->message ?: e->name;
         char clean[512];
 
         utf8_clean(text, strlen(text), clean, sizeof(clean));
         if (strncmp(e->name, "org.primus.Error.", 17) == 0)
-                (void)sd_bus_reply_method_errorf(call, e->name, "%s", clean);
+                (void)sd_bus_reply_method_errorf(a->call, e->name, "%s", clean);
         else
-                (void)sd_bus_reply_method_errorf(call, ERROR_NOT_FOUND, "%s does not answer: %s", node,
+                (void)sd_bus_reply_method_errorf(a->call, ERROR_NOT_FOUND, "%s does not answer: %s", a->node,
                                                  clean);
 }
 
@@ -47,24 +70,18 @@ struct executor *api_running_executor(struct manager *m, sd_bus_message *call, s
         return NULL;
 }
 
-struct asking {
-        sd_bus_message *call;
-        char node[65];
-};
-
 static void on_captured(struct manager *m, const struct capture *c, const sd_bus_error *error,
                         void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        struct asking *a = userdata;
+        struct api_asking *a = userdata;
         int r;
 
         if (error)
-                api_answer_agent_error(a->call, a->node, error);
+                api_asking_refused(a, error);
         else if ((r = sd_bus_message_new_method_return(a->call, &reply)) >= 0 &&
                  (r = capture_append(reply, c)) >= 0)
                 (void)sd_bus_send(NULL, reply, NULL);
-        sd_bus_message_unref(a->call);
-        free(a);
+        api_asking_free(a);
 }
 
 struct options {
@@ -80,25 +97,14 @@ int api_capture(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error
         struct manager *m = userdata;
         struct executor *e = api_running_executor(m, call, error);
         struct options o = {};
-        struct asking *a;
+        struct api_asking *a;
         int r;
 
         if (!e)
                 return -ENOENT;
-        r = options_read(call, "Capture", "option", capture_options, &o, error);
-        if (r < 0)
+        if ((r = options_read(call, "Capture", "option", capture_options, &o, error)) < 0 ||
+            (r = api_asking_new(call, e, &a)) < 0)
                 return r;
-        a = calloc(1, sizeof(*a));
-        if (!a)
-                return -ENOMEM;
-        a->call = sd_bus_message_ref(call);
-        snprintf(a->node, sizeof(a->node), "%s", e->node->name);
         r = orders_capture_all(m, e, o.quiet ? 0 : CAPTURE_PYTHON, on_captured, a);
-        if (r >= 0)
-                return 1;
-        sd_bus_message_unref(a->call);
-        free(a);
-        return r == -ENOTCONN ? sd_bus_error_setf(error, ERROR_NOT_FOUND, "%s is not connected at the moment",
-                                                  e->node->name)
-                              : r;
+        return r < 0 ? api_asking_failed(a, r, error) : 1;
 }

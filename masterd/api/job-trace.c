@@ -15,26 +15,20 @@
 #define LEASE_DEFAULT (3 * USEC_PER_SEC)
 #define LEASE_MAX (10 * USEC_PER_SEC)
 
-struct asking {
-        sd_bus_message *call;
-        char node[65];
-};
-
 static int on_traced(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const sd_bus_error *failure = sd_bus_message_get_error(reply);
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *answer = NULL;
-        struct asking *a = userdata;
+        struct api_asking *a = userdata;
 
         if (failure)
-                api_answer_agent_error(a->call, a->node, failure);
+                api_asking_refused(a, failure);
         else if (sd_bus_message_new_method_return(a->call, &answer) < 0 ||
                  trace_answer_pass(reply, answer) < 0)
                 (void)sd_bus_reply_method_errorf(a->call, ERROR_NOT_FOUND, "the answer of %s is not usable",
                                                  a->node);
         else
                 (void)sd_bus_send(NULL, answer, NULL);
-        sd_bus_message_unref(a->call);
-        free(a);
+        api_asking_free(a);
         return 0;
 }
 
@@ -52,7 +46,7 @@ int api_trace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *
         struct executor *e = api_running_executor(m, call, error);
         struct options o = { .lease = LEASE_DEFAULT };
         const char *kind;
-        struct asking *a;
+        struct api_asking *a;
         int r;
 
         if (!e)
@@ -67,17 +61,9 @@ int api_trace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *
         if (o.lease > LEASE_MAX)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
                                         "lease: at most 10 s; ask again for more");
-        a = calloc(1, sizeof(*a));
-        if (!a)
-                return -ENOMEM;
-        a->call = sd_bus_message_ref(call);
-        snprintf(a->node, sizeof(a->node), "%s", e->node->name);
+        r = api_asking_new(call, e, &a);
+        if (r < 0)
+                return r;
         r = orders_trace(m, e, kind, o.lease, on_traced, a);
-        if (r >= 0)
-                return 1;
-        sd_bus_message_unref(a->call);
-        free(a);
-        return r == -ENOTCONN ? sd_bus_error_setf(error, ERROR_NOT_FOUND, "%s is not connected at the moment",
-                                                  e->node->name)
-                              : r;
+        return r < 0 ? api_asking_failed(a, r, error) : 1;
 }

@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "lib/base/addr.h"
+#include "lib/base/burst.h"
 #include "lib/wire/messages.h"
 #include "masterd/node/blame.h"
 #include "masterd/node/condition.h"
@@ -65,16 +66,13 @@ struct node {
         struct stuck *stuck; /* attempts that are over and hold their place, see masterd/stuck.h */
         uint32_t n_stuck;
         struct node_condition *conditions; /* masterd/node/condition.h; worst first */
-        uint64_t kills_since;              /* CLOCK_BOOTTIME: when the count began of */
-        uint32_t n_kills; /* its executors' processes that the kernel ended, as events of their jobs */
-        uint64_t conditions_since;          /* CLOCK_BOOTTIME: when the count began of */
-        uint32_t n_conditions;              /* those that jobs were told of */
+        struct burst kills; /* of its executors' processes that the kernel ended, as events of their jobs */
+        struct burst conditions_told;       /* to its jobs */
         bool left_told;                     /* that it is drained was said */
         struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, SUSPECT only */
         bool live;
-        uint64_t telemetry_since; /* begin of the second in which it told so many samples */
-        uint32_t n_telemetry;
-        uint32_t drop_told; /* number of the job whose end this node was told of last */
+        struct burst samples; /* of telemetry, within a second */
+        uint32_t drop_told;   /* number of the job whose end this node was told of last */
         UT_hash_handle hh;
 };
 
