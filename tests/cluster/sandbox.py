@@ -135,6 +135,12 @@ class Cluster:
                 break
         return status
 
+    def kill(self, *jobs):
+        """Each is killed, and its end waited for."""
+        for job in jobs:
+            self.primusctl("kill", str(job))
+            self.wait_job(job)
+
     def status(self, job, user="root"):
         return self.primusctl_json("status", str(job), user=user)
 

@@ -231,8 +231,7 @@ def test_usage_is_the_sum_over_history(new_cluster):
     running = [row for row in cluster.primusctl_json("usage", "--by", "job", user="ml") if row["running"]]
     assert [row["job"] for row in running] == [jobs[3]]
     assert running[0]["cpuHeldUsec"] > 0
-    cluster.primusctl("kill", str(jobs[3]))
-    cluster.wait_job(jobs[3])
+    cluster.kill(jobs[3])
     kill_master(cluster, 0.2)
     cluster.wait_nodes()
     wanted, told = expected_usage(cluster, owner), told_usage(cluster)

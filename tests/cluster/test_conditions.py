@@ -58,8 +58,7 @@ def test_cable(hosts):
     hosts.wait_for(lambda: conditions(hosts, "link"), 15, "the link is told by a new agent")
     hosts.exec("n2", "ip", "link", "set", "y0", "up")
     hosts.wait_for(lambda: not conditions(hosts, "link"), 20, "the link is well again")
-    hosts.primusctl("kill", str(job))
-    hosts.wait_job(job)
+    hosts.kill(job)
 
 
 def test_disk(hosts):
@@ -77,8 +76,7 @@ def test_disk(hosts):
     hosts.exec("n2", "rm", "/scratch/fill")
     hosts.wait_for(lambda: not held(hosts), 30, "it is released")
     hosts.wait_state(job, "RUNNING")
-    hosts.primusctl("kill", str(job))
-    hosts.wait_job(job)
+    hosts.kill(job)
 
 
 def test_uncordon_waves_it_through(hosts):

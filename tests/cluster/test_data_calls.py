@@ -60,8 +60,7 @@ def test_sources_and_executors(cluster, source):
     assert {row["holder"] for row in rows if row["state"] == "LEASED"} <= {"reader/0", "reader/1"}
     assert [row["path"] for row in rows] == [f"{source}/{i}.txt" for i in range(4)]
     assert tasks(cluster, number, "--failed") == []
-    cluster.primusctl("kill", str(number))
-    cluster.wait_job(number)
+    cluster.kill(number)
 
 
 def test_suspend_and_resume(cluster, source):
@@ -99,8 +98,7 @@ def test_failed_tasks_are_retried_or_skipped(cluster, source, shared_dir):
     assert "that has failed" in refused(cluster, "data", "retry", number, 999, user="ml")
     assert cluster.primusctl("data", "skip", str(number), "--failed").endswith("count as done\n")
     assert status(cluster, number)["data"]["done"] >= 3
-    cluster.primusctl("kill", str(number))
-    cluster.wait_job(number)
+    cluster.kill(number)
     assert "is over" in refused(cluster, "data", "retry", number, "--failed", user="ml")
 
 
@@ -113,8 +111,7 @@ def test_nobody_is_left_to_read(cluster, source):
     cluster.wait_for(lambda: "end of its data" in retry(), 60, "the end of the data")
     assert len(tasks(cluster, number, "--failed")) == 4
     assert cluster.primusctl("data", "skip", str(number), "--failed") == "4 failed tasks count as done\n"
-    cluster.primusctl("kill", str(number))
-    cluster.wait_job(number)
+    cluster.kill(number)
 
 
 def test_what_failed_is_shown_after_the_end(cluster, source):
@@ -167,8 +164,7 @@ def test_strangers_are_refused(cluster, source):
     cluster.wait_for(lambda: status(cluster, number)["state"] == "RUNNING", 30, "the job to run")
     for command in (["data", number], ["data", "skip", number, 1], ["suspend", number], ["resume", number], ["savepoint", "create", number]):
         assert refused(cluster, *command).count("\n") == 1
-    cluster.primusctl("kill", str(number))
-    cluster.wait_job(number)
+    cluster.kill(number)
 
 
 def test_jobs_without_data(cluster):
@@ -176,5 +172,4 @@ def test_jobs_without_data(cluster):
     cluster.wait_for(lambda: status(cluster, number)["state"] == "RUNNING", 30, "the job to run")
     for command in (["data", number], ["data", "retry", number, "--failed"], ["suspend", number], ["savepoint", "create", number]):
         assert "is not fed with data" in refused(cluster, *command, user="ml"), command
-    cluster.primusctl("kill", str(number))
-    cluster.wait_job(number)
+    cluster.kill(number)

@@ -225,8 +225,7 @@ def test_blame_quarantine_probe_release(blaming):
         job = blaming.submit(ledger.config("[ $PRIMUS_NODE != n3 ] || exit 9; say fine", num=3, scheduleStrategy=SPREAD, name=f"b{n}",
                                            job={**rule, "stopGrace": "1s"}) | {"name": f"b{n}"})
         blaming.wait_for(lambda job=job: blaming.events(job, "host-excluded"), what="the blame")
-        blaming.primusctl("kill", str(job))
-        blaming.wait_job(job)
+        blaming.kill(job)
     row = node_row(blaming, "n3")
     assert row["state"] == "QUARANTINED" and "exitCodes" in row["reason"], row
     blaming.kill9_now("n1", MASTERD)

@@ -76,12 +76,6 @@ def start(cluster, *roles, **keys):
     return job
 
 
-def kill(cluster, *jobs):
-    for job in jobs:
-        cluster.primusctl("kill", str(job))
-        cluster.wait_job(job)
-
-
 def variables(cluster, job, index=0, name="worker"):
     """Of an executor, as it printed them; its lines may have its name in front."""
     def printed():
@@ -124,7 +118,7 @@ def test_two_executors_share_what_is_joined(host):
         assert gpus_of(nodes) == numbers
         assert "/dev/nvidiactl" in nodes
     assert sum(g["taken"] for g in gpu_list(host)) == 2
-    kill(host, job)
+    host.kill(job)
 
 
 def test_gpu_visibility_of_its_own(host):
@@ -133,7 +127,7 @@ def test_gpu_visibility_of_its_own(host):
     assert all(v["CUDA_VISIBLE_DEVICES"] == v["PRIMUS_GPUS"] for v in seen)
     assert seen[0]["PRIMUS_GPUS"] != seen[1]["PRIMUS_GPUS"]
     assert len(gpus_of(allowed(host, job, 0))) == 2
-    kill(host, job)
+    host.kill(job)
 
 
 def test_none_given_none_opened(host):
@@ -142,7 +136,7 @@ def test_none_given_none_opened(host):
     assert variables(host, job, name="ps")["CUDA_VISIBLE_DEVICES"] == ""
     assert gpus_of(allowed(host, job, name="ps")) == []
     assert len(gpus_of(allowed(host, job))) == 1
-    kill(host, job)
+    host.kill(job)
 
 
 def test_who_leaves_takes_its_gpu_along(host):
@@ -152,7 +146,7 @@ def test_who_leaves_takes_its_gpu_along(host):
     assert len(both) == 2
     host.wait_for(lambda: host.executor(job, "short")["state"] == "SUCCEEDED", 30, "the end of the short one")
     host.wait_for(lambda: len(gpus_of(allowed(host, job))) == 1, what="its GPU taken from the other")
-    kill(host, job)
+    host.kill(job)
 
 
 def test_parts(host):
@@ -177,7 +171,7 @@ def test_parts(host):
     nodes = allowed(host, job)
     assert {"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap20", "/dev/nvidia-caps/nvidia-cap21"} <= nodes
     assert "/dev/nvidia-caps/nvidia-cap10" not in nodes
-    kill(host, job, whole)
+    host.kill(job, whole)
     host.exec(HOST, "sh", "-c", f"umount /proc/driver; rm /run/systemd/system/{AGENTD}.d/proc.conf; systemctl daemon-reload; systemctl restart {AGENTD}")
     host.wait_nodes()
     show(host, *TWO_PAIRS)
@@ -195,7 +189,7 @@ def test_rdma_needs_devices(host):
     job = start(host, role(rdma=True, gpuNum=0))
     assert {"char-infiniband_verbs", "/dev/infiniband/rdma_cm"} <= allowed(host, job)
     assert "LimitMEMLOCK=infinity" in host.exec(HOST, "systemctl", "show", host.executor(job)["unit"], "-pLimitMEMLOCK")
-    kill(host, job)
+    host.kill(job)
 
 
 def test_ecc_is_said(host):

@@ -94,11 +94,6 @@ def told(sick, job, kind, seconds):
     return found[0]
 
 
-def kill(sick, job):
-    sick.primusctl("kill", str(job))
-    sick.wait_job(job)
-
-
 def trainer_pid(sick, executor):
     """On its host, of the python below the unit's first process."""
     cgroup = sick.exec(executor["node"], "systemctl", "show", "-P", "ControlGroup", executor["unit"]).strip()
@@ -127,7 +122,7 @@ def test_healthy_then_stopped(sick):
     sick.exec(victim["node"], "kill", "-CONT", pid)
     told(sick, job, "recovered", 30)
     sick.wait_for(lambda: verdicts(sick, job) == [], 10, "no verdict")
-    kill(sick, job)
+    sick.kill(job)
 
 
 @pytest.mark.parametrize("word", ["skip", "loop", "deadlock"])
@@ -139,7 +134,7 @@ def test_skips_all_reduce(sick, word):
     threads = told(sick, job, "odd-one", 30)
     if word != "deadlock":  # where it waits as the others wait, its Python stack tells it apart
         assert threads["index"] == 2, [threads, sick.events(job, "threads")]
-    kill(sick, job)
+    sick.kill(job)
 
 
 def test_straggler(sick):
@@ -147,7 +142,7 @@ def test_straggler(sick):
     (control / "1").write_text("slow")
     event = told(sick, job, "straggler", 90)
     assert (event["role"], event["index"]) == ("worker", 1), event
-    kill(sick, job)
+    sick.kill(job)
 
 
 def test_cut_cable(sick):
@@ -161,7 +156,7 @@ def test_cut_cable(sick):
     finally:
         sick.heal(node)
     sick.wait_nodes()
-    kill(sick, job)
+    sick.kill(job)
 
 
 def test_restart(sick):
@@ -174,7 +169,7 @@ def test_restart(sick):
     sick.wait_for(lambda: "step 100" in sick.primusctl("logs", str(job), "worker/0"), 120, "a hundred steps")
     sick.wait_for(lambda: verdicts(sick, job) == [], 30, "no verdict")
     assert len(sick.events(job, "healing")) == 1
-    kill(sick, job)
+    sick.kill(job)
 
 
 def test_replace(sick):
@@ -203,7 +198,7 @@ def test_starved(sick):
                                  {"name": "slow", "spec": {"commandInput": {"command": slow}, "textInput": {}}}]}}))
     event = told(sick, job, "starved", 90)
     assert (event["role"], event["index"]) == ("worker", 0), event
-    kill(sick, job)
+    sick.kill(job)
 
 
 def test_leaking(sick):
@@ -212,11 +207,11 @@ def test_leaking(sick):
     sick.wait_state(job, "RUNNING")
     sick.exec("n1", "sleep", "6")
     if "MEMORY" in sick.primusctl("top", "--once", str(job)) and sick.run("n1", "sh", "-c", f"primusctl top --once --json {job} | grep -q memoryBytes").returncode != 0:
-        kill(sick, job)
+        sick.kill(job)
         pytest.skip("without the memory controller, nobody measures what an executor holds on these hosts")
     event = told(sick, job, "leaking", 60)
     assert "comes to its limit in about" in event["text"], event
-    kill(sick, job)
+    sick.kill(job)
 
 
 def test_crash_loop(sick):
@@ -239,4 +234,4 @@ def test_told_once(sick):
     sick.exec("n1", "sleep", "14")
     assert [v["kind"] for v in verdicts(sick, job)] == ["hung"]
     assert len(sick.events(job, "hung")) == 1 and len(sick.events(job, "recovered")) == 0
-    kill(sick, job)
+    sick.kill(job)

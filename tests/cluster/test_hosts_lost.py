@@ -81,8 +81,7 @@ def replaceable_job(quick, ledger, on_partition="replace"):
     job = quick.submit(ledger.config(TICKING, vcores=1, job={"nodes": ["n2", "n3"], "onPartition": on_partition, "stopGrace": "2s"}))
     quick.wait_for(lambda: ledger.entries("tick"), what="a tick")
     assert ledger.entries("start")[0].node == "n3"
-    quick.primusctl("kill", str(filler))
-    quick.wait_job(filler)
+    quick.kill(filler)
     return job
 
 
@@ -298,8 +297,7 @@ def test_all_executors_of_a_lost_host_are_replaced(quick, ledger):
     ledger.path.write_text("")
     job = quick.submit(ledger.config(TICKING, num=8, vcores=0.2, job={"nodes": ["n2", "n3"]}))
     quick.wait_for(lambda: len({e.index for e in ledger.entries("tick", node="n3")}) == 8, what="eight running executors")
-    quick.primusctl("kill", str(filler))
-    quick.wait_job(filler)
+    quick.kill(filler)
     quick.crash("n3")
     quick.wait_for(lambda: len(ledger.entries("start", attempt=2)) == 8, LOST + 10, "eight second attempts")
     last = max(e.time for e in ledger.entries("tick", attempt=1))

@@ -93,8 +93,7 @@ def test_end_survives_the_host(cluster, shared_dir):
     assert shown[-2000:] == [f"{1:090d}"] * 2000 and set(shown[:-2000]) == {f"{0:090d}"}
     cluster.boot("n3")
     cluster.wait_nodes()
-    cluster.primusctl("kill", str(number))
-    cluster.wait_job(number)
+    cluster.kill(number)
 
 
 def test_first_traceback(cluster):

@@ -32,12 +32,6 @@ def place(cluster, *roles, **keys):
     return job, where
 
 
-def kill(cluster, *jobs):
-    for job in jobs:
-        cluster.primusctl("kill", str(job))
-        cluster.wait_job(job)
-
-
 def refused(cluster, *roles, **keys):
     done = cluster.run("n1", "sh", "-c", "f=$(mktemp /tmp/job.XXXXXX); cat > $f; primusctl submit $f", user="ml",
                        input=json.dumps({"name": "no", "role": list(roles), **keys}))
@@ -48,7 +42,7 @@ def refused(cluster, *roles, **keys):
 def test_constraints(placed):
     job, where = place(placed, role("a", 2, constraints=["switch=s2"]), role("b", 2, constraints=["!ssd"]), role("c", constraints=["host in (n2,n9)"]))
     assert where == {"a": ["n3", "n3"], "b": ["n2", "n2"], "c": ["n2"]}
-    kill(placed, job)
+    placed.kill(job)
 
 
 def test_preferences_only_order(placed):
@@ -57,29 +51,29 @@ def test_preferences_only_order(placed):
     assert sorted(where["a"]) == ["n1", "n2", "n3"]
     other, where = place(placed, role("a", prefer=[{"constraint": "switch=s2", "weight": 5}, {"constraint": "host=n2", "weight": 2}]))
     assert where["a"] == ["n3"]
-    kill(placed, job, other)
+    placed.kill(job, other)
 
 
 def test_near_and_apart(placed):
     job, where = place(placed, role("ps", constraints=["host=n2"]), role("worker", 2, affinity=["ps"]), role("lone", 2, antiAffinity=["ps", "lone"]))
     assert where["worker"] == ["n2", "n2"]
     assert sorted(where["lone"]) == ["n1", "n3"]
-    kill(placed, job)
+    placed.kill(job)
 
 
 def test_topology(placed):
     job, where = place(placed, role("a", 2, scheduleStrategy={"maxReplicasPerNode": 1}), topology={"mode": "require", "level": "switch"})
     assert sorted(where["a"]) == ["n1", "n2"]
-    kill(placed, job)
+    placed.kill(job)
     job, where = place(placed, role("a", 2), topology={"mode": "spread", "level": "switch"})
     assert "n3" in where["a"] and len(set(where["a"])) == 2
-    kill(placed, job)
+    placed.kill(job)
     job = placed.submit({"name": "wide", "role": [role("a", 3, scheduleStrategy={"maxReplicasPerNode": 1})], "topology": {"mode": "require", "level": "switch"}})
     placed.wait_for(lambda: "topology" in placed.status(job)["reason"], what="a reason that names the topology")
-    kill(placed, job)
+    placed.kill(job)
     job, where = place(placed, role("a", 3, scheduleStrategy={"maxReplicasPerNode": 1}), topology={"mode": "pack"})
     assert sorted(where["a"]) == ["n1", "n2", "n3"]
-    kill(placed, job)
+    placed.kill(job)
 
 
 def test_licences(placed):
@@ -89,9 +83,9 @@ def test_licences(placed):
     placed.kill9_now("n1", MASTERD)
     placed.wait_nodes()
     assert placed.status(waits)["state"] == "QUEUED"
-    kill(placed, job)
+    placed.kill(job)
     placed.wait_state(waits, "RUNNING")
-    kill(placed, waits)
+    placed.kill(waits)
 
 
 def test_whole_hosts(placed):
@@ -104,7 +98,7 @@ def test_whole_hosts(placed):
     placed.wait_nodes()
     more, where = place(placed, role("b", 4))
     assert host not in where["b"]
-    kill(placed, job, more, *[j for j, _ in others])
+    placed.kill(job, more, *[j for j, _ in others])
 
 
 def test_exclusive_cpus(placed):
@@ -125,9 +119,9 @@ def test_exclusive_cpus(placed):
     assert allowed(later, "b") == others
     rest = placed.submit({"name": "rest", "role": [role("a", cpuPolicy="exclusive", constraints=["host=n2"], **{"vcores": cpus})]})
     placed.wait_for(lambda: placed.status(rest)["reason"], what="a reason why it waits")
-    kill(placed, rest, job)
+    placed.kill(rest, job)
     placed.wait_for(lambda: own in allowed(beside, "b") or "-" in allowed(beside, "b"), what="the CPU is everybody's again")
-    kill(placed, beside, later)
+    placed.kill(beside, later)
     assert where["a"] == ["n2"]
 
 
@@ -151,4 +145,4 @@ def test_labels_of_people(placed):
     placed.wait_nodes()
     other, where = place(placed, role("a", constraints=["gold", "switch=s1"]))
     assert where["a"] == ["n2"]
-    kill(placed, job, other)
+    placed.kill(job, other)

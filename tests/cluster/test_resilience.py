@@ -134,8 +134,7 @@ def test_files_of_a_job_go_with_it(quick, ledger):
     job = quick.submit(ledger.config("say start; while [ ! -e $LEDGER.go ]; do sleep 0.05; done", vcores=1,
                                      job={"nodes": ["n2", "n3"]}))
     quick.wait_for(lambda: ledger.entries("start", index=0, node="n3"), what="its start on n3")
-    quick.primusctl("kill", str(filler))
-    quick.wait_job(filler)
+    quick.kill(filler)
     # Its host is rebooted, and full when the executor is placed again.
     other = quick.submit(ledger.config("while [ ! -e $LEDGER.go ]; do sleep 0.05; done", name="other", vcores=1, job={"nodes": ["n3"]}))
     quick.wait_state(other, "RUNNING")

@@ -59,8 +59,7 @@ def test_top(quick, ledger):
     quick.kill9("n1", "primus-masterd")
     quick.wait_nodes()
     quick.wait_for(measured, timeout=6 * TELEMETRY, what="the samples after a restart of masterd")
-    quick.primusctl("kill", str(job))
-    quick.wait_job(job)
+    quick.kill(job)
     assert not top(quick, job)["executors"]
 
 

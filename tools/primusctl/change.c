@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
@@ -185,8 +186,8 @@ static int role_run(struct cli *c, void *options, char **args, size_t n) {
         if (!add && strcmp(args[0], "remove") != 0)
                 return cli_usage(c, "role: add or remove, not '%s'", args[0]);
         if (add) {
-                r = read_file(strcmp(args[2], "-") == 0 ? "/dev/stdin" : args[2], ROLE_BYTES_MAX, &text,
-                              NULL);
+                r = strcmp(args[2], "-") == 0 ? read_fd(STDIN_FILENO, ROLE_BYTES_MAX, &text, NULL)
+                                              : read_file(args[2], ROLE_BYTES_MAX, &text, NULL);
                 if (r < 0)
                         return cli_fail(c, "cannot read %s: %s", args[2], strerror(-r));
                 if (!utf8_valid(text, strlen(text)))
