@@ -193,12 +193,11 @@ static int read_pythons(sd_bus_message *m, struct capture *c) {
         return sd_bus_message_exit_container(m);
 }
 
-static int read_entry(sd_bus_message *m, struct capture *c) {
-        const char *key, *text;
-        int r = sd_bus_message_read_basic(m, 's', &key);
+static int read_entry(sd_bus_message *m, const char *key, void *userdata) {
+        struct capture *c = userdata;
+        const char *text;
+        int r;
 
-        if (r < 0)
-                return r;
         if (strcmp(key, "total") == 0)
                 return sd_bus_message_read(m, "v", "u", &c->total);
         if (strcmp(key, "python") == 0)
@@ -212,15 +211,9 @@ static int read_entry(sd_bus_message *m, struct capture *c) {
 
 int capture_read(sd_bus_message *m, struct capture *ret) {
         _cleanup_(capture_done) struct capture c = {};
-        int r = read_threads(m, &c);
+        int r;
 
-        if (r < 0)
-                return link_bad(r);
-        r = sd_bus_message_enter_container(m, 'a', "{sv}");
-        while (r > 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0)
-                if ((r = read_entry(m, &c)) >= 0)
-                        r = sd_bus_message_exit_container(m);
-        if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0)
+        if ((r = read_threads(m, &c)) < 0 || (r = link_read_entries(m, read_entry, &c)) < 0)
                 return link_bad(r);
         if (c.total < c.n)
                 c.total = (uint32_t)c.n;

@@ -87,11 +87,16 @@ static const struct extra_key *find(const char *key) {
         return NULL;
 }
 
-static int read_key(sd_bus_message *m, const struct extra_key *k, struct start_extra *x) {
-        void *target = (char *)x + k->offset;
+static int read_key(sd_bus_message *m, const char *key, void *userdata) {
+        const struct extra_key *k = find(key);
+        struct start_extra *x = userdata;
         const char *text;
+        void *target;
         int r;
 
+        if (!k)
+                return sd_bus_message_skip(m, "v");
+        target = (char *)x + k->offset;
         if (k->type == 'u')
                 return sd_bus_message_read(m, "v", "u", (uint32_t *)target);
         if (k->type == 't')
@@ -119,24 +124,10 @@ static int read_key(sd_bus_message *m, const struct extra_key *k, struct start_e
 
 int start_extra_read(sd_bus_message *m, struct start_extra *ret) {
         _cleanup_(start_extra_done) struct start_extra x = {};
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+        int r = link_read_entries(m, read_key, &x);
 
-        if (r <= 0)
-                return link_bad(r);
-        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const struct extra_key *k;
-                const char *key;
-
-                r = sd_bus_message_read_basic(m, 's', &key);
-                if (r < 0)
-                        return link_bad(r);
-                k = find(key);
-                r = k ? read_key(m, k, &x) : sd_bus_message_skip(m, "v");
-                if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0)
-                        return link_bad(r);
-        }
-        if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0)
-                return link_bad(r);
+        if (r < 0)
+                return r;
         *ret = x;
         x = (struct start_extra){};
         return 1;

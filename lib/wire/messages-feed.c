@@ -31,26 +31,26 @@ static int read_value(sd_bus_message *m, const struct extra *e) {
         return 1;
 }
 
+struct extras {
+        const struct extra *known;
+        size_t n;
+};
+
+static int read_entry(sd_bus_message *m, const char *key, void *userdata) {
+        const struct extras *x = userdata;
+
+        for (size_t i = 0; i < x->n; i++)
+                if (strcmp(x->known[i].key, key) == 0)
+                        return read_value(m, &x->known[i]);
+        return sd_bus_message_skip(m, "v");
+}
+
 /* The dictionary, which ends the message. Keys that nobody knows are passed over. */
 static int read_extra(sd_bus_message *m, const struct extra *known, size_t n) {
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+        int r = link_read_entries(m, read_entry, &(struct extras){ known, n });
 
-        if (r <= 0)
-                return link_bad(r);
-        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const char *key;
-                size_t i;
-
-                if ((r = sd_bus_message_read_basic(m, 's', &key)) <= 0)
-                        return link_bad(r);
-                for (i = 0; i < n && strcmp(known[i].key, key) != 0; i++)
-                        ;
-                r = i < n ? read_value(m, &known[i]) : sd_bus_message_skip(m, "v");
-                if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0)
-                        return link_bad(r);
-        }
-        if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0)
-                return link_bad(r);
+        if (r < 0)
+                return r;
         r = sd_bus_message_at_end(m, true);
         return r > 0 ? 1 : link_bad(r);
 }

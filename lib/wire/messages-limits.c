@@ -106,7 +106,9 @@ int unit_limits_append(sd_bus_message *m, const struct unit_limits *l) {
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int read_key(sd_bus_message *m, const char *key, struct unit_limits *l) {
+static int read_key(sd_bus_message *m, const char *key, void *userdata) {
+        struct unit_limits *l = userdata;
+
         for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
                 void *value = (char *)l + keys[i].offset;
                 if (strcmp(keys[i].key, key) != 0)
@@ -124,15 +126,7 @@ int unit_limits_read(sd_bus_message *m, struct unit_limits *ret) {
 
         if ((r = link_read_bool(m, &l.check)) <= 0 ||
             (r = sd_bus_message_read(m, "ttt", &l.cpu_usec_per_sec, &l.memory_max, &l.job.memory_max)) <= 0 ||
-            (r = sd_bus_message_enter_container(m, 'a', "{sv}")) <= 0)
-                return link_bad(r);
-        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const char *key;
-                if ((r = sd_bus_message_read_basic(m, 's', &key)) < 0 || (r = read_key(m, key, &l)) < 0 ||
-                    (r = sd_bus_message_exit_container(m)) < 0)
-                        return link_bad(r);
-        }
-        if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0 || (r = sd_bus_message_at_end(m, true)) <= 0)
+            (r = link_read_entries(m, read_key, &l)) < 0 || (r = sd_bus_message_at_end(m, true)) <= 0)
                 return link_bad(r);
         *ret = l;
         return 1;

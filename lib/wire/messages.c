@@ -27,6 +27,23 @@ int link_skip_extra(sd_bus_message *m) {
         return r > 0 ? 1 : -EBADMSG;
 }
 
+int link_read_entries(sd_bus_message *m, link_entry_reader f, void *userdata) {
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        if (r <= 0)
+                return link_bad(r);
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const char *key;
+
+                if ((r = sd_bus_message_read_basic(m, 's', &key)) <= 0 || (r = f(m, key, userdata)) < 0 ||
+                    (r = sd_bus_message_exit_container(m)) < 0)
+                        return link_bad(r);
+        }
+        if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0)
+                return link_bad(r);
+        return 1;
+}
+
 int link_append_id128(sd_bus_message *m, sd_id128_t id) {
         return sd_bus_message_append_array(m, 'y', id.bytes, sizeof id.bytes);
 }

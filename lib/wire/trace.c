@@ -48,21 +48,11 @@ static int pass_histograms(sd_bus_message *from, sd_bus_message *to) {
         return sd_bus_message_close_container(to);
 }
 
-static int read_missed(sd_bus_message *from, uint64_t *ret) {
-        int r = sd_bus_message_enter_container(from, 'a', "{sv}");
+static int read_missed(sd_bus_message *from, const char *key, void *userdata) {
+        uint64_t *missed = userdata;
 
-        if (r <= 0)
-                return link_bad(r);
-        while ((r = sd_bus_message_enter_container(from, 'e', "sv")) > 0) {
-                const char *key;
-
-                if ((r = sd_bus_message_read_basic(from, 's', &key)) > 0)
-                        r = strcmp(key, "missed") == 0 ? sd_bus_message_read(from, "v", "t", ret)
-                                                       : sd_bus_message_skip(from, "v");
-                if (r < 0 || (r = sd_bus_message_exit_container(from)) < 0)
-                        return link_bad(r);
-        }
-        return r < 0 ? link_bad(r) : sd_bus_message_exit_container(from);
+        return strcmp(key, "missed") == 0 ? sd_bus_message_read(from, "v", "t", missed)
+                                          : sd_bus_message_skip(from, "v");
 }
 
 int trace_answer_pass(sd_bus_message *from, sd_bus_message *to) {
@@ -74,7 +64,7 @@ int trace_answer_pass(sd_bus_message *from, sd_bus_message *to) {
         if ((r = sd_bus_message_read_basic(from, 't', &since)) <= 0)
                 return link_bad(r);
         if ((r = sd_bus_message_append_basic(to, 't', &since)) < 0 || (r = pass_histograms(from, to)) < 0 ||
-            (r = read_missed(from, &missed)) < 0 ||
+            (r = link_read_entries(from, read_missed, &missed)) < 0 ||
             (r = sd_bus_message_append(to, "a{sv}", 1, "missed", "t", missed)) < 0)
                 return r;
         return 1;
