@@ -13,7 +13,7 @@ import os
 
 import pytest
 from ledger import Ledger
-from sandbox import AGENTD, MASTERD, SOURCE, Cluster, cluster_name
+from sandbox import AGENTD, MASTERD, SOURCE, Cluster, cluster_name, shared_directory
 
 LOST = 5
 PATIENT = "masterd.conf:Master.QuarantineScore=0"  # hosts fail here all the time
@@ -31,12 +31,7 @@ def build(request):
 
 @pytest.fixture(scope="session")
 def shared_dir(tmp_path_factory):
-    path = tmp_path_factory.mktemp("shared")
-    # Users of the hosts pass through what pytest made for root alone.
-    os.chmod(path, 0o1777)
-    for parent in (path.parent, path.parent.parent):
-        os.chmod(parent, 0o755)
-    return path
+    return shared_directory(tmp_path_factory, "shared")
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,16 @@ def cluster_name():
     return f"{os.environ.get('PRIMUS_TEST_PREFIX', f't{os.getpid()}')}-{next(COUNTER)}"
 
 
+def shared_directory(factory, name):
+    """A directory that hosts are to share, where their users may write."""
+    path = factory.mktemp(name)
+    # They pass through what pytest made for root alone.
+    os.chmod(path, 0o1777)
+    for parent in (path.parent, path.parent.parent):
+        os.chmod(parent, 0o755)
+    return path
+
+
 class Failed(AssertionError):
     """A command in a host ended otherwise than the test expects."""
 

@@ -7,16 +7,14 @@ import subprocess
 import time
 
 import pytest
-from sandbox import AGENTD, MASTERD
+from conftest import PATIENT
+from sandbox import AGENTD, MASTERD, Cluster, cluster_name
 
 SLEEP = {"name": "c", "nodes": ["n2"], "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 16, "command": "sleep 300"}]}
 
 
 @pytest.fixture(scope="module")
 def hosts(build, tmp_path_factory):
-    from conftest import PATIENT
-    from sandbox import cluster_name
-    from sandbox import Cluster
     shared = tmp_path_factory.mktemp("fake")
     program = os.path.join(build, "tests/fake-master")
     with subprocess.Popen([program, shared, "n2", "17747"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as running:

@@ -3,14 +3,12 @@
 import json
 
 import pytest
-from sandbox import AGENTD
+from conftest import PATIENT
+from sandbox import AGENTD, Cluster, cluster_name
 
 
 @pytest.fixture(scope="module")
 def hosts(build):
-    from conftest import PATIENT
-    from sandbox import cluster_name
-    from sandbox import Cluster
     with Cluster(cluster_name(), 1, build=build, conf=[PATIENT]) as cluster:
         cluster.wait_nodes()
         yield cluster

@@ -2,7 +2,7 @@
 """Ranks that live and die together, what exit statuses mean, budgets, hosts that are blamed, and when a role is ready."""
 import pytest
 from ledger import failover
-from sandbox import AGENTD, MASTERD
+from sandbox import AGENTD, MASTERD, Cluster, cluster_name, shared_directory
 
 BACKOFF = {"backoff": {"initial": "0.1s", "max": "0.2s"}}
 SPREAD = {"maxReplicasPerNode": 1}
@@ -197,13 +197,7 @@ def test_starts_are_spread_in_time(quick, ledger):
 
 @pytest.fixture(scope="module")
 def blaming(build, tmp_path_factory):
-    from sandbox import cluster_name
-    from sandbox import Cluster
-    import os
-    shared = tmp_path_factory.mktemp("blame")
-    os.chmod(shared, 0o1777)
-    for parent in (shared.parent, shared.parent.parent):
-        os.chmod(parent, 0o755)
+    shared = shared_directory(tmp_path_factory, "blame")
     with Cluster(cluster_name(), 3, build=build, binds=[f"{shared}:/shared"],
                  conf=["masterd.conf:Master.QuarantineScore=5", "masterd.conf:Master.QuarantineSec=4"]) as cluster:
         cluster.shared = shared

@@ -4,7 +4,7 @@ import json
 import subprocess
 
 import pytest
-from sandbox import MASTERD, Cluster, cluster_name
+from sandbox import MASTERD, Cluster, cluster_name, shared_directory
 
 # As in test_examples.py: PyTorch of the build machine is lent to the hosts.
 LENT = "/mnt/usr"
@@ -47,10 +47,7 @@ while True:
 
 @pytest.fixture(scope="module")
 def sick(build, tmp_path_factory):
-    shared = tmp_path_factory.mktemp("health")
-    for path in (shared.parent.parent, shared.parent):
-        path.chmod(0o755)
-    shared.chmod(0o1777)
+    shared = shared_directory(tmp_path_factory, "health")
     (shared / "train.py").write_text(TRAINER)
     with Cluster(cluster_name(), 3, build=build, binds=[f"/usr:{LENT}", f"{shared}:/shared"],
                  conf=["agentd.conf:Agent.TelemetrySec=1s", "masterd.conf:Master.QuarantineScore=0"]) as cluster:

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import pytest
-from sandbox import AGENTD, Cluster, Failed, cluster_name
+from sandbox import AGENTD, Cluster, Failed, cluster_name, shared_directory
 
 ADDRESS = "127.0.0.1:7748"
 SOCKET = "/run/primus/metrics.sock"
@@ -25,9 +25,7 @@ SUFFIX = {"counter": "_total", "info": "_info", "gauge": ""}
 
 @pytest.fixture(scope="module")
 def host(build, tmp_path_factory):
-    shared = tmp_path_factory.mktemp("metrics")
-    for path in (shared, shared.parent, shared.parent.parent):
-        os.chmod(path, 0o1777 if path == shared else 0o755)
+    shared = shared_directory(tmp_path_factory, "metrics")
     with Cluster(cluster_name(), 1, build=build, binds=[f"{shared}:/shared"],
                  conf=[f"agentd.conf:Agent.MetricsListen={ADDRESS} {SOCKET}"]) as cluster:
         cluster.shared = shared
