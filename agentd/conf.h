@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "agentd/sensors.h"
 #include "lib/base/addr.h"
@@ -43,6 +44,10 @@ struct settings {
         int log_level;                                                         /* < 0: as it is */
 };
 
-/* Reads the files below root ("" in life). -EINVAL: a setting that matters for security is wrong. */
+/* Reads the files below root ("" in life). -EINVAL: they refuse the start, see conf_load(). */
 int settings_load(const char *root, struct settings *ret);
 void settings_done(struct settings *s);
+
+/* "--check-config", "--show-config": reads everything, says what is wrong, and with f writes what holds. The
+ * exit status: 0, 1 for something that is ignored, 78 for what would refuse the start. */
+int settings_command(FILE *f);
