@@ -168,6 +168,7 @@ static const struct conf_key keys[] = {
           offsetof(struct settings, condition_settle_usec), false, "30s" },
         { "Agent", "TelemetrySec", conf_parse_duration, offsetof(struct settings, telemetry_usec), false,
           "5s" },
+        { "Agent", "MetricsJobs", conf_parse_bool, offsetof(struct settings, metrics_jobs), true, "no" },
         { "Agent", "MetricsListen", parse_listen, offsetof(struct settings, metrics_listen), true,
           "127.0.0.1:7748" },
         { "Agent", "PressureWindowSec", parse_window, offsetof(struct settings, pressure_window_usec), false,

@@ -39,6 +39,7 @@ struct settings {
         uint64_t unkillable_usec;       /* how long after SIGKILL an executor is said not to die */
         uint64_t condition_settle_usec; /* how long the host is better before that is told */
         uint64_t telemetry_usec;        /* how often masterd gets samples of the executors; 0: never */
+        bool metrics_jobs;              /* those of executors are served on ports, too */
         char **metrics_listen;          /* NULL-ended; addresses and socket paths */
         uint64_t pressure_window_usec, memory_pressure_usec, io_pressure_usec; /* cgroup/pressure.h */
         int log_level;                                                         /* < 0: as it is */

@@ -2,7 +2,6 @@
 /* Settings of masterd. Invariant: after conf_read() every value is within what the code can work with. */
 #include "masterd/conf.h"
 
-#include <limits.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -14,6 +13,7 @@
 #include "masterd/queueing.h"
 
 #define PORT_DEFAULT 7747
+#define STATE_DIRECTORY_MAX 1024u
 #define POLICY(member) offsetof(struct conf, pools.policy.member)
 
 /* "*:7747 192.0.2.1:7747 [2001:db8::1]:7747": replaces the whole list. */
@@ -51,8 +51,9 @@ static int parse_listen(const char *value, void *target, const char **ret_why) {
 
 static int parse_directory(const char *value, void *target, const char **ret_why) {
         *ret_why = "expected an absolute path";
-        return *value == '/' && strlen(value) < PATH_MAX ? conf_parse_string(value, target, ret_why)
-                                                         : -EINVAL;
+        return *value == '/' && strlen(value) <= STATE_DIRECTORY_MAX
+                       ? conf_parse_string(value, target, ret_why)
+                       : -EINVAL;
 }
 
 /* A score from 1 on; 0: hosts are not kept out. */
