@@ -272,11 +272,28 @@ class Pair:
         self.machines = {name: Machine(self, name) for name in HOSTS}
         self.a, self.b = self.machines.values()
         self.done = []  # checks that have passed on these machines
+        self.person = 0.0  # seconds that a person would have typed and waited so far
         if not self._attach():
             os.rename(packages, self.packages)
 
     def left(self):
         return self.end - time.monotonic()
+
+    def typed(self, m, command, **options):
+        """What a person does: as sh() of a machine; the time is counted."""
+        began = time.monotonic()
+        try:
+            return m.sh(command, **options)
+        finally:
+            self.person += time.monotonic() - began
+
+    def remember(self, name, value):
+        """Keeps what later checks need, with the machines."""
+        write_file(f"{self.dir}/{name}.json", json.dumps(value), 0o600)
+
+    def recall(self, name):
+        with open(f"{self.dir}/{name}.json") as f:
+            return json.load(f)
 
     def console(self, name):
         return os.path.join(self.log.directory, f"{name}.console")

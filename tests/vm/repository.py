@@ -11,7 +11,7 @@ from machine import CACHE, SandboxError, run, write_file
 
 # What an administrator may have besides, and what is to leave executors alone.
 EXTRA = ("needrestart", "unattended-upgrades")
-SOURCE = "deb [trusted=yes] file:/srv/packages/{} ./\n"
+LINE = "deb [trusted=yes] file:/srv/packages/{} ./\n"
 
 
 def names_of(packages):
