@@ -393,7 +393,21 @@ static int revoke_superseded(struct manager *m, const struct node *node) {
         return r;
 }
 
-void identity_seen(struct manager *m, const struct node *node, const char *serial_hex) {
+/* A good certificate of ours that the store does not know was issued after the backup that it was restored
+ * from: it is the node's latest, and is written down, so that it can be revoked one day. */
+static void adopt(struct manager *m, struct node *node, const char *serial_hex) {
+        struct revoked *known;
+
+        HASH_FIND_STR(m->revoked, serial_hex, known);
+        if (known || (node->serial[0] && record_revoked(m, node->name, node->serial, 0) < 0))
+                return;
+        log_notice("The certificate of %s was issued after this state was backed up; taken over", node->name);
+        snprintf(node->serial, sizeof(node->serial), "%s", serial_hex);
+}
+
+void identity_seen(struct manager *m, struct node *node, const char *serial_hex) {
+        if (strcmp(serial_hex, node->serial) != 0)
+                adopt(m, node, serial_hex);
         if (strcmp(serial_hex, node->serial) == 0)
                 (void)revoke_superseded(m, node);
 }
