@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The staging directory and the exchange. Invariant: a directory STATE.restore with the marker in it is an
- * unfinished new state, one without is a state that was in use; so what a killed restore left can be told
- * apart. */
+/* The staging directory and the rename. Invariant: whatever is in STATE/.restore was never the state; the
+ * database that is replaced has a second name before it loses the first. */
 #include "tools/state/place.h"
 
 #include <dirent.h>
@@ -16,18 +15,8 @@
 #include "lib/base/file.h"
 #include "tools/state/say.h"
 
-#define MARKER ".restoring"
+#define DATABASE "primus.db"
 #define DEPTH 16
-
-static bool has_marker(const char *directory) {
-        _cleanup_free_ char *path = NULL;
-
-        if (asprintf(&path, "%s/" MARKER, directory) < 0) {
-                path = NULL;
-                return false; /* the careful answer: it is kept */
-        }
-        return access(path, F_OK) >= 0;
-}
 
 static int before_name(const char *state, uint64_t real, char **ret) {
         time_t t = (time_t)(real / USEC_PER_SEC);
@@ -35,7 +24,7 @@ static int before_name(const char *state, uint64_t real, char **ret) {
         struct tm tm;
 
         if (!gmtime_r(&t, &tm) || strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm) == 0 ||
-            asprintf(ret, "%s.before-restore-%s", state, stamp) < 0) {
+            asprintf(ret, "%s/before-restore-%s", state, stamp) < 0) {
                 *ret = NULL;
                 return say(-ENOMEM, "out of memory");
         }
@@ -48,75 +37,36 @@ static int sync_path(const char *path) {
         return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-/* The directory that both lie in. */
-static int sync_parent(const struct place *p) {
-        _cleanup_free_ char *copy = strdup(p->state);
-        char *slash = copy ? strrchr(copy, '/') : NULL;
-
-        if (!slash)
-                return -ENOMEM;
-        slash[slash == copy] = 0;
-        return sync_path(copy);
-}
-
-static int clear_away(struct place *p, char **ret_left) {
-        struct stat st;
+int place_begin(const char *state, uint64_t now_real, struct place *ret) {
+        struct place p = { .staging_fd = -EBADF };
         int r;
 
-        if (lstat(p->staging, &st) < 0)
-                return errno == ENOENT ? 0
-                                       : say(-errno, "cannot look at %s: %s", p->staging, strerror(errno));
-        if (has_marker(p->staging)) {
-                r = remove_tree(p->staging);
-                return r < 0 ? say(r, "cannot remove %s: %s", p->staging, strerror(-r)) : 0;
-        }
-        r = before_name(p->state, (uint64_t)st.st_ctime * USEC_PER_SEC, ret_left);
-        if (r >= 0 && rename(p->staging, *ret_left) < 0)
-                r = say(-errno, "cannot rename %s: %s", p->staging, strerror(errno));
-        return r;
-}
-
-int place_begin(const char *state, uint64_t now_real, struct place *ret, char **ret_left) {
-        struct place p = { .staging_fd = -EBADF };
-        int fd, r;
-
-        *ret_left = NULL;
         p.state = strdup(state);
-        if (!p.state || asprintf(&p.staging, "%s.restore", state) < 0) {
+        if (!p.state || asprintf(&p.staging, "%s/.restore", state) < 0) {
                 free(p.state);
                 return say(-ENOMEM, "out of memory");
         }
         r = before_name(state, now_real, &p.before);
-        if (r >= 0)
-                r = clear_away(&p, ret_left);
+        if (r >= 0 && (r = remove_tree(p.staging)) < 0)
+                say(r, "cannot remove %s: %s", p.staging, strerror(-r));
         if (r >= 0 && mkdir(p.staging, 0700) < 0)
                 r = say(-errno, "cannot make %s: %s", p.staging, strerror(errno));
         if (r >= 0) {
                 p.staging_fd = open(p.staging, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-                fd = p.staging_fd < 0
-                             ? -1
-                             : openat(p.staging_fd, MARKER, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-                if (fd < 0) {
-                        r = say(-errno, "cannot write to %s: %s", p.staging, strerror(errno));
-                        (void)rmdir(p.staging);
-                } else
-                        (void)close(fd);
+                if (p.staging_fd < 0)
+                        r = say(-errno, "cannot open %s: %s", p.staging, strerror(errno));
         }
         if (r < 0) {
-                close_fd(p.staging_fd);
                 free(p.state);
                 free(p.staging);
                 free(p.before);
-                free(*ret_left);
-                *ret_left = NULL;
                 return r;
         }
         *ret = p;
         return 0;
 }
 
-/* ---- to that owner, and to disk
- * -------------------------------------------------------------------------------- */
+/* ---- to that owner, and to disk ---------------------------------------------------------- */
 
 static int finish_below(int parent, const char *name, uid_t uid, gid_t gid, int depth) {
         _cleanup_close_ int fd = openat(parent, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -143,106 +93,118 @@ static int finish_below(int parent, const char *name, uid_t uid, gid_t gid, int 
         return r;
 }
 
-int place_finish(struct place *p, uid_t uid, gid_t gid) {
-        int r = finish_below(AT_FDCWD, p->staging, uid, gid, 0);
+static int finish(struct place *p, const char *name, uid_t uid, gid_t gid) {
+        if (faccessat(p->staging_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                return 0;
+        return finish_below(p->staging_fd, name, uid, gid, 0);
+}
 
+int place_finish(struct place *p, uid_t uid, gid_t gid) {
+        int r = finish(p, DATABASE, uid, gid);
+
+        if (r >= 0)
+                r = finish(p, "bundles", uid, gid);
+        if (r >= 0 && fsync(p->staging_fd) < 0)
+                r = -errno;
         return r < 0 ? say(r, "cannot finish %s: %s", p->staging, strerror(-r)) : 0;
 }
 
-/* ---- what is taken over from the state before
- * ------------------------------------------------------------------ */
+/* ---- into its place ----------------------------------------------------------------------- */
 
-static int link_below(const char *from, const char *to, int depth) {
+/* Moves what is not there yet; bundles of the same name have the same contents. */
+static int move_below(const char *from, const char *to, int depth) {
         struct dirent *e;
-        DIR *d = opendir(from);
+        DIR *d;
         int r = 0;
 
+        if (rename(from, to) >= 0)
+                return 0; /* there was none, or an empty directory */
+        if (errno == ENOENT)
+                return 0;
+        if (errno != EEXIST && errno != ENOTEMPTY)
+                return -errno;
+        d = opendir(from);
         if (!d)
-                return errno == ENOENT ? 0 : -errno;
-        if (mkdir(to, 0700) < 0)
-                r = -errno;
+                return -errno;
         while (r >= 0 && (e = readdir(d))) {
                 _cleanup_free_ char *a = NULL, *b = NULL;
-                struct stat st;
 
                 if (e->d_name[0] == '.')
                         continue;
                 if (asprintf(&a, "%s/%s", from, e->d_name) < 0 || asprintf(&b, "%s/%s", to, e->d_name) < 0)
                         r = -ENOMEM;
-                else if (lstat(a, &st) < 0)
-                        r = -errno;
-                else if (S_ISDIR(st.st_mode))
-                        r = depth > DEPTH ? -ELOOP : link_below(a, b, depth + 1);
-                else if (S_ISREG(st.st_mode) && link(a, b) < 0)
-                        r = -errno;
+                else
+                        r = depth > DEPTH ? -ELOOP : move_below(a, b, depth + 1);
         }
         closedir(d);
-        return r;
+        return r >= 0 ? sync_path(to) : r;
 }
 
-int place_keep(struct place *p, const char *name) {
+static int move_bundles(struct place *p) {
         _cleanup_free_ char *from = NULL, *to = NULL;
         int r;
 
-        if (faccessat(p->staging_fd, name, F_OK, 0) >= 0)
-                return 0;
-        if (asprintf(&from, "%s/%s", p->state, name) < 0 || asprintf(&to, "%s/%s", p->staging, name) < 0)
+        if (asprintf(&from, "%s/bundles", p->staging) < 0 || asprintf(&to, "%s/bundles", p->state) < 0)
                 return say(-ENOMEM, "out of memory");
-        r = link_below(from, to, 0);
-        return r < 0 ? say(r, "cannot take over %s: %s", from, strerror(-r)) : 0;
+        r = move_below(from, to, 0);
+        return r < 0 ? say(r, "cannot put bundles into %s: %s", to, strerror(-r)) : 0;
 }
 
-/* ---- the exchange
- * ------------------------------------------------------------------------------------------------ */
+/* A second name for the database that is there. A log beside it belongs to it: there is one only where the
+ * database is too damaged to be opened (else whoever looked into it has moved it there), and it must not be
+ * taken for the new one's. */
+static int keep_before(struct place *p, const char *database) {
+        _cleanup_free_ char *kept = NULL, *log = NULL, *kept_log = NULL;
+        struct stat st;
+        int r = 0;
 
-/* Nothing but the empty database that store_lock() made. */
-static bool worthless(const char *directory) {
-        bool any = false;
-        struct dirent *e;
-        DIR *d = opendir(directory);
-
-        while (d && (e = readdir(d))) {
-                struct stat st;
-
-                if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-                        continue;
-                any = any || strcmp(e->d_name, "primus.db") != 0 ||
-                      fstatat(dirfd(d), e->d_name, &st, 0) < 0 || st.st_size > 0;
+        if (lstat(database, &st) < 0 || st.st_size == 0) {
+                free(TAKE_PTR(p->before));
+                return 0;
         }
-        if (d)
-                closedir(d);
-        return d && !any;
+        if (asprintf(&kept, "%s/" DATABASE, p->before) < 0 || asprintf(&log, "%s-wal", database) < 0 ||
+            asprintf(&kept_log, "%s-wal", kept) < 0)
+                return say(-ENOMEM, "out of memory");
+        if (mkdir(p->before, 0700) < 0)
+                return say(-errno, "cannot make %s: %s", p->before, strerror(errno));
+        if (chown(p->before, st.st_uid, st.st_gid) < 0 || link(database, kept) < 0 ||
+            (rename(log, kept_log) < 0 && errno != ENOENT))
+                r = -errno;
+        if (r >= 0)
+                r = sync_path(p->before);
+        if (r < 0) {
+                (void)remove_tree(p->before);
+                return say(r, "cannot keep the state before in %s: %s", p->before, strerror(-r));
+        }
+        return 0;
 }
 
 int place_swap(struct place *p) {
-        int r = 0;
+        _cleanup_free_ char *database = NULL, *fresh = NULL;
+        int r = move_bundles(p);
 
-        if (renameat2(AT_FDCWD, p->staging, AT_FDCWD, p->state, RENAME_EXCHANGE) < 0)
-                return say(-errno, "cannot put the restored state into its place, %s: %s%s", p->state,
-                           strerror(errno),
-                           errno == EXDEV || errno == EBUSY
-                                   ? " (a file system of its own is mounted there: unmount it, or "
-                                     "let StateDirectory= name a directory in it)"
-                                   : "");
-        /* From here on the new state is the state. */
-        (void)sync_parent(p);
-        if (worthless(p->staging)) {
-                (void)remove_tree(p->staging);
-                free(TAKE_PTR(p->before));
-        } else if (rename(p->staging, p->before) < 0) {
-                r = -errno;
-                say(r, "the state before is in %s: it cannot be renamed to %s: %s", p->staging, p->before,
-                    strerror(-r));
+        if (r < 0)
+                return r;
+        if (asprintf(&database, "%s/" DATABASE, p->state) < 0 ||
+            asprintf(&fresh, "%s/" DATABASE, p->staging) < 0)
+                return say(-ENOMEM, "out of memory");
+        r = keep_before(p, database);
+        if (r >= 0 && (r = sync_path(p->state)) < 0)
+                say(r, "cannot write to %s: %s", p->state, strerror(-r));
+        if (r < 0)
+                return r;
+        if (rename(fresh, database) < 0) {
+                r = say(-errno, "cannot replace %s: %s", database, strerror(errno));
+                if (p->before)
+                        (void)remove_tree(p->before);
+                return r;
         }
-        (void)unlinkat(p->staging_fd, MARKER, 0); /* the descriptor went with the directory */
-        (void)fsync(p->staging_fd);
-        (void)sync_parent(p);
-        return 0;
+        return (r = sync_path(p->state)) < 0 ? say(r, "cannot write to %s: %s", p->state, strerror(-r)) : 0;
 }
 
 void place_done(struct place *p) {
         p->staging_fd = close_fd(p->staging_fd);
-        if (p->staging && has_marker(p->staging))
+        if (p->staging)
                 (void)remove_tree(p->staging);
         free(p->state);
         free(p->staging);

@@ -193,7 +193,7 @@ static int place_setting(const struct restoring *x, const struct manifest_file *
         int r;
 
         if (asprintf(&path, PRIMUS_SYSCONFDIR "/%s", name) < 0 ||
-            asprintf(&from, "%s/%s", x->place.state, f->name) < 0 || !(directory = strdup(path)))
+            asprintf(&from, "%s/%s", x->place.staging, f->name) < 0 || !(directory = strdup(path)))
                 return -ENOMEM;
         *strrchr(directory, '/') = 0;
         r = read_file(from, SETTING_BYTES_MAX, &text, &size);
@@ -212,20 +212,15 @@ static int place_setting(const struct restoring *x, const struct manifest_file *
 }
 
 static void place_settings(const struct restoring *x) {
-        _cleanup_free_ char *staged = NULL;
-        bool all = true;
-
+        (void)umask(022); /* masterd's user reads them */
         for (size_t i = 0; i < x->manifest.n_files && !x->options->no_settings; i++) {
                 const struct manifest_file *f = x->manifest.files + i;
                 int r = entry_kind_of(f->name) == ENTRY_SETTING ? place_setting(x, f) : 0;
 
-                if (r < 0) {
-                        all = false;
-                        say(r, "cannot restore %s: %s; it is in %s", f->name, strerror(-r), x->place.state);
-                }
+                if (r < 0)
+                        say(r, "cannot restore %s: %s; take it from the backup by tar", f->name,
+                            strerror(-r));
         }
-        if (all && asprintf(&staged, "%s/settings", x->place.state) >= 0)
-                (void)remove_tree(staged);
 }
 
 /* ---- all of it
@@ -245,8 +240,6 @@ static int take_place(struct restoring *x) {
                 r = revive(x);
         if (r >= 0)
                 r = place_finish(&x->place, x->user->pw_uid, x->user->pw_gid);
-        if (r >= 0) /* their owners are right already, and the files are those of the state before too */
-                r = place_keep(&x->place, "bundles");
         return r < 0 ? r : place_swap(&x->place);
 }
 
@@ -271,7 +264,7 @@ static void tell(const struct restoring *x) {
 }
 
 static int restore(struct restoring *x) {
-        _cleanup_free_ char *state = NULL, *left = NULL;
+        _cleanup_free_ char *state = NULL;
         int r;
 
         if (geteuid() != 0)
@@ -284,9 +277,7 @@ static int restore(struct restoring *x) {
         if (r >= 0)
                 r = lock_state(x, state);
         if (r >= 0)
-                r = place_begin(state, x->now_real, &x->place, &left);
-        if (r >= 0 && left)
-                printf("A restore was interrupted before; the state that it replaced is kept in %s\n", left);
+                r = place_begin(state, x->now_real, &x->place);
         if (r < 0)
                 return r;
         r = take_place(x);

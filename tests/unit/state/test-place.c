@@ -60,34 +60,48 @@ static void expect(const char *relative, const char *text) {
 }
 
 static void begin(struct place *p) {
-        char *left;
-
-        assert_int_equal(place_begin(state_path, NOW, p, &left), 0);
-        assert_null(left);
+        assert_int_equal(place_begin(state_path, NOW, p), 0);
 }
 
 static void test_swap(void **state) {
         struct place p;
-        struct stat st;
 
         put("primus/primus.db", "old");
         put("primus/bundles/1000/a", "bundle");
+        put("primus/logs/7/x", "log");
         begin(&p);
-        put("primus.restore/primus.db", "new");
+        put("primus/.restore/primus.db", "new");
+        put("primus/.restore/bundles/1000/a", "the same");
+        put("primus/.restore/bundles/1000/b", "another");
+        put("primus/.restore/bundles/1001/c", "third");
+        put("primus/.restore/settings/masterd.conf", "x");
         assert_int_equal(place_finish(&p, geteuid(), getegid()), 0);
-        assert_int_equal(place_keep(&p, "bundles"), 0);
-        assert_int_equal(place_keep(&p, "nothing"), 0);
         assert_int_equal(place_swap(&p), 0);
-        assert_string_equal(strrchr(p.before, '/'), "/primus.before-restore-20260101T000000Z");
+        assert_string_equal(strrchr(p.before, '/'), "/before-restore-20260101T000000Z");
+        expect("primus/.restore/settings/masterd.conf", "x"); /* for who goes on */
         place_done(&p);
         expect("primus/primus.db", "new");
         expect("primus/bundles/1000/a", "bundle");
-        expect("primus/.restoring", NULL);
-        expect("primus.restore", NULL);
-        expect("primus.before-restore-20260101T000000Z/primus.db", "old");
-        expect("primus.before-restore-20260101T000000Z/bundles/1000/a", "bundle");
-        assert_int_equal(stat(state_path, &st), 0);
-        assert_int_equal(st.st_mode & 07777, 0700);
+        expect("primus/bundles/1000/b", "another");
+        expect("primus/bundles/1001/c", "third");
+        expect("primus/logs/7/x", "log");
+        expect("primus/.restore", NULL);
+        expect("primus/before-restore-20260101T000000Z/primus.db", "old");
+}
+
+/* The log of a database that could not be opened goes with it. */
+static void test_damaged_before(void **state) {
+        struct place p;
+
+        put("primus/primus.db", "damaged");
+        put("primus/primus.db-wal", "its log");
+        begin(&p);
+        put("primus/.restore/primus.db", "new");
+        assert_int_equal(place_swap(&p), 0);
+        place_done(&p);
+        expect("primus/primus.db", "new");
+        expect("primus/primus.db-wal", NULL);
+        expect("primus/before-restore-20260101T000000Z/primus.db-wal", "its log");
 }
 
 static void test_fresh_host(void **state) {
@@ -95,13 +109,15 @@ static void test_fresh_host(void **state) {
 
         put("primus/primus.db", ""); /* the lock's */
         begin(&p);
-        put("primus.restore/primus.db", "new");
+        put("primus/.restore/primus.db", "new");
+        put("primus/.restore/bundles/1000/a", "bundle");
         assert_int_equal(place_finish(&p, geteuid(), getegid()), 0);
         assert_int_equal(place_swap(&p), 0);
         assert_null(p.before);
         place_done(&p);
         expect("primus/primus.db", "new");
-        expect("primus.restore", NULL);
+        expect("primus/bundles/1000/a", "bundle");
+        expect("primus/.restore", NULL);
 }
 
 /* Refused half-way: the state stays, the staging directory goes. */
@@ -110,51 +126,45 @@ static void test_given_up(void **state) {
 
         put("primus/primus.db", "old");
         begin(&p);
-        put("primus.restore/primus.db", "new");
+        put("primus/.restore/primus.db", "new");
         place_done(&p);
         expect("primus/primus.db", "old");
-        expect("primus.restore", NULL);
+        expect("primus/.restore", NULL);
 }
 
-/* Killed before the exchange: the new state was not finished. */
-static void test_killed_before(void **state) {
+/* A restore of the same second is there: nothing is replaced that could not be kept. */
+static void test_cannot_keep(void **state) {
         struct place p;
 
         put("primus/primus.db", "old");
-        put("primus.restore/.restoring", "");
-        put("primus.restore/primus.db", "half");
+        put("primus/before-restore-20260101T000000Z/primus.db", "older");
         begin(&p);
-        expect("primus.restore/primus.db", NULL);
+        put("primus/.restore/primus.db", "new");
+        assert_int_equal(place_swap(&p), -EEXIST);
         place_done(&p);
         expect("primus/primus.db", "old");
 }
 
-/* Killed behind the exchange, before the old state had its name. */
-static void test_killed_behind(void **state) {
-        _cleanup_free_ char *kept = NULL;
+/* Killed: what is there was never the state. */
+static void test_killed(void **state) {
         struct place p;
-        char *left;
 
-        put("primus/.restoring", "");
-        put("primus/primus.db", "new");
-        put("primus.restore/primus.db", "old");
-        assert_int_equal(place_begin(state_path, NOW, &p, &left), 0);
-        assert_non_null(left);
-        assert_non_null(strstr(left, "/primus.before-restore-"));
-        assert_true(asprintf(&kept, "%s/primus.db", left + strlen(directory) + 1) > 0);
-        expect(kept, "old");
-        expect("primus/primus.db", "new");
+        put("primus/primus.db", "old");
+        put("primus/.restore/primus.db", "half");
+        begin(&p);
+        expect("primus/.restore/primus.db", NULL);
         place_done(&p);
-        free(left);
+        expect("primus/primus.db", "old");
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_swap, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_damaged_before, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_fresh_host, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_given_up, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_killed_before, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_killed_behind, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_cannot_keep, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
