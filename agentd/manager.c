@@ -479,6 +479,7 @@ int manager_new(sd_event *event, struct manager **ret) {
         r = agent_bus_offer(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot offer org.primus.Agent1");
+        (void)renewal_watch(m);
         *ret = TAKE_PTR(m);
         return 0;
 }

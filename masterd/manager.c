@@ -311,6 +311,16 @@ static void serve(struct manager *m, void *data) {
         (void)sd_notifyf(false, "READY=1\nSTATUS=%u nodes, %u active jobs", m->nodes.n, m->n_active);
 }
 
+/* What a masterd that was killed over a backup left of it. */
+static void clear_backup(struct manager *m) {
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s/" BACKUP_FILE, m->conf.state_directory) < 0)
+                path = NULL;
+        else
+                (void)unlink(path);
+}
+
 int manager_start(struct manager *m) {
         _cleanup_free_ char *path = NULL;
         int r;
@@ -332,6 +342,8 @@ int manager_start(struct manager *m) {
         r = store_open(path, m->event, NULL, &m->store);
         if (r < 0)
                 return exit_person(r); /* logged, with what to do */
+                return r; /* logged, with what to do */
+        clear_backup(m);
         r = placement_new(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up the scheduler");
