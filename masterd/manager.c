@@ -257,7 +257,7 @@ int manager_new(struct manager **ret) {
         m->histories.max = TELEMETRY_HISTORY_MAX;
         /* The turn has the priority of everybody else: it runs behind what was pending before it, and is
          * never starved. */
-        r = conf_read(&m->conf);
+        r = conf_read(&m->conf, NULL);
         if (r >= 0)
                 r = sd_event_default(&m->event);
         if (r >= 0)

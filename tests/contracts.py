@@ -82,16 +82,20 @@ def settings_are_complete(daemon):
     if not table.exists():
         return
     known = set(re.findall(r'\{\s*(?:CONF_\w+\()?"([A-Z][A-Za-z]+)",\s*"([A-Z][A-Za-z0-9]+)",', table.read_text(encoding="utf-8")))
-    section, shown = None, set()
+    # The defaults that --show-config shows are the ones that the file shows.
+    initial = {(match[0], match[1]): match[2] for match in re.findall(
+        r'\{\s*"([A-Z][A-Za-z]+)",\s*"([A-Z][A-Za-z0-9]+)",[^{}]*?(?:true|false),\s*"([^"]*)"\s*\}', table.read_text(encoding="utf-8"))}
+    section, shown = None, {}
     for line in (source / f"units/{daemon}.conf").read_text(encoding="utf-8").splitlines():
         if match := re.fullmatch(r"\[(\w+)( \w+)?\]", line):
             section = match[1]
-        elif match := re.match(r"#([A-Z]\w+)=", line):
-            shown.add((section, match[1]))
+        elif match := re.match(r"#([A-Z]\w+)=(.*)", line):
+            shown[section, match[1]] = match[2]
         else:
             check(not line or line.startswith("# "), f"units/{daemon}.conf: {line!r} is neither a comment nor a commented setting")
     check(known, f"no table of keys was found in {table.name}")
-    check(shown == known, f"units/{daemon}.conf and {daemon}/conf.c differ in {sorted(shown ^ known)}")
+    check(set(shown) == known, f"units/{daemon}.conf and {daemon}/conf.c differ in {sorted(set(shown) ^ known)}")
+    check(shown == initial, f"units/{daemon}.conf and {daemon}/conf.c have other defaults: {sorted(set(shown.items()) ^ set(initial.items()))}")
     page = source / f"docs/man/primus-{daemon}.conf.5.scd"
     lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("*")]
     described = set(re.findall(r"\*([A-Z]\w+)=\*", " ".join(lines)))
