@@ -342,7 +342,6 @@ int manager_start(struct manager *m) {
         r = store_open(path, m->event, NULL, &m->store);
         if (r < 0)
                 return exit_person(r); /* logged, with what to do */
-                return r; /* logged, with what to do */
         clear_backup(m);
         r = placement_new(m);
         if (r < 0)
