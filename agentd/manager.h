@@ -51,6 +51,7 @@ struct manager {
         char *renewal_key; /* PEM, of the request under way */
         unsigned ended;    /* heartbeats until memory is given back, see manager.c */
         bool ready;
+        char *refused; /* why masterd or this agent refuses the other; NULL: neither does */
 };
 
 int manager_new(sd_event *event, struct manager **ret);

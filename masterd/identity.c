@@ -85,7 +85,10 @@ static int raise_term(struct manager *m) {
                 return -EUCLEAN;
         if (r >= 0)
                 memcpy(&m->term, data, size);
-        m->term++;
+        /* Higher than ever before, also where the store is an old copy that was put back: agents do not
+         * follow a master whose term is lower than one that they have followed. A start takes longer than a
+         * millisecond. */
+        m->term = MAX(m->term + 1, now_real() / USEC_PER_MSEC);
         store_set_meta(m->store, "term", &m->term, sizeof(m->term));
         return 0;
 }

@@ -235,7 +235,7 @@ static int get_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
 
 static int append_node(struct manager *m, sd_bus_message *reply, const struct node *node) {
         const struct inventory *v = &node->inventory;
-        char address[ADDR_TEXT_MAX], boot[SD_ID128_STRING_MAX], held[HOLDS_TEXT_MAX], text[512] = "";
+        char address[ADDR_TEXT_MAX], boot[SD_ID128_STRING_MAX], held[NODE_REASON_MAX], text[512] = "";
         uint64_t cpu, memory;
         uint32_t gpus;
         int r;
@@ -258,10 +258,9 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
         if (r >= 0)
                 r = sd_bus_message_append(
                         reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "conditions", "s", text, "reason", "s",
-                        holds_text(node->holds, held, sizeof(held)), "kernel", "s",
-                        v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "version", "s",
-                        node->version ? node->version : "", "limits", "b", (int)v->controllers, "boot", "s",
-                        sd_id128_to_string(node->boot_id, boot));
+                        node_reason(node, held), "kernel", "s", v->kernel ? v->kernel : "", "os", "s",
+                        v->os ? v->os : "", "version", "s", node->version ? node->version : "", "limits", "b",
+                        (int)v->controllers, "boot", "s", sd_id128_to_string(node->boot_id, boot));
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);
