@@ -259,9 +259,6 @@ int manager_new(struct manager **ret) {
         /* The turn has the priority of everybody else: it runs behind what was pending before it, and is
          * never starved. */
         r = conf_read(&m->conf, NULL);
-        if (r >= 0)
-                r = sd_event_default(&m->event);
-        r = conf_read(&m->conf);
         if (r < 0) {
                 manager_free(m);
                 return exit_person(r); /* logged, with file and line */
