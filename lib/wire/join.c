@@ -75,15 +75,18 @@ static int connect_any(const char *host, uint16_t port, uint64_t deadline, int *
         (void)snprintf(service, sizeof service, "%u", port);
         int r = getaddrinfo(host, service, &hints, &list);
         if (r != 0)
-                return say(ret_why, -EHOSTUNREACH, "cannot find the host %s: %s", host, gai_strerror(r));
+                return say(ret_why, -EHOSTUNREACH,
+                           "cannot find the host %s: %s; give its address, or a line for it in /etc/hosts",
+                           host, gai_strerror(r));
         r = -EHOSTUNREACH;
         for (const struct addrinfo *a = list; a; a = a->ai_next) {
                 r = connect_one(a, deadline, ret);
                 if (r == 0)
                         return 0;
         }
-        return say(ret_why, r, "cannot connect to %s port %u: %s; is primus-masterd running there?", host,
-                   port, strerrordesc_np(-r));
+        return say(ret_why, r, "cannot connect to %s port %u: %s; %s", host, port, strerrordesc_np(-r),
+                   r == -ECONNREFUSED ? "is primus-masterd running there?"
+                                      : "is it up, and does its firewall let this port through?");
 }
 
 static int handshake(struct tls *t, uint64_t deadline, const char *host, char **ret_why) {

@@ -13,9 +13,10 @@
 #include "lib/wire/join.h"
 #include "tools/join/local.h"
 #include "tools/join/place.h"
+#include "tools/join/start.h"
 
 static void usage(FILE *f) {
-        fputs("primus-join [--name NAME] [--token-file FILE] HOST[:PORT]\n"
+        fputs("primus-join [--name NAME] [--token-file FILE] [--no-start] HOST[:PORT]\n"
               "primus-join --local [--name NAME]\n"
               "primus-join --check\n\n"
               "Makes this host a node of the cluster whose master is HOST. The token of 'primusctl token "
@@ -168,11 +169,15 @@ static int join(const char *target, const struct options *o) {
         r = become_node(target, name, &token, !set);
         if (r)
                 return r;
-        printf("This host is node %s of the cluster. Its identity is in %s.\n", name, NODE_DIRECTORY);
-        if (set)
-                printf("agentd is configured for master %s already; that stays.\n", set);
-        puts("Next: systemctl enable --now primus-agentd   (or restart it, if it runs)");
-        return 0;
+        if (set && strcmp(set, target) != 0)
+                fprintf(stderr, "agentd.conf names master %s already; that stays.\n", set);
+        if (!o->no_start)
+                return agent_start(name, set ? set : host);
+        printf("This host has joined as node %s. Next: systemctl enable --now primus-agentd   (restart, if "
+               "it "
+               "runs)\n",
+               name);
+        return JOIN_OK;
 }
 
 /* For primus-agentd.service: what a person is told by 'systemctl status' of it. */
@@ -197,13 +202,10 @@ static int run(const struct options *o, int argc, char **argv) {
 
 int main(int argc, char **argv) {
         static const struct option options[] = {
-                { "name", required_argument, NULL, 'n' },
-                { "token-file", required_argument, NULL, 't' },
-                { "local", no_argument, NULL, 'l' },
-                { "check", no_argument, NULL, 'c' },
-                { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, 'V' },
-                { 0 },
+                { "name", required_argument, NULL, 'n' }, { "token-file", required_argument, NULL, 't' },
+                { "local", no_argument, NULL, 'l' },      { "check", no_argument, NULL, 'c' },
+                { "no-start", no_argument, NULL, 'N' },   { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'V' },    { 0 },
         };
         struct options o = { 0 };
         int c;
@@ -221,6 +223,9 @@ int main(int argc, char **argv) {
                         break;
                 case 'c':
                         o.check = true;
+                        break;
+                case 'N':
+                        o.no_start = true;
                         break;
                 case 'h':
                         usage(stdout);
