@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
+#include "agentd/conf.h"
 #include "agentd/manager.h"
+#include "lib/base/exit.h"
 #include "lib/base/log.h"
 #include "lib/base/memory.h"
 
@@ -18,18 +20,24 @@ static const char usage[] =
         "masterd.\n"
         "Started by systemd; settings are in " PRIMUS_SYSCONFDIR "/agentd.conf, see primus-agentd.conf(5).\n"
         "\n"
-        "      --help     this text\n"
-        "      --version  the version\n";
+        "      --help          this text\n"
+        "      --version       the version\n"
+        "      --check-config  say what is wrong with the settings, and start nothing; the status is 0,\n"
+        "                      1 (something is ignored) or 78 (it would not start)\n"
+        "      --show-config   the same, and show the settings that hold and where they come from\n";
 
 /* > 0: go on, else the exit status. */
 static int parse_arguments(int argc, char **argv) {
         static const struct option options[] = {
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, 'v' },
+                { "check-config", no_argument, NULL, 'c' },
+                { "show-config", no_argument, NULL, 's' },
                 { NULL, 0, NULL, 0 },
         };
+        const int c = getopt_long(argc, argv, "", options, NULL);
 
-        switch (getopt_long(argc, argv, "", options, NULL)) {
+        switch (c) {
         case -1:
                 break;
         case 'h':
@@ -38,6 +46,10 @@ static int parse_arguments(int argc, char **argv) {
         case 'v':
                 puts("primus-agentd " PRIMUS_VERSION);
                 return -EXIT_SUCCESS;
+        case 'c':
+        case 's':
+                log_open_terminal("primus-agentd");
+                return -settings_command(c == 's' ? stdout : NULL);
         default:
                 return -2;
         }
@@ -77,7 +89,7 @@ static int run(void) {
         if (r < 0)
                 return r;
         r = sd_event_loop(event);
-        (void)sd_notify(false, "STOPPING=1");
+        (void)sd_notify(false, "STOPPING=1\nSTATUS=");
         if (r != 0)
                 log_error("Ending; systemd starts the agent again and it finds its executors");
         return r;
@@ -89,5 +101,6 @@ int main(int argc, char **argv) {
         if (r <= 0)
                 return -r;
         log_open("primus-agentd");
-        return run() == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        r = run();
+        return exit_status(r > 0 ? -EIO : r);
 }

@@ -58,6 +58,8 @@ static int receive_start(int control, char *packet, struct start *ret) {
         if ((size_t)n < 1 + sizeof(s.head) || packet[0] != SESSION_START)
                 return -EBADMSG;
         memcpy(&s.head, packet + 1, sizeof(s.head));
+        if (s.head.version != SESSION_VERSION)
+                return -EPROTONOSUPPORT;
         s.arguments = NULL;
         r = read_strings(&s, packet + 1 + sizeof(s.head), (size_t)n - 1 - sizeof(s.head));
         if (r < 0) {
@@ -142,6 +144,10 @@ int main(int argc, char **argv) {
         sigset_t mask, old;
         int r;
 
+        if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+                puts("primus-session " PRIMUS_VERSION);
+                return EXIT_SUCCESS;
+        }
         if (argc > 1) {
                 puts("primus-session\n\nA session in an executor, its end towards agentd on standard input; "
                      "started by "
@@ -170,7 +176,11 @@ int main(int argc, char **argv) {
         if (r == -ECONNRESET)
                 return EXIT_SUCCESS;
         if (r < 0)
-                return fail(control, "agentd's word is not understood", r);
+                return fail(control,
+                            r == -EPROTONOSUPPORT
+                                    ? "an upgrade of Primus is under way on this host, try again in a moment"
+                                    : "agentd's word is not understood",
+                            r);
         r = run(control, &s, &old, signals);
         free(s.arguments);
         return r;

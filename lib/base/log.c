@@ -14,9 +14,11 @@
 
 static struct {
         int level;
-        bool journal;
+        bool journal, terminal;
         const char *program;
 } log_state = { .level = LOG_INFO };
+
+static _Thread_local char last_error[1536];
 
 static const char *const level_names[] = {
         [LOG_EMERG] = "emerg",     [LOG_ALERT] = "alert",   [LOG_CRIT] = "crit", [LOG_ERR] = "err",
@@ -48,12 +50,22 @@ void log_open(const char *program) {
                 log_state.level = (int)n;
 }
 
+void log_open_terminal(const char *program) {
+        log_state.program = program;
+        log_state.journal = false;
+        log_state.terminal = true;
+}
+
 void log_set_level(int level) {
         log_state.level = level;
 }
 
 int log_level(void) {
         return log_state.level;
+}
+
+const char *log_last_error(void) {
+        return last_error;
 }
 
 int log_full(int level, int error, const struct log_fields *fields, const char *format, ...) {
@@ -63,7 +75,7 @@ int log_full(int level, int error, const struct log_fields *fields, const char *
         va_list ap;
 
         error = error > 0 ? -error : error;
-        if (level > log_state.level)
+        if (level > log_state.level && level > LOG_ERR)
                 return error;
 
         strcpy(message, "MESSAGE=");
@@ -75,7 +87,13 @@ int log_full(int level, int error, const struct log_fields *fields, const char *
                 snprintf(message + l, sizeof(message) - l, ": %s", strerror(-error));
         }
 
-        if (!log_state.journal)
+        if (level <= LOG_ERR)
+                memccpy(last_error, message + 8, 0, sizeof(last_error) - 1);
+        if (level > log_state.level)
+                ;
+        else if (log_state.terminal)
+                fprintf(stderr, "%s: %s\n", log_state.program, message + 8);
+        else if (!log_state.journal)
                 fprintf(stderr, "<%d>%s\n", level, message + 8);
         else {
 #define FIELD(buffer, ...)                                                                                   \

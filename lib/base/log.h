@@ -20,11 +20,16 @@ struct log_fields {
 
 /* Reads $PRIMUS_LOG_LEVEL (a syslog name or number; default info) and finds out where lines go. */
 void log_open(const char *program);
+/* Lines go to standard error as a person reads them, behind the program's name. */
+void log_open_terminal(const char *program);
 void log_set_level(int level);
 int log_level(void);
 
 /* Returns -abs(error), so that "return log_error(r, ...)" passes the error up. error may be 0. */
 int log_full(int level, int error, const struct log_fields *fields, const char *format, ...) _printf_(4, 5);
+
+/* The text of the last line of LOG_ERR or worse; "": none yet. Of the thread that asks. */
+const char *log_last_error(void);
 
 #define log_debug(...) log_full(LOG_DEBUG, 0, NULL, __VA_ARGS__)
 #define log_info(...) log_full(LOG_INFO, 0, NULL, __VA_ARGS__)

@@ -30,6 +30,7 @@ __primusctl_offer() {
 __primusctl_described() {
         local what=$1 pattern=$2 line word
         local -a plain equals
+        integer ret=1
         shift 2
         for line in ${(f)"$(primusctl --words-help "$@" 2>/dev/null)"}; do
                 word=${line%%$'\t'*}
@@ -40,9 +41,14 @@ __primusctl_described() {
                         plain+=("${word//:/\\:}:${line#*$'\t'}")
                 fi
         done
-        (( ${#plain} )) && _describe -t "$what" "$what" plain
+        if (( ${#plain} )); then
+                _describe -t "$what" "$what" plain && ret=0
+        fi
         # An option that wants a value is not finished.
-        (( ${#equals} )) && _describe -t "$what" "$what" equals -S =
+        if (( ${#equals} )); then
+                _describe -t "$what" "$what" equals -S = && ret=0
+        fi
+        return ret
 }
 
 _primusctl() {
