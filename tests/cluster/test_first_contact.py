@@ -39,7 +39,7 @@ def test_one_command(fresh):
     assert done.returncode == 0, done.stderr
     ready(fresh, ["n1"])
     print(f"enable --now to READY: {time.monotonic() - start:.1f} s")
-    assert "node n1 of the cluster" in fresh.journal("n1", CONTACT)
+    assert "as node n1" in fresh.journal("n1", CONTACT)
     assert fresh.exec("n1", "cat", "/etc/primus/agentd.conf.d/10-join.conf").splitlines()[-1] == "Master=127.0.0.1:7747"
     # The token was nowhere but in memory, and there is none left.
     assert "primus1." not in fresh.exec("n1", "journalctl", "--no-pager", "-o", "export")
@@ -194,7 +194,8 @@ def test_what_goes_wrong(fresh):
 
     refused("cannot find the host n9: .*; give its address, or", "n9")
     refused("cannot connect to n1 port 7999: Connection refused; is primus-masterd running there", "n1:7999")
-    fresh.exec("n1", "ip", "route", "add", "blackhole", "10.99.99.0/24")
+    fresh.exec("n2", "ip", "route", "add", "unreachable", "10.88.0.0/24")
+    refused("cannot connect to 10.88.0.1 port 7747: No route to host; is it up, and does its firewall", "10.88.0.1")
     refused("a node of this name is connected; give this one another", "--name=n1", "n1")
     none = fresh.run("n2", "primusctl", "nodes")
     assert none.returncode == 4 and "no master is set up here" in none.stderr and "systemctl enable --now primus-masterd" in none.stderr
@@ -204,6 +205,20 @@ def test_what_goes_wrong(fresh):
     assert fresh.run("n2", "systemctl", "is-active", AGENTD).stdout.strip() == "inactive"
     none = fresh.run("n2", "primusctl", "nodes")
     assert none.returncode == 4 and "-H n1" in none.stderr and len(none.stderr.splitlines()) == 1
+
+
+def test_another_cluster(fresh):
+    """A node that joins another master follows that one, at once; what it ran for the first one is over."""
+    for node in fresh.nodes:
+        fresh.exec(node, "systemctl", "enable", "--now", MASTERD)
+    fresh.exec("n1", "systemctl", "enable", "--now", AGENTD)
+    ready(fresh, ["n1"])
+    wrong = fresh.run("n2", "primusctl", "join", "n2", input=token(fresh) + "\n")
+    assert wrong.returncode == 1 and "another cluster than the token's; the token has to be of that master" in wrong.stderr
+    other = fresh.exec("n2", "primusctl", "token", "create").strip()
+    done = fresh.run("n1", "primusctl", "join", "n2", input=other + "\n")
+    assert done.returncode == 0 and "node n1 of the cluster of n2, and ready" in done.stdout, done.stdout + done.stderr
+    assert fresh.exec("n2", "primusctl", "nodes", "--json").count('"READY"') == 1
 
 
 def test_doctor_on_the_way(fresh):

@@ -84,7 +84,8 @@ struct options {
 
 /* Everything of a join but the token. Invariant: what is known to be wrong is said before a token is spent,
  * and Master= is on disk before the identity, so that a host with an identity has all it needs. */
-static int become_node(const char *target, const char *name, struct join_token *token, bool set_master) {
+static int become_node(const char *target, const char *name, struct join_token *token, bool set_master,
+                       bool stop) {
         _cleanup_free_ char *host = NULL, *ca = NULL, *why = NULL;
         struct certificate certificate = { 0 };
         uint16_t port;
@@ -96,6 +97,8 @@ static int become_node(const char *target, const char *name, struct join_token *
         explicit_bzero(token, sizeof(*token));
         if (r < 0)
                 return fail(JOIN_FAILED, "%s", why ? why : strerror(-r));
+        if (stop)
+                agent_stop();
         r = set_master ? master_write(target) : JOIN_OK;
         if (!r)
                 r = identity_write(ca, &certificate);
@@ -143,9 +146,9 @@ static int join_local(const struct options *o) {
         addr_format(&address, target);
         r = local_token(&address, &token);
         if (!r)
-                r = become_node(target, name, &token, !set);
+                r = become_node(target, name, &token, !set, false);
         if (!r)
-                printf("This host is node %s of the cluster of its own master.\n", name);
+                printf("This host has joined the cluster of its own master, as node %s.\n", name);
         return r;
 }
 
@@ -166,7 +169,7 @@ static int join(const char *target, const struct options *o) {
         if (r)
                 return r;
         set = master_set_by_others();
-        r = become_node(target, name, &token, !set);
+        r = become_node(target, name, &token, !set, !o->no_start);
         if (r)
                 return r;
         if (set && strcmp(set, target) != 0)

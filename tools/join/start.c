@@ -42,7 +42,19 @@ static void wait_for_job(sd_bus *bus, const char *job) {
         }
 }
 
-static int restart(sd_bus *bus) {
+/* It runs with the identity it has read. */
+void agent_stop(void) {
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *job;
+
+        if (sd_booted() > 0 && sd_bus_open_system(&bus) >= 0 &&
+            call(bus, "StopUnit", NULL, &reply, "ss", AGENT_UNIT, "replace") >= 0 &&
+            sd_bus_message_read(reply, "o", &job) >= 0)
+                wait_for_job(bus, job);
+}
+
+static int start(sd_bus *bus) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         const char *job;
@@ -53,7 +65,7 @@ static int restart(sd_bus *bus) {
         if (r >= 0)
                 r = call(bus, "Reload", &error, NULL, "");
         if (r >= 0)
-                r = call(bus, "RestartUnit", &error, &reply, "ss", AGENT_UNIT, "replace");
+                r = call(bus, "StartUnit", &error, &reply, "ss", AGENT_UNIT, "replace");
         if (r >= 0)
                 r = sd_bus_message_read(reply, "o", &job);
         if (r < 0)
@@ -128,6 +140,6 @@ int agent_start(const char *node, const char *master) {
                         "this host has joined, and the system bus cannot be reached (%s): start the agent "
                         "by: systemctl enable --now primus-agentd",
                         strerror(-r));
-        r = restart(bus);
+        r = start(bus);
         return r ? r : wait_until_connected(bus, node, master);
 }

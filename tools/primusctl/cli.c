@@ -83,7 +83,10 @@ static void say_elsewhere(const struct cli *c, const char *why) {
 }
 
 static int unreachable(const struct cli *c, const char *why) {
-        if (c->host)
+        if (c->host && (strcmp(why, strerror(ENOTCONN)) == 0 || strcmp(why, strerror(ECONNRESET)) == 0))
+                cli_fail(c, "cannot reach masterd on %s: ssh does not get there; does this work? ssh %s true",
+                         c->host, c->host);
+        else if (c->host)
                 cli_fail(c,
                          "cannot reach masterd on %s: %s; check with: systemctl -H %s status primus-masterd",
                          c->host, why, c->host);

@@ -142,10 +142,8 @@ void doctor_certificate(struct findings *f, const char *root, uint64_t now) {
         if (r == -EACCES || r == -EPERM)
                 findings_add(f, FINDING_UNKNOWN, "certificate", "sudo primusctl doctor",
                              NODE_DIR " is root's to read");
-        else if (r == -ENOENT)
-                findings_add(f, FINDING_WARN, "certificate",
-                             "on the master: primusctl token create; here, as root: primusctl join MASTER",
-                             "there is none yet: this host is not a node of a cluster");
+        else if (r == -ENOENT && doctor_joined(root) != JOINED)
+                return; /* which is said */
         else if (r < 0 || certificate_end(pem, &end) < 0)
                 findings_add(f, FINDING_FAIL, "certificate", "primusctl join, with a new token",
                              NODE_DIR "/node.crt cannot be read");

@@ -146,7 +146,7 @@ static void check_master(struct findings *f) {
                              "the master's name %s is not found: %s", host, gai_strerror(r));
                 return;
         }
-        check_reach(f, master, list, port);
+        check_reach(f, host, list, port);
         freeaddrinfo(list);
 }
 

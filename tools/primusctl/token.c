@@ -211,9 +211,10 @@ const struct command token_command = {
         .name = "token",
         .arguments = "create|list|revoke [TOKEN] [OPTIONS]",
         .help = "Make, list and revoke tokens, with which hosts join",
-        .details = "create prints a token alone on standard output: ssh HOST primusctl join MASTER takes it "
-                   "from a pipe. list shows\nthose that are still good, by a number that opens nothing; "
-                   "revoke takes that number.",
+        .details = "create prints a token alone on standard output, so that it can be piped to 'primusctl join' "
+                   "over ssh.\n"
+                   "list shows those that are still good, by a number that opens nothing; revoke takes that "
+                   "number.",
         .options = token_options,
         .options_size = sizeof(struct token_options),
         .min = 1,
