@@ -62,7 +62,7 @@ static bool in_use(const struct manager *m, const struct addr *a) {
         struct addr local;
 
         HASH_ITER (hh, m->nodes.by_name, node, next) {
-                if (!node->link)
+                if (!node->link || !node->link->peer)
                         continue;
                 local = (struct addr){};
                 peer_local_address(node->link->peer, &local);
@@ -85,7 +85,7 @@ void ownhost_registered(struct manager *m, struct node *node) {
         struct node *other, *next;
         struct addr local = {};
 
-        if (!node->link)
+        if (!node->link || !node->link->peer)
                 return;
         peer_local_address(node->link->peer, &local);
         local.port = 0;

@@ -211,10 +211,11 @@ const struct command token_command = {
         .name = "token",
         .arguments = "create|list|revoke [TOKEN] [OPTIONS]",
         .help = "Make, list and revoke tokens, with which hosts join",
-        .details = "create prints a token alone on standard output, so that it can be piped to 'primusctl join' "
-                   "over ssh.\n"
-                   "list shows those that are still good, by a number that opens nothing; revoke takes that "
-                   "number.",
+        .details =
+                "create prints a token alone on standard output, so that it can be piped to 'primusctl join' "
+                "over ssh.\n"
+                "list shows those that are still good, by a number that opens nothing; revoke takes that "
+                "number.",
         .options = token_options,
         .options_size = sizeof(struct token_options),
         .min = 1,
@@ -250,8 +251,11 @@ static int join_run(struct cli *c, void *options, char **args, size_t n) {
         argv[i++] = "--";
         argv[i++] = args[0];
         execv(argv[0], (char *const *)argv);
-        return cli_fail(c, "cannot run %s: %s; is the package primus-agent installed?", argv[0],
-                        strerror(errno));
+        return cli_fail(
+                c,
+                "cannot run %s: %s; the package primus-agent has it: apt install ./primus-agent_*.deb   "
+                "(RPM: dnf install ./primus-agent-*.rpm)",
+                argv[0], strerror(errno));
 }
 
 static const struct cli_option join_options[] = {
