@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
+#include "agentd/conf.h"
 #include "agentd/manager.h"
 #include "lib/base/exit.h"
 #include "lib/base/log.h"
@@ -19,18 +20,24 @@ static const char usage[] =
         "masterd.\n"
         "Started by systemd; settings are in " PRIMUS_SYSCONFDIR "/agentd.conf, see primus-agentd.conf(5).\n"
         "\n"
-        "      --help     this text\n"
-        "      --version  the version\n";
+        "      --help          this text\n"
+        "      --version       the version\n"
+        "      --check-config  say what is wrong with the settings, and start nothing; the status is 0,\n"
+        "                      1 (something is ignored) or 78 (it would not start)\n"
+        "      --show-config   the same, and show the settings that hold and where they come from\n";
 
 /* > 0: go on, else the exit status. */
 static int parse_arguments(int argc, char **argv) {
         static const struct option options[] = {
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, 'v' },
+                { "check-config", no_argument, NULL, 'c' },
+                { "show-config", no_argument, NULL, 's' },
                 { NULL, 0, NULL, 0 },
         };
+        const int c = getopt_long(argc, argv, "", options, NULL);
 
-        switch (getopt_long(argc, argv, "", options, NULL)) {
+        switch (c) {
         case -1:
                 break;
         case 'h':
@@ -39,6 +46,10 @@ static int parse_arguments(int argc, char **argv) {
         case 'v':
                 puts("primus-agentd " PRIMUS_VERSION);
                 return -EXIT_SUCCESS;
+        case 'c':
+        case 's':
+                log_open_terminal("primus-agentd");
+                return -settings_command(c == 's' ? stdout : NULL);
         default:
                 return -2;
         }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <sysexits.h>
 #include <syslog.h>
 
 #include "agentd/cgroup/pressure.h"
@@ -140,37 +141,43 @@ static int parse_listen(const char *value, void *target, const char **ret_why) {
 }
 
 static const struct conf_key keys[] = {
-        { "Agent", "Master", conf_parse_string, offsetof(struct settings, master), false },
-        { "Agent", "NodeName", parse_node_name, offsetof(struct settings, node_name), false },
-        { "Agent", "Address", parse_address, offsetof(struct settings, address), false },
-        { "Agent", "AllowRoot", conf_parse_bool, offsetof(struct settings, allow_root), true },
-        { "Agent", "Ports", parse_ports, offsetof(struct settings, ports), false },
-        { "Agent", "MemoryReserve", conf_parse_size, offsetof(struct settings, memory_reserve), false },
-        { "Agent", "Memory", conf_parse_size, offsetof(struct settings, memory), false },
-        { "Agent", "CPUs", conf_parse_u32, offsetof(struct settings, cpus), false },
-        { "Agent", "Labels", parse_labels, offsetof(struct settings, labels), false },
-        { "Agent", "GPUMemory", conf_parse_size, offsetof(struct settings, gpu_memory), false },
-        { "Agent", "HealthSec", conf_parse_duration, offsetof(struct settings, health_usec), false },
-        { "Agent", "HookSec", conf_parse_duration, offsetof(struct settings, hook_usec), false },
-        { "Agent", "UnkillableSec", conf_parse_duration, offsetof(struct settings, unkillable_usec), false },
-        { "Agent", "Interfaces", conf_parse_string, offsetof(struct settings, watch.interfaces), false },
+        { "Agent", "Master", conf_parse_string, offsetof(struct settings, master), false, "" },
+        { "Agent", "NodeName", parse_node_name, offsetof(struct settings, node_name), false, "" },
+        { "Agent", "Address", parse_address, offsetof(struct settings, address), true, "" },
+        { "Agent", "AllowRoot", conf_parse_bool, offsetof(struct settings, allow_root), true, "no" },
+        { "Agent", "Ports", parse_ports, offsetof(struct settings, ports), false, "23000-27999" },
+        { "Agent", "MemoryReserve", conf_parse_size, offsetof(struct settings, memory_reserve), false,
+          "256M" },
+        { "Agent", "Memory", conf_parse_size, offsetof(struct settings, memory), false, "" },
+        { "Agent", "CPUs", conf_parse_u32, offsetof(struct settings, cpus), false, "" },
+        { "Agent", "Labels", parse_labels, offsetof(struct settings, labels), false, "" },
+        { "Agent", "GPUMemory", conf_parse_size, offsetof(struct settings, gpu_memory), false, "" },
+        { "Agent", "HealthSec", conf_parse_duration, offsetof(struct settings, health_usec), false, "5min" },
+        { "Agent", "HookSec", conf_parse_duration, offsetof(struct settings, hook_usec), false, "1min" },
+        { "Agent", "UnkillableSec", conf_parse_duration, offsetof(struct settings, unkillable_usec), false,
+          "1min" },
+        { "Agent", "Interfaces", conf_parse_string, offsetof(struct settings, watch.interfaces), false, "" },
         { "Agent", "RendezvousInterface", conf_parse_string,
-          offsetof(struct settings, watch.rendezvous_interface), false },
-        { "Agent", "Disks", conf_parse_string, offsetof(struct settings, watch.disks), false },
-        { "Agent", "DiskWarn", parse_room, offsetof(struct settings, watch.disk_warn), false },
-        { "Agent", "DiskDrain", parse_room, offsetof(struct settings, watch.disk_drain), false },
+          offsetof(struct settings, watch.rendezvous_interface), false, "" },
+        { "Agent", "Disks", conf_parse_string, offsetof(struct settings, watch.disks), false, "" },
+        { "Agent", "DiskWarn", parse_room, offsetof(struct settings, watch.disk_warn), false, "10% 10G" },
+        { "Agent", "DiskDrain", parse_room, offsetof(struct settings, watch.disk_drain), false, "2% 1G" },
         { "Agent", "ClockSkewSec", conf_parse_duration, offsetof(struct settings, watch.clock_skew_usec),
-          false },
+          false, "1s" },
         { "Agent", "ConditionSettleSec", conf_parse_duration,
-          offsetof(struct settings, condition_settle_usec), false },
-        { "Agent", "TelemetrySec", conf_parse_duration, offsetof(struct settings, telemetry_usec), false },
-        { "Agent", "MetricsListen", parse_listen, offsetof(struct settings, metrics_listen), false },
-        { "Agent", "PressureWindowSec", parse_window, offsetof(struct settings, pressure_window_usec),
-          false },
+          offsetof(struct settings, condition_settle_usec), false, "30s" },
+        { "Agent", "TelemetrySec", conf_parse_duration, offsetof(struct settings, telemetry_usec), false,
+          "5s" },
+        { "Agent", "MetricsJobs", conf_parse_bool, offsetof(struct settings, metrics_jobs), true, "no" },
+        { "Agent", "MetricsListen", parse_listen, offsetof(struct settings, metrics_listen), true,
+          "127.0.0.1:7748" },
+        { "Agent", "PressureWindowSec", parse_window, offsetof(struct settings, pressure_window_usec), false,
+          "2s" },
         { "Agent", "MemoryPressureSec", conf_parse_duration, offsetof(struct settings, memory_pressure_usec),
-          false },
-        { "Agent", "IOPressureSec", conf_parse_duration, offsetof(struct settings, io_pressure_usec), false },
-        { "Agent", "LogLevel", parse_level, offsetof(struct settings, log_level), false },
+          false, "400ms" },
+        { "Agent", "IOPressureSec", conf_parse_duration, offsetof(struct settings, io_pressure_usec), false,
+          "1500ms" },
+        { "Agent", "LogLevel", parse_level, offsetof(struct settings, log_level), false, "info" },
         { NULL },
 };
 
@@ -185,7 +192,7 @@ void settings_done(struct settings *s) {
         *s = (struct settings){ 0 };
 }
 
-int settings_load(const char *root, struct settings *ret) {
+static int load(const char *root, struct settings *ret, struct conf_report *report) {
         struct settings s = { .ports = { 23000, 27999 },
                               .health_usec = 300 * USEC_PER_SEC,
                               .hook_usec = 60 * USEC_PER_SEC,
@@ -202,7 +209,7 @@ int settings_load(const char *root, struct settings *ret) {
         const char *why;
         int r = parse_listen(METRICS_LISTEN, &s.metrics_listen, &why);
 
-        if (r < 0 || (r = conf_load(root, "agentd.conf", keys, &s)) < 0) {
+        if (r < 0 || (r = conf_load_groups(root, "agentd.conf", keys, NULL, &s, report)) < 0) {
                 settings_done(&s);
                 return r;
         }
@@ -211,4 +218,18 @@ int settings_load(const char *root, struct settings *ret) {
         s.io_pressure_usec = MIN(s.io_pressure_usec, s.pressure_window_usec);
         *ret = s;
         return 0;
+}
+
+int settings_load(const char *root, struct settings *ret) {
+        return load(root, ret, NULL);
+}
+
+int settings_command(FILE *f) {
+        _cleanup_(conf_report_done) struct conf_report report = {};
+        _cleanup_(settings_done) struct settings s = {};
+        int r = load("", &s, &report);
+
+        if (f)
+                conf_show(f, keys, NULL, &report);
+        return r < 0 ? EX_CONFIG : report.warnings > 0;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "agentd/sensors.h"
 #include "lib/base/addr.h"
@@ -38,11 +39,16 @@ struct settings {
         uint64_t unkillable_usec;       /* how long after SIGKILL an executor is said not to die */
         uint64_t condition_settle_usec; /* how long the host is better before that is told */
         uint64_t telemetry_usec;        /* how often masterd gets samples of the executors; 0: never */
+        bool metrics_jobs;              /* those of executors are served on ports, too */
         char **metrics_listen;          /* NULL-ended; addresses and socket paths */
         uint64_t pressure_window_usec, memory_pressure_usec, io_pressure_usec; /* cgroup/pressure.h */
         int log_level;                                                         /* < 0: as it is */
 };
 
-/* Reads the files below root ("" in life). -EINVAL: a setting that matters for security is wrong. */
+/* Reads the files below root ("" in life). -EINVAL: they refuse the start, see conf_load(). */
 int settings_load(const char *root, struct settings *ret);
 void settings_done(struct settings *s);
+
+/* "--check-config", "--show-config": reads everything, says what is wrong, and with f writes what holds. The
+ * exit status: 0, 1 for something that is ignored, 78 for what would refuse the start. */
+int settings_command(FILE *f);

@@ -155,6 +155,16 @@ static int on_page(bool openmetrics, char **ret, size_t *ret_size, void *userdat
         return exposition_end(p->exposition, ret, ret_size);
 }
 
+/* For who may be anybody: what is whose, and how it goes, is not theirs to know. */
+static int on_host_page(bool openmetrics, char **ret, size_t *ret_size, void *userdata) {
+        struct eyes_page *p = userdata;
+        uint64_t began = now_boot();
+
+        exposition_begin(p->exposition, openmetrics);
+        add_host(p, began);
+        return exposition_end(p->exposition, ret, ret_size);
+}
+
 static int listen_all(struct eyes_page *p, char *const *addresses) {
         size_t n = 0;
 
@@ -164,8 +174,10 @@ static int listen_all(struct eyes_page *p, char *const *addresses) {
         if (!p->servers)
                 return log_oom();
         for (size_t i = 0; i < n; i++) {
-                int r = metrics_server_new(p->manager->event, addresses[i], on_page, p,
-                                           &p->servers[p->n_servers]);
+                /* The mode of a socket says who may look; who reaches a port is not known. */
+                bool executors = *addresses[i] == '/' || p->manager->settings.metrics_jobs;
+                int r = metrics_server_new(p->manager->event, addresses[i],
+                                           executors ? on_page : on_host_page, p, &p->servers[p->n_servers]);
 
                 if (r == -ENOMEM)
                         return log_oom();
@@ -177,7 +189,8 @@ static int listen_all(struct eyes_page *p, char *const *addresses) {
                                           addresses[i]);
                 else {
                         p->n_servers++;
-                        log_info("Metrics are served at %s", addresses[i]);
+                        log_info("Metrics of %s are served at %s",
+                                 executors ? "the host and of its jobs" : "the host", addresses[i]);
                 }
         }
         return 0;

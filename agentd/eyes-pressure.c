@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lack of memory and I/O. Invariant: of each kind a unit has one message to masterd and one line in the
- * journal in TELL_USEC, the first at once; what comes between is added up and told with the next. */
+/* Lack of memory and I/O, and whether it can be watched at all. Invariant: of each kind a unit has one
+ * message to masterd and one line in the journal in TELL_USEC, the first at once; what comes between is added
+ * up and told with the next. */
 #include "agentd/eyes-pressure.h"
 
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "agentd/cgroup/pressure.h"
 #include "agentd/eyes.h"
 #include "agentd/manager.h"
+#include "agentd/unit-group.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -28,7 +30,8 @@ struct watched {
 struct eyes_pressure {
         struct manager *manager;
         struct watched *watched;
-        bool said; /* that pressure cannot be watched here */
+        bool said;      /* that pressure cannot be watched here */
+        uint64_t slice; /* inode of primus.slice when the agent began; 0: there was none */
 };
 
 static void tell(struct watched *w, enum pressure_kind kind, uint64_t amount) {
@@ -78,6 +81,14 @@ static void on_pressure(enum pressure_kind kind, uint64_t amount, void *userdata
         w->kinds[kind].amount = 0;
 }
 
+/* Somebody stopped primus.slice, and the next executor made it anew: another control group, to which this
+ * process, set up for the old one, has no way, and on which none of its probes is. */
+static bool slice_is_new(const struct eyes_pressure *p) {
+        uint64_t slice;
+
+        return p->slice != 0 && unit_group_slice(&slice) >= 0 && slice != p->slice;
+}
+
 void eyes_pressure_watch(struct eyes_pressure *p, const struct sampled *unit) {
         const struct settings *s = &p->manager->settings;
         const struct pressure_options options = { .window_usec = s->pressure_window_usec,
@@ -89,6 +100,12 @@ void eyes_pressure_watch(struct eyes_pressure *p, const struct sampled *unit) {
         HASH_FIND_STR(p->watched, unit->unit, w);
         if (w)
                 return;
+        if (slice_is_new(p)) {
+                log_notice("primus.slice was stopped and made anew: the agent ends, to be started again for "
+                           "the new one; executors go on");
+                (void)sd_event_exit(p->manager->event, 0);
+                return;
+        }
         w = calloc(1, sizeof(*w));
         if (!w) {
                 log_oom();
@@ -131,6 +148,7 @@ int eyes_pressure_new(struct manager *m, struct eyes_pressure **ret) {
         if (!p)
                 return -ENOMEM;
         p->manager = m;
+        (void)unit_group_slice(&p->slice); /* where there is none, there is nothing to watch either */
         *ret = p;
         return 0;
 }

@@ -474,11 +474,12 @@ int manager_new(sd_event *event, struct manager **ret) {
         r = gpus_new(m, &m->gpus);
         if (r < 0)
                 return log_error_errno(r, "Cannot watch the host's GPUs");
-        if ((r = captures_new(event, m->units, &m->captures)) < 0 || (r = traces_new(event, &m->traces)) < 0)
+        if ((r = captures_new(event, m->units, &m->captures)) < 0 || (r = traces_new(event, m->units, &m->traces)) < 0)
                 return r;
         r = agent_bus_offer(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot offer org.primus.Agent1");
+        (void)renewal_watch(m);
         *ret = TAKE_PTR(m);
         return 0;
 }

@@ -11,6 +11,7 @@
 #include "agentd/unit-group.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/unitname.h"
 
 #define LEASE_MAX_USEC (10 * USEC_PER_SEC)
 /* In a row; then the executor is left alone for a moment, so that nobody traces it for ever. */
@@ -20,6 +21,7 @@
 struct trace {
         enum latency_kind kind;
         struct executor_id id;
+        uint32_t uid;
         uint64_t cgroup_id;
         uint64_t since_boot, until_boot;
         bool resting; /* it was on for too long; until_boot: may be again */
@@ -28,18 +30,20 @@ struct trace {
 
 struct traces {
         sd_event *event;
+        struct units *units;
         sd_event_source *timer;
         struct latency *latencies[_LATENCY_KIND_MAX];
         unsigned n[_LATENCY_KIND_MAX]; /* that count */
         struct trace *list;
 };
 
-int traces_new(sd_event *event, struct traces **ret) {
+int traces_new(sd_event *event, struct units *units, struct traces **ret) {
         struct traces *t = calloc(1, sizeof(*t));
 
         if (!t)
                 return -ENOMEM;
         t->event = sd_event_ref(event);
+        t->units = units;
         *ret = t;
         return 0;
 }
@@ -169,15 +173,34 @@ static int count(struct traces *t, enum latency_kind kind, const struct unit_gro
                        : r;
 }
 
+/* How many executors of a user count; those that rest have no slot. */
+static unsigned share(const struct traces *t, enum latency_kind kind, uint32_t uid) {
+        unsigned n = 0;
+        struct trace *x;
+
+        DL_FOREACH (t->list, x)
+                n += x->kind == kind && x->uid == uid && !x->resting;
+        return n;
+}
+
 static int begin(struct traces *t, enum latency_kind kind, const struct executor_id *id, struct trace **ret,
                  sd_bus_error *error) {
+        struct unit_facts facts;
         struct unit_group g;
         struct trace *x;
-        int r = unit_group_find(id, &g);
+        char unit[UNIT_NAME_MAX];
+        int r;
 
+        executor_unit_name(id->job, id->role, id->index, id->attempt, unit);
+        if ((r = units_find(t->units, unit, &facts)) >= 0)
+                r = unit_group_find(id, &g);
         if (r < 0)
                 return sd_bus_error_set(error, LINK_ERROR_UNKNOWN,
                                         "this host has no control group of it (cgroup v2)");
+        if (share(t, kind, facts.uid) >= TRACE_USER_MAX)
+                return sd_bus_error_setf(error, LINK_ERROR_BUSY,
+                                         "%u executors of this user are traced on this host already",
+                                         TRACE_USER_MAX);
         x = calloc(1, sizeof(*x));
         if (!x)
                 return -ENOMEM;
@@ -186,7 +209,9 @@ static int begin(struct traces *t, enum latency_kind kind, const struct executor
                 free(x);
                 return r;
         }
-        *x = (struct trace){ .kind = kind, .id = *id, .cgroup_id = g.unit, .since_boot = now_boot() };
+        *x = (struct trace){
+                .kind = kind, .id = *id, .uid = facts.uid, .cgroup_id = g.unit, .since_boot = now_boot()
+        };
         DL_APPEND(t->list, x);
         *ret = x;
         return 0;

@@ -8,11 +8,16 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
+#include "agentd/unit/units.h"
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages.h"
 
+/* Executors of one user that are traced at a time, in one way: a host has room for TRACE_UNITS_MAX, and
+ * nobody takes all of it. */
+#define TRACE_USER_MAX 16u
+
 struct traces;
-int traces_new(sd_event *event, struct traces **ret);
+int traces_new(sd_event *event, struct units *units, struct traces **ret);
 void traces_free(struct traces *t);
 DEFINE_CLEANUP(struct traces *, traces_free)
 

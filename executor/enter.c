@@ -199,6 +199,10 @@ int main(int argc, char **argv) {
                      "run by systemd, as root.");
                 return EXIT_SUCCESS;
         }
+        if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+                puts("primus-enter " PRIMUS_VERSION);
+                return EXIT_SUCCESS;
+        }
         if (argc != 2 || executor_of(argv[1], executor, sizeof(executor)) < 0) {
                 fprintf(stderr, "primus-enter: expected the name of a session's unit\n");
                 return 2;

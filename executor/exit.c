@@ -231,6 +231,10 @@ int main(int argc, char **argv) {
                      "has ended.");
                 return EXIT_SUCCESS;
         }
+        if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+                puts("primus-exit " PRIMUS_VERSION);
+                return EXIT_SUCCESS;
+        }
         if (argc != 2 || !*argv[1] || strlen(argv[1]) > 255 || argv[1][0] == '.' || strchr(argv[1], '/')) {
                 fprintf(stderr, "primus-exit: expected one unit name\n");
                 return EXIT_FAILURE;

@@ -151,6 +151,10 @@ int main(int argc, char **argv) {
         bool found = false;
         int r, status;
 
+        if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+                puts("primus-hook " PRIMUS_VERSION);
+                return EXIT_SUCCESS;
+        }
         for (size_t i = 0; argc == 2 && i < ELEMENTSOF(known); i++)
                 found |= strcmp(argv[1], known[i]) == 0;
         if (!found) {

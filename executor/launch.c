@@ -37,6 +37,10 @@ int main(int argc, char **argv) {
                      "executor's unit.");
                 return EXIT_SUCCESS;
         }
+        if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+                puts("primus-launch " PRIMUS_VERSION);
+                return EXIT_SUCCESS;
+        }
         if (argc > 3 && strcmp(argv[1], "--output") == 0) {
                 output = argv[2];
                 command += 2;

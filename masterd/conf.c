@@ -3,14 +3,17 @@
 #include "masterd/conf.h"
 
 #include <string.h>
+#include <sysexits.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "masterd/queueing.h"
 
 #define PORT_DEFAULT 7747
+#define STATE_DIRECTORY_MAX 1024u
 #define POLICY(member) offsetof(struct conf, pools.policy.member)
 
 /* "*:7747 192.0.2.1:7747 [2001:db8::1]:7747": replaces the whole list. */
@@ -46,6 +49,13 @@ static int parse_listen(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
+static int parse_directory(const char *value, void *target, const char **ret_why) {
+        *ret_why = "expected an absolute path";
+        return *value == '/' && strlen(value) <= STATE_DIRECTORY_MAX
+                       ? conf_parse_string(value, target, ret_why)
+                       : -EINVAL;
+}
+
 /* A score from 1 on; 0: hosts are not kept out. */
 static int parse_score(const char *value, void *target, const char **ret_why) {
         uint32_t score;
@@ -79,69 +89,83 @@ static int parse_condition(const char *value, void *target, const char **ret_why
 #define HEALTH_ACTION(kind) offsetof(struct conf, health.actions) + sizeof(uint32_t) * (kind)
 
 static const struct conf_key keys[] = {
-        { "Master", "Listen", parse_listen, 0, true },
-        { "Master", "HeartbeatSec", conf_parse_duration, offsetof(struct conf, heartbeat_usec), false },
-        { "Master", "SuspectSec", conf_parse_duration, offsetof(struct conf, suspect_usec), false },
-        { "Master", "LostSec", conf_parse_duration, offsetof(struct conf, lost_usec), false },
-        { "Master", "SpreadSec", conf_parse_duration, offsetof(struct conf, spread_usec), false },
-        { "Master", "CertificateSec", conf_parse_duration, offsetof(struct conf, certificate_usec), true },
-        { "Master", "JobsMax", conf_parse_u32, offsetof(struct conf, jobs_max), false },
-        { "Master", "JobsPerUserMax", conf_parse_u32, offsetof(struct conf, jobs_per_user_max), false },
-        { "Master", "KeepSec", conf_parse_duration, offsetof(struct conf, keep_usec), false },
-        { "Master", "KeepJobs", conf_parse_u32, offsetof(struct conf, keep_jobs), false },
-        { "Master", "BundleMax", conf_parse_size, offsetof(struct conf, bundle_max), false },
-        { "Master", "BundlesPerUserMax", conf_parse_size, offsetof(struct conf, bundles_per_user_max),
-          false },
+        { "Master", "Listen", parse_listen, 0, true, "*:7747" },
+        { "Master", "HeartbeatSec", conf_parse_duration, offsetof(struct conf, heartbeat_usec), false, "1s" },
+        { "Master", "SuspectSec", conf_parse_duration, offsetof(struct conf, suspect_usec), false, "3s" },
+        { "Master", "LostSec", conf_parse_duration, offsetof(struct conf, lost_usec), false, "60s" },
+        { "Master", "SpreadSec", conf_parse_duration, offsetof(struct conf, spread_usec), false, "1s" },
+        { "Master", "CertificateSec", conf_parse_duration, offsetof(struct conf, certificate_usec), true,
+          "365d" },
+        { "Master", "AuthoritySec", conf_parse_duration, offsetof(struct conf, authority_usec), true,
+          "7300d" },
+        { "Master", "JobsMax", conf_parse_u32, offsetof(struct conf, jobs_max), false, "10000" },
+        { "Master", "JobsPerUserMax", conf_parse_u32, offsetof(struct conf, jobs_per_user_max), false,
+          "1000" },
+        { "Master", "KeepSec", conf_parse_duration, offsetof(struct conf, keep_usec), false, "30d" },
+        { "Master", "KeepJobs", conf_parse_u32, offsetof(struct conf, keep_jobs), false, "1000" },
+        { "Master", "BundleMax", conf_parse_size, offsetof(struct conf, bundle_max), false, "4G" },
+        { "Master", "BundlesPerUserMax", conf_parse_size, offsetof(struct conf, bundles_per_user_max), false,
+          "16G" },
         { "Master", "MaintenanceLeadSec", conf_parse_duration, offsetof(struct conf, maintenance_lead_usec),
-          false },
-        { "Master", "QuarantineScore", parse_score, offsetof(struct conf, blame.threshold_milli), false },
-        { "Master", "QuarantineSec", conf_parse_duration, offsetof(struct conf, blame.quarantine_usec),
-          false },
+          false, "1h" },
+        { "Master", "QuarantineScore", parse_score, offsetof(struct conf, blame.threshold_milli), false,
+          "5" },
+        { "Master", "QuarantineSec", conf_parse_duration, offsetof(struct conf, blame.quarantine_usec), false,
+          "30min" },
         { "Master", "BlameHalfLifeSec", conf_parse_duration, offsetof(struct conf, blame.half_life_usec),
-          false },
-        { "Master", "ConditionLink", parse_condition, CONDITION(CONDITION_LINK), false },
-        { "Master", "ConditionLinkSpeed", parse_condition, CONDITION(CONDITION_LINK_SPEED), false },
-        { "Master", "ConditionClock", parse_condition, CONDITION(CONDITION_CLOCK), false },
-        { "Master", "ConditionDisk", parse_condition, CONDITION(CONDITION_DISK), false },
-        { "Master", "ConditionGPU", parse_condition, CONDITION(CONDITION_GPU), false },
-        { "Master", "ConditionKernel", parse_condition, CONDITION(CONDITION_KERNEL), false },
-        { "Master", "StateDirectory", conf_parse_string, offsetof(struct conf, state_directory), false },
-        { "Scheduler", "HalfLifeSec", conf_parse_duration, POLICY(half_life_usec), false },
-        { "Scheduler", "AgingSec", conf_parse_duration, POLICY(aging_usec), false },
-        { "Scheduler", "AgingMax", pools_parse_priority, POLICY(aging_max), false },
-        { "Scheduler", "ReservationsMax", conf_parse_u32, POLICY(reservations), false },
-        { "Scheduler", "AheadSec", conf_parse_duration, POLICY(ahead_usec), false },
-        { "Scheduler", "PatienceSec", conf_parse_duration, POLICY(patience_usec), false },
-        { "Scheduler", "MinRunSec", conf_parse_duration, POLICY(min_run_usec), false },
-        { "Scheduler", "Topology", placement_parse_topology, offsetof(struct conf, placement), false },
-        { "Scheduler", "Licences", placement_parse_licences, offsetof(struct conf, placement), false },
-        { "Health", "HungSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_HUNG), false },
-        { "Health", "HungAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_HUNG), false },
-        { "Health", "StragglerSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_STRAGGLER), false },
-        { "Health", "StragglerAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_STRAGGLER), false },
-        { "Health", "IdleSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_IDLE), false },
-        { "Health", "IdleAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_IDLE), false },
-        { "Health", "StarvedSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_STARVED), false },
-        { "Health", "StarvedAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_STARVED), false },
-        { "Health", "ThrashingSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_THRASHING), false },
-        { "Health", "ThrashingAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_THRASHING), false },
-        { "Health", "LeakingSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_LEAKING), false },
-        { "Health", "LeakingAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_LEAKING), false },
-        { "Health", "OOMAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_OOM), false },
-        { "Health", "CrashLoopSec", health_conf_parse_after, HEALTH_WITHIN(VERDICT_CRASH_LOOP), false },
-        { "Health", "CrashLoopAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_CRASH_LOOP), false },
-        { "Pool", "Weight", conf_parse_u32, offsetof(struct pool, policy.weight), false },
-        { "Pool", "Guarantee", pools_parse_guarantee, offsetof(struct pool, policy.guarantee), false },
-        { "Pool", "Limit", pools_parse_limit, offsetof(struct pool, policy.limit), false },
-        { "Pool", "UserLimit", pools_parse_limit, offsetof(struct pool, policy.user_limit), false },
-        { "Pool", "Preempts", conf_parse_bool, offsetof(struct pool, policy.preempts), false },
-        { "Pool", "Preemptible", conf_parse_bool, offsetof(struct pool, preemptible), false },
-        { "Pool", "DefaultTime", conf_parse_duration, offsetof(struct pool, default_time_usec), false },
-        { "Pool", "MaxTime", conf_parse_duration, offsetof(struct pool, max_time_usec), false },
-        { "Pool", "Priority", pools_parse_priority, offsetof(struct pool, priority), false },
-        { "Pool", "MaxPriority", pools_parse_priority, offsetof(struct pool, max_priority), false },
-        { "Pool", "Users", pools_parse_names, offsetof(struct pool, users), true },
-        { "Pool", "Groups", pools_parse_names, offsetof(struct pool, groups), true },
+          false, "1h" },
+        { "Master", "ConditionLink", parse_condition, CONDITION(CONDITION_LINK), false, "warn" },
+        { "Master", "ConditionLinkSpeed", parse_condition, CONDITION(CONDITION_LINK_SPEED), false, "note" },
+        { "Master", "ConditionClock", parse_condition, CONDITION(CONDITION_CLOCK), false, "warn" },
+        { "Master", "ConditionDisk", parse_condition, CONDITION(CONDITION_DISK), false, "drain" },
+        { "Master", "ConditionGPU", parse_condition, CONDITION(CONDITION_GPU), false, "drain" },
+        { "Master", "ConditionKernel", parse_condition, CONDITION(CONDITION_KERNEL), false, "drain" },
+        { "Master", "StateDirectory", parse_directory, offsetof(struct conf, state_directory), true,
+          "/var/lib/primus" },
+        { "Scheduler", "HalfLifeSec", conf_parse_duration, POLICY(half_life_usec), false, "7d" },
+        { "Scheduler", "AgingSec", conf_parse_duration, POLICY(aging_usec), false, "1h" },
+        { "Scheduler", "AgingMax", pools_parse_priority, POLICY(aging_max), false, "10" },
+        { "Scheduler", "ReservationsMax", conf_parse_u32, POLICY(reservations), false, "64" },
+        { "Scheduler", "AheadSec", conf_parse_duration, POLICY(ahead_usec), false, "1h" },
+        { "Scheduler", "PatienceSec", conf_parse_duration, POLICY(patience_usec), false, "10min" },
+        { "Scheduler", "MinRunSec", conf_parse_duration, POLICY(min_run_usec), false, "60s" },
+        { "Scheduler", "Topology", placement_parse_topology, offsetof(struct conf, placement), false, "" },
+        { "Scheduler", "Licences", placement_parse_licences, offsetof(struct conf, placement), false, "" },
+        { "Health", "HungSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_HUNG), false, "10min" },
+        { "Health", "HungAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_HUNG), false, "note" },
+        { "Health", "StragglerSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_STRAGGLER), false,
+          "10min" },
+        { "Health", "StragglerAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_STRAGGLER), false,
+          "note" },
+        { "Health", "IdleSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_IDLE), false, "30min" },
+        { "Health", "IdleAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_IDLE), false, "note" },
+        { "Health", "StarvedSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_STARVED), false, "10min" },
+        { "Health", "StarvedAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_STARVED), false,
+          "note" },
+        { "Health", "ThrashingSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_THRASHING), false, "5min" },
+        { "Health", "ThrashingAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_THRASHING), false,
+          "note" },
+        { "Health", "LeakingSec", health_conf_parse_after, HEALTH_AFTER(VERDICT_LEAKING), false, "30min" },
+        { "Health", "LeakingAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_LEAKING), false,
+          "note" },
+        { "Health", "OOMAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_OOM), false, "note" },
+        { "Health", "CrashLoopSec", health_conf_parse_after, HEALTH_WITHIN(VERDICT_CRASH_LOOP), false,
+          "30min" },
+        { "Health", "CrashLoopAction", health_conf_parse_action, HEALTH_ACTION(VERDICT_CRASH_LOOP), false,
+          "note" },
+        { "Pool", "Weight", conf_parse_u32, offsetof(struct pool, policy.weight), false, "1" },
+        { "Pool", "Guarantee", pools_parse_guarantee, offsetof(struct pool, policy.guarantee), false, "" },
+        { "Pool", "Limit", pools_parse_limit, offsetof(struct pool, policy.limit), true, "" },
+        { "Pool", "UserLimit", pools_parse_limit, offsetof(struct pool, policy.user_limit), true, "" },
+        { "Pool", "Preempts", conf_parse_bool, offsetof(struct pool, policy.preempts), false, "no" },
+        { "Pool", "Preemptible", conf_parse_bool, offsetof(struct pool, preemptible), false, "no" },
+        { "Pool", "DefaultTime", conf_parse_duration, offsetof(struct pool, default_time_usec), false,
+          "infinity" },
+        { "Pool", "MaxTime", conf_parse_duration, offsetof(struct pool, max_time_usec), true, "infinity" },
+        { "Pool", "Priority", pools_parse_priority, offsetof(struct pool, priority), false, "0" },
+        { "Pool", "MaxPriority", pools_parse_priority, offsetof(struct pool, max_priority), true, "1000" },
+        { "Pool", "Users", pools_parse_names, offsetof(struct pool, users), true, "" },
+        { "Pool", "Groups", pools_parse_names, offsetof(struct pool, groups), true, "" },
         {},
 };
 
@@ -150,7 +174,7 @@ static const struct conf_group groups[] = {
         {},
 };
 
-int conf_read(struct conf *c) {
+int conf_read(struct conf *c, struct conf_report *report) {
         int r;
 
         *c = (struct conf){
@@ -162,6 +186,7 @@ int conf_read(struct conf *c) {
                 .lost_usec = 60 * USEC_PER_SEC,
                 .spread_usec = USEC_PER_SEC,
                 .certificate_usec = 365 * 86400 * USEC_PER_SEC,
+                .authority_usec = UINT64_C(7300) * 86400 * USEC_PER_SEC,
                 .jobs_max = 10000,
                 .jobs_per_user_max = 1000,
                 .keep_usec = 30 * 86400 * USEC_PER_SEC,
@@ -185,13 +210,17 @@ int conf_read(struct conf *c) {
         health_conf_init(&c->health);
         r = pools_new(&c->pools);
         if (r >= 0)
-                r = conf_load_groups(NULL, "masterd.conf", keys, groups, c);
+                r = conf_load_groups(NULL, "masterd.conf", keys, groups, c, report);
         if (r < 0)
                 return r;
-        pools_check(&c->pools);
+        r = pools_check(&c->pools);
+        if (report)
+                report->warnings += (unsigned)r;
         /* The order of these matters to every timer: heartbeat < suspect < lost. */
         if (c->heartbeat_usec < 50 * USEC_PER_MSEC || c->suspect_usec < 2 * c->heartbeat_usec ||
             c->lost_usec <= c->suspect_usec || c->lost_usec == USEC_INFINITY) {
+                if (report)
+                        report->warnings++;
                 log_warning("masterd.conf: HeartbeatSec (at least 50ms), SuspectSec (at least twice that) "
                             "and LostSec (more than "
                             "that) do not fit together; using 1s, 3s and 60s");
@@ -206,4 +235,19 @@ void conf_done(struct conf *c) {
         free(c->state_directory);
         c->state_directory = NULL;
         pools_done(&c->pools);
+}
+
+int conf_command(FILE *f) {
+        _cleanup_(conf_report_done) struct conf_report report = {};
+        _cleanup_(conf_done) struct conf c = {};
+        _cleanup_free_ char *unknown = NULL;
+        int r = conf_read(&c, &report);
+
+        if (r >= 0 && pools_resolve(&c.pools, &unknown) >= 0 && unknown) {
+                queueing_say_unknown(unknown);
+                report.warnings++;
+        }
+        if (f)
+                conf_show(f, keys, groups, &report);
+        return r < 0 ? EX_CONFIG : report.warnings > 0;
 }

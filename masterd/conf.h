@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "lib/base/addr.h"
+#include "lib/base/conf.h"
 #include "lib/wire/condition.h"
 #include "masterd/healing-conf.h"
 #include "masterd/node/blame.h"
@@ -20,6 +22,7 @@ struct conf {
         size_t n_listen;
         uint64_t heartbeat_usec, suspect_usec, lost_usec, spread_usec;
         uint64_t certificate_usec; /* lifetime of a node's certificate */
+        uint64_t authority_usec;   /* lifetime of the authority's */
         uint32_t jobs_max;         /* active ones at a time */
         uint32_t jobs_per_user_max;
         uint64_t keep_usec;             /* how long ended jobs stay in the store */
@@ -35,7 +38,12 @@ struct conf {
         struct health_conf health;
 };
 
-/* Defaults, then the files; who may use a pool is not looked up yet (pools_resolve()). -EINVAL when a
- * security key is bad. */
-int conf_read(struct conf *c);
+/* Defaults, then the files; who may use a pool is not looked up yet (pools_resolve()). -EINVAL where the
+ * files refuse the start, see conf_load(). report may be NULL. */
+int conf_read(struct conf *c, struct conf_report *report);
 void conf_done(struct conf *c);
+
+/* "--check-config", "--show-config": reads everything, also who may use the pools, says what is wrong, and
+ * with f writes what holds. The exit status: 0, 1 for something that is ignored, 78 for what would refuse the
+ * start. */
+int conf_command(FILE *f);

@@ -465,7 +465,7 @@ static int on_renew(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (r >= 0)
                 r = sd_bus_message_append_array(reply, 'y', fresh.cert_pem, strlen(fresh.cert_pem));
         if (r >= 0)
-                r = link_append_extra_empty(reply);
+                r = sd_bus_message_append(reply, "a{sv}", 1, "authority", "s", l->manager->ca.cert_pem);
         certificate_done(&fresh);
         if (r < 0) {
                 sd_bus_message_unref(reply);

@@ -258,7 +258,7 @@ int manager_new(struct manager **ret) {
         m->histories.max = TELEMETRY_HISTORY_MAX;
         /* The turn has the priority of everybody else: it runs behind what was pending before it, and is
          * never starved. */
-        r = conf_read(&m->conf);
+        r = conf_read(&m->conf, NULL);
         if (r < 0) {
                 manager_free(m);
                 return exit_person(r); /* logged, with file and line */
@@ -308,6 +308,16 @@ static void serve(struct manager *m, void *data) {
         (void)sd_notifyf(false, "READY=1\nSTATUS=%u nodes, %u active jobs", m->nodes.n, m->n_active);
 }
 
+/* What a masterd that was killed over a backup left of it. */
+static void clear_backup(struct manager *m) {
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s/" BACKUP_FILE, m->conf.state_directory) < 0)
+                path = NULL;
+        else
+                (void)unlink(path);
+}
+
 int manager_start(struct manager *m) {
         _cleanup_free_ char *path = NULL;
         int r;
@@ -329,6 +339,7 @@ int manager_start(struct manager *m) {
         r = store_open(path, m->event, NULL, &m->store);
         if (r < 0)
                 return exit_person(r); /* logged, with what to do */
+        clear_backup(m);
         r = placement_new(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up the scheduler");

@@ -31,6 +31,9 @@ struct savepoint;
 struct dependents;
 struct hooks;
 
+/* In the state directory, while a backup is made. */
+#define BACKUP_FILE "backup.db"
+
 struct manager {
         struct conf conf;
         sd_event *event;
@@ -51,6 +54,7 @@ struct manager {
         sd_event_source *renew_timer;
 
         struct nodes nodes;
+        struct addr reached; /* this host's address as other hosts know it, see ownhost.h */
         sd_event_source *live_timer;
         sd_event_source *blame_timer;  /* when a quarantine is over, or a probe has run long enough */
         sd_event_source *health_timer; /* when executors are judged */

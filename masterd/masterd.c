@@ -13,8 +13,12 @@ static int help(const char *name) {
         printf("%s [OPTIONS...]\n\n"
                "Schedules jobs onto the hosts of the cluster. Started by systemd as "
                "primus-masterd.service.\n\n"
-               "  -h --help     show this help\n"
-               "     --version  show the version\n\n"
+               "  -h --help          show this help\n"
+               "     --version       show the version\n"
+               "     --check-config  say what is wrong with the settings, and start nothing; the status is "
+               "0,\n"
+               "                     1 (something is ignored) or 78 (it would not start)\n"
+               "     --show-config   the same, and show the settings that hold and where they come from\n\n"
                "See primus-masterd(8) and primus-masterd.conf(5).\n",
                name);
         return 0;
@@ -47,10 +51,14 @@ static int run(void) {
 
 int main(int argc, char *argv[]) {
         enum {
-                ARG_VERSION = 0x100
+                ARG_VERSION = 0x100,
+                ARG_CHECK_CONFIG,
+                ARG_SHOW_CONFIG,
         };
         static const struct option options[] = { { "help", no_argument, NULL, 'h' },
                                                  { "version", no_argument, NULL, ARG_VERSION },
+                                                 { "check-config", no_argument, NULL, ARG_CHECK_CONFIG },
+                                                 { "show-config", no_argument, NULL, ARG_SHOW_CONFIG },
                                                  {} };
         int c;
 
@@ -61,6 +69,10 @@ int main(int argc, char *argv[]) {
                 case ARG_VERSION:
                         puts("primus-masterd " PRIMUS_VERSION);
                         return 0;
+                case ARG_CHECK_CONFIG:
+                case ARG_SHOW_CONFIG:
+                        log_open_terminal("primus-masterd");
+                        return conf_command(c == ARG_SHOW_CONFIG ? stdout : NULL);
                 default:
                         return 2;
                 }

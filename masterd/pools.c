@@ -181,22 +181,26 @@ int pools_parse_names(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
-static void check_guarantee(struct pool *p) {
+static int check_guarantee(struct pool *p) {
         struct policy_amount *g = &p->policy.guarantee, *l = &p->policy.limit;
 
         if (g->cpu_milli <= l->cpu_milli && g->memory <= l->memory && g->gpus <= l->gpus)
-                return;
+                return 0;
         log_warning("masterd.conf: [Pool %s]: Guarantee= is more than Limit=; it holds up to the limit",
                     p->policy.name);
         g->cpu_milli = MIN(g->cpu_milli, l->cpu_milli);
         g->memory = MIN(g->memory, l->memory);
         g->gpus = MIN(g->gpus, l->gpus);
+        return 1;
 }
 
-void pools_check(struct pools *p) {
+int pools_check(struct pools *p) {
+        int n = 0;
+
         if (p->policy.half_life_usec < USEC_PER_SEC) {
                 log_warning("masterd.conf: HalfLifeSec= is at least one second; using that");
                 p->policy.half_life_usec = USEC_PER_SEC;
+                n++;
         }
         for (size_t i = 0; i < p->n; i++) {
                 struct pool *pool = p->items[i];
@@ -204,6 +208,7 @@ void pools_check(struct pools *p) {
                 if (pool->policy.weight == 0) {
                         log_warning("masterd.conf: [Pool %s]: Weight= is at least 1; using 1", name);
                         pool->policy.weight = 1;
+                        n++;
                 }
                 if (pool->default_time_usec > pool->max_time_usec)
                         pool->default_time_usec = pool->max_time_usec; /* a maximum is a default, too */
@@ -212,9 +217,11 @@ void pools_check(struct pools *p) {
                                 "masterd.conf: [Pool %s]: Priority= is more than MaxPriority=; using that",
                                 name);
                         pool->priority = pool->max_priority;
+                        n++;
                 }
-                check_guarantee(pool);
+                n += check_guarantee(pool);
         }
+        return n;
 }
 
 /* ---- users

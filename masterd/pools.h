@@ -45,8 +45,8 @@ int pools_parse_limit(const char *value, void *target, const char **ret_why); /*
 int pools_parse_priority(const char *value, void *target, const char **ret_why); /* int32_t */
 int pools_parse_names(const char *value, void *target, const char **ret_why);    /* char * */
 
-/* What does not go together: warns, and takes what is safe. */
-void pools_check(struct pools *p);
+/* What does not go together: warns, and takes what is safe. Returns how often. */
+int pools_check(struct pools *p);
 
 /* Looks users and groups up. It may block, and does not log: for the start, and for a thread. What is not
  * known is left out; *ret_unknown (allocated) names it, NULL: all are known. */

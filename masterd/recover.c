@@ -27,6 +27,7 @@
 #include "masterd/liveness.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
+#include "masterd/ownhost.h"
 #include "masterd/placement-describe.h"
 #include "masterd/placement.h"
 #include "masterd/queueing.h"
@@ -493,7 +494,7 @@ static char **copy_texts(char *const *texts) {
         return copy;
 }
 
-static int take_inventory(struct node *node, const struct inventory *new) {
+static int take_inventory(const struct manager *m, struct node *node, const struct inventory *new) {
         struct inventory copy = *new;
         struct addr before = node->address;
         struct executor *e;
@@ -531,7 +532,7 @@ static int take_inventory(struct node *node, const struct inventory *new) {
         inventory_done(&node->inventory);
         node->inventory = copy;
         if (copy.address.family != AF_UNSPEC)
-                node->address = copy.address;
+                node->address = ownhost_address(m, node, &copy.address);
         else if (node->link)
                 peer_address(node->link->peer, &node->address);
         node->address.port = 0;
@@ -588,7 +589,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         bool rebooted = !sd_id128_equal(node->boot_id, g->boot_id);
         enum node_state was = node->state;
         struct executor *e, *next;
-        int r = take_inventory(node, &g->inventory);
+        int r = take_inventory(m, node, &g->inventory);
 
         if (r < 0)
                 return r;
@@ -633,6 +634,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         limits_registered(m, node);
         suspension_registered(m, node);
         epochs_registered(m, node);
+        ownhost_registered(m, node);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
         DL_FOREACH2(node->executors, e, node_next)

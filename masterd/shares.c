@@ -224,7 +224,7 @@ void queueing_reload(struct manager *m) {
                 return;
         }
         l->manager = m;
-        r = conf_read(&l->conf);
+        r = conf_read(&l->conf, NULL);
         if (r >= 0 && !p->worker)
                 r = worker_new(m->event, &p->worker);
         if (r >= 0)

@@ -144,6 +144,10 @@ int main(int argc, char **argv) {
         sigset_t mask, old;
         int r;
 
+        if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+                puts("primus-session " PRIMUS_VERSION);
+                return EXIT_SUCCESS;
+        }
         if (argc > 1) {
                 puts("primus-session\n\nA session in an executor, its end towards agentd on standard input; "
                      "started by "

@@ -3,6 +3,7 @@
  * having got a page for it, and none can make the loop wait. */
 #include "agentd/metrics/server.h"
 
+#include <grp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 
 #define BACKLOG 64
 #define PATH "/metrics"
+#define GROUP "primus"
 
 bool metrics_address_valid(const char *text) {
         struct addr a;
@@ -34,6 +36,12 @@ struct connection {
         uint64_t since; /* its request, or its connection, began */
 };
 
+/* A page that was made, of each of the two formats. */
+struct page {
+        struct MHD_Response *response;
+        uint64_t made_boot;
+};
+
 struct metrics_server {
         sd_event *event;
         sd_event_source *io, *timer, *reaper;
@@ -42,6 +50,7 @@ struct metrics_server {
         metrics_page page;
         void *userdata;
         char *path; /* of the unix socket */
+        struct page pages[2];
         struct connection connections[METRICS_CONNECTIONS];
         unsigned n_connections, n_pages;
 };
@@ -52,6 +61,7 @@ struct metrics_server {
 static int listen_unix(const char *path) {
         struct sockaddr_un sa = { .sun_family = AF_UNIX };
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        const struct group *group = getgrnam(GROUP);
         struct stat st;
 
         if (fd < 0)
@@ -61,7 +71,10 @@ static int listen_unix(const char *path) {
                 return -EEXIST;
         if (unlink(path) < 0 && errno != ENOENT)
                 return -errno;
-        if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || chmod(path, 0666) < 0 ||
+        /* The file begins with the mode of what is bound. */
+        if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+                return -errno;
+        if ((group && chown(path, (uid_t)-1, group->gr_gid) < 0 && errno != EPERM) || chmod(path, 0660) < 0 ||
             listen(fd, BACKLOG) < 0)
                 return -errno;
         return TAKE_FD(fd);
@@ -94,28 +107,49 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
         return response ? MHD_queue_response(connection, status, response) : MHD_NO;
 }
 
+static void page_forget(struct page *p) {
+        if (p->response)
+                MHD_destroy_response(p->response); /* connections that send it have their own references */
+        *p = (struct page){ 0 };
+}
+
+static struct MHD_Response *make_page(struct metrics_server *s, bool openmetrics) {
+        struct MHD_Response *response;
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+
+        if (s->page(openmetrics, &text, &size, s->userdata) < 0)
+                return NULL;
+        response = MHD_create_response_from_buffer_with_free_callback(size, text, on_page_sent);
+        if (!response)
+                return NULL;
+        (void)TAKE_PTR(text);
+        if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                    openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                                : "text/plain; version=0.0.4; charset=utf-8") == MHD_YES)
+                return response;
+        MHD_destroy_response(response);
+        return NULL;
+}
+
 static enum MHD_Result send_page(struct metrics_server *s, struct MHD_Connection *connection,
                                  void **request) {
         const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
         bool openmetrics = accept_openmetrics(accept);
-        struct MHD_Response *response;
-        _cleanup_free_ char *text = NULL;
+        struct page *p = &s->pages[openmetrics];
+        uint64_t now = now_boot();
         enum MHD_Result result;
-        size_t size;
 
-        if (s->n_pages >= METRICS_PAGES || s->page(openmetrics, &text, &size, s->userdata) < 0)
+        if (s->n_pages >= METRICS_PAGES)
                 return answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, s->busy);
-        response = MHD_create_response_from_buffer_with_free_callback(size, text, on_page_sent);
-        if (!response)
-                return MHD_NO;
-        (void)TAKE_PTR(text);
-        if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                                    openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                                                : "text/plain; version=0.0.4; charset=utf-8") == MHD_NO)
-                result = MHD_NO;
-        else
-                result = MHD_queue_response(connection, MHD_HTTP_OK, response);
-        MHD_destroy_response(response); /* the connection has its own reference */
+        if (!p->response || now - p->made_boot > METRICS_PAGE_MSEC * USEC_PER_MSEC) {
+                page_forget(p);
+                p->response = make_page(s, openmetrics);
+                p->made_boot = now;
+        }
+        if (!p->response)
+                return answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, s->busy);
+        result = MHD_queue_response(connection, MHD_HTTP_OK, p->response);
         if (result == MHD_YES) {
                 s->n_pages++;
                 *request = &s->n_pages; /* this one has a page */
@@ -169,8 +203,11 @@ static int on_reap(sd_event_source *source, uint64_t usec, void *userdata) {
         for (unsigned i = 0; i < s->n_connections; i++)
                 if (now - s->connections[i].since > METRICS_REQUEST_SEC * USEC_PER_SEC)
                         (void)shutdown(s->connections[i].fd, SHUT_RDWR);
-        if (s->n_connections == 0)
+        if (s->n_connections == 0) { /* nor is anything kept for nobody */
+                page_forget(&s->pages[0]);
+                page_forget(&s->pages[1]);
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        }
         (void)sd_event_source_set_time_relative(source, METRICS_IDLE_SEC * USEC_PER_SEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -314,6 +351,8 @@ void metrics_server_free(struct metrics_server *s) {
         if (s->daemon)
                 MHD_stop_daemon(s->daemon); /* closes the socket, too */
         sd_event_source_disable_unref(s->reaper);
+        page_forget(&s->pages[0]);
+        page_forget(&s->pages[1]);
         if (s->not_found)
                 MHD_destroy_response(s->not_found);
         if (s->not_allowed)

@@ -11,6 +11,7 @@
 
 #define METRICS_CONNECTIONS 16u /* at a time, on one address; further ones wait in the kernel's queue */
 #define METRICS_PAGES 4u        /* being sent at a time; beyond that the answer is 503 */
+#define METRICS_PAGE_MSEC 500u  /* a page is served again for so long: a loop of requests costs nothing */
 #define METRICS_IDLE_SEC 10u    /* without a byte, and a connection is closed */
 #define METRICS_REQUEST_SEC 30u /* from its beginning to the page's last byte, likewise */
 
@@ -19,8 +20,8 @@ struct metrics_server;
 /* Makes a page; *ret is allocated. < 0: there is none now. */
 typedef int (*metrics_page)(bool openmetrics, char **ret, size_t *ret_size, void *userdata);
 
-/* address: "127.0.0.1:7748", "[::1]:7748" or the path of a unix socket, which everybody may connect to (an
- * old one is replaced). -EOPNOTSUPP: built without libmicrohttpd. */
+/* address: "127.0.0.1:7748", "[::1]:7748" or the path of a unix socket, to which root and the group primus,
+ * where there is one, may connect (an old one is replaced). -EOPNOTSUPP: built without libmicrohttpd. */
 int metrics_server_new(sd_event *event, const char *address, metrics_page page, void *userdata,
                        struct metrics_server **ret);
 void metrics_server_free(struct metrics_server *s);

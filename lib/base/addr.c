@@ -211,3 +211,12 @@ bool addr_cidr_contains(const struct addr_cidr *c, const struct addr *a) {
                         return false;
         return true;
 }
+
+bool addr_is_loopback(const struct addr *a) {
+        static const uint8_t one[16] = { [15] = 1 };
+        struct addr v = unmapped(a);
+
+        return v.family == AF_INET    ? v.bytes[0] == 127
+               : v.family == AF_INET6 ? memcmp(v.bytes, one, sizeof(one)) == 0
+                                      : false;
+}

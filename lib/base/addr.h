@@ -27,6 +27,7 @@ int addr_split(const char *s, uint16_t default_port, char **ret_host, uint16_t *
 char *addr_format(const struct addr *a, char buf[static ADDR_TEXT_MAX]);
 
 bool addr_equal(const struct addr *a, const struct addr *b);
+bool addr_is_loopback(const struct addr *a); /* 127.0.0.0/8, ::1; of AF_UNSPEC not */
 
 socklen_t addr_to_sockaddr(const struct addr *a, struct sockaddr_storage *ret);
 int addr_from_sockaddr(const struct sockaddr *sa, struct addr *ret);

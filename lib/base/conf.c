@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration files by table. Invariant: a value that is not understood changes nothing but, for a key of
- * security, the outcome; drop-ins are applied by file name, whatever directory they come from. */
+ * security, the outcome; drop-ins are applied by file name, whatever directory they come from. What cannot be
+ * read, or may be written by others, refuses the start: it may be there for security. */
 #include "lib/base/conf.h"
 
 #include <dirent.h>
-#include <ini.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/conf-file.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 
 #define DROPINS_MAX 1024
-#define CONF_SECTION_MAX 50u /* the library cuts the names of sections here */
+#define CONF_SECTION_MAX 50u
+#define CONF_NAME_MAX 64u  /* of longer names nothing is said to be near */
+#define COMPLAINT_MAX 512u /* bytes of what is said of a line */
+#define COMPLAINTS_MAX 20u /* said of one file, beside those that refuse it */
+#define MISSPELT_MAX 2u    /* letters */
 
 int conf_parse_string(const char *value, void *target, const char **ret_why) {
         char **s = target, *copy;
@@ -65,14 +71,39 @@ int conf_parse_port(const char *value, void *target, const char **ret_why) {
 /* One file being read. */
 struct reading {
         const char *path;
-        FILE *file;
-        unsigned line;
         const struct conf_key *keys;
         const struct conf_group *groups; /* or NULL */
         void *target;
+        struct conf_report *report;
+        unsigned said;                  /* lines that something was wrong with */
         char refused[CONF_SECTION_MAX]; /* a section of a group that was refused: said once */
-        int error;                      /* -EINVAL: a security key; -ENOMEM */
+        int error;                      /* -EINVAL: a security key */
 };
+
+/* Says what is wrong with a line; refuse: and that the daemon does not start for it. A file of junk has many.
+ */
+static void complain(struct reading *rd, unsigned line, bool refuse, const char *format, ...) _printf_(4, 5);
+static void complain(struct reading *rd, unsigned line, bool refuse, const char *format, ...) {
+        char text[COMPLAINT_MAX];
+        va_list ap;
+
+        va_start(ap, format);
+        vsnprintf(text, sizeof(text), format, ap);
+        va_end(ap);
+        for (char *c = text; *c; c++)
+                if ((unsigned char)*c < ' ' || *c == 0x7f)
+                        *c = '?';
+        if (refuse)
+                rd->error = -EINVAL;
+        *(refuse ? &rd->report->errors : &rd->report->warnings) += 1;
+        if (refuse)
+                log_error("%s:%u: %s; refusing to start with it", rd->path, line, text);
+        else if (rd->said < COMPLAINTS_MAX)
+                log_warning("%s:%u: %s; ignored", rd->path, line, text);
+        else if (rd->said == COMPLAINTS_MAX)
+                log_warning("%s: more such lines, which are ignored, too", rd->path);
+        rd->said++;
+}
 
 static const struct conf_key *find_key(const struct conf_key *keys, const char *section, const char *name) {
         for (const struct conf_key *k = keys; k->name; k++)
@@ -81,124 +112,190 @@ static const struct conf_key *find_key(const struct conf_key *keys, const char *
         return NULL;
 }
 
-/* The nearest key of any section, or NULL where none is near. */
-static const struct conf_key *nearest_key(const struct conf_key *keys, const char *name) {
+/* The nearest key of any section, or NULL where none is near; of equally near ones that of this section. */
+static const struct conf_key *nearest_key(const struct conf_key *keys, const char *section, const char *name,
+                                          size_t *ret_distance) {
         const struct conf_key *best = NULL;
         size_t least = strlen(name) / 3 + 2;
 
+        if (strlen(name) > CONF_NAME_MAX)
+                return NULL;
         for (const struct conf_key *k = keys; k->name; k++) {
                 size_t d = edit_distance(k->name, name);
-                if (d < least) {
+                if (d < least || (best && d == least && strcmp(k->section, section) == 0)) {
                         least = d;
                         best = k;
+                }
+        }
+        *ret_distance = least;
+        return best;
+}
+
+/* Who wrote name most likely meant a key of security: what they wanted to close would stay open. */
+static bool meant_security(const struct conf_key *keys, const char *section, const char *name,
+                           const struct conf_key **ret_near) {
+        size_t distance = 0;
+        const struct conf_key *near = nearest_key(keys, section, name, &distance);
+
+        *ret_near = near;
+        return near && near->security && distance <= MISSPELT_MAX;
+}
+
+/* The section that a misspelt one should be, or NULL. */
+static const char *nearest_section(const struct reading *rd, const char *section) {
+        const char *best = NULL;
+        size_t least = 3;
+
+        if (strlen(section) > CONF_NAME_MAX)
+                return NULL;
+        for (const struct conf_key *k = rd->keys; k->name; k++) {
+                size_t d = edit_distance(k->section, section);
+                if (d < least) {
+                        least = d;
+                        best = k->section;
                 }
         }
         return best;
 }
 
-/* "Pool gpu": the struct of that one, and *section becomes "Pool". NULL: refused. */
-static void *find_target(struct reading *rd, const char **section) {
-        const char *why = "not understood";
-        size_t n;
-        void *found;
-
+static const struct conf_group *find_group(const struct reading *rd, const char *section) {
         for (const struct conf_group *g = rd->groups; g && g->section; g++) {
-                n = strlen(g->section);
-                if (strncmp(*section, g->section, n) != 0 || ((*section)[n] && (*section)[n] != ' '))
-                        continue;
-                if (!(*section)[n])
-                        why = "a name is missing, as in [Pool NAME]", found = NULL;
-                else if (strlen(*section) + 1 >= CONF_SECTION_MAX)
-                        why = "the name is too long", found = NULL;
-                else
-                        found = g->find(rd->target, *section + n + 1, &why);
-                if (!found && strcmp(rd->refused, *section) != 0) {
-                        log_warning("%s:%u: section [%s]: %s; ignored", rd->path, rd->line, *section, why);
-                        snprintf(rd->refused, sizeof(rd->refused), "%s", *section);
-                }
-                *section = g->section;
-                return found;
+                size_t n = strlen(g->section);
+                if (strncmp(section, g->section, n) == 0 && (!section[n] || section[n] == ' '))
+                        return g;
         }
-        return rd->target;
+        return NULL;
 }
 
-static int on_value(void *user, const char *section, const char *name, const char *value) {
-        struct reading *rd = user;
-        void *target = find_target(rd, &section);
-        const struct conf_key *k = find_key(rd->keys, section, name), *near;
+static bool known_section(const struct reading *rd, const char *section) {
+        if (find_group(rd, section))
+                return true;
+        for (const struct conf_key *k = rd->keys; k->name; k++)
+                if (strcmp(k->section, section) == 0)
+                        return true;
+        return false;
+}
+
+/* "Pool gpu": the struct of that one. NULL: refused. */
+static void *find_target(struct reading *rd, const struct conf_group *g, const struct conf_line *l) {
         const char *why = "not understood";
+        size_t n = strlen(g->section);
+        void *found = NULL;
+
+        if (!l->section[n])
+                why = "a name is missing, as in [Pool NAME]";
+        else if (strlen(l->section) >= CONF_SECTION_MAX)
+                why = "the name is too long";
+        else
+                found = g->find(rd->target, l->section + n + 1, &why);
+        if (!found && strcmp(rd->refused, l->section) != 0) {
+                complain(rd, l->number, false, "section [%.60s]: %s", l->section, why);
+                snprintf(rd->refused, sizeof(rd->refused), "%s", l->section);
+        }
+        return found;
+}
+
+static void unknown_key(struct reading *rd, const struct conf_line *l) {
+        const struct conf_key *near;
+        bool refuse = meant_security(rd->keys, l->section, l->name, &near);
+
+        if (!near)
+                complain(rd, l->number, false, "unknown key %.60s in section [%.60s]", l->name, l->section);
+        else if (strcmp(near->name, l->name) == 0)
+                complain(rd, l->number, refuse, "key %s does not belong in section [%.60s] but in [%s]",
+                         l->name, l->section, near->section);
+        else
+                complain(rd, l->number, refuse,
+                         "unknown key %.60s in section [%.60s]; did you mean %s in [%s]?", l->name,
+                         l->section, near->name, near->section);
+}
+
+static int remember(struct conf_report *report, const struct reading *rd, const struct conf_line *l) {
+        struct conf_origin *bigger = reallocarray(report->origins, report->n + 1, sizeof(*bigger));
+        struct conf_origin *o;
+
+        if (!bigger)
+                return -ENOMEM;
+        report->origins = bigger;
+        o = &report->origins[report->n];
+        *o = (struct conf_origin){ strdup(l->section), strdup(l->name), strdup(l->value), strdup(rd->path),
+                                   l->number };
+        report->n++; /* what there is of it is freed with the others */
+        return o->section && o->name && o->value && o->path ? 0 : -ENOMEM;
+}
+
+static int on_line(void *userdata, const struct conf_line *l) {
+        struct reading *rd = userdata;
+        const struct conf_group *g = find_group(rd, l->section);
+        const struct conf_key *k, *near;
+        const char *why = "not understood";
+        void *target = rd->target;
+        bool refuse;
         int r;
 
-        if (!target)
-                return 1;
-        if (!k) {
-                near = nearest_key(rd->keys, name);
-                if (near)
-                        log_warning(
-                                "%s:%u: unknown key %s in section [%s], ignored; did you mean %s in [%s]?",
-                                rd->path, rd->line, name, section, near->name, near->section);
-                else
-                        log_warning("%s:%u: unknown key %s in section [%s], ignored", rd->path, rd->line,
-                                    name, section);
-                return 1;
+        if (l->kind == CONF_LINE_SECTION) {
+                near = NULL;
+                why = known_section(rd, l->section) ? NULL : nearest_section(rd, l->section);
+                if (why)
+                        complain(rd, l->number, false, "unknown section [%.60s]; did you mean [%s]?",
+                                 l->section, why);
+                else if (!known_section(rd, l->section))
+                        complain(rd, l->number, false, "unknown section [%.60s]", l->section);
+                return 0;
         }
-        r = k->parse(value, (char *)target + k->offset, &why);
+        if (l->kind == CONF_LINE_BAD) {
+                refuse = meant_security(rd->keys, l->section, l->name, &near);
+                complain(rd, l->number, refuse, "%s%s%.60s", l->value, *l->name ? ": " : "", l->name);
+                return 0;
+        }
+        k = find_key(rd->keys, g ? g->section : l->section, l->name);
+        if (!k) {
+                unknown_key(rd, l);
+                return 0;
+        }
+        if (g)
+                target = find_target(rd, g, l);
+        if (!target) {
+                if (k->security)
+                        complain(rd, l->number, true, "%s= in a section that is not taken", l->name);
+                return 0;
+        }
+        r = k->parse(l->value, (char *)target + k->offset, &why);
         if (r == -ENOMEM)
-                rd->error = r;
-        else if (r < 0 && k->security) {
-                log_error("%s:%u: %s=%s: %s; refusing to start with it", rd->path, rd->line, name, value,
-                          why);
-                rd->error = -EINVAL;
-        } else if (r < 0)
-                log_warning("%s:%u: %s=%s: %s; ignored", rd->path, rd->line, name, value, why);
-        return 1;
+                return r;
+        if (r < 0) {
+                complain(rd, l->number, k->security, "%s=%.200s: %s", l->name, l->value, why);
+                return 0;
+        }
+        return remember(rd->report, rd, l);
 }
 
-/* fgets() for inih that counts lines (the library's handler is not told), drops leading blanks (which inih
- * would take for a continuation of the value above) and drops lines that do not fit, with a warning. */
-static char *read_line(char *s, int size, void *stream) {
-        struct reading *rd = stream;
-        size_t n;
-        int c;
-
-        for (;;) {
-                if (!fgets(s, size, rd->file))
-                        return NULL;
-                rd->line++;
-                n = strlen(s);
-                if (n + 1 < (size_t)size || (n > 0 && s[n - 1] == '\n'))
-                        break;
-                c = fgetc(rd->file);
-                if (c == EOF)
-                        break;
-                while (c != EOF && c != '\n')
-                        c = fgetc(rd->file);
-                log_warning("%s:%u: line longer than %d bytes, ignored", rd->path, rd->line, size - 2);
-        }
-        n = strspn(s, " \t");
-        memmove(s, s + n, strlen(s + n) + 1);
-        return s;
+/* What cannot be read may say anything, also something that is there for security. */
+static int refuse_file(struct conf_report *report, const char *path, const char *why) {
+        report->errors++;
+        log_error("%s: %s; refusing to start without knowing what it says", path, why);
+        return -EINVAL;
 }
 
 static int load_file(const char *path, const struct conf_key *keys, const struct conf_group *groups,
-                     void *target) {
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        struct reading rd = { .path = path, .file = f, .keys = keys, .groups = groups, .target = target };
+                     void *target, struct conf_report *report) {
+        struct reading rd = {
+                .path = path, .keys = keys, .groups = groups, .target = target, .report = report
+        };
+        _cleanup_free_ char *text = NULL;
+        const char *why;
+        size_t size;
         int r;
 
-        if (!f) {
-                if (errno == ENOENT)
-                        return 0;
-                return log_error_errno(errno, "Cannot read %s", path);
-        }
-        r = ini_parse_stream(read_line, &rd, on_value, &rd);
-        if (ferror(f))
-                return log_error_errno(EIO, "Cannot read %s", path);
-        if (r == -2)
+        r = conf_file_read(path, &text, &size, &why);
+        if (r == -ENOENT)
+                return 0;
+        if (r == -ENOMEM)
                 return log_oom();
-        if (r > 0)
-                log_warning("%s:%d: expected [Section], Key=Value or a comment; ignored", path, r);
-        return rd.error;
+        if (r < 0)
+                return refuse_file(report, path, why);
+        r = conf_text_parse(text, size, on_line, &rd);
+        return r < 0 ? log_oom() : rd.error;
 }
 
 struct dropin {
@@ -246,13 +343,16 @@ static int dropins_add(struct dropins *d, const char *directory, const char *nam
         return 0;
 }
 
-static int dropins_scan(struct dropins *d, const char *directory) {
+static int dropins_scan(struct dropins *d, const char *directory, struct conf_report *report) {
         struct dirent *e;
+        const char *why;
         int r = 0;
         DIR *dir = opendir(directory);
 
         if (!dir)
-                return errno == ENOENT ? 0 : log_error_errno(errno, "Cannot read %s", directory);
+                return errno == ENOENT ? 0 : refuse_file(report, directory, strerror(errno));
+        if (conf_directory_check(dirfd(dir), &why) < 0)
+                r = refuse_file(report, directory, why);
         while (r >= 0 && (e = readdir(dir))) {
                 size_t n = strlen(e->d_name);
                 if (e->d_name[0] != '.' && n > 5 && strcmp(e->d_name + n - 5, ".conf") == 0)
@@ -267,21 +367,24 @@ static int compare_dropins(const void *a, const void *b) {
 }
 
 int conf_load(const char *root, const char *name, const struct conf_key *keys, void *target) {
-        return conf_load_groups(root, name, keys, NULL, target);
+        return conf_load_groups(root, name, keys, NULL, target, NULL);
 }
 
 int conf_load_groups(const char *root, const char *name, const struct conf_key *keys,
-                     const struct conf_group *groups, void *target) {
+                     const struct conf_group *groups, void *target, struct conf_report *report) {
         static const char *const directories[] = { PRIMUS_LIBEXECDIR, "/run/primus", PRIMUS_SYSCONFDIR };
+        _cleanup_(conf_report_done) struct conf_report own = {};
         _cleanup_(dropins_done) struct dropins d = {};
         _cleanup_free_ char *path = NULL;
         int r, first = 0;
 
+        if (!report)
+                report = &own;
         if (asprintf(&path, "%s%s/%s", root ?: "", PRIMUS_SYSCONFDIR, name) < 0) {
                 path = NULL;
                 return log_oom();
         }
-        r = load_file(path, keys, groups, target);
+        r = load_file(path, keys, groups, target, report);
         if (r < 0)
                 first = r;
         for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
@@ -290,16 +393,77 @@ int conf_load_groups(const char *root, const char *name, const struct conf_key *
                         directory = NULL;
                         return log_oom();
                 }
-                r = dropins_scan(&d, directory);
-                if (r < 0)
-                        return r;
+                r = dropins_scan(&d, directory, report);
+                if (r < 0 && first >= 0)
+                        first = r;
         }
         if (d.n > 0)
                 qsort(d.items, d.n, sizeof(*d.items), compare_dropins);
         for (size_t i = 0; i < d.n; i++) { /* all of them, so that every bad line is named at once */
-                r = load_file(d.items[i].path, keys, groups, target);
+                r = load_file(d.items[i].path, keys, groups, target, report);
                 if (r < 0 && first >= 0)
                         first = r;
         }
         return first;
+}
+
+/* ---- what holds, and where it comes from ---- */
+
+void conf_report_done(struct conf_report *report) {
+        for (size_t i = 0; i < report->n; i++) {
+                free(report->origins[i].section);
+                free(report->origins[i].name);
+                free(report->origins[i].value);
+                free(report->origins[i].path);
+        }
+        free(report->origins);
+        *report = (struct conf_report){};
+}
+
+static const struct conf_origin *find_origin(const struct conf_report *report, const char *section,
+                                             const char *name) {
+        for (size_t i = report->n; i-- > 0;)
+                if (strcmp(report->origins[i].section, section) == 0 &&
+                    strcmp(report->origins[i].name, name) == 0)
+                        return &report->origins[i];
+        return NULL;
+}
+
+/* table: the section's name in the table of keys. */
+static void show_section(FILE *f, const struct conf_key *keys, const struct conf_report *report,
+                         const char *table, const char *section) {
+        fprintf(f, "[%s]\n", section);
+        for (const struct conf_key *k = keys; k->name; k++) {
+                const struct conf_origin *o;
+                if (strcmp(k->section, table) != 0)
+                        continue;
+                o = find_origin(report, section, k->name);
+                if (o)
+                        fprintf(f, "# %s:%u\n%s=%s\n", o->path, o->line, k->name, o->value);
+                else
+                        fprintf(f, "#%s=%s\n", k->name, k->initial ?: "");
+        }
+        fputc('\n', f);
+}
+
+void conf_show(FILE *f, const struct conf_key *keys, const struct conf_group *groups,
+               const struct conf_report *report) {
+        for (const struct conf_key *k = keys; k->name; k++) {
+                const struct conf_group *g = groups;
+                while (g && g->section && strcmp(g->section, k->section) != 0)
+                        g++;
+                if ((!g || !g->section) && (k == keys || strcmp(k[-1].section, k->section) != 0))
+                        show_section(f, keys, report, k->section, k->section);
+        }
+        for (const struct conf_group *g = groups; g && g->section; g++)
+                for (size_t i = 0; i < report->n; i++) {
+                        const char *section = report->origins[i].section;
+                        size_t n = strlen(g->section), before = 0;
+                        if (strncmp(section, g->section, n) != 0 || section[n] != ' ')
+                                continue;
+                        while (before < i && strcmp(report->origins[before].section, section) != 0)
+                                before++;
+                        if (before == i)
+                                show_section(f, keys, report, g->section, section);
+                }
 }

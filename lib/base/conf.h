@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Parses one value into target. Returns 0, or a negative errno with *ret_why (static text) saying what was
  * expected. */
@@ -15,7 +16,10 @@ struct conf_key {
         const char *name;
         conf_parser parse;
         size_t offset; /* of the target in the struct that conf_load() is given */
-        bool security; /* a bad value stops the daemon instead of leaving the default */
+        /* A bad value stops the daemon instead of leaving the default, with which it would be less safe than
+         * what was meant: who may do what, how much, how long, and who may look. */
+        bool security;
+        const char *initial; /* the default as it is written in a file, to be shown */
 };
 
 /* The usual targets. Strings are strdup()ed over the old value, which is freed. */
@@ -33,11 +37,32 @@ struct conf_group {
         void *(*find)(void *target, const char *name, const char **ret_why);
 };
 
+/* Where a setting that holds was read. */
+struct conf_origin {
+        char *section, *name, *value, *path;
+        unsigned line;
+};
+
+/* What a reading found. Start with {}. */
+struct conf_report {
+        unsigned warnings, errors;   /* lines, files and directories; errors: the daemon does not start */
+        struct conf_origin *origins; /* in the order of reading: of two for one key the later one holds */
+        size_t n;
+};
+void conf_report_done(struct conf_report *report);
+
 /* Reads PRIMUS_SYSCONFDIR/NAME and its drop-ins into target by the table (ended by a NULL name). A missing
  * file is no error. Unknown keys and bad values are logged as warnings with file and line and leave the
- * default; a bad value of a security key is logged as an error and makes the call return -EINVAL. root, for
- * tests, is put before every path. */
+ * default. Logged as errors, for which the call returns -EINVAL once everything is read: a bad value of a
+ * security key, a line that most likely was to be one, and a file or directory that cannot be read or that
+ * others may write. root, for tests, is put before every path. */
 int conf_load(const char *root, const char *name, const struct conf_key *keys, void *target);
-/* The same with groups of sections (ended by a NULL section). */
+/* The same with groups of sections (ended by a NULL section), and a report, or NULL; what is in it stays, so
+ * that two readings can be added. */
 int conf_load_groups(const char *root, const char *name, const struct conf_key *keys,
-                     const struct conf_group *groups, void *target);
+                     const struct conf_group *groups, void *target, struct conf_report *report);
+
+/* Writes all settings in the form of a configuration file: those that were set with the place above each, the
+ * others as comments with their defaults. Of groups, those sections that were read. */
+void conf_show(FILE *f, const struct conf_key *keys, const struct conf_group *groups,
+               const struct conf_report *report);

@@ -14,7 +14,7 @@
 
 static struct {
         int level;
-        bool journal;
+        bool journal, terminal;
         const char *program;
 } log_state = { .level = LOG_INFO };
 
@@ -48,6 +48,12 @@ void log_open(const char *program) {
                         log_state.level = (int)i;
         if (parse_u64(e, 0, LOG_DEBUG, &n) >= 0)
                 log_state.level = (int)n;
+}
+
+void log_open_terminal(const char *program) {
+        log_state.program = program;
+        log_state.journal = false;
+        log_state.terminal = true;
 }
 
 void log_set_level(int level) {
@@ -85,6 +91,8 @@ int log_full(int level, int error, const struct log_fields *fields, const char *
                 memccpy(last_error, message + 8, 0, sizeof(last_error) - 1);
         if (level > log_state.level)
                 ;
+        else if (log_state.terminal)
+                fprintf(stderr, "%s: %s\n", log_state.program, message + 8);
         else if (!log_state.journal)
                 fprintf(stderr, "<%d>%s\n", level, message + 8);
         else {

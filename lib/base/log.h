@@ -20,6 +20,8 @@ struct log_fields {
 
 /* Reads $PRIMUS_LOG_LEVEL (a syslog name or number; default info) and finds out where lines go. */
 void log_open(const char *program);
+/* Lines go to standard error as a person reads them, behind the program's name. */
+void log_open_terminal(const char *program);
 void log_set_level(int level);
 int log_level(void);
 

@@ -16,6 +16,7 @@ from ledger import Ledger
 from sandbox import AGENTD, MASTERD, SOURCE, Cluster, cluster_name, shared_directory
 
 LOST = 5
+SEEN = "agentd.conf:Agent.MetricsJobs=yes"
 PATIENT = "masterd.conf:Master.QuarantineScore=0"  # hosts fail here all the time
 
 
@@ -36,7 +37,7 @@ def shared_dir(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def _cluster(build, shared_dir):
-    with Cluster(cluster_name(), 3, build=build, binds=[f"{shared_dir}:/shared"], conf=[PATIENT]) as cluster:
+    with Cluster(cluster_name(), 3, build=build, binds=[f"{shared_dir}:/shared"], conf=[PATIENT, SEEN]) as cluster:
         yield cluster
 
 

@@ -27,7 +27,7 @@ SUFFIX = {"counter": "_total", "info": "_info", "gauge": ""}
 def host(build, tmp_path_factory):
     shared = shared_directory(tmp_path_factory, "metrics")
     with Cluster(cluster_name(), 1, build=build, binds=[f"{shared}:/shared"],
-                 conf=[f"agentd.conf:Agent.MetricsListen={ADDRESS} {SOCKET}"]) as cluster:
+                 conf=[f"agentd.conf:Agent.MetricsListen={ADDRESS} {SOCKET}", "agentd.conf:Agent.MetricsJobs=yes"]) as cluster:
         cluster.shared = shared
         cluster.wait_nodes()
         yield cluster
@@ -343,6 +343,34 @@ def test_addresses(host):
     finally:
         host.exec("n1", "sh", "-c", f"rm -f /etc/primus/agentd.conf.d/zz.conf; systemctl restart {AGENTD}")
         host.wait_nodes()
+
+
+def test_who_sees_jobs(host):
+    """On a port, which everybody reaches, the host alone, unless MetricsJobs=yes; on the socket everything, for whom it lets in."""
+    look = ["python3", "-c", f"import urllib.request as u; print(u.urlopen('http://{ADDRESS}/metrics').read().decode())"]
+    connect = ["python3", "-c", f"import socket; socket.socket(socket.AF_UNIX).connect('{SOCKET}')"]
+    job = host.submit(config("sleep 600"))
+    host.wait_state(job, "RUNNING")
+    try:
+        host.wait_for(lambda: f'job="{job}"' in host.exec("n1", *look, user="eve"), 10, "MetricsJobs=yes")
+        host.exec("n1", "sh", "-c", f"printf '[Agent]\\nMetricsJobs=no\\n' > /etc/primus/agentd.conf.d/zz.conf; systemctl restart {AGENTD}")
+        host.wait_nodes()
+        host.wait_for(lambda: f'job="{job}"' in get(host)[2], 10, "the socket has it")
+        page = host.exec("n1", *look, user="eve")
+        assert "primus_node_executors" in page and "primus_role" not in page and "job=" not in page
+        assert "Permission" in host.run("n1", *connect, user="eve").stderr
+        assert host.exec("n1", "stat", "-c", "%U %G %a", SOCKET) == "root primus 660\n"
+    finally:
+        host.exec("n1", "sh", "-c", f"rm -f /etc/primus/agentd.conf.d/zz.conf; systemctl restart {AGENTD}")
+        host.wait_nodes()
+        host.kill(job)
+
+
+def test_a_loop_of_requests_is_cheap(host):
+    """A page is made twice a second at most."""
+    assert get(host)[0] == 200
+    pages = {re.search(r"primus_scrape_duration_seconds.* (\S+)", get(host)[2])[1] for _ in range(20)}
+    assert len(pages) <= 3
 
 
 def test_lack_of_io_is_told_at_once(host):

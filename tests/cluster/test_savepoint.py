@@ -89,10 +89,15 @@ def test_many_workers(quick, ledger):
     wanted = make_data(ledger, 40, 200, 40)
     job = quick.submit(config(ledger, SLOWLY, num=3, input=INPUT))
     wait_lines(quick, ledger, 3000)
-    name = savepoint(quick, job)
-    assert name == f"{job}-1"
-    at = acknowledged(quick, name)
-    assert at["done"] > 0 and at["partial"] >= 1 and at["failed"] == 0
+    # One in which every worker is just between two tasks is no less right, but shows less.
+    for n in range(1, 6):
+        name = savepoint(quick, job)
+        assert name == f"{job}-{n}"
+        at = acknowledged(quick, name)
+        assert at["done"] > 0 and at["failed"] == 0
+        if at["partial"] > 0:
+            break
+    assert at["partial"] >= 1
     assert quick.wait_job(job) == 0
     counts = collections.Counter(all_lines(ledger))
     assert set(counts) == set(wanted) and set(counts.values()) == {1}

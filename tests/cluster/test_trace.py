@@ -211,6 +211,20 @@ def test_two_share_one_trace(_cluster, start):
     assert histogram(second, "wait", "runqueue")["count"] > 10
 
 
+def test_nobody_takes_every_slot(_cluster):
+    """16 executors of one user on one host; whoever asks for them one by one gets no more."""
+    number = _cluster.submit({"name": "trace", "role": [{"roleName": "worker", "num": 18, "vcores": 0.01, "memoryMb": 8, "nodes": ["n1"],
+                                                         "command": "sleep 600"}]})
+    try:
+        _cluster.wait_state(number, "RUNNING", timeout=60)
+        path = f"/org/primus/Master1/job/{number}"
+        script = "for i in $(seq 0 17); do busctl call org.primus.Master1 $0 org.primus.Master1.Job Trace 'susa{sv}' worker $i runqueue 0; done 2>&1"
+        said = _cluster.exec("n1", "sh", "-c", script + "; true", path, user="ml").splitlines()
+        assert len(said) == 18 and sum("16 executors of this user" in line for line in said) == 2, said
+    finally:
+        _cluster.kill(number)
+
+
 @pytest.mark.parametrize("ends", ["Ctrl-C", "primusctl killed", "masterd killed", "agentd killed"])
 def test_nothing_stays(_cluster, start, ends):
     number = start(SLOW_READS)

@@ -137,7 +137,7 @@ def machine():
         f.write("u ml 1000 \"a user\" /home/ml /bin/bash\n")
     os.makedirs("/etc/primus/agentd.conf.d", exist_ok=True)
     with open("/etc/primus/agentd.conf.d/vm.conf", "w") as f:
-        f.write("[Agent]\nMaster=n1\nAddress=127.0.0.1\nPorts=23000-23099\n")
+        f.write("[Agent]\nMaster=n1\nAddress=127.0.0.1\nPorts=23000-23099\nMetricsJobs=yes\n")
     run("systemd-sysusers", must=True)
     os.makedirs("/home/ml", exist_ok=True)
     os.chown("/home/ml", 1000, 1000)

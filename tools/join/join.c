@@ -1,48 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primus-join: makes this host a node of a cluster. Run by 'primusctl join', apart from it because it links
- * GnuTLS. Invariant: the identity under PRIMUS_SYSCONFDIR/node is replaced as a whole or not at all. */
+ * GnuTLS, and by primus-first-contact.service. */
 #include <ctype.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <termios.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/conf.h"
 #include "lib/base/file.h"
-#include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/wire/join.h"
-
-#define DEFAULT_PORT 7747
-#define NODE_DIRECTORY PRIMUS_SYSCONFDIR "/node"
-#define NODE_DIRECTORY_NEW PRIMUS_SYSCONFDIR "/.node.new"
-#define MASTER_DROP_IN PRIMUS_SYSCONFDIR "/agentd.conf.d/10-join.conf"
-
-struct settings {
-        char *master;
-};
-
-static int fail(int status, const char *format, ...) _printf_(2, 3);
-static int fail(int status, const char *format, ...) {
-        va_list ap;
-
-        fputs("primus-join: ", stderr);
-        va_start(ap, format);
-        vfprintf(stderr, format, ap);
-        va_end(ap);
-        fputc('\n', stderr);
-        return status;
-}
+#include "tools/join/local.h"
+#include "tools/join/place.h"
 
 static void usage(FILE *f) {
-        fputs("primus-join [--name NAME] [--token-file FILE] HOST[:PORT]\n\n"
+        fputs("primus-join [--name NAME] [--token-file FILE] HOST[:PORT]\n"
+              "primus-join --local [--name NAME]\n"
+              "primus-join --check\n\n"
               "Makes this host a node of the cluster whose master is HOST. The token of 'primusctl token "
               "create' is read from\n"
-              "standard input, or from FILE. See primusctl(1).\n",
+              "standard input, or from FILE. See primusctl(1).\n\n"
+              "--local: of the master that runs on this host, which is asked for a token itself. --check: "
+              "has "
+              "this host\njoined a cluster?\n",
               f);
 }
 
@@ -95,104 +76,96 @@ static int default_name(char *buf, size_t size) {
         return 0;
 }
 
-static int write_identity(const char *ca_pem, const struct certificate *certificate) {
-        const struct {
-                const char *name, *text;
-                mode_t mode;
-        } files[] = {
-                { "node.key", certificate->key_pem, 0600 },
-                { "node.crt", certificate->cert_pem, 0644 },
-                { "ca.crt", ca_pem, 0644 },
-        };
-        int r;
+struct options {
+        const char *name, *token_file;
+        bool local, check, no_start;
+};
 
-        r = make_directories(PRIMUS_SYSCONFDIR, 0755);
-        if (r >= 0)
-                r = remove_tree(NODE_DIRECTORY_NEW);
-        if (r >= 0 && mkdir(NODE_DIRECTORY_NEW, 0755) < 0)
-                r = -errno;
-        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(files); i++) {
-                char path[256];
-
-                snprintf(path, sizeof(path), NODE_DIRECTORY_NEW "/%s", files[i].name);
-                r = write_file_atomic(path, files[i].text, strlen(files[i].text), files[i].mode, true);
-        }
-        if (r >= 0 && chmod(NODE_DIRECTORY_NEW, 0755) < 0)
-                r = -errno;
-        if (r >= 0 && renameat2(AT_FDCWD, NODE_DIRECTORY_NEW, AT_FDCWD, NODE_DIRECTORY, RENAME_EXCHANGE) < 0)
-                r = errno == ENOENT && rename(NODE_DIRECTORY_NEW, NODE_DIRECTORY) >= 0 ? 0 : -errno;
-        if (r >= 0)
-                r = remove_tree(NODE_DIRECTORY_NEW); /* the old identity, if there was one */
-        else
-                (void)remove_tree(NODE_DIRECTORY_NEW);
-        return r < 0 ? fail(1, "cannot write %s: %s", NODE_DIRECTORY, strerror(-r)) : 0;
-}
-
-/* Tells agentd where the master is, unless somebody has already; *ret_set: what is set then (allocated) or
- * NULL. */
-static int write_master(const char *host, char **ret_set) {
-        static const struct conf_key keys[] = {
-                { "Agent", "Master", conf_parse_string, offsetof(struct settings, master), false },
-                { 0 },
-        };
-        _cleanup_free_ char *text = NULL;
-        struct settings s = { 0 };
-        int r;
-
-        /* Looks for one key in files that have others: what it says about those is agentd's to say. */
-        log_set_level(LOG_CRIT);
-        (void)conf_load(NULL, "agentd.conf", keys, &s);
-        if (s.master && *s.master && access(MASTER_DROP_IN, F_OK) < 0) {
-                *ret_set = s.master;
-                return 0;
-        }
-        free(s.master);
-        if (asprintf(&text, "# Written by 'primusctl join'.\n[Agent]\nMaster=%s\n", host) < 0) {
-                text = NULL;
-                return fail(1, "out of memory");
-        }
-        r = make_directories(PRIMUS_SYSCONFDIR "/agentd.conf.d", 0755);
-        if (r >= 0)
-                r = write_file_atomic(MASTER_DROP_IN, text, strlen(text), 0644, true);
-        return r < 0 ? fail(1, "cannot write %s: %s", MASTER_DROP_IN, strerror(-r)) : 0;
-}
-
-static int join(const char *target, const char *name, const char *token_file) {
-        _cleanup_free_ char *host = NULL, *ca = NULL, *why = NULL, *set = NULL;
-        char own_name[HOST_NAME_MAX + 1];
+/* Everything of a join but the token. Invariant: what is known to be wrong is said before a token is spent,
+ * and Master= is on disk before the identity, so that a host with an identity has all it needs. */
+static int become_node(const char *target, const char *name, struct join_token *token, bool set_master) {
+        _cleanup_free_ char *host = NULL, *ca = NULL, *why = NULL;
         struct certificate certificate = { 0 };
+        uint16_t port;
+        int r;
+
+        r = addr_split(target, MASTER_PORT, &host, &port);
+        if (r >= 0)
+                r = join_cluster(host, port, token, name, &ca, &certificate, &why);
+        explicit_bzero(token, sizeof(*token));
+        if (r < 0)
+                return fail(JOIN_FAILED, "%s", why ? why : strerror(-r));
+        r = set_master ? master_write(target) : JOIN_OK;
+        if (!r)
+                r = identity_write(ca, &certificate);
+        certificate_done(&certificate);
+        return r;
+}
+
+static int choose_name(const struct options *o, char *buf, size_t size) {
+        if (!o->name)
+                return default_name(buf, size);
+        if (!node_name_valid(o->name))
+                return fail(JOIN_USAGE,
+                            "--name: '%s' cannot be a node's name: lower case letters, digits, '-' and '.', "
+                            "at most 64",
+                            o->name);
+        snprintf(buf, size, "%s", o->name);
+        return 0;
+}
+
+/* The master runs on this host. */
+static int join_local(const struct options *o) {
+        _cleanup_free_ char *set = NULL;
+        char name[HOST_NAME_MAX + 1], target[ADDR_TEXT_MAX];
+        struct join_token token;
+        struct addr address;
+        int r;
+
+        if (identity_there()) {
+                puts("This host has joined a cluster already.");
+                return JOIN_OK;
+        }
+        set = master_set_by_others();
+        if (set && !is_this_host(set))
+                return fail(JOIN_CONFIG,
+                            "Master=%s in agentd.conf is another host, though primus-masterd is enabled on "
+                            "this one; join that host's cluster (primusctl join %s), or take the line out",
+                            set, set);
+        r = choose_name(o, name, sizeof(name));
+        if (r)
+                return JOIN_CONFIG;
+        r = identity_writable();
+        if (r)
+                return r;
+        local_target(&address);
+        addr_format(&address, target);
+        r = local_token(&address, &token);
+        if (!r)
+                r = become_node(target, name, &token, !set);
+        if (!r)
+                printf("This host is node %s of the cluster of its own master.\n", name);
+        return r;
+}
+
+static int join(const char *target, const struct options *o) {
+        _cleanup_free_ char *host = NULL, *set = NULL;
+        char name[HOST_NAME_MAX + 1];
         struct join_token token;
         uint16_t port;
         int r;
 
-        if (addr_split(target, DEFAULT_PORT, &host, &port) < 0 || strpbrk(target, "\n\r\t "))
-                return fail(2, "not a host: %s", target);
-        if (name && !node_name_valid(name))
-                return fail(2,
-                            "--name: '%s' cannot be a node's name: lower case letters, digits, '-' and '.', "
-                            "at most 64",
-                            name);
-        if (!name) {
-                r = default_name(own_name, sizeof(own_name));
-                if (r)
-                        return r;
-                name = own_name;
-        }
-        /* Found out before the token is spent. */
-        if (make_directories(PRIMUS_SYSCONFDIR, 0755) < 0 || access(PRIMUS_SYSCONFDIR, W_OK) < 0)
-                return fail(1, "cannot write to %s: %s; run this as root", PRIMUS_SYSCONFDIR,
-                            strerror(errno));
-        r = read_token(token_file, &token);
+        if (addr_split(target, MASTER_PORT, &host, &port) < 0 || strpbrk(target, "\n\r\t "))
+                return fail(JOIN_USAGE, "not a host: %s", target);
+        r = choose_name(o, name, sizeof(name));
+        if (!r)
+                r = identity_writable();
+        if (!r)
+                r = read_token(o->token_file, &token);
         if (r)
                 return r;
-        r = join_cluster(host, port, &token, name, &ca, &certificate, &why);
-        explicit_bzero(&token, sizeof(token));
-        if (r < 0)
-                return fail(1, "%s", why ? why : strerror(-r));
-        r = write_identity(ca, &certificate);
-        certificate_done(&certificate);
-        if (!r)
-                r = write_master(target, &set);
+        set = master_set_by_others();
+        r = become_node(target, name, &token, !set);
         if (r)
                 return r;
         printf("This host is node %s of the cluster. Its identity is in %s.\n", name, NODE_DIRECTORY);
@@ -202,37 +175,61 @@ static int join(const char *target, const char *name, const char *token_file) {
         return 0;
 }
 
+/* For primus-agentd.service: what a person is told by 'systemctl status' of it. */
+static int check(void) {
+        if (identity_there())
+                return JOIN_OK;
+        if (access("/etc/systemd/system/dbus-org.primus.Master1.service", F_OK) >= 0)
+                return fail(JOIN_FAILED, "This host has not joined its own master's cluster yet: "
+                                         "systemctl status primus-first-contact says why.");
+        return fail(JOIN_FAILED,
+                    "This host is not a node of a cluster yet. On the host of the master: primusctl token "
+                    "create. Here, as root: primusctl join MASTER");
+}
+
+static int run(const struct options *o, int argc, char **argv) {
+        if (argc != (o->local || o->check ? 0 : 1)) {
+                usage(stderr);
+                return JOIN_USAGE;
+        }
+        return o->check ? check() : o->local ? join_local(o) : join(argv[0], o);
+}
+
 int main(int argc, char **argv) {
         static const struct option options[] = {
                 { "name", required_argument, NULL, 'n' },
                 { "token-file", required_argument, NULL, 't' },
+                { "local", no_argument, NULL, 'l' },
+                { "check", no_argument, NULL, 'c' },
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, 'V' },
                 { 0 },
         };
-        const char *name = NULL, *token_file = NULL;
-        int o;
+        struct options o = { 0 };
+        int c;
 
-        while ((o = getopt_long(argc, argv, "h", options, NULL)) >= 0)
-                switch (o) {
+        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
+                switch (c) {
                 case 'n':
-                        name = optarg;
+                        o.name = optarg;
                         break;
                 case 't':
-                        token_file = strcmp(optarg, "-") == 0 ? NULL : optarg;
+                        o.token_file = strcmp(optarg, "-") == 0 ? NULL : optarg;
+                        break;
+                case 'l':
+                        o.local = true;
+                        break;
+                case 'c':
+                        o.check = true;
                         break;
                 case 'h':
                         usage(stdout);
-                        return 0;
+                        return JOIN_OK;
                 case 'V':
                         puts("primus-join " PRIMUS_VERSION);
-                        return 0;
+                        return JOIN_OK;
                 default:
-                        return 2;
+                        return JOIN_USAGE;
                 }
-        if (optind + 1 != argc) {
-                usage(stderr);
-                return 2;
-        }
-        return join(argv[optind], name, token_file);
+        return run(&o, argc - optind, argv + optind);
 }

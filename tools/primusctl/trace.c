@@ -31,8 +31,8 @@ struct trace_options {
 struct taken {
         struct histogram before[CLASSES_MAX], now[CLASSES_MAX];
         size_t n;
-        bool begun;
-        char *error; /* why there is no more */
+        uint64_t age_usec; /* of the trace in the kernel, at the last answer; 0: there was none */
+        char *error;       /* why there is no more */
         uint64_t missed;
 };
 
@@ -87,14 +87,16 @@ static int read_histogram(sd_bus_message *m, struct histogram *h) {
         return r < 0 ? r : 1;
 }
 
+/* -ESTALE: what counts there now is another trace than the one before. */
 static int read_answer(sd_bus_message *m, struct taken *t) {
         static const struct field fields[] = { { "missed", "t", offsetof(struct taken, missed), NULL } };
         struct histogram list[CLASSES_MAX] = {};
-        uint64_t since;
+        bool begun = t->age_usec > 0;
+        uint64_t age;
         size_t n = 0;
         int r;
 
-        if ((r = sd_bus_message_read(m, "t", &since)) < 0 ||
+        if ((r = sd_bus_message_read(m, "t", &age)) < 0 ||
             (r = sd_bus_message_enter_container(m, 'a', "(stttat)")) < 0)
                 return r;
         while (n < CLASSES_MAX && (r = read_histogram(m, list + n)) > 0)
@@ -102,11 +104,13 @@ static int read_answer(sd_bus_message *m, struct taken *t) {
         if (r < 0 || (r = sd_bus_message_exit_container(m)) < 0 ||
             (r = read_fields(m, fields, ELEMENTSOF(fields), t)) < 0)
                 return r;
-        if (!t->begun)
+        if (age < t->age_usec)
+                return -ESTALE;
+        if (!begun)
                 memcpy(t->before, list, sizeof(list));
         memcpy(t->now, list, sizeof(list));
         t->n = n;
-        t->begun = true;
+        t->age_usec = MAX(age, 1u);
         return 0;
 }
 
@@ -121,9 +125,13 @@ static int append_call(sd_bus_message *m, size_t i, void *userdata) {
 static void on_answer(size_t i, sd_bus_message *reply, const sd_bus_error *error, void *userdata) {
         struct trace *t = userdata;
         struct taken *taken = t->asking->taken + i;
+        int r = reply ? read_answer(reply, taken) : 0;
 
-        if (reply && read_answer(reply, taken) >= 0)
+        if (reply && r >= 0)
                 t->alive++;
+        else if (r == -ESTALE)
+                taken->error = strdup("the agent was started again meanwhile, and counts anew; this is what "
+                                      "was counted until then");
         else if (!interrupted)
                 taken->error = strdup(error ? error->message ?: error->name : "no usable answer");
 }
@@ -288,7 +296,7 @@ static void print_role(const struct trace *t, const struct kind *k, const char *
         for (size_t i = 0; i < t->targets.n; i++) {
                 const struct taken *taken = k->taken + i;
 
-                if (strcmp(t->targets.list[i].role, role) != 0 || !taken->begun)
+                if (strcmp(t->targets.list[i].role, role) != 0 || taken->age_usec == 0)
                         continue;
                 n++;
                 classes = taken->n;
@@ -312,7 +320,7 @@ static void print_executor(const struct trace *t, const struct kind *k, size_t i
         printf("\n%s/%" PRIu32 " on %s\n", target->role, target->index, target->node);
         for (size_t c = 0; c < taken->n; c++)
                 difference(taken, c, list + c);
-        if (taken->begun)
+        if (taken->age_usec > 0)
                 print_list(t, k, list, taken->n);
         if (taken->error) {
                 text_clean(taken->error);
@@ -348,7 +356,7 @@ static void show(const struct trace *t) {
 static int outcome(const struct trace *t) {
         for (size_t k = 0; k < ELEMENTSOF(t->kinds); k++)
                 for (size_t i = 0; t->kinds[k].taken && i < t->targets.n; i++)
-                        if (t->kinds[k].taken[i].begun)
+                        if (t->kinds[k].taken[i].age_usec > 0)
                                 return interrupted ? CLI_DETACHED : CLI_OK;
         for (size_t k = 0; k < ELEMENTSOF(t->kinds); k++)
                 for (size_t i = 0; t->kinds[k].taken && i < t->targets.n; i++)

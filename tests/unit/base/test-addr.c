@@ -97,11 +97,36 @@ static void test_cidr(void **state) {
                 assert_int_equal(addr_parse_cidr(bad[i], &c), -EINVAL);
 }
 
+static void test_loopback(void **state) {
+        static const struct {
+                const char *text;
+                bool is;
+        } table[] = {
+                { "127.0.0.1", true },
+                { "127.255.0.9:80", true },
+                { "::1", true },
+                { "[::1]:7747", true },
+                { "::ffff:127.0.0.1", true },
+                { "128.0.0.1", false },
+                { "::", false },
+                { "::2", false },
+                { "fe80::1", false },
+        };
+        struct addr a = {};
+
+        assert_false(addr_is_loopback(&a));
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                assert_int_equal(addr_parse(table[i].text, 0, &a), 0);
+                assert_true(addr_is_loopback(&a) == table[i].is);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_parse),
                 cmocka_unit_test(test_split),
                 cmocka_unit_test(test_cidr),
+                cmocka_unit_test(test_loopback),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

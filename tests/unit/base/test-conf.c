@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -74,7 +75,7 @@ static void test_dropins(void **state) {
 
 static void test_bad_values(void **state) {
         struct settings s = { .limit = 7, .port = 8 };
-        char long_line[1000];
+        static char long_line[70000];
 
         root_put("/etc/primus/x.conf",
                  "nonsense\n[Jobs]\nLimit=-1\nLimits=4\n[Nowhere]\nX=1\n[Link]\nPort=70000\nTimeoutSec=5s\n");
@@ -101,6 +102,89 @@ static void test_security_key(void **state) {
         assert_int_equal(s.limit, 9);
 }
 
+/* Who misspells what closes something does not find it open. */
+static void test_meant_security(void **state) {
+        static const struct {
+                const char *text;
+                int expected;
+                unsigned warnings, errors;
+        } cases[] = {
+                { "[Jobs]\nAllowroot=no\n", -EINVAL, 0, 1 },
+                { "[Jobs]\nAllowRoot no\n", -EINVAL, 0, 1 },
+                { "[Link]\nAllowRoot=no\n", -EINVAL, 0, 1 },
+                { "[Jbos]\nAllowRoot=no\n", -EINVAL, 1, 1 },
+                { "[Jobs]\nAllowRot=no\nLimit=many\n", -EINVAL, 1, 1 },
+                { "[Jobs]\nLimitt=5\n[Link]\nLimit=5\n", 0, 2, 0 },
+                { "[Nowhere]\nX=1\nAllowNothingAtAll=1\n", 0, 3, 0 },
+                { "[Jobs]\nLimit=1\n", 0, 0, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                struct conf_report report = {};
+                struct settings s = {};
+                root_put("/etc/primus/x.conf", cases[i].text);
+                assert_int_equal(conf_load_groups(root_kit, "x.conf", keys, NULL, &s, &report),
+                                 cases[i].expected);
+                assert_int_equal(report.warnings, cases[i].warnings);
+                assert_int_equal(report.errors, cases[i].errors);
+                assert_false(s.root_jobs);
+                conf_report_done(&report);
+                free(s.address);
+        }
+}
+
+static void test_bad_files(void **state) {
+        struct settings s = {};
+        char path[512], junk[4096];
+
+        root_put("/etc/primus/x.conf.d/50-directory.conf/x", "");
+        root_put("/etc/primus/x.conf.d/60-fine.conf", "[Jobs]\nLimit=6\n");
+        assert_int_equal(conf_load(root_kit, "x.conf", keys, &s), -EINVAL);
+        assert_int_equal(s.limit, 6); /* the others are read all the same, so that all is named at once */
+
+        snprintf(path, sizeof(path), "%s/etc/primus/x.conf.d/50-directory.conf", root_kit);
+        assert_int_equal(remove_tree(path), 0);
+        snprintf(path, sizeof(path), "%s/etc/primus/x.conf.d", root_kit);
+        assert_int_equal(chmod(path, 0777), 0);
+        assert_int_equal(conf_load(root_kit, "x.conf", keys, &s), -EINVAL);
+        assert_int_equal(chmod(path, 0755), 0);
+        assert_int_equal(conf_load(root_kit, "x.conf", keys, &s), 0);
+
+        for (size_t i = 0; i < sizeof(junk); i++)
+                junk[i] = (char)(i * 37 % 251);
+        root_put_bytes("/etc/primus/x.conf", junk, sizeof(junk));
+        s.limit = 0;
+        assert_int_equal(conf_load(root_kit, "x.conf", keys, &s), 0);
+        assert_int_equal(s.limit, 6);
+}
+
+static void test_show(void **state) {
+        static const struct conf_key shown[] = {
+                { "Link", "Port", conf_parse_port, offsetof(struct settings, port), .initial = "7" },
+                { "Link", "Address", conf_parse_string, offsetof(struct settings, address), .initial = "" },
+                { "Jobs", "Limit", conf_parse_u32, offsetof(struct settings, limit), .initial = "3" },
+                {},
+        };
+        _cleanup_(conf_report_done) struct conf_report report = {};
+        _cleanup_free_ char *text = NULL;
+        char expected[1024];
+        struct settings s = {};
+        size_t size;
+        FILE *f;
+
+        root_put("/etc/primus/x.conf", "[Link]\nPort=1\n");
+        root_put("/etc/primus/x.conf.d/a.conf", "\n[Link]\nPort=2\nPort=nonsense\n");
+        assert_int_equal(conf_load_groups(root_kit, "x.conf", shown, NULL, &s, &report), 0);
+        f = open_memstream(&text, &size);
+        assert_non_null(f);
+        conf_show(f, shown, NULL, &report);
+        assert_int_equal(fclose(f), 0);
+        snprintf(expected, sizeof(expected),
+                 "[Link]\n# %s/etc/primus/x.conf.d/a.conf:3\nPort=2\n#Address=\n\n[Jobs]\n#Limit=3\n\n",
+                 root_kit);
+        assert_string_equal(text, expected);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_missing, root_setup, root_teardown),
@@ -108,8 +192,11 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_dropins, root_setup, root_teardown),
                 cmocka_unit_test_setup_teardown(test_bad_values, root_setup, root_teardown),
                 cmocka_unit_test_setup_teardown(test_security_key, root_setup, root_teardown),
+                cmocka_unit_test_setup_teardown(test_meant_security, root_setup, root_teardown),
+                cmocka_unit_test_setup_teardown(test_bad_files, root_setup, root_teardown),
+                cmocka_unit_test_setup_teardown(test_show, root_setup, root_teardown),
         };
         log_set_level(
-                LOG_ERR); /* the warnings are the point of the bad values, but not of the test's output */
+                LOG_CRIT); /* the warnings are the point of the bad values, but not of the test's output */
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,9 +76,8 @@ static void test_all(void **state) {
 static void test_bad(void **state) {
         static const char *const lines[] = { "Ports=1-2",         "Ports=27999-23000", "Ports=23000",
                                              "Ports=23000-70000", "Ports=-",           "NodeName=UPPER",
-                                             "Address=head",      "Memory=lots",       "CPUs=-1",
-                                             "LogLevel=loud",     "Unknown=1",         "MemoryReserve=-1",
-                                             "NodeName=a..b/c" };
+                                             "Memory=lots",       "CPUs=-1",           "LogLevel=loud",
+                                             "Unknown=1",         "MemoryReserve=-1",  "NodeName=a..b/c" };
 
         for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
                 char text[128];
@@ -96,11 +95,18 @@ static void test_bad(void **state) {
         }
 }
 
-/* Who may run here is not guessed. */
+/* Who may run here, who may look and over which network is not guessed. */
 static void test_security(void **state) {
-        struct settings s;
+        static const char *const lines[] = { "AllowRoot=perhaps", "Address=head", "MetricsListen=here",
+                                             "MetricsJobs=some",  "AllowRot=no",  "MetricsListen no" };
 
-        assert_int_equal(load("[Agent]\nAllowRoot=perhaps\n", &s), -EINVAL);
+        for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
+                char text[128];
+                struct settings s;
+
+                snprintf(text, sizeof(text), "[Agent]\n%s\n", lines[i]);
+                assert_int_equal(load(text, &s), -EINVAL);
+        }
 }
 
 int main(void) {

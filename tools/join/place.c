@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a join. Invariant: the identity is replaced as a whole or not at all. */
+#include "tools/join/place.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/conf.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+
+#define NODE_DIRECTORY_NEW PRIMUS_SYSCONFDIR "/.node.new"
+
+struct settings {
+        char *master;
+};
+
+int fail(int status, const char *format, ...) {
+        va_list ap;
+
+        if (!getenv("JOURNAL_STREAM"))
+                fputs("primus-join: ", stderr);
+        va_start(ap, format);
+        vfprintf(stderr, format, ap);
+        va_end(ap);
+        fputc('\n', stderr);
+        return status;
+}
+
+bool identity_there(void) {
+        return access(NODE_DIRECTORY "/node.key", F_OK) >= 0;
+}
+
+int identity_writable(void) {
+        int r = make_directories(PRIMUS_SYSCONFDIR, 0755);
+
+        if (r >= 0 && access(PRIMUS_SYSCONFDIR, W_OK) < 0)
+                r = -errno;
+        return r < 0 ? fail(JOIN_FAILED, "cannot write to %s: %s; run this as root", PRIMUS_SYSCONFDIR,
+                            strerror(-r))
+                     : JOIN_OK;
+}
+
+/* The token is spent: a power cut must not take what it was spent on. */
+static int sync_directory(const char *path) {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int identity_write(const char *ca_pem, const struct certificate *certificate) {
+        const struct {
+                const char *name, *text;
+                mode_t mode;
+        } files[] = {
+                { "node.key", certificate->key_pem, 0600 },
+                { "node.crt", certificate->cert_pem, 0644 },
+                { "ca.crt", ca_pem, 0644 },
+        };
+        int r;
+
+        r = make_directories(PRIMUS_SYSCONFDIR, 0755);
+        if (r >= 0)
+                r = remove_tree(NODE_DIRECTORY_NEW);
+        if (r >= 0 && mkdir(NODE_DIRECTORY_NEW, 0755) < 0)
+                r = -errno;
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(files); i++) {
+                char path[256];
+
+                snprintf(path, sizeof(path), NODE_DIRECTORY_NEW "/%s", files[i].name);
+                r = write_file_atomic(path, files[i].text, strlen(files[i].text), files[i].mode, true);
+        }
+        if (r >= 0 && chmod(NODE_DIRECTORY_NEW, 0755) < 0)
+                r = -errno;
+        if (r >= 0 && renameat2(AT_FDCWD, NODE_DIRECTORY_NEW, AT_FDCWD, NODE_DIRECTORY, RENAME_EXCHANGE) < 0)
+                r = errno == ENOENT && rename(NODE_DIRECTORY_NEW, NODE_DIRECTORY) >= 0 ? 0 : -errno;
+        if (r >= 0)
+                r = sync_directory(PRIMUS_SYSCONFDIR);
+        if (r >= 0)
+                r = remove_tree(NODE_DIRECTORY_NEW); /* the old identity, if there was one */
+        else
+                (void)remove_tree(NODE_DIRECTORY_NEW);
+        return r < 0 ? fail(JOIN_FAILED, "cannot write %s: %s", NODE_DIRECTORY, strerror(-r)) : JOIN_OK;
+}
+
+char *master_set_by_others(void) {
+        static const struct conf_key keys[] = {
+                { "Agent", "Master", conf_parse_string, offsetof(struct settings, master), false },
+                { 0 },
+        };
+        struct settings s = { 0 };
+
+        /* Looks for one key in files that have others: what it says about those is agentd's to say. */
+        log_set_level(LOG_CRIT);
+        (void)conf_load(NULL, "agentd.conf", keys, &s);
+        if (s.master && *s.master && access(MASTER_DROP_IN, F_OK) < 0)
+                return s.master;
+        free(s.master);
+        return NULL;
+}
+
+int master_write(const char *host) {
+        _cleanup_free_ char *text = NULL;
+        int r;
+
+        if (asprintf(&text, "# Written by 'primusctl join'.\n[Agent]\nMaster=%s\n", host) < 0) {
+                text = NULL;
+                return fail(JOIN_FAILED, "out of memory");
+        }
+        r = make_directories(PRIMUS_SYSCONFDIR "/agentd.conf.d", 0755);
+        if (r >= 0)
+                r = write_file_atomic(MASTER_DROP_IN, text, strlen(text), 0644, true);
+        return r < 0 ? fail(JOIN_FAILED, "cannot write %s: %s", MASTER_DROP_IN, strerror(-r)) : JOIN_OK;
+}
