@@ -41,8 +41,8 @@ def node(cluster, name="n2"):
     return next(row for row in cluster.primusctl_json("nodes", user="root") if row["name"] == name)
 
 
-@pytest.mark.parametrize("major,minor,build,which", [(1, 2, "0.3", "master"), (0, 9, "0.0.9", "agent"), (2, 0, "7.0", "master")])
-def test_agent_is_refused(hosts, major, minor, build, which):
+@pytest.mark.parametrize("major,minor,theirs,which", [(1, 2, "0.3", "master"), (0, 9, "0.0.9", "agent"), (2, 0, "7.0", "master")])
+def test_agent_is_refused(hosts, major, minor, theirs, which):
     """The host is SUSPECT with the reason, not LOST, as long as its agent says Hello; what runs there runs on."""
     ledger = Ledger(hosts.shared)
     job = hosts.submit(ledger.config("sleep 1000", job={"nodes": ["n2"]}))
@@ -50,13 +50,13 @@ def test_agent_is_refused(hosts, major, minor, build, which):
     before = main_pids(hosts, job)
     hosts.exec("n2", "systemctl", "stop", AGENTD)
     try:
-        with hello(hosts, 30, major, minor, build) as other:
+        with hello(hosts, 30, major, minor, theirs) as other:
             hosts.wait_for(lambda: "upgrade the" in node(hosts)["reason"], 10, "the reason")
-            said = f"agent {build} speaks link {major}.{minor}, this master ("
+            said = f"agent {theirs} speaks link {major}.{minor}, this master ("
             end = time.monotonic() + 2 * LOST
             while time.monotonic() < end:
                 row = node(hosts)
-                assert row["state"] == "SUSPECT" and row["reason"].startswith(said) and row["reason"].endswith(f"upgrade the {which}") and row["version"] == build, row
+                assert row["state"] == "SUSPECT" and row["reason"].startswith(said) and row["reason"].endswith(f"upgrade the {which}") and row["version"] == theirs, row
                 time.sleep(0.5)
             assert said in other.stdout.readline()
             assert said in hosts.primusctl("nodes", user="root") and said in hosts.primusctl("node", "show", "n2", user="root")
@@ -70,16 +70,16 @@ def test_agent_is_refused(hosts, major, minor, build, which):
     finally:
         hosts.exec("n2", "systemctl", "start", AGENTD)
     hosts.wait_nodes()
-    assert node(hosts)["reason"] == "" and node(hosts)["version"] != build
-    journal = hosts.exec("n1", "journalctl", "-q", "--no-pager", "-o", "cat", "-u", "primus-masterd", "-g", f"Refused the agent on n2: agent {build} ")
+    assert node(hosts)["reason"] == "" and node(hosts)["version"] != theirs
+    journal = hosts.exec("n1", "journalctl", "-q", "--no-pager", "-o", "cat", "-u", "primus-masterd", "-g", f"Refused the agent on n2: agent {theirs} ")
     assert len(journal.splitlines()) == 1  # not once a second
     hosts.kill(job, waits)
 
 
-@pytest.mark.parametrize("minor,build", [(0, "0.1"), (1, "0.2")])
-def test_agent_is_welcome(hosts, minor, build):
+@pytest.mark.parametrize("minor,theirs", [(0, "0.1"), (1, "0.2")])
+def test_agent_is_welcome(hosts, minor, theirs):
     hosts.exec("n2", "systemctl", "stop", AGENTD)
-    with hello(hosts, 3, 1, minor, build) as other:
+    with hello(hosts, 3, 1, minor, theirs) as other:
         assert other.stdout.readline().strip() == "welcome"
     hosts.exec("n2", "systemctl", "start", AGENTD)
     hosts.wait_nodes()
