@@ -69,7 +69,6 @@ def make(cluster, root, build, rebuild, conf):
     write_file(f"{stage}/etc/hosts", "\n".join(lines) + "\n")
     if not cluster.record.get("plain"):
         _settings(stage, conf)
-    _settings(stage, conf)
     if build:
         # Where the build has sanitizers, the one for leaks traces the process at its end, which the services' filters refuse.
         for unit in ("primus-agentd", "primus-first-contact", "primus-backup"):
