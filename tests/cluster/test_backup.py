@@ -186,7 +186,7 @@ def test_another_host(two):
     assert done.returncode == 0, done.stderr
     assert "before-restore" not in done.stdout
     two.exec("n2", "systemctl", "enable", "--now", "-q", MASTERD)
-    two.exec("n2", "sh", "-c", "printf '[Agent]\\nMaster=n2\\n' > /etc/primus/agentd.conf.d/10-join.conf; systemctl restart " + AGENTD)
+    two.exec("n2", "sh", "-c", "printf '[Agent]\\nMaster=n2\\n' > /etc/primus/agentd.conf.d/99-moved.conf; systemctl restart " + AGENTD)
 
     def ready():
         rows = json.loads(two.exec("n2", "primusctl", "nodes", "--json"))
