@@ -17,7 +17,7 @@ import subprocess
 
 import tree
 
-PACKAGES = tree.PACKAGES + ["rpm", "dnf", "cpio"]
+PACKAGES = tree.PACKAGES + ["rpm", "dnf", "pkgconf"]
 
 # Fedora's name -> Debian's.
 NAMES = {
@@ -32,6 +32,7 @@ Release: 1
 Summary: What is in this Debian tree, under Fedora's names
 License: Apache-2.0
 Provides: /bin/sh
+Provides: /usr/bin/pkg-config
 Provides: rtld(GNU_HASH)
 %(provides)s
 %%description
@@ -93,7 +94,8 @@ def _rpmbuild(work, spec, output):
 def _provides(base):
     libraries = [path for path in glob.glob(f"{base}/usr/lib/x86_64-linux-gnu/*.so*") + glob.glob(f"{base}/usr/lib64/*.so*")
                  if os.path.isfile(path)]
-    found = subprocess.run(["/usr/lib/rpm/elfdeps", "--provides"], input="\n".join(libraries), capture_output=True, text=True, check=True)
+    # Its status is 1 where a file is none of its kind.
+    found = subprocess.run(["/usr/lib/rpm/elfdeps", "--provides"], input="\n".join(libraries), capture_output=True, text=True)
     lines = set(found.stdout.split("\n")) - {""}
     versions = subprocess.run(["dpkg-query", f"--admindir={base}/var/lib/dpkg", "-W", "-f", "${Package} ${Version}\n", *NAMES.values()],
                               capture_output=True, text=True, check=True).stdout
