@@ -259,9 +259,6 @@ int manager_new(struct manager **ret) {
         /* The turn has the priority of everybody else: it runs behind what was pending before it, and is
          * never starved. */
         r = conf_read(&m->conf, NULL);
-        if (r >= 0)
-                r = sd_event_default(&m->event);
-        r = conf_read(&m->conf);
         if (r < 0) {
                 manager_free(m);
                 return exit_person(r); /* logged, with file and line */
@@ -342,7 +339,6 @@ int manager_start(struct manager *m) {
         r = store_open(path, m->event, NULL, &m->store);
         if (r < 0)
                 return exit_person(r); /* logged, with what to do */
-                return r; /* logged, with what to do */
         clear_backup(m);
         r = placement_new(m);
         if (r < 0)

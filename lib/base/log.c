@@ -87,12 +87,12 @@ int log_full(int level, int error, const struct log_fields *fields, const char *
                 snprintf(message + l, sizeof(message) - l, ": %s", strerror(-error));
         }
 
-        if (log_state.terminal)
-                fprintf(stderr, "%s: %s\n", log_state.program, message + 8);
         if (level <= LOG_ERR)
                 memccpy(last_error, message + 8, 0, sizeof(last_error) - 1);
         if (level > log_state.level)
                 ;
+        else if (log_state.terminal)
+                fprintf(stderr, "%s: %s\n", log_state.program, message + 8);
         else if (!log_state.journal)
                 fprintf(stderr, "<%d>%s\n", level, message + 8);
         else {

@@ -69,10 +69,9 @@ def make(cluster, root, build, rebuild, conf):
     write_file(f"{stage}/etc/hosts", "\n".join(lines) + "\n")
     if not cluster.record.get("plain"):
         _settings(stage, conf)
-    _settings(stage, conf)
     if build:
         # Where the build has sanitizers, the one for leaks traces the process at its end, which the services' filters refuse.
-        for unit in ("primus-agentd", "primus-first-contact"):
+        for unit in ("primus-agentd", "primus-first-contact", "primus-backup"):
             os.makedirs(f"{stage}/etc/systemd/system/{unit}.service.d", exist_ok=True)
             write_file(f"{stage}/etc/systemd/system/{unit}.service.d/sanitizer.conf", "[Service]\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n")
     # Says that /etc and /var belong to this /usr, or every boot would spend its time on updating them.

@@ -117,15 +117,13 @@ static int move_below(const char *from, const char *to, int depth) {
         DIR *d;
         int r = 0;
 
-        if (rename(from, to) >= 0)
-                return 0; /* there was none, or an empty directory */
-        if (errno == ENOENT)
+        if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) >= 0 || errno == ENOENT)
                 return 0;
-        if (errno != EEXIST && errno != ENOTEMPTY)
+        if (errno != EEXIST)
                 return -errno;
         d = opendir(from);
         if (!d)
-                return -errno;
+                return errno == ENOTDIR ? 0 : -errno;
         while (r >= 0 && (e = readdir(d))) {
                 _cleanup_free_ char *a = NULL, *b = NULL;
 
