@@ -58,7 +58,7 @@ void ownhost_registered(struct manager *m, struct node *node) {
         struct node *other, *next;
         struct addr local = {};
 
-        if (!node->link || !node->link->peer)
+        if (!node->link)
                 return;
         peer_local_address(node->link->peer, &local);
         local.port = 0;
