@@ -85,7 +85,7 @@ def _rpmbuild(work, spec, output):
     for directory in ("BUILD", "tmp"):
         os.makedirs(f"{work}/{directory}", exist_ok=True)
     subprocess.run(["rpmbuild", "-bb", "--quiet", "--nodeps", "--define", f"_topdir {work}", "--define", f"_tmppath {work}/tmp",
-                    "--define", f"_rpmdir {output}", "--define", "_rpmfilename %{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm",
+                    "--define", f"_rpmdir {output}", "--define", "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm",
                     "--define", "_build_id_links none", "--define", "_binary_payload w1.zstdio", "--define", "__os_install_post %{nil}",
                     "--define", "_buildhost localhost", spec],
                    check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
