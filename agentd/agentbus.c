@@ -43,6 +43,7 @@ static int get_version(sd_bus *bus, const char *path, const char *interface, con
 PROPERTY(get_node, "s", m->node)
 PROPERTY(get_master, "s", m->settings.master ?: "")
 PROPERTY(get_connected, "b", (int)(link_bus(m->link) != NULL))
+PROPERTY(get_refused, "s", m->refused ?: "")
 PROPERTY(get_term, "t", m->fence.term)
 PROPERTY(get_epoch, "t", m->fence.epoch)
 PROPERTY(get_cpus, "u", m->inventory.cpus)
@@ -105,6 +106,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Node", "s", get_node, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Master", "s", get_master, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Connected", "b", get_connected, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("Refused", "s", get_refused, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Probes", "a(sbs)", get_probes, 0, 0),
         SD_BUS_PROPERTY("Heard", "t", get_heard, 0, 0),
         SD_BUS_PROPERTY("Term", "t", get_term, 0, 0),

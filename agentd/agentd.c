@@ -9,6 +9,7 @@
 
 #include "agentd/conf.h"
 #include "agentd/manager.h"
+#include "lib/base/exit.h"
 #include "lib/base/log.h"
 #include "lib/base/memory.h"
 
@@ -88,7 +89,7 @@ static int run(void) {
         if (r < 0)
                 return r;
         r = sd_event_loop(event);
-        (void)sd_notify(false, "STOPPING=1");
+        (void)sd_notify(false, "STOPPING=1\nSTATUS=");
         if (r != 0)
                 log_error("Ending; systemd starts the agent again and it finds its executors");
         return r;
@@ -100,5 +101,6 @@ int main(int argc, char **argv) {
         if (r <= 0)
                 return -r;
         log_open("primus-agentd");
-        return run() == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        r = run();
+        return exit_status(r > 0 ? -EIO : r);
 }

@@ -32,6 +32,7 @@ struct channel {
         struct peer *peer;
         sd_event_source *retry;
         unsigned failures;
+        uint64_t hello_boot; /* when it was sent */
 };
 
 /* A resolution outlives nothing: the worker is freed before the link. */
@@ -53,6 +54,7 @@ struct link {
         void *userdata;
         struct channel main, bulk;
         struct welcome welcome;
+        uint16_t minor;
         sd_event_source *heartbeat;
         uint64_t seq, sent[SENT_MAX], heard;
 };
@@ -90,16 +92,20 @@ static void dial_later(struct channel *c, uint64_t usec) {
         }
 }
 
-/* A master that comes back must hear from us well before it counts us LOST. */
-static uint64_t retry_max(const struct link *l) {
-        return l->welcome.lost_usec > 0 ? MIN(RETRY_MAX_USEC, l->welcome.lost_usec / 4) : RETRY_MAX_USEC;
+/* A master that comes back, or refuses us only for our version, must hear from us well before it counts us
+ * LOST. */
+static uint64_t retry_max(const struct link *l, uint64_t max) {
+        uint64_t lost = l->welcome.lost_usec > 0 ? l->welcome.lost_usec : l->options.lost_usec;
+
+        return lost > 0 ? MIN(max, lost / 4) : max;
 }
 
 static void failed(struct channel *c) {
         uint64_t usec = RETRY_FIRST_USEC << MIN(c->failures, 6u);
 
         c->failures++;
-        dial_later(c, jitter(c->refused ? RETRY_REFUSED_USEC : MIN(usec, retry_max(c->link))));
+        dial_later(c, jitter(c->refused ? retry_max(c->link, RETRY_REFUSED_USEC)
+                                        : MIN(usec, retry_max(c->link, RETRY_MAX_USEC))));
 }
 
 static int connect_to(const struct addr *a) {
@@ -277,17 +283,35 @@ static int start_heartbeats(struct link *l) {
 /* ---- Hello, Register
  * ------------------------------------------------------------------------------------------------ */
 
+static void tell_refused(struct channel *c, const struct link_refused *r) {
+        if (c->refused && !c->bulk)
+                c->link->ops.refused(r, c->link->userdata);
+}
+
 /* True, and the channel is closed, when the reply is an error. */
 static bool was_refused(struct channel *c, sd_bus_message *reply, const char *what) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
+        struct link_refused refused = { .why = e ? e->message ?: e->name : "" };
+        bool version;
 
         if (!e)
                 return false;
-        c->refused =
-                sd_bus_error_has_name(e, LINK_ERROR_REFUSED) || sd_bus_error_has_name(e, LINK_ERROR_VERSION);
-        log_error("masterd refused %s: %s", what, e->message ?: e->name);
+        version = sd_bus_error_has_name(e, LINK_ERROR_VERSION);
+        c->refused = version || sd_bus_error_has_name(e, LINK_ERROR_REFUSED);
+        log_error("masterd refused %s: %s", what, refused.why);
+        if (version && link_refusal_read(reply, &refused.who) > 0)
+                refused.sent_boot = c->hello_boot;
+        tell_refused(c, &refused);
         peer_close(c->peer, "masterd refused it");
         return true;
+}
+
+/* We refuse masterd. */
+static void do_not_follow(struct channel *c, const char *why) {
+        c->refused = true;
+        log_error("Not following masterd at %s: %s", c->link->options.master, why);
+        tell_refused(c, &(struct link_refused){ .why = why });
+        peer_close(c->peer, "not followed");
 }
 
 static void set_up(struct channel *c) {
@@ -309,7 +333,8 @@ static int on_registered(sd_bus_message *reply, void *userdata, sd_bus_error *er
                 give_up(c, r, "Cannot start the heartbeats");
                 return 0;
         }
-        log_info("Registered with masterd (term %llu, epoch %llu)", (unsigned long long)l->welcome.term,
+        log_info("Registered with masterd %s (link %u.%u, term %llu, epoch %llu)", l->welcome.build,
+                 LINK_MAJOR, l->minor, (unsigned long long)l->welcome.term,
                  (unsigned long long)l->welcome.epoch);
         l->ops.up(l->userdata);
         if (!l->bulk.peer) {
@@ -348,6 +373,12 @@ static int on_welcome(sd_bus_message *reply, void *userdata, sd_bus_error *error
                 give_up(c, r < 0 ? r : -EBADMSG, "masterd's welcome is not understood");
                 return 0;
         }
+        if (!link_versions_fit(w.major, w.minor)) {
+                char text[LINK_VERSION_TEXT_MAX];
+                do_not_follow(c, link_version_refusal(LINK_AGENT, w.build, w.major, w.minor, text));
+                welcome_done(&w);
+                return 0;
+        }
         if (c->bulk) {
                 welcome_done(&w);
                 set_up(c);
@@ -362,14 +393,13 @@ static int on_welcome(sd_bus_message *reply, void *userdata, sd_bus_error *error
         }
         r = l->ops.welcome(&w, &why, l->userdata);
         if (r < 0) {
-                c->refused = true;
-                log_error("Not following masterd at %s: %s", l->options.master, why);
+                do_not_follow(c, why);
                 welcome_done(&w);
-                peer_close(c->peer, "not followed");
                 return 0;
         }
         welcome_done(&l->welcome);
         l->welcome = w;
+        l->minor = link_minor_spoken(w.minor);
         r = register_node(c);
         if (r < 0)
                 give_up(c, r, "Cannot register with masterd");
@@ -381,6 +411,7 @@ static int say_hello(struct channel *c) {
         struct link *l = c->link;
         int r;
 
+        c->hello_boot = now_boot();
         if ((r = message(c, "Hello", &m)) < 0 ||
             (r = sd_bus_message_append(m, "qqsasa{sv}", LINK_MAJOR, LINK_MINOR, PRIMUS_VERSION, 0, 2, "node",
                                        "s", l->options.node, "bulk", "b", (int)c->bulk)) < 0)
@@ -451,6 +482,10 @@ bool link_is_congested(struct link *l, bool bulk) {
 
 uint64_t link_queued(struct link *l) {
         return l && l->main.peer ? peer_queued(l->main.peer) : 0;
+}
+
+uint16_t link_minor(const struct link *l) {
+        return l->minor;
 }
 
 const struct welcome *link_welcome(const struct link *l) {

@@ -21,8 +21,17 @@ struct link_options {
         const char *master; /* HOST[:PORT] */
         const char *node;   /* the certificate's name */
         const char *boot_id;
+        uint64_t lost_usec; /* of the master that was followed before, on this boot; 0: not known */
         const sd_bus_vtable *orders, *bulk_orders; /* what masterd may call on either connection */
         void *orders_data;
+};
+
+/* That masterd, or this agent, refuses the other. */
+struct link_refused {
+        const char *why;
+        uint64_t sent_boot; /* when Hello was sent that masterd answered so (CLOCK_BOOTTIME), where it is for
+                               the version; */
+        struct link_refusal who; /* and who answered. 0: another reason, or an answer without it */
 };
 
 struct link_ops {
@@ -35,6 +44,8 @@ struct link_ops {
         void (*down)(void *userdata); /* no longer */
         void (*bulk_up)(void *userdata);
         void (*bulk_down)(void *userdata);
+        /* The main connection is closed, and tried again more rarely, until up(). */
+        void (*refused)(const struct link_refused *r, void *userdata);
         /* masterd has acknowledged the heartbeat that was sent at that time (CLOCK_BOOTTIME). */
         void (*acked)(uint64_t sent_boot, void *userdata);
 };
@@ -57,6 +68,8 @@ bool link_is_congested(struct link *l,
 /* What can be left out is left out while more than this is on its way. */
 #define LINK_QUEUE_CAUTIOUS (UINT64_C(256) << 10)
 uint64_t link_queued(struct link *l); /* bytes that wait for the network on the main connection */
+/* Of the link's version, as spoken with this master: see lib/wire/version.h. */
+uint16_t link_minor(const struct link *l);
 const struct welcome *link_welcome(const struct link *l); /* of the last master; term 0: none yet */
 /* HeartbeatAck has come. When that heartbeat was sent (CLOCK_BOOTTIME); 0: it is none of ours, or too old. */
 uint64_t link_heartbeat_acked(struct link *l, uint64_t seq);

@@ -13,6 +13,7 @@
 #include "agentd/health.h"
 #include "agentd/private-guard.h"
 #include "lib/base/clock.h"
+#include "lib/base/exit.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 
@@ -115,15 +116,42 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
         return sd_bus_message_close_container(message);
 }
 
+static void set_refused(struct manager *m, const char *why) {
+        char *copy = why ? strdup(why) : NULL;
+
+        free(m->refused);
+        m->refused = copy;
+        agent_bus_changed(m, "Refused");
+}
+
 static void on_up(void *userdata) {
         struct manager *m = userdata;
 
         units_registered(m->units);
         data_link_up(m->data);
+        if (m->refused)
+                set_refused(m, NULL);
         (void)renewal_start(m);
         health_link_up(m);
         agent_bus_changed(m, "Connected");
         (void)sd_notifyf(false, "STATUS=Registered with masterd at %s as %s", m->settings.master, m->node);
+}
+
+static void on_refused(const struct link_refused *r, void *userdata) {
+        struct manager *m = userdata;
+
+        if (!m->refused || strcmp(m->refused, r->why) != 0)
+                set_refused(m, r->why);
+        (void)sd_notifyf(false, "STATUS=Not with masterd at %s; executors go on: %s", m->settings.master,
+                         r->why);
+        /* Our master knows that this host is there, and waits for it. */
+        if (r->sent_boot == 0 || !sd_id128_equal(r->who.cluster, m->link_state.cluster) ||
+            r->who.term < m->fence.term_seen)
+                return;
+        m->fence.term_seen = m->link_state.term = r->who.term;
+        m->link_state.acked_boot = r->sent_boot;
+        save_link_state(m);
+        set_partition_timer(m);
 }
 
 static void on_down(void *userdata) {
@@ -256,6 +284,7 @@ static int start_link(struct manager *m) {
                 .registration = on_registration,
                 .up = on_up,
                 .down = on_down,
+                .refused = on_refused,
                 .bulk_up = on_bulk_up,
                 .bulk_down = on_bulk_down,
                 .acked = on_acked,
@@ -264,6 +293,7 @@ static int start_link(struct manager *m) {
                 .master = m->settings.master,
                 .node = m->node,
                 .boot_id = m->boot_id,
+                .lost_usec = m->link_state.lost_usec,
                 .orders = orders_vtable,
                 .bulk_orders = bulk_orders_vtable,
                 .orders_data = m,
@@ -370,11 +400,11 @@ static int load_identity(struct manager *m) {
         int r = identity_load(&m->credentials, &m->node);
 
         if (r < 0)
-                return r;
+                return exit_person_unless_memory(r);
         if (m->settings.node_name && strcmp(m->settings.node_name, m->node) != 0) {
                 log_error("NodeName=%s in agentd.conf is not the name in this host's certificate, %s",
                           m->settings.node_name, m->node);
-                return -EINVAL;
+                return -EPERSON;
         }
         return 0;
 }
@@ -403,13 +433,13 @@ int manager_new(sd_event *event, struct manager **ret) {
         m->event = sd_event_ref(event);
         r = settings_load("", &m->settings);
         if (r < 0)
-                return r;
+                return exit_person(r); /* logged, with file and line */
         if (m->settings.log_level >= 0)
                 log_set_level(m->settings.log_level);
         if (!m->settings.master) {
                 log_error("No master is set: write Master=HOST in section [Agent] of " PRIMUS_SYSCONFDIR
                           "/agentd.conf");
-                return -EINVAL;
+                return -EPERSON;
         }
         if ((r = load_identity(m)) < 0 || (r = manager_load_inventory(m)) < 0)
                 return r;
@@ -452,6 +482,7 @@ int manager_new(sd_event *event, struct manager **ret) {
         r = agent_bus_offer(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot offer org.primus.Agent1");
+        (void)renewal_watch(m);
         *ret = TAKE_PTR(m);
         return 0;
 }
@@ -480,6 +511,7 @@ void manager_free(struct manager *m) {
         inventory_done(&m->inventory);
         settings_done(&m->settings);
         free(m->renewal_key);
+        free(m->refused);
         free(m->node);
         sd_event_unref(m->event);
         free(m);

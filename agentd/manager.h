@@ -52,6 +52,7 @@ struct manager {
         char *renewal_key; /* PEM, of the request under way */
         unsigned ended;    /* heartbeats until memory is given back, see manager.c */
         bool ready;
+        char *refused; /* why masterd or this agent refuses the other; NULL: neither does */
 };
 
 int manager_new(sd_event *event, struct manager **ret);
@@ -72,5 +73,7 @@ void agent_bus_changed(struct manager *m, const char *property);
 
 /* renew.c: looks after the certificate while the link is up. */
 int renewal_start(struct manager *m);
+/* From the start on: warns while the certificate is to be renewed and there is no link, and when it has expired. */
+int renewal_watch(struct manager *m);
 /* Loads the identity, finishing a renewal that a crash interrupted. */
 int identity_load(struct tls_credentials **ret, char **ret_name);

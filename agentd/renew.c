@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 #include "lib/wire/authority.h"
 
 #define NODE_DIR PRIMUS_SYSCONFDIR "/node"
@@ -17,6 +18,8 @@
 #define NEW_KEY_FILE NODE_DIR "/node.key.new"
 #define PEM_MAX (64u << 10)
 #define RETRY_USEC (UINT64_C(600) * USEC_PER_SEC)
+#define WATCH_USEC (UINT64_C(15) * USEC_PER_SEC) /* in which a link comes up where there is a master */
+#define WARN_USEC (UINT64_C(86400) * USEC_PER_SEC)
 #define CALL_USEC (UINT64_C(60) * USEC_PER_SEC)
 
 int identity_load(struct tls_credentials **ret, char **ret_name) {
@@ -64,12 +67,37 @@ static int renewal_time(uint64_t *ret) {
 
 static int set_timer(struct manager *m, uint64_t usec);
 
-static int install(struct manager *m, const char *cert_pem) {
+/* The authority's certificate that masterd sent with the host's, where that is a new one of the same
+ * authority: written first, since the old and the new certificate of this host are good under both. *ca is
+ * replaced by it. */
+static int install_authority(char **ca, const char *offered) {
+        int r;
+
+        if (!offered || strcmp(*ca, offered) == 0)
+                return 0;
+        r = authority_same_key(*ca, offered);
+        if (r <= 0) {
+                log_warning("masterd offered the certificate of another authority; " CA_FILE " stays");
+                return 0;
+        }
+        r = write_file_atomic(CA_FILE, offered, strlen(offered), 0644, true);
+        if (r < 0)
+                return r;
+        free(*ca);
+        *ca = strdup(offered);
+        if (!*ca)
+                return -ENOMEM;
+        log_info("The authority's certificate in " CA_FILE " was renewed");
+        return 0;
+}
+
+static int install(struct manager *m, const char *cert_pem, const char *authority_pem) {
         struct tls_credentials *fresh;
         _cleanup_free_ char *ca = NULL;
         int r;
 
         if ((r = read_file(CA_FILE, PEM_MAX, &ca, NULL)) < 0 ||
+            (r = install_authority(&ca, authority_pem)) < 0 ||
             (r = tls_credentials_new(ca, cert_pem, m->renewal_key, &fresh)) < 0)
                 return r;
         if ((r = write_file_atomic(NEW_KEY_FILE, m->renewal_key, strlen(m->renewal_key), 0600, true)) < 0 ||
@@ -84,10 +112,28 @@ static int install(struct manager *m, const char *cert_pem) {
         return 0;
 }
 
+/* What the reply says beside the certificate; borrowed from it. */
+static int read_more(sd_bus_message *reply, const char **ret_authority) {
+        const char *key;
+        int r = sd_bus_message_enter_container(reply, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(reply, 'e', "sv")) > 0) {
+                r = sd_bus_message_read_basic(reply, 's', &key);
+                if (r >= 0)
+                        r = strcmp(key, "authority") == 0
+                                    ? sd_bus_message_read(reply, "v", "s", ret_authority)
+                                    : sd_bus_message_skip(reply, "v");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(reply);
+        }
+        return r;
+}
+
 static int on_renewed(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
         struct manager *m = userdata;
         _cleanup_free_ char *pem = NULL;
+        const char *authority = NULL;
         const void *bytes;
         size_t n;
         int r = 0;
@@ -95,10 +141,10 @@ static int on_renewed(sd_bus_message *reply, void *userdata, sd_bus_error *error
         if (e)
                 log_warning("masterd did not renew this host's certificate: %s", e->message ?: e->name);
         else if (sd_bus_message_read_array(reply, 'y', &bytes, &n) <= 0 || n > PEM_MAX ||
-                 !(pem = strndup(bytes, n)))
+                 !(pem = strndup(bytes, n)) || read_more(reply, &authority) < 0)
                 r = -EBADMSG;
         else
-                r = install(m, pem);
+                r = install(m, pem, authority);
         if (r < 0)
                 log_error_errno(r, "Cannot install the renewed certificate in " NODE_DIR);
         else if (!e)
@@ -125,12 +171,33 @@ static int ask(struct manager *m) {
         return sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_renewed, m, CALL_USEC);
 }
 
+/* There is still a third of its life for that; behind it only a person can help. */
+static void warn_of_end(void) {
+        _cleanup_free_ char *pem = NULL;
+        char when[FORMAT_TIME_MAX];
+        uint64_t from, until;
+
+        if (read_file(CERT_FILE, PEM_MAX, &pem, NULL) < 0 || certificate_validity(pem, &from, &until) < 0)
+                return;
+        if (until > now_real())
+                log_warning("The certificate of this host is good until %s and is to be renewed, but masterd "
+                            "is not there",
+                            format_time(until, when, sizeof(when)));
+        else
+                log_warning("The certificate of this host has expired at %s: make a token on the master "
+                            "(primusctl token "
+                            "create) and join again here (primusctl join MASTER)",
+                            format_time(until, when, sizeof(when)));
+}
+
 static int on_renewal(sd_event_source *s, uint64_t usec, void *userdata) {
         struct manager *m = userdata;
         int r;
 
-        if (!link_bus(m->link))
-                return 0; /* set again when the link is up */
+        if (!m->link || !link_bus(m->link)) { /* set again when the link is up */
+                warn_of_end();
+                return set_timer(m, WARN_USEC);
+        }
         r = ask(m);
         if (r < 0) {
                 log_warning_errno(r, "Cannot ask for a new certificate");
@@ -149,11 +216,19 @@ static int set_timer(struct manager *m, uint64_t usec) {
         return r < 0 ? r : sd_event_source_set_enabled(m->renewal, SD_EVENT_ONESHOT);
 }
 
-int renewal_start(struct manager *m) {
+static int start(struct manager *m, uint64_t at_least) {
         uint64_t at;
         int r = renewal_time(&at);
 
         if (r < 0)
                 return log_warning_errno(r, "Cannot tell when " CERT_FILE " has to be renewed");
-        return set_timer(m, usec_sub(at, now_real()));
+        return set_timer(m, MAX(usec_sub(at, now_real()), at_least));
+}
+
+int renewal_start(struct manager *m) {
+        return start(m, 0);
+}
+
+int renewal_watch(struct manager *m) {
+        return start(m, WATCH_USEC);
 }

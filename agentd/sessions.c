@@ -288,6 +288,7 @@ static int read_start(struct sessions *all, sd_bus_message *call, struct session
                 return r;
         if (strcmp(kind, "command") != 0 && strcmp(kind, "connect") != 0)
                 return -EBADMSG;
+        start->version = SESSION_VERSION;
         start->kind = strcmp(kind, "connect") == 0 ? SESSION_CONNECT : SESSION_COMMAND;
         start->pty = (uint8_t)pty;
         if ((r = read_strings(call, all->buffer, &size, &start->n_arguments)) < 0 ||

@@ -137,6 +137,7 @@ static int welcome(struct feed *f, struct client *c) {
                 .slot_size = (uint32_t)f->input->slot_size,
                 .max_record = f->input->max_record,
                 .n_sources = (uint32_t)f->input->n_sources,
+                .version = CLIENT_VERSION,
         };
         _cleanup_free_ uint8_t *packet = NULL;
         size_t n = f->input->n_sources, size = sizeof(header) + sizeof(w) + n * sizeof(struct client_format);
@@ -287,8 +288,14 @@ static int on_hello(struct feed *f, struct client *c, const uint8_t *body, size_
         if (size < sizeof(hello))
                 return -EPROTO;
         memcpy(&hello, body, sizeof(hello));
-        if (hello.version != CLIENT_VERSION)
-                return refuse(c, "libprimus and primus-executor are of versions that do not fit together");
+        if (!client_version_fits(hello.version)) {
+                char why[160];
+                snprintf(why, sizeof(why),
+                         "libprimus speaks version %u, this primus-executor (" PRIMUS_VERSION
+                         ") %u to %u: it was started before an upgrade; start the executor anew",
+                         hello.version, CLIENT_VERSION_OLDEST, CLIENT_VERSION + 1);
+                return refuse(c, why);
+        }
         if (hello.state_size > CLIENT_STATE_MAX)
                 return -EPROTO;
         r = begin_state(c, CLIENT_HELLO, hello.state_size);

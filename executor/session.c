@@ -109,7 +109,7 @@ static int identify(struct session *s, uint64_t now, const struct feed_header *h
                 s->state = SESSION_ANSWERED;
                 return send_packet(s->fd, FEED_ANSWER, body, h->size, true);
         case FEED_WELCOME:
-                if (s->state != SESSION_ANSWERED || h->size != sizeof(struct feed_welcome))
+                if (s->state != SESSION_ANSWERED || h->size < sizeof(struct feed_welcome))
                         return -EPROTO;
                 memcpy(&s->welcome, body, sizeof(s->welcome));
                 s->state = SESSION_UP;

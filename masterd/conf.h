@@ -22,6 +22,7 @@ struct conf {
         size_t n_listen;
         uint64_t heartbeat_usec, suspect_usec, lost_usec, spread_usec;
         uint64_t certificate_usec; /* lifetime of a node's certificate */
+        uint64_t authority_usec;   /* lifetime of the authority's */
         uint32_t jobs_max;         /* active ones at a time */
         uint32_t jobs_per_user_max;
         uint64_t keep_usec;             /* how long ended jobs stay in the store */

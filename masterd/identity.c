@@ -12,7 +12,6 @@
 #include "masterd/manager.h"
 #include "masterd/record.h"
 
-#define CA_LIFETIME (UINT64_C(20) * 365 * 86400 * USEC_PER_SEC)
 #define KEEP_REVOKED (UINT64_C(800) * 86400 * USEC_PER_SEC)
 #define OWN_LIFETIME (UINT64_C(30) * 86400 * USEC_PER_SEC)
 
@@ -86,7 +85,10 @@ static int raise_term(struct manager *m) {
                 return -EUCLEAN;
         if (r >= 0)
                 memcpy(&m->term, data, size);
-        m->term++;
+        /* Higher than ever before, also where the store is an old copy that was put back: agents do not
+         * follow a master whose term is lower than one that they have followed. A start takes longer than a
+         * millisecond. */
+        m->term = MAX(m->term + 1, now_real() / USEC_PER_MSEC);
         store_set_meta(m->store, "term", &m->term, sizeof(m->term));
         return 0;
 }
@@ -98,7 +100,7 @@ static int load_authority(struct manager *m) {
         if (r >= 0)
                 r = store_load_meta(m->store, "ca.key", &key, NULL);
         if (r == -ENOENT && !cert) {
-                r = authority_new("Primus " PRIMUS_VERSION, now_real(), CA_LIFETIME, &m->ca);
+                r = authority_new("Primus " PRIMUS_VERSION, now_real(), m->conf.authority_usec, &m->ca);
                 if (r < 0)
                         return r;
                 store_set_meta(m->store, "ca.cert", m->ca.cert_pem, strlen(m->ca.cert_pem));
@@ -109,6 +111,46 @@ static int load_authority(struct manager *m) {
         m->ca.cert_pem = cert;
         m->ca.key_pem = key;
         return r;
+}
+
+/* When a quarter of the authority's life is left; 0: it cannot be told, or now. */
+static uint64_t authority_due(const struct manager *m) {
+        uint64_t from, until;
+
+        if (certificate_validity(m->ca.cert_pem, &from, &until) < 0)
+                return 0;
+        from = MIN(usec_add(from, AUTHORITY_BACKDATE_USEC), until);
+        /* One that was renewed is good from the beginning of the first. */
+        return until - MIN(until - from, m->conf.authority_usec) / 4;
+}
+
+/* The authority lives on under the same key, so that nobody has to join again; agents are given its new
+ * certificate with their next own. In the open batch. */
+static int renew_authority(struct manager *m) {
+        struct certificate fresh;
+        char until[FORMAT_TIME_MAX];
+        int r;
+
+        if (now_real() < authority_due(m))
+                return 0;
+        r = authority_renew(&m->ca, now_real(), m->conf.authority_usec, &fresh);
+        if (r < 0)
+                return r;
+        store_set_meta(m->store, "ca.cert", fresh.cert_pem, strlen(fresh.cert_pem));
+        manager_touch(m);
+        log_notice("Renewed the certificate of the cluster's authority, good until %s; agents get it with "
+                   "their next one",
+                   format_time(fresh.not_after_real, until, sizeof(until)));
+        certificate_done(&m->ca);
+        m->ca = fresh;
+        return 0;
+}
+
+/* Until the next time that something here is to be renewed. */
+static uint64_t next_renewal(const struct manager *m) {
+        uint64_t due = usec_sub(authority_due(m), now_real());
+
+        return MAX(MIN(due, OWN_LIFETIME / 2), USEC_PER_SEC);
 }
 
 /* masterd's own certificate lives in memory only: a new one at every start, and at half of its life. */
@@ -131,11 +173,13 @@ static int issue_own(struct manager *m) {
 }
 
 static int on_renew(sd_event_source *s, uint64_t usec, void *userdata) {
-        int r = issue_own(userdata);
+        int r = renew_authority(userdata);
 
+        if (r >= 0)
+                r = issue_own(userdata);
         if (r < 0)
                 log_warning_errno(r, "Cannot renew the master's certificate, trying again in an hour");
-        (void)sd_event_source_set_time_relative(s, r < 0 ? 3600 * USEC_PER_SEC : OWN_LIFETIME / 2);
+        (void)sd_event_source_set_time_relative(s, r < 0 ? 3600 * USEC_PER_SEC : next_renewal(userdata));
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
@@ -152,9 +196,11 @@ int identity_load(struct manager *m) {
                 r = store_load_revoked(m->store, load_revoked, m);
         if (r < 0)
                 return log_error_errno(r, "Cannot load the cluster's identity from the store");
-        r = issue_own(m);
+        r = renew_authority(m);
         if (r >= 0)
-                r = sd_event_add_time_relative(m->event, &m->renew_timer, CLOCK_BOOTTIME, OWN_LIFETIME / 2,
+                r = issue_own(m);
+        if (r >= 0)
+                r = sd_event_add_time_relative(m->event, &m->renew_timer, CLOCK_BOOTTIME, next_renewal(m),
                                                USEC_PER_SEC, on_renew, m);
         if (r < 0)
                 return log_error_errno(r, "Cannot issue the master's own certificate");
@@ -393,7 +439,21 @@ static int revoke_superseded(struct manager *m, const struct node *node) {
         return r;
 }
 
-void identity_seen(struct manager *m, const struct node *node, const char *serial_hex) {
+/* A good certificate of ours that the store does not know was issued after the backup that it was restored
+ * from: it is the node's latest, and is written down, so that it can be revoked one day. */
+static void adopt(struct manager *m, struct node *node, const char *serial_hex) {
+        struct revoked *known;
+
+        HASH_FIND_STR(m->revoked, serial_hex, known);
+        if (known || (node->serial[0] && record_revoked(m, node->name, node->serial, 0) < 0))
+                return;
+        log_notice("The certificate of %s was issued after this state was backed up; taken over", node->name);
+        snprintf(node->serial, sizeof(node->serial), "%s", serial_hex);
+}
+
+void identity_seen(struct manager *m, struct node *node, const char *serial_hex) {
+        if (strcmp(serial_hex, node->serial) != 0)
+                adopt(m, node, serial_hex);
         if (strcmp(serial_hex, node->serial) == 0)
                 (void)revoke_superseded(m, node);
 }

@@ -49,7 +49,8 @@ const char *identity_check(const char *name, const char *serial_hex, void *userd
 /* Signs a renewal for a node that proved its name on its link. */
 int identity_renew(struct manager *m, struct node *node, const char *csr, size_t size,
                    struct certificate *ret);
-/* The node said Hello with this certificate: those that it succeeds are revoked, in the open batch. */
-void identity_seen(struct manager *m, const struct node *node, const char *serial_hex);
+/* The node said Hello with this certificate: those that it succeeds are revoked, in the open batch; the
+ * caller records the node. */
+void identity_seen(struct manager *m, struct node *node, const char *serial_hex);
 /* Revokes the node's certificates, in the open batch. */
 int identity_revoke(struct manager *m, struct node *node);

@@ -109,6 +109,27 @@ static int hello_extra(sd_bus_message *m, bool *ret_bulk) {
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* The host is there; what runs on it runs on, and is neither seen nor touched until one side is upgraded. */
+static int refuse_version(struct link *l, sd_bus_message *m, const char *build, uint16_t major,
+                          uint16_t minor, bool bulk) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        struct node *node = nodes_get(&l->manager->nodes, peer_name(l->peer));
+        char text[LINK_VERSION_TEXT_MAX];
+        int r;
+
+        (void)link_version_refusal(LINK_MASTER, build, major, minor, text);
+        if (node && !bulk && !l->node) {
+                link_drop(node, "replaced by a new connection of the same node");
+                node_set_version(node, build);
+                liveness_refused(l->manager, node, text);
+        }
+        r = sd_bus_message_new_method_errorf(m, &reply, LINK_ERROR_VERSION, "%s", text);
+        if (r >= 0)
+                r = link_refusal_append(reply,
+                                        &(struct link_refusal){ l->manager->cluster, l->manager->term });
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
 static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct manager *manager = l->manager;
@@ -126,12 +147,8 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 r = hello_extra(m, &bulk);
         if (r < 0)
                 return r;
-        if (major != LINK_MAJOR || minor > LINK_MINOR + 1 || minor + 1 < LINK_MINOR)
-                return sd_bus_reply_method_errorf(m, LINK_ERROR_VERSION,
-                                                  "This master (%s) speaks link version %u.%u, the agent "
-                                                  "(%.*s) %u.%u: upgrade the older one",
-                                                  PRIMUS_VERSION, LINK_MAJOR, LINK_MINOR, utf8_fit(build, 64),
-                                                  build, major, minor);
+        if (!link_versions_fit(major, minor))
+                return refuse_version(l, m, build, major, minor, bulk);
         if (l->node)
                 return refuse(m, LINK_ERROR_REFUSED, "Hello was said already");
         node = nodes_get(&manager->nodes, peer_name(l->peer));
@@ -148,13 +165,14 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 link_drop(node, "replaced by a new connection of the same node");
                 node->link = l;
                 node->epoch++;
-                free(node->version);
-                node->version = strndup(build, (size_t)utf8_fit(build, 64));
+                node_set_version(node, build);
+                node->refused = (free(node->refused), NULL);
                 identity_seen(manager, node, peer_serial(l->peer));
                 record_node(manager, node);
         }
         l->node = node;
         l->bulk = bulk;
+        l->minor = link_minor_spoken(minor);
 
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
@@ -447,7 +465,7 @@ static int on_renew(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (r >= 0)
                 r = sd_bus_message_append_array(reply, 'y', fresh.cert_pem, strlen(fresh.cert_pem));
         if (r >= 0)
-                r = link_append_extra_empty(reply);
+                r = sd_bus_message_append(reply, "a{sv}", 1, "authority", "s", l->manager->ca.cert_pem);
         certificate_done(&fresh);
         if (r < 0) {
                 sd_bus_message_unref(reply);

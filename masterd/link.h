@@ -17,6 +17,7 @@ struct link {
         struct peer *peer;
         struct node *node; /* after Hello */
         bool bulk;         /* second connection, for files and logs */
+        uint16_t minor;    /* of the link's version, as spoken with this agent: see lib/wire/version.h */
         bool registered;   /* main: the reconciliation is done, orders may go out */
         char *build;
         unsigned starts;       /* Start calls that wait for their answer, */

@@ -2,6 +2,7 @@
 /* Who has been silent for too long. Invariant: one timer, set to the earliest deadline of all nodes. */
 #include "masterd/liveness.h"
 
+#include <string.h>
 #include <utlist.h>
 
 #include "lib/base/clock.h"
@@ -100,6 +101,28 @@ void liveness_heard(struct manager *m, struct node *node) {
         DL_FOREACH2(node->executors, e, node_next)
         if (!e->node_next || e->node_next->job != e->job)
                 feeding_start(m, e->job);
+}
+
+void liveness_refused(struct manager *m, struct node *node, const char *why) {
+        if (!node->refused || strcmp(node->refused, why) != 0) {
+                char *copy = strdup(why);
+                if (!copy) {
+                        log_oom();
+                        return;
+                }
+                free(node->refused);
+                node->refused = copy;
+                log_full(LOG_WARNING, 0, &(struct log_fields){ .node = node->name },
+                         "Refused the agent on %s: %s. What runs there runs on and cannot be stopped from "
+                         "here; nothing new "
+                         "is placed there",
+                         node->name, why);
+        }
+        if (node->state != NODE_LOST && node->state != NODE_JOINING) {
+                liveness_watch(m, node);
+                change(m, node, NODE_EVENT_SILENT);
+        }
+        api_node_changed(m, node);
 }
 
 int liveness_start(struct manager *m) {

@@ -12,6 +12,9 @@ int liveness_start(struct manager *m);
 void liveness_watch(struct manager *m, struct node *node);
 /* A heartbeat of the node. */
 void liveness_heard(struct manager *m, struct node *node);
+/* Its agent said Hello and was refused for its version. The host is there, so it becomes SUSPECT and not
+ * LOST, as long as such Hellos come at least every LostSec. */
+void liveness_refused(struct manager *m, struct node *node, const char *why);
 /* The node is LOST: by silence, or because a person says so (then also executors under onPartition=wait are).
  */
 void liveness_lost(struct manager *m, struct node *node, bool declared);

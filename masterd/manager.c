@@ -9,6 +9,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/exit.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
@@ -251,15 +252,18 @@ int manager_new(struct manager **ret) {
         int r;
 
         if (!m)
-                return -ENOMEM;
+                return log_oom();
         m->effects_end = &m->effects;
         m->due_end = &m->due;
         m->histories.max = TELEMETRY_HISTORY_MAX;
         /* The turn has the priority of everybody else: it runs behind what was pending before it, and is
          * never starved. */
         r = conf_read(&m->conf, NULL);
-        if (r >= 0)
-                r = sd_event_default(&m->event);
+        if (r < 0) {
+                manager_free(m);
+                return exit_person(r); /* logged, with file and line */
+        }
+        r = sd_event_default(&m->event);
         if (r >= 0)
                 r = sd_event_add_defer(m->event, &m->turn, on_turn, m);
         if (r >= 0)
@@ -270,7 +274,7 @@ int manager_new(struct manager **ret) {
                 r = sd_event_source_set_enabled(m->run_due, SD_EVENT_OFF);
         if (r < 0) {
                 manager_free(m);
-                return r;
+                return log_error_errno(r, "Cannot make the event loop");
         }
         *ret = m;
         return 0;
@@ -304,6 +308,16 @@ static void serve(struct manager *m, void *data) {
         (void)sd_notifyf(false, "READY=1\nSTATUS=%u nodes, %u active jobs", m->nodes.n, m->n_active);
 }
 
+/* What a masterd that was killed over a backup left of it. */
+static void clear_backup(struct manager *m) {
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s/" BACKUP_FILE, m->conf.state_directory) < 0)
+                path = NULL;
+        else
+                (void)unlink(path);
+}
+
 int manager_start(struct manager *m) {
         _cleanup_free_ char *path = NULL;
         int r;
@@ -319,33 +333,35 @@ int manager_start(struct manager *m) {
                 return log_error_errno(r, "Cannot start");
         r = make_directories(m->conf.state_directory, 0700);
         if (r < 0)
-                return log_error_errno(r, "Cannot make %s", m->conf.state_directory);
+                return exit_person(log_error_errno(r, "Cannot make %s", m->conf.state_directory));
         if (asprintf(&path, "%s/primus.db", m->conf.state_directory) < 0)
                 return log_oom();
         r = store_open(path, m->event, NULL, &m->store);
         if (r < 0)
-                return r; /* logged, with what to do */
+                return exit_person(r); /* logged, with what to do */
+        clear_backup(m);
         r = placement_new(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up the scheduler");
         r = identity_load(m);
         if (r < 0)
-                return r;
+                return exit_person_unless_memory(r);
         r = logs_new(m, &m->logs);
         if (r < 0)
-                return log_error_errno(r, "Cannot set up the kept logs in %s/logs", m->conf.state_directory);
+                return exit_person(log_error_errno(r, "Cannot set up the kept logs in %s/logs",
+                                                   m->conf.state_directory));
         r = bundles_new(m, &m->bundles);
         if (r < 0)
-                return log_error_errno(r, "Cannot set up %s/bundles", m->conf.state_directory);
+                return exit_person(log_error_errno(r, "Cannot set up %s/bundles", m->conf.state_directory));
         r = sessions_new(m, &m->sessions);
         if (r < 0)
                 return log_oom();
         r = hooks_new(m, &m->hooks);
         if (r < 0)
-                return log_error_errno(r, "Cannot set up %s/hooks", m->conf.state_directory);
+                return exit_person(log_error_errno(r, "Cannot set up %s/hooks", m->conf.state_directory));
         r = recover_load(m);
         if (r < 0)
-                return log_error_errno(r, "Cannot load the cluster's state from %s", path);
+                return exit_person(log_error_errno(r, "Cannot load the cluster's state from %s", path));
         r = api_connect(m);
         if (r < 0)
                 return log_error_errno(r, "Cannot connect to the system bus");

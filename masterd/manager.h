@@ -31,6 +31,9 @@ struct savepoint;
 struct dependents;
 struct hooks;
 
+/* In the state directory, while a backup is made. */
+#define BACKUP_FILE "backup.db"
+
 struct manager {
         struct conf conf;
         sd_event *event;

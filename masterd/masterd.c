@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "lib/base/exit.h"
 #include "lib/base/log.h"
 #include "lib/base/memory.h"
 #include "masterd/manager.h"
@@ -38,7 +39,7 @@ static int run(void) {
 
         r = manager_new(&m);
         if (r < 0)
-                return log_error_errno(r, "Cannot start");
+                return r; /* logged */
         r = manager_start(m);
         if (r >= 0)
                 r = memory_watch(m->event);
@@ -80,5 +81,5 @@ int main(int argc, char *argv[]) {
                 return 2;
         }
         log_open("primus-masterd");
-        return run() < 0 ? 1 : 0;
+        return exit_status(run());
 }

@@ -58,6 +58,8 @@ static int receive_start(int control, char *packet, struct start *ret) {
         if ((size_t)n < 1 + sizeof(s.head) || packet[0] != SESSION_START)
                 return -EBADMSG;
         memcpy(&s.head, packet + 1, sizeof(s.head));
+        if (s.head.version != SESSION_VERSION)
+                return -EPROTONOSUPPORT;
         s.arguments = NULL;
         r = read_strings(&s, packet + 1 + sizeof(s.head), (size_t)n - 1 - sizeof(s.head));
         if (r < 0) {
@@ -174,7 +176,11 @@ int main(int argc, char **argv) {
         if (r == -ECONNRESET)
                 return EXIT_SUCCESS;
         if (r < 0)
-                return fail(control, "agentd's word is not understood", r);
+                return fail(control,
+                            r == -EPROTONOSUPPORT
+                                    ? "an upgrade of Primus is under way on this host, try again in a moment"
+                                    : "agentd's word is not understood",
+                            r);
         r = run(control, &s, &old, signals);
         free(s.arguments);
         return r;

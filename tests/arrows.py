@@ -52,6 +52,8 @@ ALLOWED = {
     # `validate` and `config` work without a master: the rules are the ones it would apply.
     "tools/primusctl": WIRE | {"masterd/spec"},
     "tools/join": WIRE,
+    # The state as a file: the store, and nothing that decides about jobs.
+    "tools/state": BASE | {"masterd/store"},
     # The simulator: the very scheduler, and no daemon.
     "sim": BASE | {"masterd/sched"},
 }
@@ -65,8 +67,8 @@ HEADERS = {"lib/wire/telemetry-fields.h": AGENTD_ROOMS | {"masterd/health"}, "ag
 LIBRARIES = {
     r"sqlite3\.h": {"masterd/store"},
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
-    r"archive(_entry)?\.h": {"executor", "tools/primusctl"},
-    r"jansson\.h": {"lib/wire", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd", "tools/primusctl", "sim"},
+    r"archive(_entry)?\.h": {"executor", "tools/primusctl", "tools/state"},
+    r"jansson\.h": {"lib/wire", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd", "tools/primusctl", "tools/state", "sim"},
     r"bpf/.*": {"agentd/probe", "bpf"},
     r"curl/.*": {"executor", "executor/read"},
     r"librdkafka/.*": {"executor/read"},

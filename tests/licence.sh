@@ -19,6 +19,11 @@ for file in $(list | grep -v '[[:space:]]'); do
         examples/*/data/* | examples/files/names/* | examples/digits/heldout.txt | tests/data/* | *.png | *.svg) continue ;;
         # Configurations as their authors wrote them, and traces: JSON knows no comments.
         tests/*.json | examples/upstream/* | examples/sim/*.json | examples/sim/*.csv) continue ;;
+        # Formats that have no place for it; packaging/debian/copyright speaks for them. Scripts have.
+        packaging/debian/*)
+                [ "$(head -c 2 "$file")" = '#!' ] || continue
+                licence=Apache-2.0
+                ;;
         tests/fuzz/corpus/*) continue ;; # bytes for the fuzz targets
         bpf/*.bpf.c) licence='GPL-2.0-only OR BSD-2-Clause' ;;
         *) licence=Apache-2.0 ;;

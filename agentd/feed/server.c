@@ -88,13 +88,24 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
  * --------------------------------------------------------------------------------------------- */
 
 static const char *on_hello(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
+        struct feed_server *s = p->server;
         struct feed_hello hello;
 
-        if (size != sizeof(hello))
+        if (size < sizeof(hello))
                 return "HELLO of a wrong size";
         memcpy(&hello, body, sizeof(hello));
-        if (hello.version != FEED_VERSION)
-                return "speaks another version of the feed protocol than this agentd";
+        if (!feed_version_fits(hello.version)) {
+                snprintf(s->refusal, sizeof(s->refusal),
+                         "it speaks version %u of the feed protocol, this agentd (" PRIMUS_VERSION
+                         ") %u to %u: its job was started by a Primus too far from this one, and gets no "
+                         "data; requeue it",
+                         hello.version, FEED_VERSION_OLDEST, FEED_VERSION + 1);
+                if (s->refused_pid != p->identity.pid) /* it asks again and again */
+                        log_warning("Refused a process (pid %d of uid %u) on the feed's socket: %s",
+                                    (int)p->identity.pid, (unsigned)p->identity.uid, s->refusal);
+                s->refused_pid = p->identity.pid;
+                return s->refusal;
+        }
         if (getrandom(&p->challenge, sizeof(p->challenge), 0) != (ssize_t)sizeof(p->challenge))
                 return "no randomness for a challenge";
         if (feed_send_simple(p, FEED_CHALLENGE, &p->challenge, sizeof(p->challenge)) < 0)
@@ -134,7 +145,7 @@ static int peer_welcome(struct peer *p) {
                 struct feed_welcome welcome;
         } packet = {
                 .header = { .type = FEED_WELCOME, .size = sizeof(struct feed_welcome) },
-                .welcome = { .ack = (uint32_t)p->unit->info.ack },
+                .welcome = { .ack = (uint32_t)p->unit->info.ack, .version = FEED_VERSION },
         };
         int fds[2], r;
 

@@ -18,6 +18,8 @@ static struct {
         const char *program;
 } log_state = { .level = LOG_INFO };
 
+static _Thread_local char last_error[1536];
+
 static const char *const level_names[] = {
         [LOG_EMERG] = "emerg",     [LOG_ALERT] = "alert",   [LOG_CRIT] = "crit", [LOG_ERR] = "err",
         [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice", [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
@@ -62,6 +64,10 @@ int log_level(void) {
         return log_state.level;
 }
 
+const char *log_last_error(void) {
+        return last_error;
+}
+
 int log_full(int level, int error, const struct log_fields *fields, const char *format, ...) {
         int saved = errno, n = 0;
         char message[2048], priority[16], job[32], node[160], role[160], unit[300];
@@ -69,7 +75,7 @@ int log_full(int level, int error, const struct log_fields *fields, const char *
         va_list ap;
 
         error = error > 0 ? -error : error;
-        if (level > log_state.level)
+        if (level > log_state.level && level > LOG_ERR)
                 return error;
 
         strcpy(message, "MESSAGE=");
@@ -81,7 +87,11 @@ int log_full(int level, int error, const struct log_fields *fields, const char *
                 snprintf(message + l, sizeof(message) - l, ": %s", strerror(-error));
         }
 
-        if (log_state.terminal)
+        if (level <= LOG_ERR)
+                memccpy(last_error, message + 8, 0, sizeof(last_error) - 1);
+        if (level > log_state.level)
+                ;
+        else if (log_state.terminal)
                 fprintf(stderr, "%s: %s\n", log_state.program, message + 8);
         else if (!log_state.journal)
                 fprintf(stderr, "<%d>%s\n", level, message + 8);

@@ -28,6 +28,9 @@ int log_level(void);
 /* Returns -abs(error), so that "return log_error(r, ...)" passes the error up. error may be 0. */
 int log_full(int level, int error, const struct log_fields *fields, const char *format, ...) _printf_(4, 5);
 
+/* The text of the last line of LOG_ERR or worse; "": none yet. Of the thread that asks. */
+const char *log_last_error(void);
+
 #define log_debug(...) log_full(LOG_DEBUG, 0, NULL, __VA_ARGS__)
 #define log_info(...) log_full(LOG_INFO, 0, NULL, __VA_ARGS__)
 #define log_notice(...) log_full(LOG_NOTICE, 0, NULL, __VA_ARGS__)

@@ -45,9 +45,17 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
+/* The executor's program and the trainer's library may be of neighbouring versions: an upgrade replaces the
+ * files, and a trainer may map them late. Each says its version, and both then say only what the lower one
+ * knows. */
 #define CLIENT_VERSION 1u
+#define CLIENT_VERSION_OLDEST 1u /* of the release before this one */
+static inline bool client_version_fits(uint32_t version) {
+        return version >= CLIENT_VERSION_OLDEST && version <= CLIENT_VERSION + 1;
+}
 #define CLIENT_PACKET_MAX (64u << 10)
 #define CLIENTS_MAX 64u /* connections of one executor */
 #define CLIENT_SOURCES_MAX 1024u
@@ -88,7 +96,7 @@ struct client_welcome {
         uint32_t slots, slot_size; /* ring */
         uint64_t max_record;
         uint32_t n_sources;
-        uint32_t reserved;
+        uint32_t version; /* primus-executor's */
 };
 struct client_format {
         uint32_t kind;  /* enum record_kind */

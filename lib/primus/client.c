@@ -288,6 +288,11 @@ static int take_welcome(struct primus *p, const uint8_t *body, size_t size, stru
         if (size < sizeof(w))
                 return -EPROTO;
         memcpy(&w, body, sizeof(w));
+        if (!client_version_fits(w.version))
+                return fail(p, EPROTONOSUPPORT,
+                            "primus-executor speaks version %u, this libprimus (" PRIMUS_VERSION
+                            ") %u to %u: the executor was started before an upgrade; start it anew",
+                            w.version, CLIENT_VERSION_OLDEST, CLIENT_VERSION + 1);
         if (w.mode >= _DELIVERY_MAX || w.ack >= _ACK_MODE_MAX || w.max_record == 0 ||
             w.max_record > INPUT_RECORD_MAX)
                 return -EPROTO;

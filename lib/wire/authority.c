@@ -230,6 +230,59 @@ static int issuer_load(const struct certificate *ca, struct issuer *ret) {
         return 0;
 }
 
+int authority_renew(const struct certificate *ca, uint64_t now_real, uint64_t lifetime_usec,
+                    struct certificate *ret_ca) {
+        _cleanup_(issuer_done) struct issuer old = {};
+        _cleanup_(gnutls_x509_crt_deinit_p) gnutls_x509_crt_t crt = NULL;
+        _cleanup_(certificate_done) struct certificate c = {};
+        char cn[COMMON_NAME_MAX + 1];
+        size_t size = sizeof cn;
+        int r = issuer_load(ca, &old);
+        if (r < 0)
+                return r;
+        if ((r = gnutls_x509_crt_get_dn_by_oid(old.crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, cn, &size)) < 0)
+                return tls_errno(r, -EBADMSG);
+        time_t from = gnutls_x509_crt_get_activation_time(old.crt);
+        if (from < 0)
+                return -EBADMSG;
+        /* From when the old one was good: one that was made while the clock was ahead would else be of no use
+         * once it is right again. */
+        const struct certificate_plan plan = {
+                .common_name = cn,
+                .now_real = MIN(now_real, (uint64_t)from * USEC_PER_SEC + AUTHORITY_BACKDATE_USEC),
+                .not_after_real = usec_add(now_real, lifetime_usec),
+        };
+        if ((r = gnutls_x509_crt_init(&crt)) < 0 || (r = gnutls_x509_crt_set_key(crt, old.key)) < 0)
+                return tls_errno(r, -EIO);
+        if ((r = finish(crt, &plan, crt, old.key, &c)) < 0)
+                return r;
+        c.key_pem = strdup(ca->key_pem);
+        if (!c.key_pem)
+                return -ENOMEM;
+        *ret_ca = c;
+        c = (struct certificate){};
+        return 0;
+}
+
+static int key_id(const char *pem, uint8_t id[static 64], size_t *ret_size) {
+        _cleanup_(gnutls_x509_crt_deinit_p) gnutls_x509_crt_t crt = NULL;
+        int r = import_cert(pem, &crt);
+        *ret_size = 64;
+        if (r < 0)
+                return r;
+        r = gnutls_x509_crt_get_key_id(crt, GNUTLS_KEYID_USE_SHA256, id, ret_size);
+        return r < 0 ? tls_errno(r, -EBADMSG) : 0;
+}
+
+int authority_same_key(const char *a_pem, const char *b_pem) {
+        uint8_t a[64], b[64];
+        size_t a_size, b_size;
+        int r = key_id(a_pem, a, &a_size);
+        if (r < 0 || (r = key_id(b_pem, b, &b_size)) < 0)
+                return r;
+        return a_size == b_size && memcmp(a, b, a_size) == 0;
+}
+
 int authority_issue_master(const struct certificate *ca, uint64_t now_real, uint64_t lifetime_usec,
                            struct certificate *ret) {
         _cleanup_(issuer_done) struct issuer issuer = {};

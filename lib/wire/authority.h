@@ -23,6 +23,12 @@ void certificate_done(struct certificate *c);
 
 int authority_new(const char *cluster_name, uint64_t now_real, uint64_t lifetime_usec,
                   struct certificate *ret_ca);
+/* A certificate for the same key and name that lasts longer: what either of the two has signed is good under
+ * the other. */
+int authority_renew(const struct certificate *ca, uint64_t now_real, uint64_t lifetime_usec,
+                    struct certificate *ret_ca);
+/* Whether both certificates are for the same key. Negative errno: one cannot be read. */
+int authority_same_key(const char *a_pem, const char *b_pem);
 int authority_issue_master(const struct certificate *ca, uint64_t now_real, uint64_t lifetime_usec,
                            struct certificate *ret);
 /* Signs a node's request (PEM PKCS#10). The name comes from the caller, never from the request. -EBADMSG: not

@@ -5,12 +5,22 @@
  * packed as in lib/wire/tasks.h, at most TASKS_WIRE_MAX bytes; agentd does not look into them. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/wire/tasks.h"
 
 #define FEED_PACKET_MAX (64u << 10)
+/* A unit runs as long as its job, over upgrades of everything around it: an agentd speaks with executors that
+ * the version before it started, and one that was put back with those of the version after it. Each says its
+ * version (HELLO, WELCOME), and both then say only what the lower one knows. Packets may become longer at
+ * their end, unless an array or a text follows; a new type is passed over by an older executor and must not
+ * be sent to an older agentd. */
 #define FEED_VERSION 2u
+#define FEED_VERSION_OLDEST 2u /* of the release before this one */
+static inline bool feed_version_fits(uint32_t version) {
+        return version >= FEED_VERSION_OLDEST && version <= FEED_VERSION + 1;
+}
 
 enum feed_type {
         /* executor -> agentd */
@@ -47,6 +57,8 @@ struct feed_welcome {
         uint32_t ack;       /* enum ack_mode, see lib/wire/messages.h */
         uint32_t pipe_size; /* bytes that the pipe holds; 0: there is none (kind scan; input.mode ring,
                                descriptor) */
+        uint32_t version;   /* agentd's */
+        uint32_t reserved;
 };
 struct feed_open {
         uint32_t credits; /* tasks it is ready to hold */

@@ -35,6 +35,22 @@ void welcome_done(struct welcome *w) {
         *w = (struct welcome){};
 }
 
+int link_refusal_append(sd_bus_message *error, const struct link_refusal *x) {
+        int r = link_append_id128(error, x->cluster);
+
+        return r < 0 ? r : sd_bus_message_append_basic(error, 't', &x->term);
+}
+
+int link_refusal_read(sd_bus_message *error, struct link_refusal *ret) {
+        struct link_refusal x;
+
+        if (sd_bus_message_rewind(error, true) < 0 || sd_bus_message_skip(error, "s") < 0 ||
+            link_read_id128(error, &x.cluster) <= 0 || sd_bus_message_read_basic(error, 't', &x.term) <= 0)
+                return 0;
+        *ret = x;
+        return 1;
+}
+
 static int welcome_read_fields(sd_bus_message *m, struct welcome *w) {
         int r;
         if ((r = sd_bus_message_read(m, "qq", &w->major, &w->minor)) <= 0)

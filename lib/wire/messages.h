@@ -2,7 +2,8 @@
 /* What masterd and agentd say to each other: the typed messages of interface org.primus.Link1 on object
  * /org/primus/Link1, as C structs with an append and a read function each (lib/wire/messages.c). The D-Bus
  * side of the contract is dbus/org.primus.Link1.xml. Rules:
- *   - every message ends in a{sv} for later additions; a reader ignores keys that it does not know;
+ *   - every message ends in a{sv} for later additions; a reader ignores keys that it does not know (what else
+ * holds between versions is in lib/wire/version.h);
  *   - readers bound everything they take (LINK_*_MAX) and answer -EBADMSG for a message outside the bounds;
  *   - strings that come from users and may not be UTF-8 (paths, argv, environment) travel as bytes (ay);
  *   - read functions fill a struct that X_done() releases; strings in it are owned by the struct.
@@ -19,11 +20,10 @@
 #include "lib/wire/input.h" /* enum ack_mode */
 #include "lib/wire/messages-limits.h"
 #include "lib/wire/tasks.h"
+#include "lib/wire/version.h"
 
 #define LINK_PATH "/org/primus/Link1"
 #define LINK_INTERFACE "org.primus.Link1"
-#define LINK_MAJOR 1
-#define LINK_MINOR 0
 
 /* Bounds of what a peer may send. */
 #define LINK_UNITS_MAX 32768u /* units or exit records in one registration */
@@ -129,6 +129,17 @@ struct welcome {
 int welcome_append(sd_bus_message *m, const struct welcome *w);
 int welcome_read(sd_bus_message *m, struct welcome *ret);
 void welcome_done(struct welcome *w);
+
+/* Behind the text of an error Version: who refuses. An agent that knows master and cluster by these takes the
+ * refusal as an answer to a heartbeat, and masterd takes such a Hello as one: the host is there, only its
+ * agent cannot talk. */
+struct link_refusal {
+        sd_id128_t cluster;
+        uint64_t term;
+};
+int link_refusal_append(sd_bus_message *error, const struct link_refusal *r);
+/* From the start of the error: 1; 0: it does not say. */
+int link_refusal_read(sd_bus_message *error, struct link_refusal *ret);
 
 /* ---- agent -> master: Register(s boot_id, inventory, a(unit), a(exit), a{sv}) -> ()
  * ---------------------------- */

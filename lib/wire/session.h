@@ -36,8 +36,13 @@ struct session_size {
         uint16_t rows, columns;
 };
 
+/* Both are of one package, so that they differ only in the moment in which an upgrade has replaced the files
+ * and agentd still runs: such a session is refused. */
+#define SESSION_VERSION 1u
+
 struct session_start {
-        uint8_t kind; /* enum session_kind */
+        uint32_t version; /* SESSION_VERSION; the first field in every version */
+        uint8_t kind;     /* enum session_kind */
         uint8_t pty;
         uint16_t port;
         struct session_size size;

@@ -67,6 +67,9 @@ int api_on_usage(sd_bus_message *call, void *userdata, sd_bus_error *error);
 /* telemetry-calls.c: an entry of the manager's table. */
 int api_on_list_telemetry(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
+/* backup-call.c: an entry of the manager's table. */
+int api_on_backup(sd_bus_message *call, void *userdata, sd_bus_error *error);
+
 /* Of savepoints (savepoint-calls.c): entries of the manager's table. */
 int api_on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -235,7 +235,7 @@ static int get_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
 
 static int append_node(struct manager *m, sd_bus_message *reply, const struct node *node) {
         const struct inventory *v = &node->inventory;
-        char address[ADDR_TEXT_MAX], boot[SD_ID128_STRING_MAX], held[HOLDS_TEXT_MAX], text[512] = "";
+        char address[ADDR_TEXT_MAX], boot[SD_ID128_STRING_MAX], held[NODE_REASON_MAX], text[512] = "";
         uint64_t cpu, memory;
         uint32_t gpus;
         int r;
@@ -258,10 +258,9 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
         if (r >= 0)
                 r = sd_bus_message_append(
                         reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "conditions", "s", text, "reason", "s",
-                        holds_text(node->holds, held, sizeof(held)), "kernel", "s",
-                        v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "version", "s",
-                        node->version ? node->version : "", "limits", "b", (int)v->controllers, "boot", "s",
-                        sd_id128_to_string(node->boot_id, boot));
+                        node_reason(node, held), "kernel", "s", v->kernel ? v->kernel : "", "os", "s",
+                        v->os ? v->os : "", "version", "s", node->version ? node->version : "", "limits", "b",
+                        (int)v->controllers, "boot", "s", sd_id128_to_string(node->boot_id, boot));
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -456,6 +455,9 @@ const sd_bus_vtable api_manager_vtable[] = {
                                 on_create_token, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
         SD_BUS_METHOD_WITH_ARGS("RemoveNode", SD_BUS_ARGS("s", name), SD_BUS_NO_RESULT, on_remove_node,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Backup", SD_BUS_ARGS("a{sv}", options),
+                                SD_BUS_RESULT("h", database, "a{sv}", about), api_on_backup,
+                                SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
         SD_BUS_METHOD_WITH_ARGS("ListSavepoints", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(suuttta{sv})", savepoints),
                                 api_on_list_savepoints, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("GetSavepoint", SD_BUS_ARGS("s", name), SD_BUS_RESULT("ay", manifest),

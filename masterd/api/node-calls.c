@@ -14,6 +14,7 @@
 #include "masterd/blaming.h"
 #include "masterd/conditions.h"
 #include "masterd/hosts.h"
+#include "masterd/link.h"
 #include "masterd/maintenance.h"
 #include "masterd/manager.h"
 #include "masterd/placement.h"
@@ -389,11 +390,17 @@ static int append_executors(sd_bus_message *reply, struct manager *m, const stru
         return r < 0 ? r : reply_close_array(reply);
 }
 
+/* The version that is spoken with its agent; "": none. */
+static const char *link_of(const struct node *node, char text[static 16]) {
+        snprintf(text, 16, node->link ? "%u.%u" : "", LINK_MAJOR, node->link ? node->link->minor : 0);
+        return text;
+}
+
 static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct node *node = node_of(m, call, error);
         const struct inventory *v;
-        char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX], text[HOLDS_TEXT_MAX];
+        char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX], text[NODE_REASON_MAX], link[16];
         uint64_t cpu, memory;
         uint32_t gpus;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -410,17 +417,17 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 r = sd_bus_message_append(
                         reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "name", "s",
                         node->name, "state", "s", node_shown_state(node), "liveness", "s",
-                        node_state_to_string(node->state), "reason", "s",
-                        holds_text(node->holds, text, sizeof(text)), "address", "s",
-                        node->address.family ? addr_format(&node->address, address) : "", "cpus", "u",
+                        node_state_to_string(node->state), "reason", "s", node_reason(node, text), "address",
+                        "s", node->address.family ? addr_format(&node->address, address) : "", "cpus", "u",
                         v->cpus, "cpusFree", "d", (double)cpu / 1000, "memory", "t", v->memory, "memoryFree",
                         "t", memory, "gpus", "u", (uint32_t)v->n_gpus, "gpusFree", "u", gpus, "heartbeat",
                         "t", node->last_seen_real, "boot", "s", sd_id128_to_string(node->boot_id, boot),
                         "version", "s", node->version ? node->version : "", "limits", "b",
                         (int)v->controllers);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "kernel", "s", v->kernel ? v->kernel : "",
-                                          "os", "s", v->os ? v->os : "", "epoch", "t", node->epoch);
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "kernel", "s",
+                                          v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "epoch",
+                                          "t", node->epoch, "link", "s", link_of(node, link));
         if (r >= 0)
                 r = api_append_labels(reply, node);
         if (r >= 0)

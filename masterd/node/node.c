@@ -10,6 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/parse.h"
 #include "lib/base/strv.h"
 
 /* JOINING is 0; nothing goes back to it. */
@@ -65,6 +66,26 @@ const char *node_shown_state(const struct node *node) {
         if (node->holds[HOLD_QUARANTINE].set && !holds_drain(node->holds) && !node->holds[HOLD_ADMIN].set)
                 return "QUARANTINED";
         return !holds_drain(node->holds) ? "CORDONED" : node_drained(node) ? "DRAINED" : "DRAINING";
+}
+
+char *node_reason(const struct node *node, char buf[static NODE_REASON_MAX]) {
+        size_t l = 0;
+
+        *buf = 0;
+        if (node->refused)
+                l = (size_t)snprintf(buf, NODE_REASON_MAX - HOLDS_TEXT_MAX, "%.250s", node->refused);
+        if (l > 0 && holds_any(node->holds))
+                l += (size_t)snprintf(buf + l, NODE_REASON_MAX - l, "; ");
+        (void)holds_text(node->holds, buf + l, NODE_REASON_MAX - l);
+        return buf;
+}
+
+void node_set_version(struct node *node, const char *build) {
+        char clean[65];
+
+        utf8_clean(build, strlen(build), clean, sizeof(clean));
+        free(node->version);
+        node->version = strdup(clean);
 }
 
 struct node *nodes_get(struct nodes *n, const char *name) {
@@ -180,6 +201,7 @@ static void node_free(struct node *node) {
         free(node->blame);
         free(node->name);
         free(node->version);
+        free(node->refused);
         inventory_done(&node->inventory);
         for (int i = 0; i < _HOLD_MAX; i++)
                 hold_clear(node->holds + i);

@@ -52,6 +52,7 @@ struct node {
         struct addr address;
         struct inventory inventory;
         char *version;           /* the agent's build */
+        char *refused;           /* why its agent cannot talk to this master, by its version; NULL: it can */
         uint64_t last_seen_boot; /* CLOCK_BOOTTIME usec of the last sign of life; 0: none since start */
         uint64_t last_seen_real;
         uint32_t slot; /* in the scheduler's arrays */
@@ -101,6 +102,14 @@ int node_merge_labels(struct node *node, char *const *agent);
 bool node_label_key_valid(const char *s);
 bool node_label_value_valid(const char *s);
 #define NODE_LABELS_MAX 64u
+
+/* Why nothing new is placed there, for people: that its agent is refused, and what it is held for. Returns
+ * buf. */
+#define NODE_REASON_MAX (HOLDS_TEXT_MAX + 256u)
+char *node_reason(const struct node *node, char buf[static NODE_REASON_MAX]);
+
+/* What its agent says of its build, cut to what people can read. */
+void node_set_version(struct node *node, const char *build);
 
 /* The node of that name, or NULL. */
 struct node *nodes_get(struct nodes *n, const char *name);

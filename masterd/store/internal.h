@@ -81,6 +81,8 @@ struct item_list {
         struct item *first, *last;
 };
 
+struct copy;
+
 struct store {
         sqlite3 *db;
         sqlite3_stmt *statements[_OP_MAX][OP_STATEMENTS_MAX];
@@ -108,6 +110,7 @@ struct store {
         pthread_cond_t work; /* queue or stop changed */
         struct item_list queue, done;
         bool stop;
+        struct copy *copy; /* the one under way; the thread's once it is set */
         uint64_t transactions, records, commit_usec_max;
         int event_fd;
         atomic_int trouble;
@@ -119,6 +122,13 @@ void item_free(struct item *i);
 /* Hands an item to the thread, which is started if need be; frees it on error. Counts it against the limits.
  */
 int store_enqueue(struct store *s, struct item *i);
+
+/* Starts the thread, once. */
+int store_start_thread(struct store *s);
+
+/* The thread's part of store_copy() (copy.c): goes on with it, or gives it up. */
+void copy_step(struct store *s, struct copy *c);
+void copy_cancel(struct store *s, struct copy *c);
 
 /* The thread (writer.c). */
 void *writer_main(void *store);

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Schema and migrations. Invariant: PRAGMA user_version says how many of the steps below have been done, and
- * is raised in the same transaction as the step. Steps are never changed once released; new ones are added at
- * the end. */
+ * is raised in the same transaction as they are: whatever happens in between, a store is as it was or as it
+ * is to be. Steps are never changed once released; new ones are added at the end. */
 #include "masterd/store/migrate.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/exit.h"
 #include "lib/base/log.h"
 #include "masterd/store/sqlite.h"
 
 #define APPLICATION_ID 0x5072696d /* "Prim" */
+/* Copying and changing gigabytes takes longer than a start may; systemd is told not to lose patience. */
+#define PATIENCE "EXTEND_TIMEOUT_USEC=3600000000"
 
 const char *const store_steps[] = {
         "CREATE TABLE meta(key TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;"
@@ -147,47 +154,93 @@ const char *const store_steps[] = {
         NULL,
 };
 
-/* A copy of the whole database in one consistent state, on disk when this returns. */
-static int back_up(sqlite3 *db, const char *path, int64_t version) {
-        _cleanup_free_ char *copy = NULL;
+/* ---- copies */
+
+static char *copy_name(const char *path, int64_t version, const char *suffix) {
+        char *name;
+
+        return asprintf(&name, "%s.v%" PRIi64 ".bak%s", path, version, suffix) < 0 ? NULL : name;
+}
+
+static int sync_directory_of(const char *path) {
+        _cleanup_free_ char *copy = strdup(path);
+        _cleanup_close_ int fd = -EBADF;
+
+        if (!copy)
+                return -ENOMEM;
+        fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+static int copy_into(sqlite3 *db, const char *path) {
         _cleanup_close_ int fd = -EBADF;
         sqlite3_stmt *statement = NULL;
         int r;
 
-        if (asprintf(&copy, "%s.v%lld.bak", path, (long long)version) < 0) {
-                copy = NULL;
-                return log_oom();
-        }
-        if (unlink(copy) < 0 && errno != ENOENT)
-                return log_error_errno(errno, "Cannot replace %s", copy);
-        fd = open(copy, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (unlink(path) < 0 && errno != ENOENT)
+                return -errno;
+        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0)
-                return log_error_errno(errno, "Cannot create %s, needed before the store is migrated", copy);
+                return -errno;
         r = sqlite3_prepare_v2(db, "VACUUM INTO ?1", -1, &statement, NULL);
         if (r == SQLITE_OK)
-                r = sqlite3_bind_text(statement, 1, copy, -1, SQLITE_STATIC);
+                r = sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC);
         if (r == SQLITE_OK)
                 r = sqlite3_step(statement);
         r = r == SQLITE_DONE ? 0 : sqlite_error(db, r);
         sqlite3_finalize(statement);
-        if (r >= 0 && fsync(fd) < 0)
+        return r >= 0 && fsync(fd) < 0 ? -errno : r;
+}
+
+/* A copy of the whole database in one consistent state, on disk when this returns. What has its name is
+ * whole. */
+static int back_up(sqlite3 *db, const char *path, int64_t version) {
+        _cleanup_free_ char *copy = copy_name(path, version, ""), *half = copy_name(path, version, ".tmp");
+        int r;
+
+        if (!copy || !half)
+                return log_oom();
+        r = copy_into(db, half);
+        if (r >= 0 && rename(half, copy) < 0)
                 r = -errno;
+        if (r >= 0)
+                r = sync_directory_of(copy);
         if (r < 0) {
-                (void)unlink(copy);
-                return log_error_errno(r, "Cannot copy the store to %s, needed before it is migrated", copy);
+                (void)unlink(half);
+                return log_error_errno(r,
+                                       "Cannot copy the store to %s, which is needed before it is migrated; "
+                                       "nothing was changed. Make room, then: systemctl start primus-masterd",
+                                       copy);
         }
         return 0;
 }
 
-static int run_step(sqlite3 *db, const char *step, int64_t version) {
+/* Of the copies of versions before this one, the newest stays. */
+static void forget_old_copies(const char *path, int64_t version) {
+        bool kept = false;
+
+        for (int64_t v = version - 1; v > 0; v--) {
+                _cleanup_free_ char *copy = copy_name(path, v, "");
+                if (!copy || access(copy, F_OK) < 0)
+                        continue;
+                if (kept && unlink(copy) < 0)
+                        log_warning_errno(errno, "Cannot remove the old copy %s", copy);
+                kept = true;
+        }
+}
+
+/* ---- migration */
+
+static int run_steps(sqlite3 *db, const char *const *steps, int64_t version, int64_t newest) {
         char pragma[64];
         int r = sqlite_exec(db, "BEGIN IMMEDIATE");
 
         if (r < 0)
                 return r;
         /* A pragma takes no parameters; what is printed here is a number. */
-        snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %lld", (long long)version);
-        r = sqlite_exec(db, step);
+        snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %" PRIi64, newest);
+        while (r >= 0 && version < newest)
+                r = sqlite_exec(db, steps[version++]);
         if (r >= 0)
                 r = sqlite_exec(db, pragma);
         if (r >= 0)
@@ -195,6 +248,66 @@ static int run_step(sqlite3 *db, const char *step, int64_t version) {
         if (r < 0 && !sqlite3_get_autocommit(db))
                 (void)sqlite_exec(db, "ROLLBACK");
         return r;
+}
+
+static int migrate(sqlite3 *db, const char *path, const char *const *steps, int64_t version, int64_t newest) {
+        int r;
+
+        if (version == newest)
+                return 0;
+        if (version > 0) {
+                log_notice("Migrating %s from version %" PRIi64 " to %" PRIi64, path, version, newest);
+                (void)sd_notify(false, PATIENCE "\nSTATUS=Migrating the store, after a copy was made");
+                r = back_up(db, path, version);
+                if (r < 0)
+                        return r == -ENOMEM ? r : -EPERSON;
+        }
+        r = run_steps(db, steps, version, newest);
+        if (r < 0 && version > 0) {
+                log_error_errno(r,
+                                "Cannot migrate %s from version %" PRIi64 " to %" PRIi64
+                                " (%s), it is as it was. Mend "
+                                "that, then: systemctl start primus-masterd",
+                                path, version, newest, sqlite3_errmsg(db));
+                return r == -ENOMEM ? r : -EPERSON;
+        }
+        if (r < 0)
+                return log_error_errno(r, "Cannot make the store %s (%s)", path, sqlite3_errmsg(db));
+        if (version > 0) {
+                forget_old_copies(path, version);
+                log_notice("%s is of version %" PRIi64 " now; it as it was before is %s.v%" PRIi64 ".bak",
+                           path, newest, path, version);
+        }
+        return 0;
+}
+
+/* The sentence for a person who has gone back to this version, or wants to. */
+static int too_new(const char *path, int64_t version, int64_t newest) {
+        char made[64] = "";
+        struct stat st;
+        struct tm tm;
+
+        for (int64_t v = newest; v > 0; v--) {
+                _cleanup_free_ char *copy = copy_name(path, v, "");
+                if (!copy || stat(copy, &st) < 0)
+                        continue;
+                if (localtime_r(&st.st_mtime, &tm))
+                        (void)strftime(made, sizeof(made), "%F %R", &tm);
+                return log_error_errno(
+                        EPROTONOSUPPORT,
+                        "%s was written by a newer Primus (store version %" PRIi64
+                        ", this one, " PRIMUS_VERSION ", knows %" PRIi64
+                        "). Install the newer primus-master again; or go back to the copy made before the "
+                        "upgrade, at %s, and lose what was submitted and what jobs have done since: "
+                        "mv %s %s.newer; cp -p %s %s; systemctl start primus-masterd",
+                        path, version, newest, made, path, path, copy, path);
+        }
+        return log_error_errno(EPROTONOSUPPORT,
+                               "%s was written by a newer Primus (store version %" PRIi64
+                               ", this one, " PRIMUS_VERSION ", knows %" PRIi64
+                               "). Install the newer primus-master again; there is no copy from before the "
+                               "upgrade beside it (%s.v%" PRIi64 ".bak) to go back to",
+                               path, version, newest, path, newest);
 }
 
 int store_migrate_steps(sqlite3 *db, const char *path, const char *const *steps) {
@@ -214,31 +327,14 @@ int store_migrate_steps(sqlite3 *db, const char *path, const char *const *steps)
         if (application != APPLICATION_ID && (application != 0 || version != 0 || objects != 0))
                 return -EMEDIUMTYPE;
         if (version < 0 || version > newest)
-                return log_error_errno(
-                        EPROTONOSUPPORT,
-                        "%s was written by a newer Primus (store version %lld, this one knows %lld); "
-                        "upgrade this masterd, or restore a copy made before the upgrade",
-                        path, (long long)version, (long long)newest);
+                return too_new(path, version, newest);
         if (application == 0) {
                 snprintf(pragma, sizeof(pragma), "PRAGMA application_id = %d", APPLICATION_ID);
                 r = sqlite_exec(db, pragma);
                 if (r < 0)
                         return r;
         }
-        for (bool holds = version > 0; version < newest; version++) {
-                if (holds) {
-                        r = back_up(db, path, version);
-                        if (r < 0)
-                                return r;
-                        log_notice("Migrating %s from version %lld to %lld", path, (long long)version,
-                                   (long long)version + 1);
-                }
-                r = run_step(db, steps[version], version + 1);
-                if (r < 0)
-                        return log_error_errno(r, "Cannot migrate %s from version %lld: %s", path,
-                                               (long long)version, sqlite3_errmsg(db));
-        }
-        return 0;
+        return migrate(db, path, steps, version, newest);
 }
 
 int store_migrate(sqlite3 *db, const char *path) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/exit.h"
 #include "lib/base/log.h"
 #include "masterd/store/migrate.h"
 
@@ -143,7 +144,7 @@ static int configure(sqlite3 *db, const char *path, bool unclean, bool *ret_expl
                 return r;
         r = store_migrate(db, path);
         if (r < 0) {
-                *ret_explained = r == -EPROTONOSUPPORT;
+                *ret_explained = r == -EPROTONOSUPPORT || r == -EPERSON;
                 return r;
         }
         r = sqlite_exec(db, "PRAGMA journal_mode = WAL");

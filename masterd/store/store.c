@@ -176,7 +176,7 @@ void store_close_p(struct store **s) {
 }
 
 /* Signals are the loop's affair: the thread starts with all of them blocked. */
-static int start_thread(struct store *s) {
+int store_start_thread(struct store *s) {
         sigset_t all, before;
         int r;
 
@@ -201,7 +201,7 @@ int store_enqueue(struct store *s, struct item *i) {
                  s->queue_records / QUEUE_HARD >= s->limits.queue_records)
                 r = -ENOBUFS;
         else if (!s->running)
-                r = start_thread(s);
+                r = store_start_thread(s);
         if (r < 0) {
                 item_free(i);
                 return r;

@@ -487,6 +487,12 @@ typedef void (*store_effect)(void *userdata, int error);
  * limit), -ESHUTDOWN (closing). */
 int store_commit(struct store *s, store_effect effect, void *userdata);
 
+/* Copies the whole database, with everything that is durable by now, to a file that is not there yet (mode
+ * 0600, one file, not synced), while the store is in use; then calls effect. On an error (-ENOSPC ...;
+ * -ESHUTDOWN: closed meanwhile) nothing is left of the file. 0, -EBUSY (a copy is being made), -ENOMEM,
+ * -ESHUTDOWN. */
+int store_copy(struct store *s, const char *path, store_effect effect, void *userdata);
+
 /* Drops the open batch. */
 void store_abandon(struct store *s);
 

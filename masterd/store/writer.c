@@ -187,11 +187,23 @@ static int on_wal(void *userdata, sqlite3 *db, const char *name, int pages) {
 void *writer_main(void *store) {
         struct store *s = store;
         struct item_list items;
+        bool wrote_last = false; /* a copy and transactions take turns */
 
         (void)sqlite3_wal_hook(s->db, on_wal, s);
         (void)pthread_mutex_lock(&s->lock);
         for (;;) {
                 bool idle = !s->queue.first;
+                if (s->copy && (s->stop || idle || wrote_last)) {
+                        struct copy *c = s->copy;
+                        (void)pthread_mutex_unlock(&s->lock);
+                        if (s->stop)
+                                copy_cancel(s, c);
+                        else
+                                copy_step(s, c);
+                        (void)pthread_mutex_lock(&s->lock);
+                        wrote_last = false;
+                        continue;
+                }
                 if (!s->stop && s->wal_pages >= (idle ? CHECKPOINT_IDLE : CHECKPOINT_NOW)) {
                         (void)pthread_mutex_unlock(&s->lock);
                         checkpoint(s);
@@ -213,6 +225,7 @@ void *writer_main(void *store) {
                 items = take(s);
                 (void)pthread_mutex_unlock(&s->lock);
                 process(s, &items);
+                wrote_last = true;
                 (void)pthread_mutex_lock(&s->lock);
         }
         (void)pthread_mutex_unlock(&s->lock);

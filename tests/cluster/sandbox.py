@@ -50,7 +50,7 @@ def sandbox(*arguments, check=True, timeout=120, **options):
 class Cluster:
     """Host names are n1 … nN; masterd runs on n1."""
 
-    def __init__(self, name, nodes=3, binds=(), conf=(), primus=True, build=None):
+    def __init__(self, name, nodes=3, binds=(), conf=(), primus=True, build=None, root=None):
         self.name = name
         self.nodes = [f"n{i}" for i in range(1, nodes + 1)]
         self.primus = primus
@@ -63,6 +63,8 @@ class Cluster:
             self._up.append("--no-primus")
         if build:
             self._up += ["--build", build]
+        if root:
+            self._up += ["--root", root]
 
     def sandbox(self, command, *arguments, **options):
         return sandbox(command, "--name", self.name, *arguments, **options)

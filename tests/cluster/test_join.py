@@ -248,7 +248,29 @@ def test_renewal_and_expiry(new_cluster):
     time.sleep(max(0.0, start + 47 - time.monotonic()))
     cluster.exec("n2", "systemctl", "start", "--no-block", AGENTD)
     says(cluster, "n2", AGENTD, "certificate (has )?expired")
+    says(cluster, "n2", AGENTD, "has expired at .* join again here", 30)
     assert cluster.primusctl_json("status", str(number))["state"].upper() == "RUNNING"
+
+
+def test_the_authority_is_renewed(new_cluster):
+    """It gets a new certificate long before its end, and so do the agents, with their own: nobody notices."""
+    cluster = new_cluster(2, conf=["masterd.conf:Master.CertificateSec=12s", "masterd.conf:Master.AuthoritySec=60s"])
+    cluster.wait_nodes()
+    number = cluster.submit(SLEEPER)
+    cluster.wait_state(number, "RUNNING")
+    start = time.monotonic()
+    first = cluster.exec("n2", "cat", "/etc/primus/node/ca.crt")
+    says(cluster, "n1", MASTERD, "Renewed the certificate of the cluster's authority", 60)
+    cluster.wait_for(lambda: cluster.exec("n2", "cat", "/etc/primus/node/ca.crt") != first, 30, "the authority's certificate on n2")
+    says(cluster, "n2", AGENTD, "authority's certificate in .* was renewed")
+    # One that had the first all the time would be out now.
+    time.sleep(max(0.0, start + 70 - time.monotonic()))
+    for unit in (MASTERD, AGENTD):
+        cluster.exec("n1", "systemctl", "restart", unit)
+    cluster.wait_nodes()
+    cluster.exec("n2", "systemctl", "restart", AGENTD)
+    cluster.wait_nodes()
+    assert cluster.status(number)["state"] == "RUNNING" and cluster.executor(number)["attempt"] == 1
 
 
 # ---- strangers at the port --------------------------------------------------------------------------------------------------

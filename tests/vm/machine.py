@@ -65,9 +65,20 @@ def run(*command, **options):
     return done.stdout
 
 
-def base():
-    """The directory with the machine's disk, kernel and initrd, made when this recipe was not used before."""
-    key = hashlib.sha256(repr((RECIPE, sorted(PACKAGES), sorted(MASKED), CHECK, FSTAB)).encode()).hexdigest()[:16]
+def _checks(root):
+    """A machine that runs what is on its second disk, and goes off."""
+    write_file(f"{root}/etc/systemd/system/check.service", CHECK)
+    wants = f"{root}/etc/systemd/system/default.target.wants"
+    os.makedirs(wants, exist_ok=True)
+    os.symlink("/etc/systemd/system/check.service", f"{wants}/check.service")
+    write_file(f"{root}/etc/fstab", FSTAB)
+    os.makedirs(f"{root}/payload")
+
+
+def base(packages=PACKAGES, recipe=(RECIPE, CHECK, FSTAB), customise=_checks):
+    """The directory with the machine's disk, kernel and initrd (and dpkg's status of what is installed there), made when this recipe
+    was not used before. recipe: whatever customise(), which changes the tree, depends on."""
+    key = hashlib.sha256(repr((sorted(packages), sorted(MASKED), recipe)).encode()).hexdigest()[:16]
     place = os.path.join(CACHE, f"vm-{key}")
     with locked(os.path.join(CACHE, "lock"), "another one that is making a root tree"):
         if os.path.isdir(place):
@@ -78,23 +89,19 @@ def base():
         os.makedirs(work)
         root = f"{work}/root"
         mirror = os.environ.get("PRIMUS_SANDBOX_MIRROR")
-        run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *rootfs.apt_options(), rootfs.SUITE,
+        run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", *rootfs.apt_options(), rootfs.SUITE,
             root, *([mirror] if mirror else []))
         for unit in MASKED:
             path = f"{root}/etc/systemd/system/{unit}"
             if os.path.lexists(path):
                 os.unlink(path)
             os.symlink("/dev/null", path)
-        write_file(f"{root}/etc/systemd/system/check.service", CHECK)
-        wants = f"{root}/etc/systemd/system/default.target.wants"
-        os.makedirs(wants, exist_ok=True)
-        os.symlink("/etc/systemd/system/check.service", f"{wants}/check.service")
-        write_file(f"{root}/etc/fstab", FSTAB)
+        customise(root)
         write_file(f"{root}/etc/machine-id", "")
-        os.makedirs(f"{root}/payload")
         for link, name in (("vmlinuz", "kernel"), ("initrd.img", "initrd")):
             shutil.copyfile(os.path.realpath(f"{root}/{link}") if not os.path.islink(f"{root}/{link}")
                             else os.path.join(root, os.readlink(f"{root}/{link}")), f"{work}/{name}")
+        shutil.copyfile(f"{root}/var/lib/dpkg/status", f"{work}/status")
         run("mke2fs", "-q", "-F", "-t", "ext4", "-d", root, f"{work}/disk", "4G")
         shutil.rmtree(root)
         os.rename(work, place)
@@ -161,16 +168,21 @@ def boot(place, disks, cwd, limit, memory=3072, options=(), words="", log=None):
     return failed
 
 
-def prepare(build):
-    """The build directory's path, when everything is there that a machine needs."""
+def prepare_host():
+    """Signals end this with its machines; what a machine needs is installed."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(130))
-    build = os.path.abspath(build)
     if os.geteuid() != 0:
         raise SandboxError("root trees are made by root; run this as root")
+    run(f"{SOURCE}/tools/install-deps", "vm", "sandbox")
+
+
+def prepare(build):
+    """The build directory's path, when everything is there that a machine needs."""
+    prepare_host()
+    build = os.path.abspath(build)
     if not os.path.exists(f"{build}/build.ninja"):
         raise SandboxError(f"{build} is not a build directory; build first, see CONTRIBUTING.md")
-    run(f"{SOURCE}/tools/install-deps", "vm", "sandbox")
     return build
 
 

@@ -11,6 +11,7 @@ extern const struct command submit_command, run_command, list_command, status_co
 extern const struct command queue_command, pools_command, requeue_command;
 extern const struct command stacks_command, trace_command;
 extern const struct command doctor_command;
+extern const struct command backup_command, restore_command;
 extern const struct command exec_command, shell_command, forward_command;
 extern const struct command update_command, scale_command, role_command, restart_command;
 

@@ -110,7 +110,7 @@ _primusctl() {
                 return
         fi
         case $command in
-        submit | validate) __primusctl_files ;;
+        submit | validate | backup | restore) __primusctl_files ;;
         config)
                 __primusctl_files
                 COMPREPLY+=($(compgen -W "$(__primusctl_jobs -a)" -- "$cur"))

@@ -153,7 +153,7 @@ static void check_master(struct findings *f) {
 
 struct agent {
         struct findings *findings;
-        char *node, *master;
+        char *node, *master, *refused, *version;
         bool connected;
         uint64_t heard; /* CLOCK_REALTIME; 0: never */
         unsigned n_conditions, n_probes, n_down;
@@ -210,6 +210,8 @@ static int read_agent(sd_bus_message *m, struct agent *a) {
         static const struct field fields[] = {
                 { "Node", "s", offsetof(struct agent, node), NULL },
                 { "Master", "s", offsetof(struct agent, master), NULL },
+                { "Refused", "s", offsetof(struct agent, refused), NULL },
+                { "Version", "s", offsetof(struct agent, version), NULL },
                 { "Connected", "b", offsetof(struct agent, connected), NULL },
                 { "Heard", "t", offsetof(struct agent, heard), NULL },
                 { "Conditions", "a(sssst)", 0, read_conditions },
@@ -222,13 +224,19 @@ static int read_agent(sd_bus_message *m, struct agent *a) {
 static void agent_done(struct agent *a) {
         free(a->node);
         free(a->master);
+        free(a->refused);
+        free(a->version);
 }
 
 static void say_agent(struct findings *f, const struct agent *a) {
         char ago[FORMAT_DURATION_MAX];
         uint64_t age = usec_sub(now_real(), a->heard);
 
-        if (!a->connected)
+        if (a->refused && *a->refused)
+                findings_add(f, FINDING_FAIL, "agent", "journalctl -u primus-agentd",
+                             "runs as %s (%s), and is not with masterd at %s: %s", a->node ?: "",
+                             a->version ?: "", a->master ?: "", a->refused);
+        else if (!a->connected)
                 findings_add(f, FINDING_FAIL, "agent", "journalctl -u primus-agentd",
                              "runs as %s, and is not connected to masterd at %s", a->node ?: "",
                              a->master ?: "");

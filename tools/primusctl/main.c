@@ -48,6 +48,8 @@ static const struct {
         { NULL, &token_command },
         { NULL, &join_command },
         { NULL, &doctor_command },
+        { "The master's host", &backup_command },
+        { NULL, &restore_command },
 };
 /* clang-format on */
 

@@ -376,8 +376,9 @@ int node_show(struct cli *c, const char *node) {
                         printf(" %s", json_string_value(label));
                 putchar('\n');
         }
-        printf("System:     %s, %s, Primus %s\n", string(all, "os"), string(all, "kernel"),
-               string(all, "version"));
+        printf("System:     %s, %s\n", string(all, "os"), string(all, "kernel"));
+        printf("Agent:      %s%s%s%s\n", string(all, "version"), *string(all, "link") ? " (link " : "",
+               string(all, "link"), *string(all, "link") ? ")" : "");
         if (json_array_size(json_object_get(all, "executors")) == 0) {
                 printf("Nothing runs there.\n");
                 return CLI_OK;

@@ -162,6 +162,7 @@ static int print_table(const struct cli *c, sd_bus_message *m, bool labels) {
                 { "GPUS", .right = true },
                 { "EXECUTORS", .right = true },
                 { "SEEN", .right = true },
+                { "AGENT" },
                 { labels ? "LABELS" : "REASON", .fills = true },
         };
         _cleanup_(table_free_p) struct table *t = NULL;
@@ -192,10 +193,11 @@ static int print_table(const struct cli *c, sd_bus_message *m, bool labels) {
                         table_set(t, 7, COLOR_NONE, "%s ago",
                                   format_duration(usec_sub(now, n.heartbeat) / USEC_PER_SEC * USEC_PER_SEC,
                                                   seen, sizeof(seen)));
+                table_set(t, 8, COLOR_NONE, "%s", n.version);
                 if (labels)
-                        set_labels(t, 8, &n);
+                        set_labels(t, 9, &n);
                 else
-                        table_set(t, 8, COLOR_NONE, "%s%s%s%s%s", n.reason,
+                        table_set(t, 9, COLOR_NONE, "%s%s%s%s%s", n.reason,
                                   *n.reason && *n.conditions ? "; " : "", n.conditions,
                                   (*n.reason || *n.conditions) && !n.limits ? "; " : "",
                                   n.limits ? "" : "limits are not enforced (no cgroup v2 controllers)");

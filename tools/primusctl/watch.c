@@ -83,9 +83,7 @@ static void went_away(struct watch *w) {
 void watch_call_failed(struct watch *w, const sd_bus_error *error) {
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED) || !cli_error_unreachable(error, 0))
                 quit(w, cli_call_failed(w->cli, error, -EIO, NULL, &w->job));
-        else if (!w->properties.state) /* never answered: no point in waiting */
-                quit(w, cli_call_failed(w->cli, error, -EIO, NULL, &w->job));
-        else
+        else /* it has answered before, if only where the job is: being started again, it comes back */
                 went_away(w);
 }
 

@@ -29,6 +29,7 @@ def _parser():
     up.add_argument("--build", default=os.path.join(SOURCE, "build"), metavar="DIR", help="meson build directory")
     up.add_argument("--no-rebuild", action="store_true", help="install what is built, without looking for changes")
     up.add_argument("--no-primus", action="store_true", help="boot the hosts, start no daemon; a build is optional")
+    up.add_argument("--root", metavar="DIR", help="boot hosts with nothing of Primus from this root tree; all of a host is in memory")
     down = command("down", "remove a cluster and everything it made")
     down.add_argument("--all", action="store_true", help="every cluster on this machine")
     down.add_argument("--prefix", default="", help="with --all: only those whose name begins so")
@@ -50,10 +51,10 @@ def main(argv):
     args = _parser().parse_args(argv)
     name = args.name or os.environ.get("PRIMUS_SANDBOX_NAME") or "default"
     if args.command == "up":
-        build = os.path.abspath(args.build)
-        if args.no_primus and not os.path.isdir(build):
+        build = None if args.root else os.path.abspath(args.build)
+        if build and args.no_primus and not os.path.isdir(build):
             build = None
-        cluster.up(name, args.nodes, args.bind, args.conf, build, not args.no_rebuild, not args.no_primus)
+        cluster.up(name, args.nodes, args.bind, args.conf, build, not args.no_rebuild, not args.no_primus and not args.root, args.root)
     elif args.command == "down":
         cluster.down_all(args.prefix) if args.all else cluster.down(name)
     elif args.command == "prepare":

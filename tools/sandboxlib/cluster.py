@@ -71,7 +71,7 @@ def _free_subnet():
     raise SandboxError("254 clusters are up; take one down")
 
 
-def _record(cluster, nodes, binds, conf):
+def _record(cluster, nodes, binds, conf, plain):
     """Claims the name and a subnet."""
     with locked(os.path.join(STATE, ".lock"), "another sandbox"):
         if cluster.record:
@@ -79,7 +79,7 @@ def _record(cluster, nodes, binds, conf):
                                f" 'tools/sandbox down --name {cluster.name}'")
         os.makedirs(cluster.dir, mode=0o755, exist_ok=True)
         cluster.save({"nodes": nodes, "subnet": _free_subnet(), "binds": binds, "conf": conf,
-                      "backend": cgroup.backend().name, "root": None, "up": False})
+                      "plain": plain, "backend": cgroup.backend().name, "root": None, "up": False})
 
 
 def prepare():
@@ -87,7 +87,7 @@ def prepare():
     rootfs.ensure()
 
 
-def up(name, nodes, binds=(), conf=(), build=None, rebuild=True, with_primus=True):
+def up(name, nodes, binds=(), conf=(), build=None, rebuild=True, with_primus=True, root=None):
     _check_machine()
     if not 1 <= nodes <= NODES_MAX:
         raise SandboxError(f"--nodes {nodes}: between 1 and {NODES_MAX}")
@@ -95,9 +95,9 @@ def up(name, nodes, binds=(), conf=(), build=None, rebuild=True, with_primus=Tru
     binds = [_bind(text) for text in binds]
     _await_inotify(nodes)
     cluster = Cluster(name)
-    _record(cluster, nodes, binds, list(conf))
+    _record(cluster, nodes, binds, list(conf), bool(root))
     try:
-        root = rootfs.ensure()
+        root = os.path.abspath(root) if root else rootfs.ensure()
         cluster.save({**cluster.record, "root": root})
         stage.make(cluster, root, build, rebuild, settings)
         if with_primus and not stage.has_primus(cluster):

@@ -39,7 +39,8 @@ class Booting:
     def __init__(self, node, root):
         self.node = node
         os.makedirs(node.path("mnt"), exist_ok=True)
-        for name in DISKS:
+        self.disks = {} if node.cluster.record.get("plain") else DISKS
+        for name in self.disks:
             os.makedirs(node.path(name), exist_ok=True)
         for name in ("notify", "leader.json"):
             if os.path.lexists(node.path(name)):
@@ -55,7 +56,7 @@ class Booting:
 
     def _command(self, root):
         node, record = self.node, self.node.cluster.record
-        binds = [f"--bind={node.path(name)}:{inside}" for name, inside in DISKS.items()]
+        binds = [f"--bind={node.path(name)}:{inside}" for name, inside in self.disks.items()]
         binds += [f"--bind={bind}" for bind in record["binds"]]
         return [
             os.path.join(SOURCE, "tools/sandboxlib/boot-host"), node.dir, f"{node.cluster.path('stage')}:{root}",

@@ -49,7 +49,8 @@ def key():
     return hashlib.sha256(repr((RECIPE, SUITE, sorted(PACKAGES), sorted(MASKED), USERS, JOURNAL)).encode()).hexdigest()[:16]
 
 
-def _customise(root):
+def customise(root):
+    """Masks what hosts of tests pay for in vain, adds their users, empties what belongs to one host."""
     for unit in MASKED:
         path = f"{root}/etc/systemd/system/{unit}"
         if os.path.lexists(path):
@@ -78,8 +79,7 @@ def _customise(root):
     for name in ("hostname", "resolv.conf"):
         if os.path.lexists(f"{root}/etc/{name}"):
             os.unlink(f"{root}/etc/{name}")
-    for directory in ("var/lib/primus", "var/lib/primus-agent", "var/log/journal", "etc/primus"):
-        os.makedirs(f"{root}/{directory}", exist_ok=True)
+    os.makedirs(f"{root}/var/log/journal", exist_ok=True)
     shutil.rmtree(f"{root}/usr/share/doc", ignore_errors=True)
     shutil.rmtree(f"{root}/usr/share/locale", ignore_errors=True)
 
@@ -116,17 +116,19 @@ def ensure():
         if done.returncode != 0:
             raise SandboxError("mmdebstrap failed:\n" + "\n".join(done.stderr.splitlines()[-15:]))
         os.chmod(work, 0o755)
-        _customise(work)
+        customise(work)
+        for directory in ("var/lib/primus", "var/lib/primus-agent", "etc/primus"):
+            os.makedirs(f"{work}/{directory}", exist_ok=True)
         os.rename(work, root)
     return root
 
 
 def clean():
-    """Removes every root tree that was made here, tests/vm's too."""
+    """Removes every root tree that was made here, tests/vm's and tests/package's too."""
     lock = os.path.join(CACHE, "lock")
     with locked(lock, "another sandbox that is making the root tree"):
         for name in os.listdir(CACHE):
-            if re.fullmatch(r"(vm-)?[0-9a-f]{16}(\.new)?", name):
+            if re.fullmatch(r"(vm-|packages-)?[0-9a-f]{16}(\.new)?", name):
                 shutil.rmtree(os.path.join(CACHE, name))
         os.unlink(lock)
         with contextlib.suppress(OSError):

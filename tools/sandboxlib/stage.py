@@ -58,7 +58,7 @@ def _settings(stage, conf):
 def make(cluster, root, build, rebuild, conf):
     stage = cluster.path("stage")
     shutil.rmtree(stage, ignore_errors=True)
-    os.makedirs(f"{stage}/etc/primus")
+    os.makedirs(f"{stage}/etc")
     os.makedirs(f"{stage}/usr")
     if build:
         _install(build, stage, rebuild)
@@ -67,17 +67,18 @@ def make(cluster, root, build, rebuild, conf):
     for node in cluster.nodes():
         lines += [f"{node.address} {node.name}", f"{node.address6} {node.name}"]
     write_file(f"{stage}/etc/hosts", "\n".join(lines) + "\n")
-    _settings(stage, conf)
+    if not cluster.record.get("plain"):
+        _settings(stage, conf)
     if build:
         # Where the build has sanitizers, the one for leaks traces the process at its end, which the services' filters refuse.
-        for unit in ("primus-agentd", "primus-first-contact"):
+        for unit in ("primus-agentd", "primus-first-contact", "primus-backup"):
             os.makedirs(f"{stage}/etc/systemd/system/{unit}.service.d", exist_ok=True)
             write_file(f"{stage}/etc/systemd/system/{unit}.service.d/sanitizer.conf", "[Service]\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n")
     # Says that /etc and /var belong to this /usr, or every boot would spend its time on updating them.
     os.makedirs(f"{stage}/var", exist_ok=True)
     for name in ("etc", "var"):
         write_file(f"{stage}/{name}/.updated", "")
-    for node in cluster.nodes():
+    for node in [] if cluster.record.get("plain") else cluster.nodes():
         shutil.copytree(f"{stage}/etc/primus", node.path("etc-primus"), dirs_exist_ok=True)
 
 

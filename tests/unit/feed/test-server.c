@@ -302,7 +302,7 @@ static int welcome(struct state *s) {
 static void test_hostile(void **state) {
         struct state *s = *state;
         uint8_t body[FEED_PACKET_MAX], junk[FEED_PACKET_MAX - sizeof(struct feed_header)];
-        struct feed_hello hello = { .version = FEED_VERSION + 1 };
+        struct feed_hello hello = { .version = FEED_VERSION + 2 };
         int fd;
 
         memset(junk, 0xff, sizeof(junk));

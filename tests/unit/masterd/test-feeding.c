@@ -66,6 +66,11 @@ sd_bus *__wrap_peer_bus(struct peer *p) {
         return masters[(uintptr_t)p - 1];
 }
 
+void __wrap_peer_local_address(const struct peer *p, struct addr *ret);
+void __wrap_peer_local_address(const struct peer *p, struct addr *ret) {
+        *ret = (struct addr){};
+}
+
 void __wrap_peer_close(struct peer *p, const char *why);
 void __wrap_peer_close(struct peer *p, const char *why) {
 }

@@ -253,6 +253,7 @@ static void welcome(struct connection *c, const int *fds, size_t n_fds) {
                         .slot_size = c->f->slot_size,
                         .max_record = c->f->max_record,
                         .n_sources = 1,
+                        .version = CLIENT_VERSION,
                 },
                 .f = {
                         .kind = c->f->format.kind,

@@ -42,6 +42,10 @@ struct world {
         /* agentd */
         unsigned up, down, bulk_up, bulk_down, acked, orders;
         const char *unwelcome;
+        unsigned refusals;
+        char why[LINK_VERSION_TEXT_MAX];
+        struct link_refused refusal;
+        uint16_t minor; /* masterd's */
 };
 
 static struct world *world;
@@ -62,7 +66,7 @@ static struct connection *connection_of(sd_bus_message *m) {
 static int method_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         struct welcome w = { .major = LINK_MAJOR,
-                             .minor = LINK_MINOR,
+                             .minor = world->minor,
                              .build = (char *)"test",
                              .term = world->term,
                              .epoch = world->registrations + 1,
@@ -74,6 +78,12 @@ static int method_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 
         w.cluster.bytes[0] = 1;
         world->hellos++;
+        if (world->refuse_hello && strcmp(world->refuse_hello, LINK_ERROR_VERSION) == 0) {
+                assert_true(sd_bus_message_new_method_errorf(m, &reply, LINK_ERROR_VERSION, "too new") >= 0);
+                assert_true(link_refusal_append(reply, &(struct link_refusal){ w.cluster, world->term }) >=
+                            0);
+                return sd_bus_send(NULL, reply, NULL);
+        }
         if (world->refuse_hello)
                 return sd_bus_error_set(error, world->refuse_hello, "not today");
         assert_true(sd_bus_message_skip(m, "qqsas") >= 0);
@@ -203,6 +213,12 @@ static void on_bulk_up(void *userdata) {
 static void on_bulk_down(void *userdata) {
         world->bulk_down++;
 }
+static void on_refused(const struct link_refused *r, void *userdata) {
+        world->refusals++;
+        world->refusal = *r;
+        world->refusal.why = NULL;
+        snprintf(world->why, sizeof(world->why), "%s", r->why);
+}
 static void on_acked(uint64_t sent, void *userdata) {
         assert_true(sent > 0 && sent <= now_boot());
         world->acked++;
@@ -225,8 +241,8 @@ static const sd_bus_vtable agent_vtable[] = {
 static const sd_bus_vtable agent_bulk_vtable[] = { SD_BUS_VTABLE_START(0), SD_BUS_VTABLE_END };
 
 static void start_link(struct world *w, const char *host) {
-        static const struct link_ops ops = { on_welcome, on_registration, on_up,   on_down,
-                                             on_bulk_up, on_bulk_down,    on_acked };
+        static const struct link_ops ops = { on_welcome, on_registration, on_up,      on_down,
+                                             on_bulk_up, on_bulk_down,    on_refused, on_acked };
         struct link_options options = { .node = "n1",
                                         .boot_id = "boot",
                                         .orders = agent_vtable,
@@ -250,6 +266,7 @@ static int setup(void **state) {
         world->heartbeat_usec = 20 * USEC_PER_MSEC;
         world->lost_usec = 10 * USEC_PER_SEC;
         world->term = 1;
+        world->minor = LINK_MINOR;
         assert_true(sd_event_new(&world->event) >= 0);
         assert_int_equal(worker_new(world->event, &world->worker), 0);
         assert_int_equal(authority_new("lab", now_real(), 100 * HOUR, &ca), 0);
@@ -368,11 +385,37 @@ static void refused(void) {
 static void test_refused(void **state) {
         world->refuse_hello = LINK_ERROR_REFUSED;
         refused();
+        assert_int_equal(world->refusals, 1);
+        assert_string_equal(world->why, "not today");
+        assert_int_equal(world->refusal.sent_boot, 0);
 }
 
 static void test_another_version(void **state) {
         world->refuse_hello = LINK_ERROR_VERSION;
         refused();
+        assert_int_equal(world->refusals, 1);
+        assert_string_equal(world->why, "too new");
+        assert_true(world->refusal.sent_boot > 0 && world->refusal.sent_boot <= now_boot());
+        assert_int_equal(world->refusal.who.term, 1);
+        assert_int_equal(world->refusal.who.cluster.bytes[0], 1);
+}
+
+/* A masterd that would talk to anybody: the agent knows better. */
+static void test_a_master_too_new(void **state) {
+        world->minor = LINK_MINOR + 2;
+        refused();
+        assert_int_equal(world->refusals, 1);
+        assert_non_null(strstr(world->why, "upgrade the agent"));
+        assert_int_equal(world->refusal.sent_boot, 0);
+        assert_int_equal(world->registrations, 0);
+}
+
+static void test_a_newer_master(void **state) {
+        world->minor = LINK_MINOR + 1;
+        start_link(world, "127.0.0.1");
+        RUN_UNTIL(world->up == 1 && world->bulk_up == 1);
+        assert_int_equal(link_minor(world->link), LINK_MINOR);
+        assert_int_equal(world->refusals, 0);
 }
 
 static void test_not_followed(void **state) {
@@ -410,6 +453,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_silence, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_another_version, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_master_too_new, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_newer_master, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_not_followed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_senseless_times, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_registration_fails, setup, teardown),

@@ -36,6 +36,30 @@ static void test_certificates(void **state) {
         assert_string_not_equal(again.serial_hex, node.serial_hex);
 }
 
+/* The same key and name, good from the beginning of the first, and longer. */
+static void test_authority_renewed(void **state) {
+        _cleanup_(certificate_done) struct certificate ca = {}, next = {}, other = {}, node = {};
+        _cleanup_free_ char *key = NULL, *csr = NULL, *before = NULL, *after = NULL;
+        uint64_t now = now_real() / USEC_PER_SEC * USEC_PER_SEC, from, until, ignored;
+        char serial[41];
+        assert_int_equal(authority_new("lab", now, HOUR, &ca), 0);
+        assert_int_equal(authority_new("lab", now, HOUR, &other), 0);
+        assert_int_equal(authority_renew(&ca, now + 30 * HOUR, 2 * HOUR, &next), 0);
+        assert_string_equal(ca.key_pem, next.key_pem);
+        assert_string_not_equal(ca.cert_pem, next.cert_pem);
+        assert_int_equal(authority_same_key(ca.cert_pem, next.cert_pem), 1);
+        assert_int_equal(authority_same_key(ca.cert_pem, other.cert_pem), 0);
+        assert_int_equal(authority_same_key(ca.cert_pem, "x"), -EBADMSG);
+        assert_int_equal(certificate_validity(next.cert_pem, &from, &until), 0);
+        assert_true(from == now - AUTHORITY_BACKDATE_USEC && until == now + 32 * HOUR);
+        assert_int_equal(certificate_info(ca.cert_pem, &before, serial, &ignored), 0);
+        assert_int_equal(certificate_info(next.cert_pem, &after, serial, &ignored), 0);
+        assert_string_equal(before, after);
+        assert_int_equal(certificate_request_new("n1", &key, &csr), 0);
+        assert_int_equal(authority_issue_node(&next, csr, strlen(csr), "n1", now, 100 * HOUR, &node), 0);
+        assert_true(node.not_after_real == now + 32 * HOUR);
+}
+
 static void test_requests_refused(void **state) {
         _cleanup_(certificate_done) struct certificate ca = {}, out = {};
         _cleanup_free_ char *key = NULL, *csr = NULL;
@@ -98,6 +122,7 @@ static void test_tokens(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_certificates),
+                cmocka_unit_test(test_authority_renewed),
                 cmocka_unit_test(test_requests_refused),
                 cmocka_unit_test(test_tokens),
         };

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exit status of the daemons. Invariant: 78 means that the next start would end in the same way. */
+#include "lib/base/exit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <systemd/sd-daemon.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/log.h"
+
+int exit_person(int r) {
+        static const int staying[] = { EPERSON,         EACCES,       EPERM,   EROFS,       ENOTDIR,
+                                       EISDIR,          ELOOP,        EUCLEAN, EMEDIUMTYPE, EBADMSG,
+                                       EPROTONOSUPPORT, ENAMETOOLONG, EINVAL,  EKEYREJECTED };
+
+        for (size_t i = 0; i < ELEMENTSOF(staying); i++)
+                if (r == -staying[i])
+                        return -EPERSON;
+        return r;
+}
+
+int exit_person_unless_memory(int r) {
+        return r < 0 && r != -ENOMEM ? -EPERSON : r;
+}
+
+int exit_status(int r) {
+        if (r >= 0)
+                return EXIT_SUCCESS;
+        if (*log_last_error())
+                (void)sd_notifyf(false, "STATUS=%s", log_last_error());
+        return r == -EPERSON ? EXIT_PERSON : EXIT_FAILURE;
+}

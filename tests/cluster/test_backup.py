@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The master's state as a file: made while it runs, put back after it was lost, and on another host."""
+import json
+import time
+
+import pytest
+from conftest import PATIENT
+from sandbox import AGENTD, MASTERD, Cluster, cluster_name, shared_directory
+
+FILE = "/var/tmp/state.tar.zst"
+
+
+def sleeper(node, name="sleeper"):
+    return {"name": name, "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "echo begun; sleep 900",
+                                    "constraints": [f"host={node}"]}]}
+
+
+@pytest.fixture(scope="module")
+def two(build, tmp_path_factory):
+    shared = shared_directory(tmp_path_factory, "backup")
+    with Cluster(cluster_name(), 2, build=build, binds=[f"{shared}:/shared"], conf=[PATIENT]) as cluster:
+        cluster.wait_nodes()
+        yield cluster
+
+
+def run_on(cluster, node, name="sleeper"):
+    text = json.dumps(sleeper(node, name))
+    path = cluster.exec("n1", "sh", "-c", "f=$(mktemp); cat > $f; echo $f", user="ml", input=text).strip()
+    number = cluster.primusctl_json("submit", path)["job"]
+    cluster.wait_state(number, "RUNNING")
+    return number
+
+
+def main_pids(cluster, node, job):
+    return cluster.exec(node, "systemctl", "show", "-P", "MainPID", f"primus-{job}-worker-0.1.service").strip()
+
+
+def destroy(cluster, node="n1"):
+    """As a broken disk does; the directory itself is where the disk is mounted."""
+    cluster.exec(node, "systemctl", "stop", MASTERD)
+    cluster.exec(node, "sh", "-c", "rm -rf /var/lib/primus/* /var/lib/primus/.[!.]* /etc/primus/masterd.conf.d/*; ls -A /var/lib/primus")
+
+
+def restore(cluster, *options, node="n1", file=FILE):
+    return cluster.run(node, "primusctl", "restore", *options, file)
+
+
+def test_refusals(two):
+    assert "only root" in two.run("n1", "primusctl", "backup", "/tmp/x", user="ml").stderr
+    assert two.run("n1", "ls", "/tmp/x").returncode != 0
+    done = two.run("n1", "sh", "-c", "umask 022; primusctl backup - > /root/open; stat -c %s /root/open")
+    assert "others may read" in done.stderr and done.stdout == "0\n"
+    assert "terminal" in two.run("n1", "script", "-qec", "primusctl backup -", "/dev/null").stdout
+    two.exec("n1", "primusctl", "backup", FILE)
+    assert two.exec("n1", "stat", "-c", "%a %U", FILE).strip() == "600 root"
+    assert "systemctl stop primus-masterd" in restore(two).stderr
+    assert two.run("n2", "primusctl", "restore", "/etc/passwd").returncode == 1
+    assert "is this the master's host" in two.run("n2", "primusctl", "backup", "/root/x").stderr
+    assert two.run("n1", "primusctl", "restore", FILE, user="ml").returncode == 1
+    done = two.run("n1", "primusctl", "-H", "n2", "backup", "-")
+    assert done.returncode == 2 and "ssh n2 primusctl backup" in done.stderr
+    assert two.exec("n1", "sh", "-c", "umask 077; primusctl backup --plain - | tar tvf -").splitlines()[0].startswith("-rw-------")
+
+
+def test_kept(two):
+    two.exec("n1", "mkdir", "-p", "/root/kept")
+    for _ in range(3):
+        two.exec("n1", "primusctl", "backup", "--keep", "2", "/root/kept")
+        time.sleep(1)
+    assert len(two.exec("n1", "ls", "/root/kept").split()) == 2
+
+
+def test_restore(two):
+    """A running job goes on as if nothing had been; what came after the backup is ended; no number is given out twice."""
+    known = run_on(two, "n2")
+    pid = main_pids(two, "n2", known)
+    two.exec("n1", "sh", "-c", "echo '[Master]\nKeepJobs=77' > /etc/primus/masterd.conf.d/50-here.conf; chmod 644 /etc/primus/masterd.conf.d/50-here.conf")
+    term = int(two.exec("n1", "busctl", "get-property", "org.primus.Master1", "/org/primus/Master1", "org.primus.Master1.Manager", "Term").split()[1])
+    token = two.primusctl("token", "create", user="root")
+    two.exec("n1", "primusctl", "backup", FILE)
+    check = two.exec("n1", "primusctl", "restore", "--check", FILE)
+    assert "It is whole" in check and "2 hosts" in check
+    after = run_on(two, "n2", "after")
+    for _ in range(3):
+        two.exec("n1", "systemctl", "restart", MASTERD)
+    two.wait_nodes()
+    destroy(two)
+    done = restore(two)
+    assert done.returncode == 0, done.stderr
+    assert "systemctl start primus-masterd" in done.stdout
+    assert two.exec("n1", "sh", "-c", "stat -c '%n %a %U' /var/lib/primus/* | sort") == "/var/lib/primus/primus.db 600 primus\n"
+    assert two.exec("n1", "cat", "/etc/primus/masterd.conf.d/50-here.conf") == "[Master]\nKeepJobs=77\n"
+    assert two.exec("n1", "stat", "-c", "%a %U", "/etc/primus/masterd.conf.d/50-here.conf") == "644 root\n"
+    two.exec("n1", "systemctl", "start", MASTERD)
+    two.wait_nodes()
+    again = int(two.exec("n1", "busctl", "get-property", "org.primus.Master1", "/org/primus/Master1", "org.primus.Master1.Manager", "Term").split()[1])
+    assert again > term + 3
+    two.wait_state(known, "RUNNING")
+    assert main_pids(two, "n2", known) == pid
+    assert two.executor(known)["attempt"] == 1
+    two.wait_for(lambda: main_pids(two, "n2", after) in ("0", ""), 20, "the job that the state does not know is stopped")
+    new = run_on(two, "n2", "new")
+    assert new > after + 1000
+    assert "spent, removed" in two.run("n2", "primusctl", "join", "n1", input=token).stderr
+    two.kill(new)
+    assert two.exec("n1", "sh", "-c", "ls -A /var/lib/primus | grep -c restore || true").strip() == "0"
+    two.kill(known)
+
+
+def test_the_state_before_is_kept(two):
+    two.exec("n1", "primusctl", "backup", FILE)
+    job = run_on(two, "n1", "kept")
+    two.exec("n1", "systemctl", "stop", MASTERD)
+    done = restore(two)
+    assert done.returncode == 0, done.stderr
+    before = next(w for w in done.stdout.split() if "before-restore" in w)
+    assert two.exec("n1", "stat", "-c", "%a %U", before, before + "/primus.db") == "700 primus\n600 primus\n"
+    # And back: it is a state like any other.
+    two.exec("n1", "mv", before + "/primus.db", "/var/lib/primus/primus.db")
+    two.exec("n1", "systemctl", "start", MASTERD)
+    two.wait_nodes()
+    assert two.status(job)["state"] == "RUNNING"
+    two.kill(job)
+    two.exec("n1", "rm", "-r", before)
+
+
+def test_bad_archives(two):
+    """Whatever is wrong with it, the state is what it was."""
+    two.exec("n1", "primusctl", "backup", FILE)
+    two.exec("n1", "systemctl", "stop", MASTERD)
+    try:
+        before = two.exec("n1", "sha256sum", "/var/lib/primus/primus.db")
+        bad = {"cut": f"head -c 3000 {FILE}", "changed": f"zstdcat {FILE} 2>/dev/null | python3 -c 'import sys; b=bytearray(sys.stdin.buffer.read()); b[9000]^=1; sys.stdout.buffer.write(b)'",
+               "other": "tar cf - -C /etc hostname", "empty": "true"}
+        for name, command in bad.items():
+            if name == "changed":
+                command = command.replace(f"zstdcat {FILE} 2>/dev/null", "cat /root/plain")
+                two.exec("n1", "sh", "-c", "umask 077; primusctl backup --plain /root/plain")
+            two.exec("n1", "sh", "-c", f"{command} > /root/bad")
+            done = restore(two, file="/root/bad")
+            assert done.returncode == 1 and "nothing was changed" in done.stderr, (name, done.stderr)
+        assert two.exec("n1", "sha256sum", "/var/lib/primus/primus.db") == before
+        assert two.exec("n1", "sh", "-c", "ls -A /var/lib/primus | grep restore || true") == ""
+    finally:
+        two.exec("n1", "systemctl", "start", MASTERD)
+        two.wait_nodes()
+
+
+def test_killed_at_any_moment(two):
+    """The old state or the new one; a restore after it works."""
+    two.exec("n1", "primusctl", "backup", FILE)
+    two.exec("n1", "systemctl", "stop", MASTERD)
+    seen = set()
+    for i in range(12):
+        two.exec("n1", "sh", "-c", "primusctl restore %s >/dev/null 2>&1 & sleep %g; kill -9 $! 2>/dev/null; wait; true" % (FILE, 0.01 + i * 0.02))
+        two.exec("n1", "systemctl", "start", MASTERD)
+        two.wait_nodes()
+        two.exec("n1", "systemctl", "stop", MASTERD)
+        seen.add(two.exec("n1", "sh", "-c", "ls -A /var/lib/primus | grep -c before-restore || true").strip())
+        time.sleep(0.5)
+    done = restore(two)
+    assert done.returncode == 0, done.stderr
+    assert two.exec("n1", "sh", "-c", "ls -A /var/lib/primus | grep '^.restore' || true") == ""
+    two.exec("n1", "sh", "-c", "rm -r /var/lib/primus/before-restore-*")
+    two.exec("n1", "systemctl", "start", MASTERD)
+    two.wait_nodes()
+    assert len(seen) > 1, "some were killed behind the exchange, some before"
+
+
+def test_disk_full(two):
+    two.exec("n1", "primusctl", "backup", FILE)
+    two.exec("n1", "sh", "-c", "mkdir -p /run/small && mount -t tmpfs -o size=64k none /run/small")
+    done = two.run("n1", "primusctl", "backup", "/run/small/x")
+    assert done.returncode == 1 and "No space left" in done.stderr and two.exec("n1", "ls", "/run/small") == ""
+    two.exec("n1", "umount", "/run/small")
+
+
+def test_another_host(two):
+    """n1 has burnt down: n2 becomes the master, and its executor never hears of it."""
+    job = run_on(two, "n2")
+    pid = main_pids(two, "n2", job)
+    two.exec("n1", "sh", "-c", "primusctl backup - | cat > /shared/state; chmod 600 /shared/state")
+    two.crash("n1")
+    done = restore(two, "--no-settings", node="n2", file="/shared/state")
+    assert done.returncode == 0, done.stderr
+    assert "before-restore" not in done.stdout
+    two.exec("n2", "systemctl", "enable", "--now", "-q", MASTERD)
+    two.exec("n2", "sh", "-c", "printf '[Agent]\\nMaster=n2\\n' > /etc/primus/agentd.conf.d/10-join.conf; systemctl restart " + AGENTD)
+
+    def ready():
+        rows = json.loads(two.exec("n2", "primusctl", "nodes", "--json"))
+        return any(r.get("name", r.get("node")) == "n2" and r["state"].upper() == "READY" for r in rows)
+
+    two.wait_for(ready, 30, "n2 is READY")
+    assert json.loads(two.exec("n2", "primusctl", "status", "--json", str(job)))["state"] == "RUNNING"
+    assert main_pids(two, "n2", job) == pid
+    assert two.run("n2", "primusctl", "run", "--hosts", "n2", "--", "hostname", user="ml", cwd="/tmp").stdout.strip().endswith("n2")

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A repository for apt on a disk image: the packages under test, and those of Debian that a plain server lacks for them. The
+machines have no other, and no way to one."""
+import glob
+import os
+import shutil
+import subprocess
+
+import machine
+from machine import CACHE, SandboxError, run, write_file
+
+# What an administrator may have besides, and what is to leave executors alone.
+EXTRA = ("needrestart", "unattended-upgrades")
+LINE = "deb [trusted=yes] file:/srv/packages/{} ./\n"
+
+
+def names_of(packages):
+    return sorted({run("dpkg-deb", "-f", path, "Package").strip() for path in packages})
+
+
+def _download(work, status, packages):
+    """Puts the packages of Debian into work/debian that these and EXTRA need on a machine with that status of dpkg."""
+    cache = os.path.join(CACHE, "debs")
+    for path in (f"{work}/apt/partial", f"{cache}/partial", f"{work}/debian"):
+        os.makedirs(path, exist_ok=True)
+    options = ["-o", f"Dir::State::status={status}", "-o", f"Dir::Cache={work}/apt", "-o", f"Dir::Cache::archives={cache}",
+               "-o", "APT::Sandbox::User=root", "-q"]
+    install = ["apt-get", *options, "install", "-y", "--no-install-recommends", *EXTRA, *packages]
+    try:
+        run(*install, "--download-only")
+    except SandboxError:  # its lists may be of last year
+        run("apt-get", "-q", "update")
+        run(*install, "--download-only")
+    names = {line.split()[1] for line in run(*install, "--simulate").splitlines() if line.startswith("Inst ")} - set(names_of(packages))
+    for name in names:
+        found = max(glob.glob(f"{cache}/{name}_*.deb"), key=os.path.getmtime, default=None)
+        if not found:
+            raise SandboxError(f"apt did not download {name}")
+        shutil.copy(found, f"{work}/debian")
+    shutil.rmtree(f"{work}/apt")
+
+
+def _index(directory):
+    with open(f"{directory}/Packages", "w") as f:
+        subprocess.run(["dpkg-scanpackages", "-m", "."], cwd=directory, stdout=f, stderr=subprocess.DEVNULL, check=True)
+    write_file(f"{directory}/Release", "Suite: test\n")
+
+
+def make(work, status, builds):
+    """A disk image in work. builds: {name: directory with .deb files}; each is a repository of its own, "debian" has the rest."""
+    tree = f"{work}/tree"
+    os.makedirs(tree)
+    found = {name: sorted(glob.glob(f"{directory}/*.deb")) for name, directory in builds.items()}
+    for name, packages in found.items():
+        if not packages:
+            raise SandboxError(f"{builds[name]} has no packages; build them with tools/package deb")
+        os.makedirs(f"{tree}/{name}")
+        for path in packages:
+            shutil.copy(path, f"{tree}/{name}")
+        _index(f"{tree}/{name}")
+    _download(tree, status, [os.path.abspath(path) for path in next(iter(found.values()))])
+    _index(f"{tree}/debian")
+    machine.make_disk(tree, f"{work}/packages.ext4", "1G")
+    return f"{work}/packages.ext4"
+
+
+def builds(now, later, work):
+    """{"now": DIR, "next": DIR} of packages: those that are given, else what tools/package builds from this repository."""
+    tool = f"{machine.SOURCE}/tools/package"
+    if not now:
+        now = f"{work}/packages-now"
+        run(tool, "deb", "--output", now)
+    if not later:
+        later = f"{work}/packages-next"
+        run(tool, "deb", "--next", "--output", later)
+    return {"now": now, "next": later}

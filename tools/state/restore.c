@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primusctl restore. Invariant: nothing that was there is touched before all of the backup has been read and
+ * found good; then the state changes by one rename, and what was there before is kept. */
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "lib/base/parse.h"
+#include "masterd/store/revive.h"
+#include "tools/state/entry.h"
+#include "tools/state/place.h"
+#include "tools/state/say.h"
+#include "tools/state/state.h"
+#include "tools/state/tarball.h"
+
+#define CLOCK_SLACK (3600 * USEC_PER_SEC)
+#define SETTING_BYTES_MAX (16u << 20)
+
+struct restoring {
+        const struct restore_options *options;
+        struct passwd *user;
+        struct place place;
+        struct manifest manifest;
+        struct store_summary summary, previous;
+        bool have_previous;
+        int lock_fd;
+        uint64_t now_real;
+};
+
+/* ---- is it good?
+ * ------------------------------------------------------------------------------------------------- */
+
+static int check_database(const char *directory, const struct manifest *m, struct store_summary *ret) {
+        _cleanup_free_ char *path = NULL;
+        char cluster[33];
+        int r;
+
+        if (asprintf(&path, "%s/" ENTRY_DATABASE_NAME, directory) < 0)
+                return say(-ENOMEM, "out of memory");
+        r = store_summarize(path, ret);
+        if (r == -EPROTONOSUPPORT)
+                return say(r,
+                           "the backup was made by a newer Primus (%s, store version %lld; this one knows "
+                           "%lld): upgrade "
+                           "this host first",
+                           m->program, (long long)ret->version, (long long)store_version());
+        if (r < 0)
+                return say(r, "the database in the backup %s",
+                           r == -EUCLEAN || r == -EMEDIUMTYPE ? "is damaged" : strerror(-r));
+        snprintf(cluster, sizeof(cluster), SD_ID128_FORMAT_STR, SD_ID128_FORMAT_VAL(ret->cluster));
+        if (strcmp(cluster, m->cluster) != 0)
+                return say(-EBADMSG,
+                           "refused: the manifest and the database in the backup name different clusters");
+        return 0;
+}
+
+/* Terms and certificates need a clock that does not lie behind what the hosts of the cluster have seen. */
+static int check_clock(const struct manifest *m, uint64_t now) {
+        char then[FORMAT_TIME_MAX], here[FORMAT_TIME_MAX];
+
+        if (usec_add(now, CLOCK_SLACK) >= m->created_real)
+                return 0;
+        return say(-EINVAL, "this host's clock says %s, but the backup was made at %s: set the clock first",
+                   format_time(now, here, sizeof(here)), format_time(m->created_real, then, sizeof(then)));
+}
+
+static void describe(const struct manifest *m, const struct store_summary *s) {
+        char when[FORMAT_TIME_MAX];
+
+        printf("Backup of %s by Primus %s on %s: cluster %s, %u hosts, last job %u, %u jobs active, %s "
+               "bundles\n",
+               format_time(m->created_real, when, sizeof(when)), m->program, m->host, m->cluster, s->nodes,
+               s->last_job, s->active_jobs, m->bundles ? "with" : "without");
+        for (size_t i = 0; i < m->n_left_out; i++)
+                printf("Not in it: %s\n", m->left_out[i]);
+}
+
+static int open_source(const char *from) {
+        int fd = strcmp(from, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                        : open(from, O_RDONLY | O_CLOEXEC);
+
+        return fd < 0 ? say(-errno, "cannot read %s: %s", from, strerror(errno)) : fd;
+}
+
+/* Looks at it in a directory of its own. */
+static int check_only(struct restoring *x) {
+        char directory[] = "/var/tmp/primus-check.XXXXXX";
+        _cleanup_close_ int fd = open_source(x->options->from), dir = -EBADF;
+        int r;
+
+        if (fd < 0)
+                return fd;
+        if (!mkdtemp(directory))
+                return say(-errno, "cannot make %s: %s", directory, strerror(errno));
+        dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = dir < 0 ? say(-errno, "cannot open %s: %s", directory, strerror(errno))
+                    : archive_unpack(fd, dir, &x->manifest);
+        if (r >= 0)
+                r = check_database(directory, &x->manifest, &x->summary);
+        if (r >= 0)
+                r = check_clock(&x->manifest, x->now_real);
+        (void)remove_tree(directory);
+        if (r >= 0) {
+                describe(&x->manifest, &x->summary);
+                puts("It is whole, and this program can restore it. Nothing was changed.");
+        }
+        return r;
+}
+
+/* ---- the state that is there
+ * ------------------------------------------------------------------------------------- */
+
+/* Nobody may use it from here on. A damaged one is no obstacle: it may be why we are here. */
+static int lock_state(struct restoring *x, const char *state) {
+        _cleanup_free_ char *path = NULL;
+        struct stat st;
+        int r;
+
+        if (make_directories(state, 0700) < 0 || asprintf(&path, "%s/" ENTRY_DATABASE_NAME, state) < 0)
+                return say(-EIO, "cannot make %s", state);
+        r = stat(path, &st) >= 0 && st.st_size > 0 ? store_summarize(path, &x->previous) : -ENOENT;
+        x->have_previous = r >= 0;
+        if (r != -EBUSY)
+                r = store_lock(path, &x->lock_fd);
+        if (r == -EBUSY)
+                return say(r, "%s is in use: stop the master first (systemctl stop primus-masterd)", path);
+        if (r >= 0 && (chown(state, x->user->pw_uid, x->user->pw_gid) < 0 ||
+                       fchown(x->lock_fd, x->user->pw_uid, x->user->pw_gid) < 0))
+                r = -errno;
+        return r < 0 ? say(r, "cannot lock %s: %s", path, strerror(-r)) : 0;
+}
+
+/* The settings say where the state is: the two must agree, or masterd would start with another one. */
+static int check_directory(const struct restoring *x) {
+        if (x->options->no_settings || strcmp(x->manifest.state_directory, x->place.state) == 0)
+                return 0;
+        return say(-EINVAL,
+                   "the settings in the backup keep the state in %s, those of this host in %s: set "
+                   "StateDirectory= "
+                   "in masterd.conf to the first, or give --no-settings",
+                   x->manifest.state_directory, x->place.state);
+}
+
+static int revive(struct restoring *x) {
+        _cleanup_free_ char *path = NULL;
+        uint64_t term = store_revived_term(&x->summary, x->now_real);
+        int r;
+
+        if (x->have_previous)
+                term = MAX(term, usec_add(x->previous.term, 1));
+        if (asprintf(&path, "%s/" ENTRY_DATABASE_NAME, x->place.staging) < 0)
+                return say(-ENOMEM, "out of memory");
+        r = store_revive(path, term, store_revived_job(&x->summary, x->manifest.created_real, x->now_real));
+        return r < 0 ? say(r, "cannot prepare the restored state: %s", strerror(-r)) : 0;
+}
+
+/* ---- settings
+ * ---------------------------------------------------------------------------------------------------- */
+
+static int keep_setting(const struct restoring *x, const char *path, const char *name, const char *text,
+                        size_t size, mode_t mode) {
+        _cleanup_free_ char *kept = NULL, *directory = NULL;
+        char *slash;
+
+        if (!x->place.before)
+                return 0;
+        if (asprintf(&kept, "%s/%s", x->place.before, name) < 0)
+                return -ENOMEM;
+        directory = strdup(kept);
+        slash = directory ? strrchr(directory, '/') : NULL;
+        if (!slash)
+                return -ENOMEM;
+        *slash = 0;
+        int r = make_directories(directory, 0700);
+        if (r >= 0)
+                r = write_file_atomic(kept, text, size, mode, false);
+        if (r >= 0)
+                printf("%s was replaced; the one before is %s\n", path, kept);
+        return r;
+}
+
+/* Each file is replaced as a whole, and only where it differs. */
+static int place_setting(const struct restoring *x, const struct manifest_file *f) {
+        const char *name = f->name + strlen(ENTRY_SETTINGS_PREFIX);
+        _cleanup_free_ char *path = NULL, *from = NULL, *directory = NULL, *text = NULL, *there = NULL;
+        size_t size, there_size = 0;
+        struct stat st = {};
+        int r;
+
+        if (asprintf(&path, PRIMUS_SYSCONFDIR "/%s", name) < 0 ||
+            asprintf(&from, "%s/%s", x->place.staging, f->name) < 0 || !(directory = strdup(path)))
+                return -ENOMEM;
+        *strrchr(directory, '/') = 0;
+        r = read_file(from, SETTING_BYTES_MAX, &text, &size);
+        if (r < 0)
+                return r;
+        if (read_file(path, SETTING_BYTES_MAX, &there, &there_size) >= 0 && there_size == size &&
+            memcmp(there, text, size) == 0)
+                return 0;
+        if (there && stat(path, &st) >= 0) {
+                r = keep_setting(x, path, f->name, there, there_size, st.st_mode & 0777);
+                if (r < 0)
+                        return r;
+        }
+        r = make_directories(directory, 0755);
+        return r < 0 ? r : write_file_atomic(path, text, size, f->mode & 0755, true);
+}
+
+static void place_settings(const struct restoring *x) {
+        (void)umask(022); /* masterd's user reads them */
+        for (size_t i = 0; i < x->manifest.n_files && !x->options->no_settings; i++) {
+                const struct manifest_file *f = x->manifest.files + i;
+                int r = entry_kind_of(f->name) == ENTRY_SETTING ? place_setting(x, f) : 0;
+
+                if (r < 0)
+                        say(r, "cannot restore %s: %s; take it from the backup by tar", f->name,
+                            strerror(-r));
+        }
+}
+
+/* ---- all of it
+ * ----------------------------------------------------------------------------------------------------- */
+
+static int take_place(struct restoring *x) {
+        _cleanup_close_ int fd = open_source(x->options->from);
+        int r = fd < 0 ? fd : archive_unpack(fd, x->place.staging_fd, &x->manifest);
+
+        if (r >= 0)
+                r = check_database(x->place.staging, &x->manifest, &x->summary);
+        if (r >= 0)
+                r = check_clock(&x->manifest, x->now_real);
+        if (r >= 0)
+                r = check_directory(x);
+        if (r >= 0)
+                r = revive(x);
+        if (r >= 0)
+                r = place_finish(&x->place, x->user->pw_uid, x->user->pw_gid);
+        return r < 0 ? r : place_swap(&x->place);
+}
+
+static void tell(const struct restoring *x) {
+        describe(&x->manifest, &x->summary);
+        printf("Restored to %s.", x->place.state);
+        if (x->place.before)
+                printf(" The state before is kept in %s (remove it when all is well: it holds keys too).",
+                       x->place.before);
+        printf("\nTokens made before are void. The next job's number is above %u.\n",
+               store_revived_job(&x->summary, x->manifest.created_real, x->now_real));
+        if (x->summary.active_jobs > 0)
+                puts("Jobs that were active then are taken up again; those that have ended since run once "
+                     "more.");
+        if (x->summary.active_with_files > 0 && !x->manifest.bundles)
+                printf("%u active jobs came with files, and bundles are not in the backup: those whose files "
+                       "are not in "
+                       "%s/bundles cannot be started on another host.\n",
+                       x->summary.active_with_files, x->place.state);
+        puts("Next: systemctl start primus-masterd   (and let the agents find it: primus-masterd(8), "
+             "RESTORE)");
+}
+
+static int restore(struct restoring *x) {
+        _cleanup_free_ char *state = NULL;
+        int r;
+
+        if (geteuid() != 0)
+                return say(-EPERM, "restore replaces the state of the master: run it as root");
+        x->user = getpwnam(STATE_USER);
+        if (!x->user)
+                return say(-ENOENT,
+                           "there is no user " STATE_USER " here: install the package primus-master first");
+        r = state_directory(&state);
+        if (r >= 0)
+                r = lock_state(x, state);
+        if (r >= 0)
+                r = place_begin(state, x->now_real, &x->place);
+        if (r < 0)
+                return r;
+        r = take_place(x);
+        if (r >= 0) {
+                place_settings(x);
+                tell(x);
+        } else
+                say(r, "nothing was changed");
+        return r;
+}
+
+int state_restore(const struct restore_options *o) {
+        struct restoring x = {
+                .options = o, .lock_fd = -EBADF, .now_real = now_real(), .place.staging_fd = -EBADF
+        };
+        int r;
+
+        (void)umask(077);
+        if (strcmp(o->from, "-") == 0 && isatty(STDIN_FILENO)) {
+                say(0, "there is no backup on a terminal; name a file");
+                return 2;
+        }
+        r = o->check ? check_only(&x) : restore(&x);
+        place_done(&x.place);
+        close_fd(x.lock_fd);
+        manifest_done(&x.manifest);
+        return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backups as tar. Invariant: nothing is unpacked but regular files whose names entry.c knows, each once, into
+ * a directory of ours; an archive without its last member, the manifest, is no backup. */
+#include "tools/state/tarball.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <gnutls/crypto.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/base/file.h"
+#include "lib/base/parse.h"
+#include "tools/state/entry.h"
+#include "tools/state/say.h"
+
+#define PIECE (256u << 10)
+
+/* ---- hashes
+ * -------------------------------------------------------------------------------------------------- */
+
+static void hash_text(gnutls_hash_hd_t hash, char ret[static 65]) {
+        uint8_t digest[32];
+
+        gnutls_hash_deinit(hash, digest);
+        for (size_t i = 0; i < sizeof(digest); i++)
+                snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+}
+
+static int hash_new(gnutls_hash_hd_t *ret) {
+        return gnutls_hash_init(ret, GNUTLS_DIG_SHA256) < 0 ? say(-ENOMEM, "out of memory") : 0;
+}
+
+/* ---- writing
+ * ------------------------------------------------------------------------------------------------- */
+
+struct archive_out {
+        struct archive *a;
+        char piece[PIECE];
+};
+
+static int out_failed(struct archive_out *o) {
+        int e = archive_errno(o->a);
+
+        return say(e > 0 ? -e : -EIO, "cannot write the backup: %s",
+                   archive_error_string(o->a) ?: strerror(EIO));
+}
+
+int archive_out_new(int fd, bool compress, struct archive_out **ret) {
+        struct archive_out *o = calloc(1, sizeof(*o));
+        int r;
+
+        if (o)
+                o->a = archive_write_new();
+        if (!o || !o->a) {
+                free(o);
+                return say(-ENOMEM, "out of memory");
+        }
+        r = archive_write_set_format_pax_restricted(o->a);
+        if (r == ARCHIVE_OK && compress)
+                r = archive_write_add_filter_zstd(o->a);
+        if (r == ARCHIVE_OK)
+                r = archive_write_set_bytes_in_last_block(o->a, 1);
+        if (r == ARCHIVE_OK)
+                r = archive_write_open_fd(o->a, fd);
+        if (r != ARCHIVE_OK) {
+                r = out_failed(o);
+                archive_out_free(o);
+                return r;
+        }
+        *ret = o;
+        return 0;
+}
+
+void archive_out_free(struct archive_out *o) {
+        if (!o)
+                return;
+        (void)archive_write_free(o->a);
+        free(o);
+}
+
+static int out_header(struct archive_out *o, const char *name, uint64_t size, uint32_t mode, uint64_t mtime) {
+        struct archive_entry *e = archive_entry_new();
+        int r;
+
+        if (!e)
+                return say(-ENOMEM, "out of memory");
+        archive_entry_set_pathname(e, name);
+        archive_entry_set_filetype(e, AE_IFREG);
+        archive_entry_set_size(e, (la_int64_t)size);
+        archive_entry_set_perm(e, mode);
+        archive_entry_set_mtime(e, (time_t)mtime, 0);
+        r = archive_write_header(o->a, e);
+        archive_entry_free(e);
+        return r == ARCHIVE_OK ? 0 : out_failed(o);
+}
+
+/* As many bytes as the header said: a file that shrinks meanwhile is an error, one that grows is cut. */
+static int out_bytes(struct archive_out *o, const char *name, int fd, uint64_t size, gnutls_hash_hd_t hash) {
+        for (uint64_t at = 0; at < size;) {
+                ssize_t n = pread(fd, o->piece, MIN(size - at, (uint64_t)PIECE), (off_t)at);
+
+                if (n <= 0)
+                        return n < 0 ? say(-errno, "cannot read %s: %s", name, strerror(errno))
+                                     : say(-EIO, "%s became shorter while it was read", name);
+                if (gnutls_hash(hash, o->piece, (size_t)n) < 0)
+                        return say(-EIO, "cannot compute a checksum");
+                if (archive_write_data(o->a, o->piece, (size_t)n) != n)
+                        return out_failed(o);
+                at += (uint64_t)n;
+        }
+        return 0;
+}
+
+int archive_out_file(struct archive_out *o, struct manifest *m, const char *name, int fd) {
+        gnutls_hash_hd_t hash;
+        char sha256[65];
+        struct stat st;
+        int r;
+
+        if (fstat(fd, &st) < 0)
+                return say(-errno, "cannot read %s: %s", name, strerror(errno));
+        if (!S_ISREG(st.st_mode))
+                return say(-EINVAL, "%s is no regular file", name);
+        r = out_header(o, name, (uint64_t)st.st_size, st.st_mode & 0777, (uint64_t)st.st_mtime);
+        if (r >= 0)
+                r = hash_new(&hash);
+        if (r < 0)
+                return r;
+        r = out_bytes(o, name, fd, (uint64_t)st.st_size, hash);
+        hash_text(hash, sha256);
+        if (r >= 0)
+                r = manifest_add(m, name, (uint64_t)st.st_size, st.st_mode & 0777, sha256);
+        return r == -E2BIG ? say(r, "too many files for a backup") : r;
+}
+
+int archive_out_end(struct archive_out *o, const struct manifest *m) {
+        _cleanup_free_ char *text = NULL;
+        int r = manifest_format(m, &text);
+
+        if (r < 0)
+                return say(r, "out of memory");
+        r = out_header(o, ENTRY_MANIFEST_NAME, strlen(text), 0600, m->created_real / UINT64_C(1000000));
+        if (r < 0)
+                return r;
+        if (archive_write_data(o->a, text, strlen(text)) != (ssize_t)strlen(text) ||
+            archive_write_close(o->a) != ARCHIVE_OK)
+                return out_failed(o);
+        return 0;
+}
+
+/* ---- reading
+ * ------------------------------------------------------------------------------------------------- */
+
+static int in_failed(struct archive *a) {
+        int e = archive_errno(a);
+
+        return say(e == ENOMEM ? -ENOMEM : -EBADMSG, "the archive cannot be read: %s",
+                   archive_error_string(a) ?: "it is damaged");
+}
+
+/* Makes the directories that a name of ours has. */
+static int make_parents(int directory_fd, const char *name) {
+        char path[512];
+
+        for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+                snprintf(path, sizeof(path), "%.*s", (int)(slash - name), name);
+                if (mkdirat(directory_fd, path, 0700) < 0 && errno != EEXIST)
+                        return say(-errno, "cannot make %s: %s", path, strerror(errno));
+        }
+        return 0;
+}
+
+static int unpack_bytes(struct archive *a, const char *name, int fd, struct manifest *found, uint32_t mode) {
+        _cleanup_free_ char *piece = malloc(PIECE);
+        gnutls_hash_hd_t hash;
+        char sha256[65];
+        uint64_t size = 0;
+        ssize_t n = 0;
+        int r = piece ? hash_new(&hash) : say(-ENOMEM, "out of memory");
+
+        if (r < 0)
+                return r;
+        while (r >= 0 && (n = archive_read_data(a, piece, PIECE)) > 0) {
+                size += (uint64_t)n;
+                r = write_all(fd, piece, (size_t)n);
+                if (r < 0)
+                        say(r, "cannot write %s: %s", name, strerror(-r));
+                else if (gnutls_hash(hash, piece, (size_t)n) < 0)
+                        r = say(-EIO, "cannot compute a checksum");
+        }
+        hash_text(hash, sha256);
+        if (r >= 0 && n < 0)
+                r = in_failed(a);
+        if (r >= 0 && fsync(fd) < 0)
+                r = say(-errno, "cannot write %s: %s", name, strerror(errno));
+        if (r >= 0 && manifest_add(found, name, size, mode, sha256) < 0)
+                r = say(-ENOMEM, "out of memory, or too many files");
+        return r;
+}
+
+static int unpack_file(struct archive *a, struct archive_entry *e, const char *name, int directory_fd,
+                       struct manifest *found) {
+        _cleanup_close_ int fd = -EBADF;
+        int r = make_parents(directory_fd, name);
+
+        if (r < 0)
+                return r;
+        fd = openat(directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                return say(-errno,
+                           errno == EEXIST ? "%s is in the archive twice (%s)" : "cannot write %s: %s", name,
+                           strerror(errno));
+        return unpack_bytes(a, name, fd, found, archive_entry_perm(e) & 0777);
+}
+
+static int read_manifest(struct archive *a, struct archive_entry *e, struct manifest *ret) {
+        _cleanup_free_ char *text = NULL;
+        la_int64_t size = archive_entry_size(e);
+        int r;
+
+        if (size < 0 || size > (la_int64_t)MANIFEST_BYTES_MAX)
+                return say(-EBADMSG, "the archive's manifest is too large");
+        text = malloc((size_t)size + 1);
+        if (!text)
+                return say(-ENOMEM, "out of memory");
+        if (archive_read_data(a, text, (size_t)size) != size)
+                return in_failed(a);
+        r = manifest_parse(text, (size_t)size, ret);
+        return r == -EPROTONOSUPPORT
+                       ? say(r, "the backup was written by a newer Primus; upgrade this one first")
+               : r < 0 ? say(r, "the archive's manifest cannot be read")
+                       : 0;
+}
+
+/* Until the manifest is read. */
+static int unpack_members(struct archive *a, int directory_fd, struct manifest *found, struct manifest *ret) {
+        struct archive_entry *e;
+        int r;
+
+        for (bool first = true;; first = false) {
+                const char *name, *why = NULL;
+                enum entry_kind kind;
+
+                r = archive_read_next_header(a, &e);
+                if (r == ARCHIVE_EOF)
+                        return say(-EBADMSG,
+                                   first ? "there is nothing in the archive"
+                                         : "the archive ends before its manifest: it was cut short");
+                if (r != ARCHIVE_OK)
+                        return first ? say(-EBADMSG, "this is no backup of Primus: %s",
+                                           archive_error_string(a) ?: "not a tar archive")
+                                     : in_failed(a);
+                name = archive_entry_pathname(e) ?: "?";
+                kind = entry_kind_of(name);
+                if (archive_entry_filetype(e) != AE_IFREG || archive_entry_hardlink(e) ||
+                    archive_entry_symlink(e))
+                        why = "is no regular file";
+                else if (kind < 0)
+                        why = "does not belong into a backup of Primus";
+                else if (first != (kind == ENTRY_DATABASE))
+                        why = "is not where it belongs: the state comes first";
+                if (why) {
+                        char clean[128];
+                        return say(-EBADMSG, "refused: the archive's member '%s' %s",
+                                   utf8_clean(name, strlen(name), clean, sizeof(clean)), why);
+                }
+                if (kind == ENTRY_MANIFEST)
+                        return read_manifest(a, e, ret);
+                r = unpack_file(a, e, name, directory_fd, found);
+                if (r < 0)
+                        return r;
+        }
+}
+
+int archive_unpack(int fd, int directory_fd, struct manifest *ret) {
+        _cleanup_(manifest_done) struct manifest found = {}, m = {};
+        struct archive *a = archive_read_new();
+        const char *why, *name;
+        int r;
+
+        if (!a)
+                return say(-ENOMEM, "out of memory");
+        if (archive_read_support_format_tar(a) != ARCHIVE_OK ||
+            archive_read_support_filter_zstd(a) < ARCHIVE_WARN ||
+            archive_read_open_fd(a, fd, PIECE) != ARCHIVE_OK)
+                r = say(-EBADMSG, "this is no backup of Primus: %s",
+                        archive_error_string(a) ?: "not a tar archive");
+        else
+                r = unpack_members(a, directory_fd, &found, &m);
+        (void)archive_read_free(a);
+        if (r < 0)
+                return r;
+        if (!manifest_same_files(&found, &m, &why, &name))
+                return say(-EBADMSG, "refused: %s %s", name, why);
+        *ret = m;
+        m = (struct manifest){};
+        return 0;
+}

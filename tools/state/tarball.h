@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A backup as a tar archive, written and read in one go. Functions that fail say why on standard error and
+ * return a negative errno. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "tools/state/manifest.h"
+
+struct archive_out;
+
+/* To an open descriptor (borrowed). */
+int archive_out_new(int fd, bool compress, struct archive_out **ret);
+/* A regular file from its beginning; counted in the manifest under this name. */
+int archive_out_file(struct archive_out *o, struct manifest *m, const char *name, int fd);
+/* The manifest, and the end. */
+int archive_out_end(struct archive_out *o, const struct manifest *m);
+void archive_out_free(struct archive_out *o); /* accepts NULL */
+DEFINE_CLEANUP(struct archive_out *, archive_out_free)
+
+/* Unpacks what comes from fd into the directory, files 0600 and directories 0700, and returns its manifest
+ * when all of it is there and is what it was when it was written. */
+int archive_unpack(int fd, int directory_fd, struct manifest *ret);
