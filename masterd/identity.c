@@ -87,8 +87,8 @@ static int raise_term(struct manager *m) {
                 memcpy(&m->term, data, size);
         /* Higher than ever before, also where the store is an old copy that was put back: agents do not
          * follow a master whose term is lower than one that they have followed. A start takes longer than a
-         * millisecond. */
-        m->term = MAX(m->term + 1, now_real() / USEC_PER_MSEC);
+         * microsecond. */
+        m->term = MAX(m->term + 1, now_real());
         store_set_meta(m->store, "term", &m->term, sizeof(m->term));
         return 0;
 }

@@ -47,7 +47,8 @@ static int read_token_text(const char *file, char **ret) {
                 (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &saved);
                 fputc('\n', stderr);
         } else
-                r = read_file(file ? file : "/dev/stdin", 4096, ret, NULL);
+                /* Standard input as it is: a pipe that nothing has come through yet is waited for. */
+                r = file ? read_file(file, 4096, ret, NULL) : read_fd(STDIN_FILENO, 4096, ret, NULL);
         if (r < 0)
                 return fail(1, "cannot read the token%s%s: %s", file ? " from " : "", file ? file : "",
                             strerror(-r));
