@@ -114,28 +114,23 @@ static int certificate_end(const char *pem, uint64_t *ret) {
         return der_time(&element, tag, ret);
 }
 
-/* The cluster's authority: a new certificate of it comes with the host's own, so that one which is not
- * renewed is only seen long after. */
+/* The cluster's authority: the certificates of all its hosts end with it. */
 static void check_authority(struct findings *f, const char *root, uint64_t now) {
         _cleanup_free_ char *pem = NULL;
         char when[FORMAT_TIME_MAX];
         uint64_t end;
 
         if (read_file_below(root, NODE_DIR "/ca.crt", PEM_MAX, &pem) < 0 || certificate_end(pem, &end) < 0)
-                findings_add(f, FINDING_FAIL, "authority", "primusctl join, with a new token",
-                             NODE_DIR "/ca.crt cannot be read");
-        else if (end <= now)
-                findings_add(f, FINDING_FAIL, "authority", "primusctl join, with a new token",
-                             "the cluster's authority expired %s, as far as this host knows",
-                             format_time(end, when, sizeof(when)));
-        else if (end - now < 60 * DAY)
-                findings_add(f, FINDING_WARN, "authority",
-                             "journalctl -u primus-masterd, there: it renews its authority",
-                             "the cluster's authority expires %s, and this host was not given a new one",
-                             format_time(end, when, sizeof(when)));
+                return;
+        format_time(end, when, sizeof(when));
+        if (end < now + 365 * DAY)
+                findings_add(
+                        f, end <= now ? FINDING_FAIL : FINDING_WARN, "authority",
+                        "docs/operations.md, \"Certificates\"",
+                        "the cluster's certificate authority %s %s, and with it every host's certificate",
+                        end <= now ? "ended" : "ends", when);
         else
-                findings_add(f, FINDING_OK, "authority", NULL, "the cluster's is valid until %s",
-                             format_time(end, when, sizeof(when)));
+                findings_add(f, FINDING_OK, "authority", NULL, "the cluster's is valid until %s", when);
 }
 
 void doctor_certificate(struct findings *f, const char *root, uint64_t now) {
@@ -147,10 +142,8 @@ void doctor_certificate(struct findings *f, const char *root, uint64_t now) {
         if (r == -EACCES || r == -EPERM)
                 findings_add(f, FINDING_UNKNOWN, "certificate", "sudo primusctl doctor",
                              NODE_DIR " is root's to read");
-        else if (r == -ENOENT)
-                findings_add(f, FINDING_WARN, "certificate",
-                             "primusctl token create (on the master), then primusctl join TOKEN here",
-                             "this host is not part of a cluster: there is no " NODE_DIR "/node.crt");
+        else if (r == -ENOENT && doctor_joined(root) != JOINED)
+                return; /* which is said */
         else if (r < 0 || certificate_end(pem, &end) < 0)
                 findings_add(f, FINDING_FAIL, "certificate", "primusctl join, with a new token",
                              NODE_DIR "/node.crt cannot be read");
@@ -166,6 +159,5 @@ void doctor_certificate(struct findings *f, const char *root, uint64_t now) {
         else
                 findings_add(f, FINDING_OK, "certificate", NULL, "valid until %s",
                              format_time(end, when, sizeof(when)));
-        if (pem)
-                check_authority(f, root, now);
+        check_authority(f, root, now);
 }
