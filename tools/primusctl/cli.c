@@ -83,11 +83,6 @@ static void say_elsewhere(const struct cli *c, const char *why) {
                          why);
 }
 
-static int unreachable(const struct cli *c, const char *why) {
-        if (c->host && (strcmp(why, strerror(ENOTCONN)) == 0 || strcmp(why, strerror(ECONNRESET)) == 0))
-                cli_fail(c, "cannot reach masterd on %s: ssh does not get there; does this work? ssh %s true",
-                         c->host, c->host);
-        else if (c->host)
 static int failed_for_good(const struct cli *c, const char *why) {
         cli_fail(c, "masterd has failed to start (systemctl %s%s%sstatus primus-masterd)%s%s",
                  c->host ? "-H " : "", c->host ? c->host : "", c->host ? " " : "", *why ? ": " : "", why);
@@ -99,7 +94,10 @@ static int unreachable(const struct cli *c, const char *why) {
 
         if (failure)
                 return failed_for_good(c, failure);
-        if (c->host)
+        if (c->host && (strcmp(why, strerror(ENOTCONN)) == 0 || strcmp(why, strerror(ECONNRESET)) == 0))
+                cli_fail(c, "cannot reach masterd on %s: ssh does not get there; does this work? ssh %s true",
+                         c->host, c->host);
+        else if (c->host)
                 cli_fail(c,
                          "cannot reach masterd on %s: %s; check with: systemctl -H %s status primus-masterd",
                          c->host, why, c->host);
