@@ -25,13 +25,17 @@ def _download(work, status, packages):
         os.makedirs(path, exist_ok=True)
     options = ["-o", f"Dir::State::status={status}", "-o", f"Dir::Cache={work}/apt", "-o", f"Dir::Cache::archives={cache}",
                "-o", "APT::Sandbox::User=root", "-q"]
-    install = ["apt-get", *options, "install", "-y", "--no-install-recommends", *EXTRA, *packages]
-    try:
-        run(*install, "--download-only")
-    except SandboxError:  # its lists may be of last year
-        run("apt-get", "-q", "update")
-        run(*install, "--download-only")
-    names = {line.split()[1] for line in run(*install, "--simulate").splitlines() if line.startswith("Inst ")} - set(names_of(packages))
+    names = set()
+    # What ours recommend as a person gets it, who says nothing about that.
+    for wanted in (packages, ["--no-install-recommends", *EXTRA, *packages]):
+        install = ["apt-get", *options, "install", "-y", *wanted]
+        try:
+            run(*install, "--download-only")
+        except SandboxError:  # its lists may be of last year
+            run("apt-get", "-q", "update")
+            run(*install, "--download-only")
+        names |= {line.split()[1] for line in run(*install, "--simulate").splitlines() if line.startswith("Inst ")}
+    names -= set(names_of(packages))
     for name in names:
         found = max(glob.glob(f"{cache}/{name}_*.deb"), key=os.path.getmtime, default=None)
         if not found:
@@ -50,7 +54,7 @@ def make(work, status, builds):
     """A disk image in work. builds: {name: directory with .deb files}; each is a repository of its own, "debian" has the rest."""
     tree = f"{work}/tree"
     os.makedirs(tree)
-    found = {name: sorted(glob.glob(f"{directory}/*.deb")) for name, directory in builds.items()}
+    found = {name: sorted(path for path in glob.glob(f"{directory}/*.deb") if "-dbgsym_" not in path) for name, directory in builds.items()}
     for name, packages in found.items():
         if not packages:
             raise SandboxError(f"{builds[name]} has no packages; build them with tools/package deb")
@@ -64,13 +68,27 @@ def make(work, status, builds):
     return f"{work}/packages.ext4"
 
 
-def builds(now, later, work):
-    """{"now": DIR, "next": DIR} of packages: those that are given, else what tools/package builds from this repository."""
-    tool = f"{machine.SOURCE}/tools/package"
+def _next(now, work):
+    """Builds the packages of the version after those in now, of the tarball beside them."""
+    tarballs = glob.glob(f"{now}/primus-*.tar.gz")
+    if len(tarballs) != 1:
+        raise SandboxError(f"{now} has no tarball to make a later version of; name its packages by --next")
+    run("tar", "-xzf", tarballs[0], "-C", work, "--no-same-owner")
+    tree = glob.glob(f"{work}/primus-*")[0]
+    run(f"{machine.SOURCE}/tests/package/next.py", tree)
+    run("tar", "-czf", f"{work}/next.tar.gz", "-C", work, os.path.basename(tree))
+    run(f"{machine.SOURCE}/tools/package", "deb", "--tarball", f"{work}/next.tar.gz", "--output", f"{work}/packages")
+    return f"{work}/packages"
+
+
+def builds(now, later, work, log):
+    """{"now": DIR, "next": DIR} of packages: those that are given, else those that are built, of HEAD and of the version after it."""
     if not now:
+        log.say("building packages …")
         now = f"{work}/packages-now"
-        run(tool, "deb", "--output", now)
+        run(f"{machine.SOURCE}/tools/package", "deb", "--output", now)
     if not later:
-        later = f"{work}/packages-next"
-        run(tool, "deb", "--next", "--output", later)
+        log.say("building packages of the next version …")
+        os.makedirs(f"{work}/next")
+        later = _next(now, f"{work}/next")
     return {"now": now, "next": later}

@@ -128,7 +128,7 @@ def clean():
     lock = os.path.join(CACHE, "lock")
     with locked(lock, "another sandbox that is making the root tree"):
         for name in os.listdir(CACHE):
-            if re.fullmatch(r"(vm-|packages-)?[0-9a-f]{16}(\.new)?", name):
+            if re.fullmatch(r"((vm-|packages-)?[0-9a-f]{16}(\.new)?|debs)", name):
                 shutil.rmtree(os.path.join(CACHE, name))
         os.unlink(lock)
         with contextlib.suppress(OSError):
