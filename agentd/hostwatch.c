@@ -58,6 +58,7 @@ struct hostwatch {
         size_t n_remembered;
         struct addr local; /* from which masterd is reached */
         uint64_t again_boot;
+        uint64_t addresses; /* a number for those we had when we registered */
         struct disk disks[DISKS_MAX];
         size_t n_disks;
         bool disks_busy;
@@ -173,6 +174,20 @@ static void judge_link(struct hostwatch *w, const struct link_facts *f, bool gon
                        text);
 }
 
+/* A number for all addresses that others may reach us by. */
+static uint64_t addresses_number(const struct hostwatch *w) {
+        uint64_t h = UINT64_C(0xcbf29ce484222325);
+        const struct link_facts *list;
+        size_t n = 0;
+
+        list = w->links ? links_list(w->links, &n) : NULL;
+        for (size_t i = 0; i < n; i++)
+                for (size_t k = 0; k < list[i].n_addresses; k++)
+                        for (size_t b = 0; b < sizeof(list[i].addresses[k].address.bytes); b++)
+                                h = (h ^ list[i].addresses[k].address.bytes[b]) * UINT64_C(0x100000001b3);
+        return h;
+}
+
 /* Of the interface that the settings name: an address of the family in which masterd is reached, else any. */
 static bool named_address(const struct hostwatch *w, struct addr *ret) {
         const char *patterns = w->manager->settings.watch.rendezvous_interface;
@@ -198,6 +213,7 @@ struct addr hostwatch_address(struct hostwatch *w, const struct addr *local) {
         struct addr a = *local;
 
         w->local = *local;
+        w->addresses = addresses_number(w);
         if (!patterns)
                 return a;
         if (named_address(w, &a)) {
@@ -240,12 +256,24 @@ int hostwatch_networks(struct hostwatch *w, struct inventory *inventory) {
         return 0;
 }
 
+/* masterd is on this host: our link goes on whatever happens to its addresses, of which masterd is to hear.
+ */
+static void review_loopback(struct hostwatch *w) {
+        uint64_t now = now_boot();
+
+        if (!addr_is_loopback(&w->local) || now < w->again_boot || addresses_number(w) == w->addresses)
+                return;
+        w->again_boot = now + AGAIN_USEC;
+        link_again(w->manager->link, "the host's addresses have changed");
+}
+
 /* Jobs are told the address with which we registered. */
 static void review_address(struct hostwatch *w) {
         const struct manager *m = w->manager;
         uint64_t now = now_boot();
         struct addr a;
 
+        review_loopback(w);
         if (!m->settings.watch.rendezvous_interface || m->settings.address.family != AF_UNSPEC ||
             w->local.family == AF_UNSPEC || now < w->again_boot || !named_address(w, &a) ||
             addr_equal(&a, &m->inventory.address))

@@ -24,14 +24,16 @@
 #define RETRY_REFUSED_USEC (30 * USEC_PER_SEC)
 #define HEARTBEAT_MIN_USEC (10 * USEC_PER_MSEC)
 #define ADDRESSES_MAX 8u
+#define PATIENT_FAILURES 5u
 #define SENT_MAX 64u /* heartbeats whose answer is awaited */
 
 struct channel {
         struct link *link;
-        bool bulk, up, refused, resolving;
+        bool bulk, up, refused, resolving, worked;
         struct peer *peer;
         sd_event_source *retry;
         unsigned failures;
+        unsigned address;    /* which of the name's addresses is tried */
         uint64_t hello_boot; /* when it was sent */
 };
 
@@ -103,6 +105,11 @@ static uint64_t retry_max(const struct link *l, uint64_t max) {
 static void failed(struct channel *c) {
         uint64_t usec = RETRY_FIRST_USEC << MIN(c->failures, 6u);
 
+        /* Others are tried at once where none has worked yet. After that, one that has worked is given time:
+         * a master that is being started again refuses for a moment, and over another network this host would
+         * have another address. */
+        if (!c->worked || c->failures >= PATIENT_FAILURES)
+                c->address++;
         c->failures++;
         dial_later(c, jitter(c->refused ? retry_max(c->link, RETRY_REFUSED_USEC)
                                         : MIN(usec, retry_max(c->link, RETRY_MAX_USEC))));
@@ -136,7 +143,7 @@ static void resolved(struct channel *c, const struct addr *addresses, size_t n) 
         if (c->bulk && !c->link->main.up)
                 return; /* dialled again once the main connection is up */
         /* One address a try, so that one that does not answer does not hold up the others for long. */
-        r = connect_to(&addresses[c->failures % n]);
+        r = connect_to(&addresses[c->address % n]);
         if (r >= 0)
                 r = peer_new(c->link->event, r, c->link->credentials, &options, on_peer_ready, on_peer_ended,
                              c, &c->peer);
@@ -316,6 +323,7 @@ static void do_not_follow(struct channel *c, const char *why) {
 
 static void set_up(struct channel *c) {
         c->up = true;
+        c->worked = true;
         c->failures = 0;
         c->refused = false;
 }

@@ -11,6 +11,7 @@
 #include "agentd/device/inventory.h"
 #include "agentd/eyes.h"
 #include "agentd/health.h"
+#include "agentd/private-guard.h"
 #include "lib/base/clock.h"
 #include "lib/base/exit.h"
 #include "lib/base/file.h"
@@ -474,7 +475,9 @@ int manager_new(sd_event *event, struct manager **ret) {
         r = gpus_new(m, &m->gpus);
         if (r < 0)
                 return log_error_errno(r, "Cannot watch the host's GPUs");
-        if ((r = captures_new(event, m->units, &m->captures)) < 0 || (r = traces_new(event, m->units, &m->traces)) < 0)
+        if ((r = captures_new(event, m->units, &m->captures)) < 0 ||
+            (r = traces_new(event, m->units, &m->traces)) < 0 ||
+            (r = private_guard_new(m, &m->private_guard)) < 0)
                 return r;
         r = agent_bus_offer(m);
         if (r < 0)
@@ -489,6 +492,7 @@ void manager_free(struct manager *m) {
                 return;
         worker_free(m->resolver);
         worker_free(m->remover);
+        private_guard_free(m->private_guard);
         link_free(m->link);
         eyes_free(m->eyes);
         data_free(m->data);

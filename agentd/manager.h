@@ -41,6 +41,7 @@ struct manager {
         struct eyes *eyes;
         struct captures *captures;
         struct traces *traces;
+        struct private_guard *private_guard;
         struct {
                 sd_event_source *timer;
                 bool running, known, ok;

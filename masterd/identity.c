@@ -87,8 +87,8 @@ static int raise_term(struct manager *m) {
                 memcpy(&m->term, data, size);
         /* Higher than ever before, also where the store is an old copy that was put back: agents do not
          * follow a master whose term is lower than one that they have followed. A start takes longer than a
-         * millisecond. */
-        m->term = MAX(m->term + 1, now_real() / USEC_PER_MSEC);
+         * microsecond. */
+        m->term = MAX(m->term + 1, now_real());
         store_set_meta(m->store, "term", &m->term, sizeof(m->term));
         return 0;
 }
@@ -283,6 +283,25 @@ int identity_token_new(struct manager *m, uint32_t uses, uint64_t lifetime_usec,
         return 0;
 }
 
+char *token_id_format(const struct token *t, char buf[static TOKEN_ID_TEXT_MAX]) {
+        for (size_t i = 0; i < sizeof(t->id); i++)
+                snprintf(buf + 2 * i, 3, "%02x", t->id[i]);
+        return buf;
+}
+
+int identity_token_revoke(struct manager *m, const char *id) {
+        struct token *t, *next;
+
+        HASH_ITER (hh, m->tokens, t, next) {
+                char text[TOKEN_ID_TEXT_MAX];
+                if (strcmp(token_id_format(t, text), id) == 0) {
+                        forget_token(m, t);
+                        return 0;
+                }
+        }
+        return -ENOENT;
+}
+
 /* Equal without telling by its time how much is. */
 static bool equal_secret(const uint8_t a[static 32], const uint8_t b[static 32]) {
         uint8_t difference = 0;
@@ -300,13 +319,15 @@ static const char *refuse_join(struct manager *m, const struct join_request *q, 
         HASH_FIND(hh, m->tokens, q->id, 8, t);
         join_secret_hash(q->secret, hash);
         if (!t || !equal_secret(hash, t->secret_hash))
-                return "the token is not known here (spent, removed, or of another cluster)";
+                return "the token is not known here (spent, revoked, or of another cluster); make another on "
+                       "the master: "
+                       "primusctl token create";
         if (t->expires_real < now_real())
-                return "the token has expired";
+                return "the token has expired; make another on the master: primusctl token create";
         if (t->uses_left == 0)
                 return "the token has been used as often as it may be";
         if (*t->from && (addr_parse_cidr(t->from, &from) < 0 || !addr_cidr_contains(&from, &q->from)))
-                return "the token is not for this address";
+                return "the token is not for this address (it was made with --from)";
         if (store_full(m->store))
                 return "the master's store is slow or full, try again later";
         *ret = t;
@@ -339,8 +360,9 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
         if (!why) {
                 node = nodes_get(&m->nodes, q->name);
                 if (node && node->link)
-                        why = "a node of this name is connected; remove it first (primusctl node remove "
-                              "NAME)";
+                        why = "a node of this name is connected; give this one another (--name), or remove "
+                              "that one "
+                              "first, on the master: primusctl node remove NAME";
         }
         if (why) {
                 join_answer(pending, why, NULL, NULL);

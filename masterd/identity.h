@@ -40,6 +40,11 @@ void identity_done(struct manager *m);
 /* A new token, recorded in the open batch. from: CIDR or "". -ENOBUFS: too many tokens. */
 int identity_token_new(struct manager *m, uint32_t uses, uint64_t lifetime_usec, const char *from,
                        uint32_t creator, char ret_text[static TOKEN_TEXT_MAX]);
+/* By which it is listed and revoked: 16 hex digits. Returns buf. */
+#define TOKEN_ID_TEXT_MAX 17
+char *token_id_format(const struct token *t, char buf[static TOKEN_ID_TEXT_MAX]);
+/* In the open batch. -ENOENT: there is none of that id, or it is none. */
+int identity_token_revoke(struct manager *m, const char *id);
 
 /* struct listener_handlers: decides about a join. */
 void identity_join(struct join_pending *pending, const struct join_request *request, void *userdata);

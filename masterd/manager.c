@@ -305,7 +305,7 @@ static void serve(struct manager *m, void *data) {
         log_info("Serving cluster " SD_ID128_FORMAT_STR " on port %u, term %llu, %u active jobs, %u nodes",
                  SD_ID128_FORMAT_VAL(m->cluster), listener_port(m->listener), (unsigned long long)m->term,
                  m->n_active, m->nodes.n);
-        (void)sd_notifyf(false, "READY=1\nSTATUS=%u nodes, %u active jobs", m->nodes.n, m->n_active);
+        (void)sd_notifyf(false, "READY=1\nSTATUS=Serving agents on port %u", listener_port(m->listener));
 }
 
 /* What a masterd that was killed over a backup left of it. */

@@ -27,8 +27,10 @@ static bool is_ours(const struct addr *a) {
 
 struct addr ownhost_address(const struct manager *m, const struct node *node, const struct addr *reported) {
         /* What it had before masterd was started again is good until others are back. */
-        const struct addr *known = m->reached.family != AF_UNSPEC ? &m->reached : &node->address;
+        const struct addr *known = &node->address;
 
+        if (known->family == AF_UNSPEC || addr_is_loopback(known) || !is_ours(known))
+                known = &m->reached;
         if (!addr_is_loopback(reported) || known->family == AF_UNSPEC || addr_is_loopback(known) ||
             !is_ours(known))
                 return *reported;
@@ -36,37 +38,63 @@ struct addr ownhost_address(const struct manager *m, const struct node *node, co
 }
 
 static void move(struct manager *m, struct node *node) {
-        struct addr address = ownhost_address(m, node, &node->inventory.address);
         char text[ADDR_TEXT_MAX];
         struct executor *e;
 
-        if (addr_equal(&address, &node->address))
+        if (addr_equal(&m->reached, &node->address))
                 return;
-        node->address = address;
+        node->address = m->reached;
         DL_FOREACH2(node->executors, e, node_next)
         job_peers_drop(e->job);
         record_node(m, node);
         log_full(LOG_INFO, 0, &(struct log_fields){ .node = node->name },
-                 "Node %s, on this host, meets the others at %s", node->name, addr_format(&address, text));
+                 "Node %s is on this host; executors elsewhere reach those here at %s", node->name,
+                 addr_format(&node->address, text));
         if (placement_node_changed(m, node) < 0)
                 log_oom();
         api_node_changed(m, node);
         epochs_registered(m, node);
 }
 
+/* Some other host is connected by way of the address: found soon, where several ways are usual. */
+static bool in_use(const struct manager *m, const struct addr *a) {
+        struct node *node, *next;
+        struct addr local;
+
+        HASH_ITER (hh, m->nodes.by_name, node, next) {
+                if (!node->link || !node->link->peer)
+                        continue;
+                local = (struct addr){};
+                peer_local_address(node->link->peer, &local);
+                local.port = 0;
+                if (addr_equal(&local, a))
+                        return true;
+        }
+        return false;
+}
+
+/* Trainers that run are not told to meet elsewhere because one host more prefers the other family. */
+static bool stays(const struct manager *m, const struct node *node) {
+        const struct addr *a = &node->address;
+
+        return a->family != AF_UNSPEC && !addr_is_loopback(a) && is_ours(a) &&
+               (node->executors || in_use(m, a));
+}
+
 void ownhost_registered(struct manager *m, struct node *node) {
         struct node *other, *next;
         struct addr local = {};
 
-        if (!node->link)
+        if (!node->link || !node->link->peer)
                 return;
         peer_local_address(node->link->peer, &local);
         local.port = 0;
         if (local.family == AF_UNSPEC || addr_is_loopback(&local) ||
             addr_is_loopback(&node->inventory.address) || addr_equal(&local, &m->reached) || !is_ours(&local))
                 return;
-        m->reached = local;
+        if (m->reached.family == AF_UNSPEC || !is_ours(&m->reached) || !in_use(m, &m->reached))
+                m->reached = local;
         HASH_ITER (hh, m->nodes.by_name, other, next)
-                if (addr_is_loopback(&other->inventory.address))
+                if (addr_is_loopback(&other->inventory.address) && !stays(m, other))
                         move(m, other);
 }

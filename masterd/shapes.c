@@ -291,7 +291,9 @@ static uint32_t level_of(const struct manager *m, const char *name) {
 
         while (name && i < m->conf.placement.n_levels && strcmp(m->conf.placement.levels[i], name) != 0)
                 i++;
-        return i;
+        return name && i == m->conf.placement.n_levels && strcmp(name, TOPOLOGY_LEVEL_HOST) == 0
+                       ? SCHED_LEVEL_NODE
+                       : i;
 }
 
 static int add_others(struct manager *m, struct job *j, struct gang_data *g) {

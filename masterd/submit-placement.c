@@ -179,6 +179,10 @@ static int admit_topology(struct manager *m, const struct job_spec *spec, sd_bus
 
         if (spec->topology.mode == TOPOLOGY_ANYWHERE)
                 return 0;
+        /* Hosts are there without anybody naming a label for them. */
+        if (spec->topology.mode == TOPOLOGY_SPREAD && spec->topology.level &&
+            strcmp(spec->topology.level, TOPOLOGY_LEVEL_HOST) == 0)
+                return 0;
         if (c->n_levels == 0)
                 return sd_bus_error_set(
                         error, ERROR_REFUSED,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One version: meson.build's. What is written by hand beside it says the same, and so does every program.
+"""One version: meson.build's. What is written by hand beside it says the same, and so does every program; so with users.
 
 usage: versions.py SOURCE [BUILD]
 """
@@ -58,6 +58,10 @@ def check_written(source, version):
         release = re.search(r"^Release:\s*(\d+)", spec, re.M)
         m = re.search(r"^%changelog\n\* .* - (\S+)$", spec, re.M)
         expect("packaging/primus.spec", "the newest version of %changelog", m and m[1], f"{version}-{release and release[1]}")
+        users = [line for line in read(source, "units/primus.sysusers.conf").splitlines() if line and not line.startswith("#")]
+        m = re.search(r"^%pre master\n.*?<<'EOF'[^\n]*\n(.*?)\nEOF$", spec, re.M | re.S)
+        if not m or m[1].splitlines() != users:
+            problem("packaging/primus.spec", "%pre master makes other users than units/primus.sysusers.conf")
 
 
 def check_built(build, version):

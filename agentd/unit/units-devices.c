@@ -46,8 +46,8 @@ void units_gpu_fault(struct units *u, const char *uuid, const char *text) {
 
         HASH_ITER (hh, u->executors, e, next)
                 if (e->state < EXECUTOR_ENDED && has(e->gpus, uuid)) {
-                        free(e->gpu_fault);
-                        e->gpu_fault = strdup(text);
+                        free(e->fault);
+                        e->fault = strdup(text);
                         log_executor(e, LOG_NOTICE, "%s: %s", e->unit, text);
                 }
 }
@@ -55,8 +55,8 @@ void units_gpu_fault(struct units *u, const char *uuid, const char *text) {
 char *devices_blame(const struct executor *e, const char *detail) {
         char *text;
 
-        if (!e->gpu_fault || strcmp(e->exit.result, "success") == 0 || e->exit.stop_requested ||
-            asprintf(&text, "%s%s%s", e->gpu_fault, *detail ? "; " : "", detail) < 0)
+        if (!e->fault || strcmp(e->exit.result, "success") == 0 || e->exit.stop_requested ||
+            asprintf(&text, "%s%s%s", e->fault, *detail ? "; " : "", detail) < 0)
                 return NULL;
         return text;
 }

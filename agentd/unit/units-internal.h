@@ -112,7 +112,7 @@ struct executor {
         uint64_t *cpus;  /* UNIT_CPU_WORDS; its own; NULL: it shares */
         char *gpus;      /* its own, by spaces; NULL: none */
         char *open_gpus; /* those that its unit may open; NULL: not known, or none */
-        char *gpu_fault; /* the latest, of one of its own */
+        char *fault;     /* what the host knows of why it fails: of a GPU of its own, or units_kill_for() */
         bool rdma;
         struct ready_check *check; /* NULL: nothing is asked for */
         UT_hash_handle hh;

@@ -157,6 +157,29 @@ int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_use
         return 0;
 }
 
+static void on_killed_for(sd_bus_message *reply, void *userdata) {
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+        if (e && !sd_bus_error_has_name(e, "org.freedesktop.systemd1.NoSuchUnit"))
+                log_warning("systemd did not kill an executor: %s", e->message);
+}
+
+int units_kill_for(struct units *u, const struct executor_id *id, const char *why) {
+        struct executor *e = executor_find(u, id);
+        char *text;
+
+        if (!e || e->state >= EXECUTOR_ENDED)
+                return -ENOENT;
+        text = strdup(why);
+        if (!text)
+                return -ENOMEM;
+        free(e->fault);
+        e->fault = text;
+        log_executor(e, LOG_WARNING, "%s is killed: %s", e->unit, why);
+        executor_watch_kill(e);
+        return systemd_kill(u->systemd, e->unit, "all", SIGKILL, on_killed_for, NULL);
+}
+
 unsigned units_stop_partitioned(struct units *u) {
         struct executor *e, *next;
         unsigned n = 0;

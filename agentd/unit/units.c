@@ -86,7 +86,7 @@ static void executor_free(struct executor *e) {
         free(e->stop_job);
         free(e->gpus);
         free(e->open_gpus);
-        free(e->gpu_fault);
+        free(e->fault);
         free(e->command);
         free(e->directory);
         free(e);

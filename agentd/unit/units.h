@@ -81,6 +81,9 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
 /* -ENOENT: neither a unit nor a record. */
 int units_stop(struct units *u, const struct executor_id *id, uint64_t grace_usec, const char *reason);
 
+/* Kills all processes of an executor for what they do to the host; it has failed, and says why. -ENOENT. */
+int units_kill_for(struct units *u, const struct executor_id *id, const char *why);
+
 /* Freezes a unit that runs, or lets it go on; handler is called once, with what systemd says, unless this
  * returns < 0: -ENOENT there is none, -EAGAIN it does not run yet, -EALREADY there is nothing to thaw. */
 typedef void (*freeze_handler)(int r, const char *why, void *userdata);

@@ -75,15 +75,18 @@ static int connect_any(const char *host, uint16_t port, uint64_t deadline, int *
         (void)snprintf(service, sizeof service, "%u", port);
         int r = getaddrinfo(host, service, &hints, &list);
         if (r != 0)
-                return say(ret_why, -EHOSTUNREACH, "cannot find the host %s: %s", host, gai_strerror(r));
+                return say(ret_why, -EHOSTUNREACH,
+                           "cannot find the host %s: %s; give its address, or a line for it in /etc/hosts",
+                           host, gai_strerror(r));
         r = -EHOSTUNREACH;
         for (const struct addrinfo *a = list; a; a = a->ai_next) {
                 r = connect_one(a, deadline, ret);
                 if (r == 0)
                         return 0;
         }
-        return say(ret_why, r, "cannot connect to %s port %u: %s; is primus-masterd running there?", host,
-                   port, strerrordesc_np(-r));
+        return say(ret_why, r, "cannot connect to %s port %u: %s; %s", host, port, strerrordesc_np(-r),
+                   r == -ECONNREFUSED ? "is primus-masterd running there?"
+                                      : "is it up, and does its firewall let this port through?");
 }
 
 static int handshake(struct tls *t, uint64_t deadline, const char *host, char **ret_why) {
@@ -197,7 +200,8 @@ static int converse(struct tls *t, const char *host, const struct join_token *to
         if (r < 0)
                 return r;
         if ((r = tls_verify_by_fingerprint(t, token->fingerprint, &ca)) < 0)
-                return say(ret_why, r, "%s is not trusted: %s", host, t->end.why);
+                return say(ret_why, r, "%s is not trusted: %s; the token has to be of that master", host,
+                           t->end.why);
         if ((r = send_request(t, token, name, csr, deadline)) < 0)
                 return say(ret_why, r, "cannot send the request to %s", host);
         if ((r = receive_reply(t, name, deadline, c, ret_why)) < 0)

@@ -71,6 +71,9 @@ int api_on_list_telemetry(sd_bus_message *call, void *userdata, sd_bus_error *er
 int api_on_backup(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
 /* Of savepoints (savepoint-calls.c): entries of the manager's table. */
+int api_on_create_token(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_list_tokens(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int api_on_revoke_token(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_list_savepoints(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_delete_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -288,56 +288,6 @@ static int on_list_nodes(sd_bus_message *call, void *userdata, sd_bus_error *err
  * ----------------------------------------------------------------------------------------------------------
  */
 
-struct token_options {
-        uint32_t uses;
-        uint64_t expires;
-        const char *from;
-};
-
-static const struct call_option token_options[] = {
-        { "uses", 'u', offsetof(struct token_options, uses), NULL },
-        { "expires", 't', offsetof(struct token_options, expires), NULL },
-        { "from", 's', offsetof(struct token_options, from), NULL },
-        { NULL },
-};
-
-static int create_token(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        struct manager *m = userdata;
-        struct token_options o = { .uses = 1, .expires = 3600 * USEC_PER_SEC, .from = "" };
-        char text[TOKEN_TEXT_MAX];
-        struct addr_cidr cidr;
-        sd_bus_message *reply = NULL;
-        int r = options_read(call, "CreateToken", "option", token_options, &o, error);
-
-        if (r < 0)
-                return r;
-        if (o.uses < 1 || o.uses > TOKEN_USES_MAX || o.expires < USEC_PER_SEC ||
-            o.expires > 365 * 86400 * USEC_PER_SEC)
-                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                         "uses: 1 to %u; expires: one second to one year", TOKEN_USES_MAX);
-        if (*o.from && addr_parse_cidr(o.from, &cidr) < 0)
-                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                         "from: '%.*s' is no address or block like 192.0.2.0/24",
-                                         utf8_fit(o.from, 64), o.from);
-        r = identity_token_new(m, o.uses, o.expires, o.from, uid, text);
-        if (r == -ENOBUFS)
-                return sd_bus_error_setf(error, ERROR_REFUSED, "There are %u valid tokens already",
-                                         TOKENS_MAX);
-        if (r >= 0)
-                r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = sd_bus_message_append(reply, "s", text);
-        explicit_bzero(text, sizeof(text));
-        if (r < 0) {
-                sd_bus_message_unref(reply);
-                return r;
-        }
-        /* The token is for its creator's eyes: bus monitors need privileges of their own, but say it all the
-         * same. */
-        (void)sd_bus_message_sensitive(reply);
-        return manager_reply_later(m, reply);
-}
-
 static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         sd_bus_message *reply = NULL;
@@ -398,10 +348,6 @@ static int on_put_bundle(sd_bus_message *call, void *userdata, sd_bus_error *err
         return api_with_caller(userdata, call, put_bundle, error);
 }
 
-static int on_create_token(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return api_with_permission(userdata, call, OWNER_NONE, ACTION_MANAGE_NODES, create_token, error);
-}
-
 static int on_remove_node(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         return api_with_permission(userdata, call, OWNER_NONE, ACTION_MANAGE_NODES, remove_node, error);
 }
@@ -452,7 +398,11 @@ const sd_bus_vtable api_manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("PutBundle", SD_BUS_ARGS("s", sha256, "t", size, "t", offset, "ay", chunk),
                                 SD_BUS_RESULT("t", next), on_put_bundle, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("CreateToken", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("s", token),
-                                on_create_token, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
+                                api_on_create_token, SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_SENSITIVE),
+        SD_BUS_METHOD_WITH_ARGS("ListTokens", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(sutsua{sv})", tokens),
+                                api_on_list_tokens, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("RevokeToken", SD_BUS_ARGS("s", id), SD_BUS_NO_RESULT, api_on_revoke_token,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("RemoveNode", SD_BUS_ARGS("s", name), SD_BUS_NO_RESULT, on_remove_node,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Backup", SD_BUS_ARGS("a{sv}", options),

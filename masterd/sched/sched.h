@@ -147,6 +147,8 @@ int sched_consumable_find(const struct sched *s, const char *name, uint32_t *ret
 int sched_consumable_get(const struct sched *s, uint32_t index, const char **ret_name, uint64_t *ret_total,
                          uint64_t *ret_held);
 
+#define SCHED_LEVEL_NODE UINT32_MAX /* for SCHED_SPREAD: every node is a domain */
+
 /* How many nodes, usable or not, meet it. */
 uint32_t sched_constraint_count(const struct sched *s, const struct constraint *c);
 
@@ -255,7 +257,8 @@ struct sched_gang {
         const struct sched_shape *shapes;
         size_t n_shapes;
         uint8_t topology;     /* enum sched_topology */
-        uint32_t level;       /* of sched_topology_set(); beyond it REQUIRE fits nowhere, others ANYWHERE */
+        uint32_t level;       /* of sched_topology_set(), or SCHED_LEVEL_NODE; beyond it REQUIRE fits nowhere,
+                                 others ANYWHERE */
         uint64_t whole_hosts; /* only on hosts where nobody else is, and then nobody else gets on them. The
                                  gang's number, which its holds have as owner; 0: not so */
 };

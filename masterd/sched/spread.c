@@ -27,6 +27,8 @@ static void buckets_done(struct buckets *b) {
 }
 
 static uint32_t domain_of(const struct placing *p, uint32_t slot) {
+        if (p->gang->level == SCHED_LEVEL_NODE)
+                return slot;
         return p->gang->level < p->s->n_levels ? p->s->level_of[p->gang->level][slot] : 0;
 }
 
@@ -50,9 +52,9 @@ static int sort_out(const struct placing *p, uint32_t n, struct buckets *b) {
         const struct candidate *c = p->s->candidates;
         uint32_t begin = 0;
 
-        b->n = domains_count(p->s->domains) + 1;
-        b->buckets = calloc(b->n, sizeof(*b->buckets));
-        b->heap = calloc(b->n, sizeof(*b->heap));
+        b->n = p->gang->level == SCHED_LEVEL_NODE ? p->s->n : domains_count(p->s->domains) + 1;
+        b->buckets = calloc(MAX(b->n, 1u), sizeof(*b->buckets));
+        b->heap = calloc(MAX(b->n, 1u), sizeof(*b->heap));
         b->candidates = calloc(MAX(n, 1u), sizeof(*b->candidates));
         if (!b->buckets || !b->heap || !b->candidates)
                 return -ENOMEM;

@@ -37,6 +37,7 @@ enum topology_mode {
         TOPOLOGY_SPREAD,
         _TOPOLOGY_MODE_MAX
 };
+#define TOPOLOGY_LEVEL_HOST "host" /* of TOPOLOGY_SPREAD, where no level of the site has this name */
 
 struct prefer_spec {
         char *constraint;

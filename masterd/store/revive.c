@@ -203,9 +203,8 @@ int store_revive(const char *path, uint64_t term, uint32_t last_job) {
         return r < 0 ? r : sqlite_exec(db, "COMMIT");
 }
 
-/* A term grows by one at a start of masterd, and masterd cannot start a million times in a second: no number
- * of starts since 1970 reaches the microseconds since then, nor does one restored state's terms reach the
- * next one's. */
+/* As masterd's own at each start, which takes longer than a microsecond: so no number of starts since the copy was made
+ * reaches the microseconds since 1970. */
 uint64_t store_revived_term(const struct store_summary *s, uint64_t now_real) {
         return MAX(usec_add(s->term, 1), now_real);
 }

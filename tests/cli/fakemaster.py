@@ -142,6 +142,7 @@ class FakeMaster:
         self.bundles = {}
         self.nodes = []
         self.queue, self.pools = [], []
+        self.tokens = []  # rows of ListTokens
         self.savepoints = []  # (row of ListSavepoints, manifest)
         self.on_submit = lambda job: None
         self.refuse = {}  # member -> Refuse
@@ -271,6 +272,15 @@ class FakeMaster:
     def do_CreateToken(self, _, options):
         self.last_token = options
         return "s", ("primus1.abcdef",)
+
+    def do_ListTokens(self, _):
+        return "a(sutsua{sv})", (self.tokens,)
+
+    def do_RevokeToken(self, _, token):
+        if token not in [row[0] for row in self.tokens]:
+            raise Refuse("org.primus.Error.NotFound", f"There is no token '{token}'")
+        self.tokens = [row for row in self.tokens if row[0] != token]
+        return "", ()
 
     def do_RemoveNode(self, _, name):
         if name not in [row[0] for row in self.nodes]:

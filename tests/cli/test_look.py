@@ -217,6 +217,27 @@ def test_config_of_a_job(master, job, ctl):
     assert json.loads(ctl("config", 1).stdout) == json.loads(SPEC)
 
 
+def test_tokens(master, ctl, tty):
+    r = ctl("token", "list")
+    assert r.returncode == 0 and r.stdout == "There is no token that is still good; 'primusctl token create' makes one\n"
+    soon = int((time.time() + 3600) * 1e6)
+    master.tokens = [("00ff", 1, soon, "", 0, {}), ("abcd", 5, soon, "10.0.0.0/8", 4000000000, {})]
+    lines = ctl("token", "list").stdout.splitlines()
+    assert lines[0].split() == ["TOKEN", "HOSTS", "LEFT", "FROM", "MADE", "BY"] and lines[1].split()[0] == "00ff" and lines[1].split()[-2:] == ["anywhere", "root"]
+    assert lines[2].split()[-3:] == ["10.0.0.0/8", "uid", "4000000000"]
+    assert [row["token"] for row in json.loads(ctl("token", "list", "--json").stdout)] == ["00ff", "abcd"]
+    assert ctl("token", "revoke", "abcd").stdout == "Token abcd opens nothing any more\n" and len(master.tokens) == 1
+    for arguments, status, says in [(("revoke", "abcd"), 1, "There is no token 'abcd'"), (("revoke",), 2, "token list"), (("revoke", "primus1.x"), 2, "token list"),
+                                    (("list", "x"), 2, "unexpected: x"), (("list", "--uses=2"), 2, "token create"), (("make",), 2, "create, list and revoke")]:
+        r = ctl("token", *arguments)
+        assert r.returncode == status and says in r.stderr and r.stdout == "", r
+    # Alone on stdout; what a person wants to know stands beside it, for people.
+    r = ctl("token", "create")
+    assert r.stdout == "primus1.abcdef\n" and r.stderr == ""
+    t = tty("token", "create", "--uses=3")
+    assert t.wait() == 0 and b"Good for 3 hosts, for 1h" in t.seen and b"primusctl join " in t.seen
+
+
 def test_help(ctl):
     commands = [word for word in ctl("--words").stdout.splitlines() if not word.startswith("-")]
     everything = ctl("--help").stdout

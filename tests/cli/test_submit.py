@@ -86,7 +86,7 @@ def test_bad_files(master, ctl, tmp_path):
 
 def test_nobody_there(ctl, hello, bus):
     r = ctl("submit", hello)
-    assert r.returncode == 4 and "systemctl status primus-masterd" in r.stderr and r.stderr.count("\n") == 1
+    assert r.returncode == 4 and "systemctl enable --now primus-masterd" in r.stderr and r.stderr.count("\n") == 1
     r = ctl("list", env={"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent"})
     assert r.returncode == 4 and r.stderr.count("\n") == 1
 

@@ -6,6 +6,8 @@
  * mem, runtime, partition, port, output, kind, secret, term stop JOB ROLE INDEX ATTEMPT GRACE_USEC drop JOB
  *     auto yes|no      commit exits at once (yes at first)
  *     mute yes|no      leave heartbeats unanswered
+ *     version MAJOR MINOR   say that, in the welcome of connections to come
+ *     refuse yes|no    refuse agents for their version
  *
  * What it hears it prints, one event a line. */
 #include <arpa/inet.h>
@@ -30,7 +32,8 @@ struct master {
         struct tls_credentials *credentials;
         struct peer *main, *bulk;
         uint64_t epoch, term, lost_usec;
-        bool automatic, mute;
+        bool automatic, mute, refuse;
+        uint16_t major, minor; /* what it says it speaks */
         char line[65536];
         size_t filled;
 };
@@ -60,13 +63,21 @@ static sd_id128_t job_uid(uint32_t job) {
 static int method_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         struct master *f = userdata;
-        struct welcome w = { .major = LINK_MAJOR,
-                             .minor = LINK_MINOR,
+        struct welcome w = { .major = f->major,
+                             .minor = f->minor,
                              .build = (char *)"fake",
                              .term = f->term,
                              .heartbeat_usec = f->lost_usec / 10,
                              .lost_usec = f->lost_usec };
 
+        if (f->refuse) {
+                printf("refused\n");
+                CHECK(sd_bus_message_new_method_errorf(
+                        m, &reply, LINK_ERROR_VERSION,
+                        "agent x speaks link 1.0, this master (y) 9.0: upgrade the agent"));
+                CHECK(link_refusal_append(reply, &(struct link_refusal){ job_uid(UINT32_MAX), f->term }));
+                return sd_bus_send(NULL, reply, NULL);
+        }
         bool bulk = !f->main || sd_bus_message_get_bus(m) != peer_bus(f->main);
 
         w.epoch = bulk ? f->epoch : ++f->epoch;
@@ -365,6 +376,13 @@ static int obey(struct master *f, char **words, size_t n) {
                 return parse_bool(words[1], &f->automatic);
         if (n == 2 && strcmp(words[0], "mute") == 0)
                 return parse_bool(words[1], &f->mute);
+        if (n == 2 && strcmp(words[0], "refuse") == 0)
+                return parse_bool(words[1], &f->refuse);
+        if (n == 3 && strcmp(words[0], "version") == 0) {
+                f->major = (uint16_t)strtoul(words[1], NULL, 10);
+                f->minor = (uint16_t)strtoul(words[2], NULL, 10);
+                return 0;
+        }
         if (!f->main)
                 return -ENOTCONN;
         if (strcmp(words[0], "start") == 0)
@@ -462,7 +480,9 @@ static void make_identities(const char *directory, const char *node) {
 }
 
 int main(int argc, char **argv) {
-        struct master f = { .automatic = true, .lost_usec = 60 * USEC_PER_SEC };
+        struct master f = {
+                .automatic = true, .lost_usec = 60 * USEC_PER_SEC, .major = LINK_MAJOR, .minor = LINK_MINOR
+        };
         struct sockaddr_in a = { .sin_family = AF_INET };
         _cleanup_free_ char *ca = NULL, *certificate = NULL, *key = NULL;
         const int one = 1;

@@ -63,6 +63,9 @@ struct rogue {
         struct executor_id ids[IDS_MAX];
         size_t n_ids;
         uint64_t sent, connections, orders;
+        bool only_hello;
+        uint16_t major, minor; /* then: what it says it speaks, and its build */
+        const char *build;
 };
 
 static void die(int r, const char *what) {
@@ -329,6 +332,27 @@ static int on_order(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         }
 }
 
+/* ---- another version: says Hello, prints the answer, and does so again a moment later */
+
+static int on_hello_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+        struct rogue *g = userdata;
+
+        printf("%s\n", e ? e->message : "welcome");
+        peer_close(g->peer, "said hello");
+        return 0;
+}
+
+static int say_version(struct rogue *g) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        sd_bus *bus = peer_bus(g->peer);
+
+        CHECK(sd_bus_message_new_method_call(bus, &m, NULL, LINK_PATH, LINK_INTERFACE, "Hello"));
+        CHECK(sd_bus_message_append(m, "qqsasa{sv}", g->major, g->minor, g->build, 1, "dances", 1,
+                                    "unheard-of", "s", "x"));
+        return sd_bus_call_async(bus, NULL, m, on_hello_answer, g, 0);
+}
+
 /* ---- connections */
 
 static int on_ready(struct peer *p, void *userdata) {
@@ -336,6 +360,8 @@ static int on_ready(struct peer *p, void *userdata) {
 
         g->connections++;
         g->ready = true;
+        if (g->only_hello)
+                return say_version(g);
         CHECK(sd_bus_add_filter(peer_bus(p), NULL, on_order, g));
         if (dice(g, 20))
                 (void)say(g, "Hello", "qqsasa{sv}");
@@ -383,13 +409,14 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
         }
         if (!g->peer)
                 dial(g);
-        for (uint32_t i = 0; i < BURST && g->ready && peer_queued(g->peer) < (1u << 20); i++) {
+        for (uint32_t i = 0; !g->only_hello && i < BURST && g->ready && peer_queued(g->peer) < (1u << 20);
+             i++) {
                 uint32_t k = dice(g, ELEMENTSOF(methods));
                 (void)say(g, methods[k].name, methods[k].signature);
         }
-        if (g->ready && dice(g, 40) == 0)
+        if (!g->only_hello && g->ready && dice(g, 40) == 0)
                 peer_close(g->peer, "a whim");
-        CHECK(sd_event_source_set_time_relative(s, 5 * USEC_PER_MSEC));
+        CHECK(sd_event_source_set_time_relative(s, g->only_hello ? USEC_PER_SEC : 5 * USEC_PER_MSEC));
         CHECK(sd_event_source_set_enabled(s, SD_EVENT_ONESHOT));
         return 0;
 }
@@ -401,10 +428,16 @@ int main(int argc, char **argv) {
         FILE *f;
         char pem[8192] = "";
 
-        if (argc != 5) {
-                fprintf(stderr, "usage: rogue-agent MASTER PORT SECONDS SEED\n");
+        if (argc == 8) {
+                g.only_hello = true;
+                g.major = (uint16_t)strtoul(argv[5], NULL, 10);
+                g.minor = (uint16_t)strtoul(argv[6], NULL, 10);
+                g.build = argv[7];
+        } else if (argc != 5) {
+                fprintf(stderr, "usage: rogue-agent MASTER PORT SECONDS SEED [MAJOR MINOR BUILD]\n");
                 return EXIT_FAILURE;
         }
+        setvbuf(stdout, NULL, _IOLBF, 0);
         g.host = argv[1];
         g.port = argv[2];
         g.seed = (uint32_t)strtoul(argv[4], NULL, 10) | 1;

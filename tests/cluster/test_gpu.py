@@ -155,8 +155,8 @@ def test_parts(host):
                    f"for x in gi1:10 gi1/ci0:11 gi2:20 gi2/ci0:21; do echo \"DeviceFileMinor: ${{x#*:}}\" > {CAPS}/gpu0/mig/${{x%:*}}/access; done")
     if can.returncode != 0:
         pytest.skip(f"/proc/driver cannot be covered here: {can.stderr}")
-    # With control groups protected, systemd gives the service a /proc without what is mounted upon it; NVIDIA's driver mounts nothing.
-    host.exec(HOST, "sh", "-c", f"d=/run/systemd/system/{AGENTD}.d; mkdir -p $d; printf '[Service]\\nProtectControlGroups=no\\n' > $d/proc.conf; "
+    # With control groups or tunables protected, systemd gives the service a /proc without what is mounted upon it; NVIDIA's driver mounts nothing.
+    host.exec(HOST, "sh", "-c", f"d=/run/systemd/system/{AGENTD}.d; mkdir -p $d; printf '[Service]\\nProtectControlGroups=no\\nProtectKernelTunables=no\\n' > $d/proc.conf; "
               f"systemctl daemon-reload; systemctl restart {AGENTD}")
     host.wait_nodes()
     show(host, gpu(0, mig=1), f"part 0 gi=1 ci=0 uuid={mig(1)} profile=1g.10gb memory={10 * GIB}", f"part 0 gi=2 ci=0 uuid={mig(2)} profile=2g.20gb memory={20 * GIB}",

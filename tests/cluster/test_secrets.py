@@ -94,7 +94,7 @@ def needles(cluster):
 
 def grep(cluster, node, words, where, user="root", options=""):
     """The files that have one of the words; the words themselves go in by standard input."""
-    return set(cluster.exec(node, "sh", "-c", f"exec 2>/dev/null; cd /; cat > /dev/shm/words.$$; {where} | xargs -0 -r grep -laF {options} -f /dev/shm/words.$$; "
+    return set(cluster.exec(node, "sh", "-c", f"exec 2>/dev/null; cd /; cat > /dev/shm/words.$$; {{ {where}; }} | xargs -0 -r grep -laF {options} -f /dev/shm/words.$$; "
                             "rm /dev/shm/words.$$; true", user=user, input="\n".join(words) + "\n", timeout=120).split("\n")) - {""}
 
 
@@ -174,3 +174,31 @@ def test_a_core_is_not_for_others(lived):
         assert lived.run(node, "cat", f"/proc/{pid}/environ", user="eve").returncode != 0
         assert lived.run(node, "ls", f"/proc/{pid}/fd", user="eve").returncode != 0
         assert lived.exec(node, "readlink", f"/proc/{pid}/cwd").strip() == "/"  # read-only for both (ProtectSystem=strict)
+
+
+def test_nobody_fills_the_room_of_all(lived):
+    """The directory of secrets is its user's, on a small file system that every executor of the host needs."""
+    job = {"name": "filler", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 600, "nodes": ["n1"], "command":
+           "chmod 700 $PRIMUS_SECRETS_DIR; head -c 450M /dev/zero > $PRIMUS_SECRETS_DIR/filler; echo filled; sleep 600"}]}
+    lived.exec("n1", "sh", "-c", "cat > ~/filler.json", user="ml", input=json.dumps(job))
+    filler = json.loads(lived.exec("n1", "primusctl", "submit", "--json", "--secret=key=/home/ml/key", "/home/ml/filler.json", user="ml"))["job"]
+    assert lived.wait_job(filler, timeout=60) == 1
+    assert "which all jobs of this host share" in json.dumps(lived.status(filler))
+    assert "is killed: it has" in lived.journal("n1", AGENTD)
+    after = lived.submit({"name": "after", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "nodes": ["n1"], "command": "true"}]})
+    assert lived.wait_job(after) == 0
+    assert lived.status(lived.job)["state"] == "RUNNING"
+
+
+def test_a_backup_is_closed(lived):
+    """It has the authority's key, and so it is for who made it; no token is in it."""
+    lived.exec("n1", "sh", "-c", "umask 0; cd /var/tmp && primusctl backup kept.backup")
+    try:
+        assert lived.exec("n1", "stat", "-c", "%U %a", "/var/tmp/kept.backup") == "root 600\n"
+        assert grep(lived, "n1", needles(lived)[:1], "printf '/var/tmp/kept.backup\\0'") == set()
+        for user in ("eve", "ml"):
+            assert lived.run("n1", "cat", "/var/tmp/kept.backup", user=user).returncode != 0
+            refused = lived.run("n1", "primusctl", "backup", "/tmp/mine", user=user)
+            assert refused.returncode != 0 and lived.run("n1", "test", "-e", "/tmp/mine").returncode != 0
+    finally:
+        lived.exec("n1", "rm", "-f", "/var/tmp/kept.backup")

@@ -567,8 +567,8 @@ def test_floods(cluster, long_job, kind, callers):
 # ---- the daemons themselves --------------------------------------------------------------------------------------------------------
 
 
-EXPOSURE = {"primus-masterd.service": 1.4, "primus-agentd.service": 3.6, "primus-first-contact.service": 1.7, "primus-hook-fence@x.service": 2.6,
-            "primus-hook-notify@x.service": 1.4}
+EXPOSURE = {"primus-masterd.service": 1.4, "primus-agentd.service": 3.6, "primus-first-contact.service": 1.7, "primus-backup.service": 0.5,
+            "primus-hook-fence@x.service": 2.6, "primus-hook-notify@x.service": 1.4}
 
 
 @pytest.mark.parametrize("unit", EXPOSURE)

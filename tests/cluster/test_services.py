@@ -42,6 +42,23 @@ def test_agentd_writes_to_the_jobs_control_groups_alone(cluster):
     assert [line.split()[2] for line in mounts if line.split()[1] == "/run/primus/x"][-1] == "tmpfs"
 
 
+def test_a_new_slice_is_watched(cluster):
+    """Whoever stops primus.slice ends its executors; those after it are watched as ever, in another control group."""
+    cluster.exec("n2", "systemctl", "stop", "primus.slice")
+    before = cluster.exec("n2", "systemctl", "show", "-P", "MainPID", AGENTD)
+    number = cluster.submit({"name": "slice", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "nodes": ["n2"], "command": "sleep 600"}]})
+    try:
+        cluster.wait_state(number, "RUNNING")
+        cluster.wait_for(lambda: "made anew" in cluster.journal("n2", AGENTD), 15, "the agent sees it")
+        cluster.wait_for(lambda: cluster.exec("n2", "systemctl", "show", "-P", "MainPID", AGENTD) != before, 15, "the agent is another")
+        cluster.wait_nodes()
+        test_agentd_writes_to_the_jobs_control_groups_alone(cluster)
+        executor = cluster.executor(number)
+        assert executor["state"] == "RUNNING" and executor["attempt"] == 1
+    finally:
+        cluster.kill(number)
+
+
 def test_masterd_writes_its_state_alone(cluster):
     pid = cluster.exec("n1", "systemctl", "show", "-P", "MainPID", MASTERD).strip()
     mounts = cluster.exec("n1", "cat", f"/proc/{pid}/mounts").splitlines()

@@ -23,9 +23,9 @@ PACKAGES = """
 RECIPE = 1
 
 
-def ensure():
+def ensure(packages=PACKAGES):
     """Returns its path, making it when this recipe was not used before (about a minute, needs a mirror)."""
-    key = hashlib.sha256(repr((RECIPE, sorted(PACKAGES), rootfs.key())).encode()).hexdigest()[:16]
+    key = hashlib.sha256(repr((RECIPE, sorted(packages), rootfs.key())).encode()).hexdigest()[:16]
     root = os.path.join(CACHE, f"packages-{key}")
     with locked(os.path.join(CACHE, "lock"), "another one that is making a root tree") as lock:
         if os.path.isdir(root):
@@ -34,7 +34,7 @@ def ensure():
         shutil.rmtree(work, ignore_errors=True)
         mirror = os.environ.get("PRIMUS_SANDBOX_MIRROR")
         done = subprocess.run(
-            ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *rootfs.apt_options(), rootfs.SUITE,
+            ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", *rootfs.apt_options(), rootfs.SUITE,
              work, *([mirror] if mirror else [])],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", pass_fds=[lock])
         if done.returncode != 0:

@@ -13,9 +13,10 @@
 #include "lib/wire/join.h"
 #include "tools/join/local.h"
 #include "tools/join/place.h"
+#include "tools/join/start.h"
 
 static void usage(FILE *f) {
-        fputs("primus-join [--name NAME] [--token-file FILE] HOST[:PORT]\n"
+        fputs("primus-join [--name NAME] [--token-file FILE] [--no-start] HOST[:PORT]\n"
               "primus-join --local [--name NAME]\n"
               "primus-join --check\n\n"
               "Makes this host a node of the cluster whose master is HOST. The token of 'primusctl token "
@@ -46,7 +47,8 @@ static int read_token_text(const char *file, char **ret) {
                 (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &saved);
                 fputc('\n', stderr);
         } else
-                r = read_file(file ? file : "/dev/stdin", 4096, ret, NULL);
+                /* Standard input as it is: a pipe that nothing has come through yet is waited for. */
+                r = file ? read_file(file, 4096, ret, NULL) : read_fd(STDIN_FILENO, 4096, ret, NULL);
         if (r < 0)
                 return fail(1, "cannot read the token%s%s: %s", file ? " from " : "", file ? file : "",
                             strerror(-r));
@@ -83,7 +85,8 @@ struct options {
 
 /* Everything of a join but the token. Invariant: what is known to be wrong is said before a token is spent,
  * and Master= is on disk before the identity, so that a host with an identity has all it needs. */
-static int become_node(const char *target, const char *name, struct join_token *token, bool set_master) {
+static int become_node(const char *target, const char *name, struct join_token *token, bool set_master,
+                       bool stop) {
         _cleanup_free_ char *host = NULL, *ca = NULL, *why = NULL;
         struct certificate certificate = { 0 };
         uint16_t port;
@@ -95,6 +98,8 @@ static int become_node(const char *target, const char *name, struct join_token *
         explicit_bzero(token, sizeof(*token));
         if (r < 0)
                 return fail(JOIN_FAILED, "%s", why ? why : strerror(-r));
+        if (stop)
+                agent_stop();
         r = set_master ? master_write(target) : JOIN_OK;
         if (!r)
                 r = identity_write(ca, &certificate);
@@ -142,9 +147,9 @@ static int join_local(const struct options *o) {
         addr_format(&address, target);
         r = local_token(&address, &token);
         if (!r)
-                r = become_node(target, name, &token, !set);
+                r = become_node(target, name, &token, !set, false);
         if (!r)
-                printf("This host is node %s of the cluster of its own master.\n", name);
+                printf("This host has joined the cluster of its own master, as node %s.\n", name);
         return r;
 }
 
@@ -165,14 +170,18 @@ static int join(const char *target, const struct options *o) {
         if (r)
                 return r;
         set = master_set_by_others();
-        r = become_node(target, name, &token, !set);
+        r = become_node(target, name, &token, !set, !o->no_start);
         if (r)
                 return r;
-        printf("This host is node %s of the cluster. Its identity is in %s.\n", name, NODE_DIRECTORY);
-        if (set)
-                printf("agentd is configured for master %s already; that stays.\n", set);
-        puts("Next: systemctl enable --now primus-agentd   (or restart it, if it runs)");
-        return 0;
+        if (set && strcmp(set, target) != 0)
+                fprintf(stderr, "agentd.conf names master %s already; that stays.\n", set);
+        if (!o->no_start)
+                return agent_start(name, set ? set : host);
+        printf("This host has joined as node %s. Next: systemctl enable --now primus-agentd   (restart, if "
+               "it "
+               "runs)\n",
+               name);
+        return JOIN_OK;
 }
 
 /* For primus-agentd.service: what a person is told by 'systemctl status' of it. */
@@ -197,13 +206,10 @@ static int run(const struct options *o, int argc, char **argv) {
 
 int main(int argc, char **argv) {
         static const struct option options[] = {
-                { "name", required_argument, NULL, 'n' },
-                { "token-file", required_argument, NULL, 't' },
-                { "local", no_argument, NULL, 'l' },
-                { "check", no_argument, NULL, 'c' },
-                { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, 'V' },
-                { 0 },
+                { "name", required_argument, NULL, 'n' }, { "token-file", required_argument, NULL, 't' },
+                { "local", no_argument, NULL, 'l' },      { "check", no_argument, NULL, 'c' },
+                { "no-start", no_argument, NULL, 'N' },   { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'V' },    { 0 },
         };
         struct options o = { 0 };
         int c;
@@ -221,6 +227,9 @@ int main(int argc, char **argv) {
                         break;
                 case 'c':
                         o.check = true;
+                        break;
+                case 'N':
+                        o.no_start = true;
                         break;
                 case 'h':
                         usage(stdout);

@@ -14,6 +14,8 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 
+#define FOLLOWED "/run/primus/link" /* agentd's: which cluster this host has followed since it booted */
+#define PEM_MAX (64u << 10)
 #define NODE_DIRECTORY_NEW PRIMUS_SYSCONFDIR "/.node.new"
 
 struct settings {
@@ -62,8 +64,10 @@ int identity_write(const char *ca_pem, const struct certificate *certificate) {
                 { "node.crt", certificate->cert_pem, 0644 },
                 { "ca.crt", ca_pem, 0644 },
         };
+        _cleanup_free_ char *old_ca = NULL;
         int r;
 
+        (void)read_file(NODE_DIRECTORY "/ca.crt", PEM_MAX, &old_ca, NULL);
         r = make_directories(PRIMUS_SYSCONFDIR, 0755);
         if (r >= 0)
                 r = remove_tree(NODE_DIRECTORY_NEW);
@@ -79,6 +83,8 @@ int identity_write(const char *ca_pem, const struct certificate *certificate) {
                 r = -errno;
         if (r >= 0 && renameat2(AT_FDCWD, NODE_DIRECTORY_NEW, AT_FDCWD, NODE_DIRECTORY, RENAME_EXCHANGE) < 0)
                 r = errno == ENOENT && rename(NODE_DIRECTORY_NEW, NODE_DIRECTORY) >= 0 ? 0 : -errno;
+        if (r >= 0 && (!old_ca || strcmp(old_ca, ca_pem) != 0) && unlink(FOLLOWED) < 0 && errno != ENOENT)
+                r = -errno;
         if (r >= 0)
                 r = sync_directory(PRIMUS_SYSCONFDIR);
         if (r >= 0)

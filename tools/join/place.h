@@ -26,7 +26,8 @@ int fail(int status, const char *format, ...) _printf_(2, 3);
 bool identity_there(void);
 /* Whether it can be written at all: found out before a token is spent. */
 int identity_writable(void);
-/* Replaces the identity as a whole, on disk. */
+/* Replaces the identity as a whole, on disk. Where it is of another cluster than the one before, what the
+ * agent remembers of that one is forgotten, or it would not follow the new master before the next boot. */
 int identity_write(const char *ca_pem, const struct certificate *certificate);
 
 /* Master= of agentd.conf and its drop-ins (allocated); NULL where nobody has set it, or a join did. */

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/base/addr.h"
 #include "lib/base/parse.h"
+#include "tools/primusctl/doctor.h"
+#include "tools/primusctl/master.h"
 #include "tools/primusctl/text.h"
 
 static void say(const char *program, const char *format, va_list ap) _printf_(2, 0);
@@ -57,11 +60,49 @@ int cli_oom(const struct cli *c) {
         return cli_fail(c, "out of memory");
 }
 
+/* "systemctl enable" of masterd makes this link, by which the bus starts it. */
+#define MASTER_ENABLED "/etc/systemd/system/dbus-org.primus.Master1.service"
+
+/* No master here: where one is, as far as this host knows. */
+static void say_elsewhere(const struct cli *c, const char *why) {
+        _cleanup_free_ char *master = NULL, *host = NULL;
+        uint16_t port;
+
+        if (agent_setting("", "Master", &master) >= 0 && addr_split(master, 1, &host, &port) >= 0 &&
+            strncmp(host, "127.", 4) != 0)
+                cli_fail(c,
+                         "cannot reach masterd on this host: it is not the master's, which is %s; ask there: "
+                         "%s "
+                         "-H %s ...   (by ssh)",
+                         host, c->program, host);
+        else
+                cli_fail(c,
+                         "cannot reach masterd on this host: %s; name the master's host by -H, or make this "
+                         "one "
+                         "it: systemctl enable --now primus-masterd primus-agentd",
+                         why);
+}
+
+static int failed_for_good(const struct cli *c, const char *why) {
+        cli_fail(c, "masterd has failed to start (systemctl %s%s%sstatus primus-masterd)%s%s",
+                 c->host ? "-H " : "", c->host ? c->host : "", c->host ? " " : "", *why ? ": " : "", why);
+        return CLI_UNREACHABLE;
+}
+
 static int unreachable(const struct cli *c, const char *why) {
-        if (c->host)
+        _cleanup_free_ char *failure = c->bus && sd_bus_is_open(c->bus) > 0 ? master_failure(c->bus) : NULL;
+
+        if (failure)
+                return failed_for_good(c, failure);
+        if (c->host && (strcmp(why, strerror(ENOTCONN)) == 0 || strcmp(why, strerror(ECONNRESET)) == 0))
+                cli_fail(c, "cannot reach masterd on %s: ssh does not get there; does this work? ssh %s true",
+                         c->host, c->host);
+        else if (c->host)
                 cli_fail(c,
                          "cannot reach masterd on %s: %s; check with: systemctl -H %s status primus-masterd",
                          c->host, why, c->host);
+        else if (access(MASTER_ENABLED, F_OK) < 0)
+                say_elsewhere(c, "no master is set up here");
         else
                 cli_fail(c,
                          "cannot reach masterd on this host: %s; check with: systemctl status primus-masterd",
@@ -70,6 +111,7 @@ static int unreachable(const struct cli *c, const char *why) {
 }
 
 int cli_connect(struct cli *c) {
+        _cleanup_free_ char *failure = NULL;
         int r;
 
         if (c->bus)
@@ -81,13 +123,19 @@ int cli_connect(struct cli *c) {
         }
         if (r < 0)
                 return unreachable(c, r == -ENOENT ? "there is no system bus" : strerror(-r));
-        return 0;
+        failure = master_failure(c->bus);
+        return failure ? failed_for_good(c, failure) : 0;
 }
 
 bool cli_error_unreachable(const sd_bus_error *error, int r) {
         static const char *const names[] = {
-                SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_NAME_HAS_NO_OWNER, SD_BUS_ERROR_NO_REPLY,
-                SD_BUS_ERROR_DISCONNECTED,    SD_BUS_ERROR_TIMEOUT,           SD_BUS_ERROR_NO_SERVER,
+                SD_BUS_ERROR_SERVICE_UNKNOWN,
+                SD_BUS_ERROR_NAME_HAS_NO_OWNER,
+                SD_BUS_ERROR_NO_REPLY,
+                SD_BUS_ERROR_DISCONNECTED,
+                SD_BUS_ERROR_TIMEOUT,
+                SD_BUS_ERROR_NO_SERVER,
+                "org.freedesktop.DBus.Error.TimedOut", /* activation */
         };
 
         if (error && sd_bus_error_is_set(error)) {

@@ -23,6 +23,10 @@ __primusctl_tasks() {
         primusctl "${host[@]}" data --json "$@" 2>/dev/null | sed -n 's/^ *"task": "\([^"]*\)",$/\1/p'
 }
 
+__primusctl_tokens() {
+        primusctl "${host[@]}" token list --json 2>/dev/null | sed -n 's/^ *"token": "\([^"]*\)",$/\1/p'
+}
+
 __primusctl_files() {
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -115,9 +119,26 @@ _primusctl() {
                 __primusctl_files
                 COMPREPLY+=($(compgen -W "$(__primusctl_jobs -a)" -- "$cur"))
                 ;;
-        status | events) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;
-        wait | kill | suspend | resume) __primusctl_reply "$(__primusctl_jobs)" ;;
-        stacks | trace | top)
+        restore | backup) __primusctl_files ;;
+        status | events | why | rerun) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;
+        wait | kill | suspend | resume | requeue) __primusctl_reply "$(__primusctl_jobs)" ;;
+        update) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs)" ;;
+        role)
+                case ${#args[@]}:${args[0]} in
+                0:*) __primusctl_reply 'add remove' ;;
+                1:*) __primusctl_reply "$(__primusctl_jobs)" ;;
+                2:add) __primusctl_files ;;
+                2:remove) __primusctl_reply "$(__primusctl_roles "${args[1]}")" ;;
+                esac
+                ;;
+        scale)
+                if ((${#args[@]} == 0)); then
+                        __primusctl_reply "$(__primusctl_jobs)"
+                else
+                        __primusctl_reply "$(__primusctl_roles "${args[0]}" | sed 's/$/=/')"
+                fi
+                ;;
+        stacks | trace | top | restart)
                 if ((${#args[@]} == 0)); then
                         __primusctl_reply "$(__primusctl_jobs)"
                 else
@@ -161,7 +182,17 @@ _primusctl() {
                 1) __primusctl_reply "$(__primusctl_nodes)" ;;
                 esac
                 ;;
-        token) ((${#args[@]} == 0)) && __primusctl_reply create ;;
+        token)
+                case ${#args[@]}:${args[0]} in
+                0:*) __primusctl_reply 'create list revoke' ;;
+                1:revoke) __primusctl_reply "$(__primusctl_tokens)" ;;
+                esac
+                ;;
+        join | doctor)
+                if ((${#args[@]} == 0)) && declare -F _known_hosts_real > /dev/null; then
+                        _known_hosts_real -- "$cur"
+                fi
+                ;;
         help) __primusctl_reply "$(primusctl --words 2>/dev/null | grep -v '^-')" ;;
         run)
                 if ((${#args[@]} == 0)); then

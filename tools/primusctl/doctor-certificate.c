@@ -114,6 +114,25 @@ static int certificate_end(const char *pem, uint64_t *ret) {
         return der_time(&element, tag, ret);
 }
 
+/* The cluster's authority: the certificates of all its hosts end with it. */
+static void check_authority(struct findings *f, const char *root, uint64_t now) {
+        _cleanup_free_ char *pem = NULL;
+        char when[FORMAT_TIME_MAX];
+        uint64_t end;
+
+        if (read_file_below(root, NODE_DIR "/ca.crt", PEM_MAX, &pem) < 0 || certificate_end(pem, &end) < 0)
+                return;
+        format_time(end, when, sizeof(when));
+        if (end < now + 365 * DAY)
+                findings_add(
+                        f, end <= now ? FINDING_FAIL : FINDING_WARN, "authority",
+                        "docs/operations.md, \"Certificates\"",
+                        "the cluster's certificate authority %s %s, and with it every host's certificate",
+                        end <= now ? "ended" : "ends", when);
+        else
+                findings_add(f, FINDING_OK, "authority", NULL, "the cluster's is valid until %s", when);
+}
+
 void doctor_certificate(struct findings *f, const char *root, uint64_t now) {
         _cleanup_free_ char *pem = NULL;
         char when[FORMAT_TIME_MAX];
@@ -123,10 +142,8 @@ void doctor_certificate(struct findings *f, const char *root, uint64_t now) {
         if (r == -EACCES || r == -EPERM)
                 findings_add(f, FINDING_UNKNOWN, "certificate", "sudo primusctl doctor",
                              NODE_DIR " is root's to read");
-        else if (r == -ENOENT)
-                findings_add(f, FINDING_WARN, "certificate",
-                             "primusctl token create (on the master), then primusctl join TOKEN here",
-                             "this host is not part of a cluster: there is no " NODE_DIR "/node.crt");
+        else if (r == -ENOENT && doctor_joined(root) != JOINED)
+                return; /* which is said */
         else if (r < 0 || certificate_end(pem, &end) < 0)
                 findings_add(f, FINDING_FAIL, "certificate", "primusctl join, with a new token",
                              NODE_DIR "/node.crt cannot be read");
@@ -142,4 +159,5 @@ void doctor_certificate(struct findings *f, const char *root, uint64_t now) {
         else
                 findings_add(f, FINDING_OK, "certificate", NULL, "valid until %s",
                              format_time(end, when, sizeof(when)));
+        check_authority(f, root, now);
 }

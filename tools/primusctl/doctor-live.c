@@ -129,9 +129,10 @@ static void check_master(struct findings *f) {
         int r;
 
         if (agent_setting("", "Master", &master) < 0) {
-                findings_add(f, FINDING_UNKNOWN, "master",
-                             "primusctl join writes Master= to " PRIMUS_SYSCONFDIR "/agentd.conf",
-                             "no master is set for this host");
+                if (doctor_joined("") == JOINED)
+                        findings_add(f, FINDING_FAIL, "master",
+                                     "Master=HOST in section [Agent] of " PRIMUS_SYSCONFDIR "/agentd.conf",
+                                     "no master is set for this host");
                 return;
         }
         if (addr_split(master, MASTER_PORT, &host, &port) < 0) {
@@ -145,7 +146,7 @@ static void check_master(struct findings *f) {
                              "the master's name %s is not found: %s", host, gai_strerror(r));
                 return;
         }
-        check_reach(f, master, list, port);
+        check_reach(f, host, list, port);
         freeaddrinfo(list);
 }
 
@@ -279,6 +280,8 @@ static void check_agent(struct findings *f) {
                 r = sd_bus_call(bus, call, CALL_USEC, &error, &reply);
         if (r >= 0)
                 r = read_agent(reply, &a);
+        if (r < 0 && doctor_joined("") != JOINED)
+                return; /* it starts when the host has joined, which is said */
         if (r < 0) {
                 findings_add(f, FINDING_FAIL, "agent",
                              "systemctl enable --now primus-agentd; journalctl -u primus-agentd says why it "

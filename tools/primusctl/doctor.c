@@ -119,10 +119,13 @@ static int doctor_run(struct cli *c, void *options, char **args, size_t n) {
                 return cli_usage(c, "--root is for files here");
         if (n > 0 || c->host)
                 return run_there(c, n > 0 ? args[0] : c->host);
+        doctor_setup(&f, o->root ? o->root : "");
         doctor_host(&f, o->root ? o->root : "");
         doctor_certificate(&f, o->root ? o->root : "", now_real());
-        if (!o->root)
+        if (!o->root) {
                 doctor_live(&f);
+                doctor_master(&f);
+        }
         if (!f.list)
                 return cli_oom(c);
         for (size_t i = 0; i < f.n; i++)

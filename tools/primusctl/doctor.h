@@ -3,6 +3,7 @@
  * are functions of the files below a root; those of doctor-live.c ask the kernel, the network, the bus. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,7 +35,16 @@ void findings_add(struct findings *f, enum finding_grade grade, const char *chec
                   const char *format, ...) _printf_(5, 6);
 void findings_done(struct findings *f);
 
+enum joined {
+        JOINED,          /* has an identity */
+        JOINED_NOT,      /* could have one */
+        JOINED_NO_AGENT, /* primus-agent is not installed */
+};
+
 /* Files below root ("" in life). */
+enum joined doctor_joined(const char *root);
+bool doctor_is_master(const char *root); /* masterd is enabled here */
+void doctor_setup(struct findings *f, const char *root);
 void doctor_host(struct findings *f, const char *root);
 void doctor_certificate(struct findings *f, const char *root, uint64_t now_real);
 /* Value of KEY= in section [Agent] of agentd.conf and its drop-ins below root, the last one; allocated;
@@ -43,3 +53,5 @@ int agent_setting(const char *root, const char *key, char **ret);
 
 /* This host, now. */
 void doctor_live(struct findings *f);
+/* Where masterd is enabled. */
+void doctor_master(struct findings *f);

@@ -123,6 +123,19 @@ static int words(int argc, char **argv) {
         return CLI_OK;
 }
 
+/* "primusctl --words-help [COMMAND]": the same with what each is for, behind a tab. */
+static int words_help(int argc, char **argv) {
+        const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
+
+        if (argc == 0)
+                for (size_t i = 0; i < ELEMENTSOF(commands); i++)
+                        printf("%s\t%s\n", commands[i].command->name, commands[i].command->help);
+        if (command)
+                options_described(command->options);
+        options_described(global_options);
+        return CLI_OK;
+}
+
 static int unknown_command(const struct cli *c, const char *name) {
         const char *nearest = NULL;
         size_t best = 3;
@@ -180,6 +193,8 @@ static int dispatch(struct cli *c, int argc, char **argv) {
                 return cli_oom(c);
         if (argc > 0 && strcmp(argv[0], "--words") == 0)
                 return words(argc - 1, argv + 1);
+        if (argc > 0 && strcmp(argv[0], "--words-help") == 0)
+                return words_help(argc - 1, argv + 1);
         r = options_parse(c, argc, argv, true, NULL, NULL, &global, args, &n);
         if (r)
                 return r;

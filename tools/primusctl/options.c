@@ -185,6 +185,11 @@ void options_help(const struct cli_option *options) {
         }
 }
 
+void options_described(const struct cli_option *options) {
+        for (const struct cli_option *o = options; o && o->name; o++)
+                printf("--%s%s\t%s\n", o->name, o->value ? "=" : "", o->help);
+}
+
 void options_words(const struct cli_option *options) {
         for (const struct cli_option *o = options; o && o->name; o++) {
                 printf("--%s%s\n", o->name, o->value ? "=" : "");

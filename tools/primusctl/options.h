@@ -72,3 +72,5 @@ void options_help(const struct cli_option *options);
 
 /* Prints "--name" and "-x" one a line, for completion: "--name=" where a value follows. */
 void options_words(const struct cli_option *options);
+/* "--name=" or "--name", a tab, the help, a line each. */
+void options_described(const struct cli_option *options);

@@ -23,7 +23,7 @@ struct run_options {
         const char *hosts, *name, *cpus, *output, *begin;
         uint64_t memory, time;
         struct option_list env, secrets, after;
-        bool no_env;
+        bool no_env, pack;
         struct turn_options turn;
 };
 
@@ -162,6 +162,12 @@ static int set_argv(const struct cli *c, json_t *role, char **args) {
         return json_object_set_new(role, "argv", argv) < 0 ? cli_oom(c) : 0;
 }
 
+/* A command that is run n times is meant for as many hosts as there are, as far as there is room: "run -n 2
+ * -- hostname" asks two. What has GPUs is better off together. */
+static bool is_spread(const struct run_options *o, uint32_t n) {
+        return n > 1 && !o->pack && !o->hosts && !o->gpus;
+}
+
 /* The job as a configuration. A rank that ends is not restarted, and one that fails ends the job, as srun -K
  * does. */
 static int configure(const struct cli *c, const struct run_options *o, char **args, char **ret_text,
@@ -191,6 +197,10 @@ static int configure(const struct cli *c, const struct run_options *o, char **ar
         }
         if (!r && o->output && json_object_set_new(job, "output", json_string(o->output)) < 0)
                 r = cli_fail(c, "--output: not valid UTF-8");
+        if (!r && is_spread(o, n) &&
+            json_object_set_new(job, "topology", json_pack("{s:s, s:s}", "mode", "spread", "level", "host")) <
+                    0)
+                r = cli_oom(c);
         if (!r && json_object_set_new(role, "num", json_integer(n)) < 0)
                 r = cli_oom(c);
         if (!r) {
@@ -410,6 +420,8 @@ static const struct cli_option run_options[] = {
           "on these hosts, n[1-3], or on so many" },
         { "per-host", 0, "K", option_count, offsetof(struct run_options, per_host),
           "with --hosts: exactly K on each (1)" },
+        { "pack", 0, NULL, NULL, offsetof(struct run_options, pack),
+          "on as few hosts as can be; otherwise, without GPUs, on as many" },
         { "cpus", 0, "C", option_string, offsetof(struct run_options, cpus),
           "cores for each, such as 2 or 0.5" },
         { "mem", 0, "SIZE", option_size, offsetof(struct run_options, memory),

@@ -87,7 +87,10 @@ static void over(struct stream *s, int status, const char *why) {
 
 static void over_error(struct stream *s, const sd_bus_error *e) {
         if (cli_error_unreachable(e, 0))
-                over(s, STREAM_BROKEN, "masterd is away");
+                over(s, STREAM_BROKEN,
+                     "masterd, through which this session goes, was stopped or started again; what ran in "
+                     "the session has "
+                     "ended, the executor runs on");
         else
                 over(s, STREAM_BROKEN, e->message ? e->message : e->name);
 }

@@ -256,6 +256,12 @@ int submission_send(struct cli *c, const struct submission *s, struct job_ref *r
         if (status)
                 return status;
         r = cli_send(c, m, &error, &reply);
+        if (r < 0 && sd_bus_error_has_name(&error, SD_BUS_ERROR_NO_REPLY)) {
+                cli_fail(c, "masterd was stopped or started again before it answered; 'primusctl list' shows "
+                            "whether it has the "
+                            "job");
+                return CLI_UNREACHABLE;
+        }
         return r < 0 ? cli_call_failed(c, &error, r, s->label, NULL)
                      : submission_answer(c, reply, s->label, ret);
 }

@@ -263,6 +263,18 @@ static void tell(const struct restoring *x) {
              "RESTORE)");
 }
 
+/* The empty database that was made to be locked. */
+static void unlock_state(struct restoring *x, const char *state) {
+        _cleanup_free_ char *path = NULL;
+        struct stat st;
+
+        if (asprintf(&path, "%s/" ENTRY_DATABASE_NAME, state) >= 0 && stat(path, &st) >= 0 &&
+            st.st_size == 0) {
+                (void)unlink(path);
+                (void)rmdir(state); /* unless there is something in it */
+        }
+}
+
 static int restore(struct restoring *x) {
         _cleanup_free_ char *state = NULL;
         int r;
@@ -286,6 +298,9 @@ static int restore(struct restoring *x) {
                 tell(x);
         } else
                 say(r, "nothing was changed");
+        place_done(&x->place);
+        if (r < 0)
+                unlock_state(x, state);
         return r;
 }
 

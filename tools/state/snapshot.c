@@ -5,7 +5,9 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <systemd/sd-bus.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "masterd/store/revive.h"
@@ -93,10 +95,13 @@ static int from_file(const char *directory, int *ret_fd, struct manifest *m) {
         _cleanup_free_ char *path = NULL, *copy = NULL;
         struct store_summary s;
         int fd = -EBADF, r;
+        struct stat st;
 
         if (asprintf(&path, "%s/primus.db", directory) < 0 || asprintf(&copy, "%s/backup.db", directory) < 0)
                 return say(-ENOMEM, "out of memory");
         (void)unlink(copy);
+        if (stat(path, &st) >= 0 && st.st_size == 0)
+                return failed(-ENOENT, path);
         r = store_copy_idle(path, copy);
         if (r >= 0)
                 r = store_summarize(copy, &s);

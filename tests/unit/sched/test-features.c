@@ -161,6 +161,20 @@ static void test_spread(void **state) {
         assert_int_equal(place(s, &g, &p), 0);
         assert_int_equal(domains_used(s, &p, 1), 2);
         release(s, &p);
+        /* Over hosts, whatever levels there are: none gets a second one while another has room and none. */
+        h = cpus(18, 1);
+        g.level = SCHED_LEVEL_NODE;
+        memset(in, 0, sizeof(in));
+        assert_int_equal(place(s, &g, &p), 0);
+        for (size_t i = 0; i < p.n; i++)
+                in[p.items[i].hold.slot]++;
+        for (uint32_t i = 0; i < 12; i++)
+                assert_in_range(in[i], 1, 2);
+        release(s, &p);
+        /* Hosts that have no more room do not hold it up. */
+        h = cpus(96, 1);
+        assert_int_equal(place(s, &g, &p), 0);
+        release(s, &p);
 }
 
 static void test_preferences(void **state) {
