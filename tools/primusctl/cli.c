@@ -76,9 +76,8 @@ static void say_elsewhere(const struct cli *c, const char *why) {
                          host, c->program, host);
         else
                 cli_fail(c,
-                         "cannot reach masterd on this host: %s; name the master's by -H, or make this one "
-                         "it: "
-                         "systemctl enable --now primus-masterd primus-agentd",
+                         "cannot reach masterd on this host: %s; name the master's by -H, or make it "
+                         "this one: systemctl enable --now primus-masterd primus-agentd",
                          why);
 }
 
