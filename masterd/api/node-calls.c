@@ -425,9 +425,10 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                         "version", "s", node->version ? node->version : "", "limits", "b",
                         (int)v->controllers);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "kernel", "s",
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}", "kernel", "s",
                                           v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "epoch",
-                                          "t", node->epoch, "link", "s", link_of(node, link));
+                                          "t", node->epoch, "link", "s", link_of(node, link), "refused", "s",
+                                          node->refused ? node->refused : "");
         if (r >= 0)
                 r = api_append_labels(reply, node);
         if (r >= 0)

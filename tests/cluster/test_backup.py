@@ -102,7 +102,7 @@ def test_restore(two):
     two.wait_for(lambda: main_pids(two, "n2", after) in ("0", ""), 20, "the job that the state does not know is stopped")
     new = run_on(two, "n2", "new")
     assert new > after + 1000
-    assert "spent, removed" in two.run("n2", "primusctl", "join", "n1", input=token).stderr
+    assert "spent, revoked" in two.run("n2", "primusctl", "join", "n1", input=token).stderr
     two.kill(new)
     assert two.exec("n1", "sh", "-c", "ls -A /var/lib/primus | grep -c restore || true").strip() == "0"
     two.kill(known)

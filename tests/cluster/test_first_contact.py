@@ -227,7 +227,7 @@ def test_doctor_on_the_way(fresh):
         return [(row["result"], row["text"], row["help"]) for row in rows if row["check"] == check]
 
     assert finds("n2", "packages")[0][0] == "ok"
-    assert finds("n2", "joined")[0][0] == "warn" and "primusctl join MASTER" in finds("n2", "joined")[0][2]
+    assert finds("n2", "joined")[0][0] == "fail" and "primusctl join MASTER" in finds("n2", "joined")[0][2]
     assert finds("n2", "agent") == [] and finds("n2", "masterd") == []
     fresh.exec("n1", "systemctl", "enable", "--now", MASTERD)
     assert "has a master, and is no node" in finds("n1", "joined")[0][1]

@@ -18,6 +18,20 @@ SLOWLY = ('n=0; while read -r line; do echo "$line" >> $LEDGER.$PRIMUS_INDEX.$PR
           '[ $((n % 20)) != 0 ] || sleep 0.08; done; say eof')
 
 
+# A trainer that has libprimus mapped all the time; half a minute.
+LIBRARY = """
+import os, time
+import primus
+feed = primus.Feed()
+with open("{LEDGER}.{PRIMUS_INDEX}.{PRIMUS_ATTEMPT}".format_map(os.environ), "ab", buffering=0) as out:
+    for n, record in enumerate(feed.records(), 1):
+        out.write(bytes(record) + b"\\n")
+        feed.ack()
+        if n % 20 == 0:
+            time.sleep(0.1)
+"""
+
+
 @pytest.fixture(scope="module")
 def trees(build, tmp_path_factory):
     """Directories with what either version installs: this, next."""
@@ -88,12 +102,20 @@ def test_master_first_and_back(pair, shared_dir, tmp_path):
     train = pair.submit(ticks.config(TICKING, num=2, name="train", scheduleStrategy={"maxReplicasPerNode": 1}))
     reads = pair.submit(config(data, SLOWLY, num=2, name="reads", input={"ack": "read", "pipeSize": "4K"}, scheduleStrategy={"maxReplicasPerNode": 1}))
     pair.wait_for(lambda: len(all_lines(data)) > 500, 30, "data that flows")
+    mapped = Ledger(shared_dir)
+    records = make_data(mapped, 1, 6000)
+    script = mapped.path.with_name(mapped.path.name + ".py")
+    script.write_text(LIBRARY)
+    script.chmod(0o644)
+    library = pair.submit(config(mapped, f"python3 {mapped.inside}.py", name="library", memoryMb=64, job={"nodes": ["n1"]},
+                                 input={"mode": "ring", "ack": "explicit", "slots": 2, "slotSize": "64K"}))
     point = pair.primusctl_json("savepoint", "create", str(reads))["savepoint"]
     held = pair.primusctl_json("submit", "--begin", "+2h", "-", input=json.dumps(ticks.config("true", name="held")))["job"]
     array = pair.primusctl_json("submit", "--array", "0-3%1", "-", input=json.dumps(ticks.config("sleep 1000", name="elements", vcores=0.01)))["job"]
     token = pair.primusctl("token", "create", user="root")
     pair.wait_for(lambda: len(main_pids(pair, train)) == 2 and len(main_pids(pair, reads)) == 2, 20, "both jobs")
-    before = {job: main_pids(pair, job) for job in (train, reads)}
+    pair.wait_for(lambda: main_pids(pair, library) and all_lines(mapped), 20, "the trainer with libprimus")
+    before = {job: main_pids(pair, job) for job in (train, reads, library)}
     pair.primusctl("node", "cordon", "n2", "--reason", "look at the fan", user="root")
     followers = Followers(pair, train, tmp_path)
     try:
@@ -102,7 +124,7 @@ def test_master_first_and_back(pair, shared_dir, tmp_path):
         pair.wait_for(lambda: set(pair.node_states().values()) <= {"READY", "CORDONED"}, 30, "both hosts")
         assert version(pair, "n1") == version(pair, "n2") == pair.exec("n2", "/trees/this/usr/lib/primus/primus-agentd", "--version").split()[1]
         assert pair.primusctl_json("node", "show", "n2", user="root")["link"] == "1.0"
-        assert {job: main_pids(pair, job) for job in (train, reads)} == before
+        assert {job: main_pids(pair, job) for job in (train, reads, library)} == before
         assert not pair.events(train, "executor-lost") and not pair.events(reads, "executor-lost")
         assert [row["name"] for row in pair.primusctl_json("savepoint", "list")] == [point]
         assert pair.status(held)["state"].upper() not in ("FAILED", "KILLED", "SUCCEEDED") and not main_pids(pair, held)
@@ -116,19 +138,22 @@ def test_master_first_and_back(pair, shared_dir, tmp_path):
         pair.wait_for(lambda: pair.node_states()["n2"] == "DRAINED", 40, "n2 drains")
         pair.primusctl("node", "uncordon", "n2", user="root")
         pair.wait_for(lambda: len(main_pids(pair, reads)) == 2, 30, "its executors are back")
-        after = {job: main_pids(pair, job) for job in (train, reads)}
+        after = {job: main_pids(pair, job) for job in (train, reads, library)}
+        assert after[library] == before[library]
         # Then the agents, whose executors another version has started.
         for node in pair.nodes:
             upgrade(pair, node, AGENTD)
         pair.wait_for(lambda: {version(pair, node) for node in pair.nodes} == {"0.1.0+next"} or None, 20, "the agents' version")
         pair.wait_nodes()
         assert pair.primusctl_json("node", "show", "n2", user="root")["link"] == "1.1"
-        assert {job: main_pids(pair, job) for job in (train, reads)} == after
+        assert {job: main_pids(pair, job) for job in (train, reads, library)} == after
         works(pair, Ledger(shared_dir), "n2")
         assert followers.over("run") == 0 and "the end" in followers.said("run")
         # All is read, once, by those who began under the version before.
         assert pair.wait_job(reads, timeout=120) == 0
         assert sorted(all_lines(data)) == sorted(wanted)
+        assert pair.wait_job(library, timeout=120) == 0
+        assert sorted(all_lines(mapped)) == sorted(records)
         back(pair, train)
         (ticks.path.parent / f"{ticks.path.name}.go").touch()
         assert followers.over("wait") == 0 and "SUCCEEDED" in followers.said("wait")
@@ -196,3 +221,34 @@ def test_settings_that_only_a_person_can_mend(pair, daemon):
     pair.exec("n1", "rm", path)
     pair.exec("n1", "systemctl", "start", daemon)
     pair.wait_nodes()
+
+
+def test_daemons_are_restarted_while_jobs_are_submitted(pair, shared_dir, tmp_path):
+    """As an upgrade does it, again and again: files on their way, jobs that are being taken. Whoever is told of a job has it; whoever
+    is not is told to look."""
+    files = shared_dir / "to-send"
+    files.mkdir(exist_ok=True)
+    (files / "weights.bin").write_bytes(os.urandom(8 << 20))
+    (files / "job.json").write_text(json.dumps({"name": "sent", "files": ["weights.bin"], "role": [{
+        "roleName": "worker", "num": 1, "vcores": 0, "memoryMb": 16, "command": "test $(stat -c %s weights.bin) = 8388608"}]}))
+    for one in (files, *files.iterdir()):
+        one.chmod(0o755)
+    jobs, told = [], []
+    for n in range(4):
+        (files / "weights.bin").write_bytes(os.urandom(8 << 20))
+        running = [pair.process("n1", "primusctl", "submit", "--json", f"/shared/{files.name}/job.json", user="ml") for _ in range(2)]
+        submits = [one.__enter__() for one in running]
+        time.sleep(0.1 * n)
+        pair.exec("n1", "systemctl", "restart", MASTERD, AGENTD)
+        for submit in submits:
+            said = submit.communicate(timeout=60)[0]
+            if submit.returncode == 0:
+                jobs.append(json.loads(said)["job"])
+            else:
+                told.append(said)
+        for one in running:
+            one.__exit__(None, None, None)
+    assert all("'primusctl list' shows whether it has the job" in text for text in told), told
+    assert len(jobs) >= 4 and len(set(jobs)) == len(jobs), (jobs, told)
+    for job in jobs:
+        assert pair.wait_job(job) == 0

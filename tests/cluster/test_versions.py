@@ -107,7 +107,7 @@ def test_agent_says_so(hosts, order, text):
         doctor = hosts.run("n2", "primusctl", "doctor")
         assert doctor.returncode == 1 and text in doctor.stdout and "is not with masterd at 127.0.0.1:17747" in doctor.stdout
         time.sleep(5)
-        journal = hosts.exec("n2", "journalctl", "-q", "--no-pager", "-o", "cat", "-u", AGENTD, "-g", "masterd refused|Not following", "--since=-5s")
+        journal = hosts.run("n2", "journalctl", "-q", "--no-pager", "-o", "cat", "-u", AGENTD, "-g", "masterd refused|Not following", "--since=-5s").stdout
         assert len(journal.splitlines()) <= 1, journal
         # A master of the right version, at the same place: followed when it is asked again.
         fake.stdin.write("refuse no\nversion 1 0\n")

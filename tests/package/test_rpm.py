@@ -60,7 +60,7 @@ def test_install(host):
         assert host.run("n1", "systemctl", "is-active", unit).stdout.strip() == "inactive"
     version = rpm(host, "-q", "--qf", "%{VERSION}", "primus-tools")
     assert host.exec("n1", "primusctl", "--version") == f"primusctl {version}\n"
-    host.exec("n1", "python3", "-c", "import primus; primus.progress(1)")
+    host.exec("n1", "python3", "-B", "-c", "import primus; primus.progress(1)")
 
 
 def test_first_contact(host):

@@ -357,6 +357,8 @@ int node_show(struct cli *c, const char *node) {
         if (number(all, "heartbeat"))
                 printf(", last heard %s", local_time(number(all, "heartbeat"), when));
         putchar('\n');
+        if (*string(all, "refused"))
+                printf("Refused:    %s\n", string(all, "refused"));
         print_holds(json_object_get(all, "holds"));
         print_conditions(json_object_get(all, "conditions"));
         print_windows(json_object_get(all, "windows"), "Maintenance:");
