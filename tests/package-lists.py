@@ -22,7 +22,8 @@ def normal(path):
     path = path.lstrip("/").rstrip("/").removesuffix("/*")
     if path.startswith(("usr/share/man/", "usr/lib/systemd/", "usr/lib/*/libprimus.so.1")):
         path = path.rstrip("*")
-    return path
+    # zsh looks elsewhere on Fedora.
+    return path.replace("share/zsh/vendor-completions", "share/zsh/site-functions").removesuffix("/_primusctl")
 
 
 def debian(path):

@@ -17,7 +17,8 @@ def token(cluster, *options):
 
 
 def join(cluster, node, text, *options, master="n1"):
-    return cluster.run(node, "primusctl", "join", *options, master, input=text + "\n")
+    """The agent is the test's to start."""
+    return cluster.run(node, "primusctl", "join", "--no-start", *options, master, input=text + "\n")
 
 
 def forget(cluster, node):

@@ -188,3 +188,17 @@ def test_nobody_fills_the_room_of_all(lived):
     after = lived.submit({"name": "after", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "nodes": ["n1"], "command": "true"}]})
     assert lived.wait_job(after) == 0
     assert lived.status(lived.job)["state"] == "RUNNING"
+
+
+def test_a_backup_is_closed(lived):
+    """It has the authority's key, and so it is for who made it; no token is in it."""
+    lived.exec("n1", "sh", "-c", "umask 0; cd /var/tmp && primusctl backup kept.backup")
+    try:
+        assert lived.exec("n1", "stat", "-c", "%U %a", "/var/tmp/kept.backup") == "root 600\n"
+        assert grep(lived, "n1", needles(lived)[:1], "printf '/var/tmp/kept.backup\\0'") == set()
+        for user in ("eve", "ml"):
+            assert lived.run("n1", "cat", "/var/tmp/kept.backup", user=user).returncode != 0
+            refused = lived.run("n1", "primusctl", "backup", "/tmp/mine", user=user)
+            assert refused.returncode != 0 and lived.run("n1", "test", "-e", "/tmp/mine").returncode != 0
+    finally:
+        lived.exec("n1", "rm", "-f", "/var/tmp/kept.backup")

@@ -62,7 +62,7 @@ verb=$1
 shift
 case $verb in
 install-system-units) systemctl --no-reload preset "$@" ;;
-remove-system-units) systemctl --no-reload disable --now --no-warn "$@" ;;
+remove-system-units) systemctl --no-reload disable --now --quiet "$@" ;;
 mark-restart-system-units)
         for unit; do
                 ! systemctl --quiet is-active "$unit" || systemctl set-property "$unit" Markers=+needs-restart

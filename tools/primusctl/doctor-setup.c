@@ -80,12 +80,12 @@ static void check_joined(struct findings *f, const char *root) {
                 break;
         }
         if (doctor_is_master(root))
-                findings_add(f, FINDING_WARN, "joined",
+                findings_add(f, FINDING_FAIL, "joined",
                              "systemctl enable --now primus-agentd   (systemctl status primus-first-contact "
                              "says why, where that did not do it)",
                              "this host has a master, and is no node of its cluster");
         else
-                findings_add(f, FINDING_WARN, "joined",
+                findings_add(f, FINDING_FAIL, "joined",
                              "on the master: primusctl token create; here, as root: primusctl join MASTER   "
                              "(or, to make this host one: systemctl enable --now primus-masterd "
                              "primus-agentd)",

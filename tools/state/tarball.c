@@ -43,8 +43,9 @@ struct archive_out {
 static int out_failed(struct archive_out *o) {
         int e = archive_errno(o->a);
 
+        /* What the library says of an error of the system is "Write error". */
         return say(e > 0 ? -e : -EIO, "cannot write the backup: %s",
-                   archive_error_string(o->a) ?: strerror(EIO));
+                   e > 0 ? strerror(e) : archive_error_string(o->a) ?: strerror(EIO));
 }
 
 int archive_out_new(int fd, bool compress, struct archive_out **ret) {

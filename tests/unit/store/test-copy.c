@@ -198,9 +198,9 @@ static void test_numbers(void **state) {
         const uint64_t now = UINT64_C(1767225600) * USEC_PER_SEC, day = UINT64_C(86400) * USEC_PER_SEC;
         struct store_summary s = { .term = 5, .last_job = 418 };
 
-        assert_true(store_revived_term(&s, now) == now / 1000);
-        s.term = now / 1000 + 1000; /* restored a moment ago, or by a clock that was ahead */
-        assert_true(store_revived_term(&s, now) == now / 1000 + 1001);
+        assert_true(store_revived_term(&s, now) == now);
+        s.term = now + 1000; /* restored a moment ago, or by a clock that was ahead */
+        assert_true(store_revived_term(&s, now) == now + 1001);
         assert_int_equal(store_revived_job(&s, now - day, now), 418 + 24 * 60 * 100);
         assert_int_equal(store_revived_job(&s, now, now), 418 + STORE_JOB_GAP);
         assert_int_equal(store_revived_job(&s, now + day, now), 418 + STORE_JOB_GAP);
