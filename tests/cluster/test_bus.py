@@ -13,7 +13,7 @@ MASTER = "org.primus.Master1"
 OPEN = {"Manager": {"Submit", "ListJobs", "GetJob", "GetElement", "Usage", "ListTelemetry", "ListQueue", "ListPools", "ListNodes", "PutBundle",
                     "ListSavepoints"},
         "Job": set(), "Node": {"Describe"}}
-CLOSED = {"Manager": {"Backup", "CreateToken", "RemoveNode", "GetSavepoint", "DeleteSavepoint"},
+CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "RemoveNode", "GetSavepoint", "DeleteSavepoint"},
           "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "Why", "Requeue", "Suspend", "Resume",
                   "SuspendAs", "ListTasks", "RetryTask", "SkipTask", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",
                   "WriteSession", "ResizeSession", "CloseSession", "Rerun", "Replace", "Update", "Scale", "AddRole", "RemoveRole", "RestartRole"},

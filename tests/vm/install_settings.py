@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings as installed, and who may read what."""
-from checks import need, wait_for
-from hosts import nodes, ready
+from checks import need
+from hosts import nodes, ready, wait_for
 from install_first import join
 from story import check
 
