@@ -73,7 +73,9 @@ static int on_welcome(const struct welcome *w, const char **ret_why, void *userd
         struct manager *m = userdata;
 
         if (!sd_id128_is_null(m->link_state.cluster) && !sd_id128_equal(m->link_state.cluster, w->cluster)) {
-                *ret_why = "it is of another cluster than the one this host has followed since it booted";
+                *ret_why =
+                        "it is of another cluster than the one this host has followed since it booted (where "
+                        "that is meant: rm /run/primus/link, and restart primus-agentd)";
                 return -EPERM;
         }
         if (w->term < m->fence.term_seen) {

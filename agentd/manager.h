@@ -73,7 +73,8 @@ void agent_bus_changed(struct manager *m, const char *property);
 
 /* renew.c: looks after the certificate while the link is up. */
 int renewal_start(struct manager *m);
-/* From the start on: warns while the certificate is to be renewed and there is no link, and when it has expired. */
+/* From the start on: warns while the certificate is to be renewed and there is no link, and when it has
+ * expired. */
 int renewal_watch(struct manager *m);
 /* Loads the identity, finishing a renewal that a crash interrupted. */
 int identity_load(struct tls_credentials **ret, char **ret_name);

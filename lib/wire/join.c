@@ -200,8 +200,7 @@ static int converse(struct tls *t, const char *host, const struct join_token *to
         if (r < 0)
                 return r;
         if ((r = tls_verify_by_fingerprint(t, token->fingerprint, &ca)) < 0)
-                return say(ret_why, r, "%s is not trusted: %s; the token has to be of that master", host,
-                           t->end.why);
+                return say(ret_why, r, "%s is not trusted: %s", host, t->end.why);
         if ((r = send_request(t, token, name, csr, deadline)) < 0)
                 return say(ret_why, r, "cannot send the request to %s", host);
         if ((r = receive_reply(t, name, deadline, c, ret_why)) < 0)

@@ -300,7 +300,8 @@ static int find_ca(struct tls *t, const uint8_t fingerprint[static 32], gnutls_x
 }
 
 int tls_verify_by_fingerprint(struct tls *t, const uint8_t fingerprint[static 32], char **ret_ca_pem) {
-        static const char other_cluster[] = "this is another cluster than the token's";
+        static const char other_cluster[] =
+                "this is another cluster than the token's; the token has to be of that master";
         _cleanup_(gnutls_x509_crt_deinit_p) gnutls_x509_crt_t ca = NULL, leaf = NULL;
         _cleanup_(trust_list_free_p) gnutls_x509_trust_list_t trust = NULL;
         gnutls_datum_t pem = {};

@@ -293,12 +293,13 @@ static int too_new(const char *path, int64_t version, int64_t newest) {
                         continue;
                 if (localtime_r(&st.st_mtime, &tm))
                         (void)strftime(made, sizeof(made), "%F %R", &tm);
-                log_error("%s was written by a newer Primus (store version %" PRIi64
-                          ", this one, " PRIMUS_VERSION ", knows %" PRIi64
-                          "). Install the newer primus-master again; or go back to the copy made before the "
-                          "upgrade, at %s, and lose what was submitted and what jobs have done since; as root: "
-                          "mv %s %s.newer; cp -p %s %s; systemctl start primus-masterd",
-                          path, version, newest, made, path, path, copy, path);
+                log_error(
+                        "%s was written by a newer Primus (store version %" PRIi64
+                        ", this one, " PRIMUS_VERSION ", knows %" PRIi64
+                        "). Install the newer primus-master again; or go back to the copy made before the "
+                        "upgrade, at %s, and lose what was submitted and what jobs have done since; as root: "
+                        "mv %s %s.newer; cp -p %s %s; systemctl start primus-masterd",
+                        path, version, newest, made, path, path, copy, path);
                 return -EPROTONOSUPPORT;
         }
         log_error("%s was written by a newer Primus (store version %" PRIi64 ", this one, " PRIMUS_VERSION

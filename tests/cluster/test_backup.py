@@ -102,7 +102,7 @@ def test_restore(two):
     two.wait_for(lambda: main_pids(two, "n2", after) in ("0", ""), 20, "the job that the state does not know is stopped")
     new = run_on(two, "n2", "new")
     assert new > after + 1000
-    assert "spent, revoked" in two.run("n2", "primusctl", "join", "n1", input=token).stderr
+    assert "not known here" in two.run("n2", "primusctl", "join", "n1", input=token).stderr
     two.kill(new)
     assert two.exec("n1", "sh", "-c", "ls -A /var/lib/primus | grep -c restore || true").strip() == "0"
     two.kill(known)
@@ -196,3 +196,29 @@ def test_another_host(two):
     assert json.loads(two.exec("n2", "primusctl", "status", "--json", str(job)))["state"] == "RUNNING"
     assert main_pids(two, "n2", job) == pid
     assert two.run("n2", "primusctl", "run", "--hosts", "n2", "--", "hostname", user="ml", cwd="/tmp").stdout.strip().endswith("n2")
+
+
+def test_what_happened_since(new_cluster):
+    """A job that has ended since the backup runs once more; a certificate that was issued since is taken over, and its predecessor is void."""
+    cluster = new_cluster(1, conf=["masterd.conf:Master.CertificateSec=45s", PATIENT])
+    cluster.wait_nodes()
+    text = json.dumps({"name": "once", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "date >> /tmp/ran; sleep 5", "successPercent": 100}]})
+    job = cluster.submit(text)
+    cluster.wait_state(job, "RUNNING")
+    first = cluster.exec("n1", "cat", "/etc/primus/node/node.crt")
+    cluster.exec("n1", "cp", "-a", "/etc/primus/node", "/root/first")
+    cluster.exec("n1", "primusctl", "backup", FILE)
+    assert cluster.wait_job(job) == 0
+    cluster.wait_for(lambda: cluster.exec("n1", "cat", "/etc/primus/node/node.crt") != first, 40, "the renewal")
+    cluster.exec("n1", "systemctl", "restart", AGENTD)
+    cluster.wait_nodes()
+    cluster.exec("n1", "systemctl", "stop", MASTERD)
+    done = restore(cluster)
+    assert done.returncode == 0 and "run once more" in done.stdout, done.stderr
+    cluster.exec("n1", "systemctl", "start", MASTERD)
+    cluster.wait_nodes()
+    assert "was issued after this state was backed up" in cluster.journal("n1", MASTERD)
+    assert cluster.wait_job(job) == 0
+    assert len(cluster.exec("n1", "cat", "/tmp/ran").splitlines()) == 2
+    cluster.exec("n1", "sh", "-c", f"systemctl stop {AGENTD}; cp /root/first/* /etc/primus/node/; systemctl start --no-block {AGENTD}")
+    cluster.wait_for(lambda: "certificate was revoked" in cluster.journal("n1", AGENTD), 20, "the first certificate is refused")

@@ -203,6 +203,8 @@ def test_what_goes_wrong(fresh):
     done = fresh.run("n2", "primusctl", "join", "--no-start", "n1", input=token(fresh) + "\n")
     assert done.returncode == 0 and "systemctl enable --now primus-agentd" in done.stdout
     assert fresh.run("n2", "systemctl", "is-active", AGENTD).stdout.strip() == "inactive"
+    done = fresh.run("n2", "unshare", "-m", "sh", "-c", "mount -t tmpfs none /run/systemd && primusctl join n1", input=token(fresh) + "\n")
+    assert done.returncode == 0 and "systemd does not run here" in done.stdout, done.stdout + done.stderr
     none = fresh.run("n2", "primusctl", "nodes")
     assert none.returncode == 4 and "-H n1" in none.stderr and len(none.stderr.splitlines()) == 1
 

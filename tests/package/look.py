@@ -7,7 +7,7 @@ NOT_OURS = re.compile("|".join((
     r"/(proc|sys|dev|tmp|run/systemd|run/user|run/udev|run/dbus|run/log|repository)(/|$)", r"/root/\.", r"/var/log/",
     r"/var/cache/(apt|debconf|man|ldconfig|private)", r"/var/lib/(apt|dpkg|systemd|unattended-upgrades|needrestart|debconf|python)(/|$)",
     r"/etc/(ld\.so\.cache|(passwd|group|shadow|gshadow|subuid|subgid)-?|\.pwd\.lock|machine-id)$", r"/run/(lock|apt|unattended|utmp|sudo|needrestart)",
-    r".*/__pycache__(/|$)", r"/var/tmp/systemd-private", r"/run/[a-z-]*\.(pid|lock)$")))
+    r".*/__pycache__(/|$)", r"/run/mount(/|$)", r"/var/tmp/systemd-private", r"/run/[a-z-]*\.(pid|lock)$")))
 
 COMMANDS = {
     "files": "find / -xdev -path /proc -prune -o -path /sys -prune -o -printf '%M %u:%g %p\\n'; find /run -xdev -printf '%M %u:%g %p\\n'",
@@ -19,7 +19,7 @@ COMMANDS = {
     "sockets": "ss -lntuxH | grep -E 'primus|:7747|:7748'",
     # Names of ours even in places that are everybody's.
     "names": "find / -xdev -iname '*primus*' -not -path '/proc/*' -not -path '/sys/*' -not -path '/repository/*' -not -path '/var/log/*'"
-             " -not -path '/var/lib/apt/*'; find /run -xdev -iname '*primus*'",
+             " -not -path '/var/lib/apt/*' -not -path '/var/cache/man/*'; find /run -xdev -iname '*primus*'",
 }
 
 

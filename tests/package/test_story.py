@@ -174,4 +174,4 @@ def test_purged(hosts, repository, story, node):
         apt(hosts, node, "remove", "primus-agent")
         assert executors(hosts, node)
     apt(hosts, node, "purge", *repository.packages)
-    assert difference(story["before"][node], snapshot(hosts, node)) == []
+    assert "\n".join(difference(story["before"][node], snapshot(hosts, node))) == ""

@@ -13,11 +13,11 @@ def need(what, condition, seen=""):
         raise Failed(f"{what}: {seen}")
 
 
-def wait_for(what, predicate, seconds=120):
+def wait_for(what, predicate, seconds=120, pause=0.2):
     end = time.monotonic() + seconds
     while not (value := predicate()):
         need(what, time.monotonic() < end, f"not within {seconds} s")
-        time.sleep(0.2)
+        time.sleep(pause)
     return value
 
 

@@ -3,10 +3,17 @@
 import json
 import shlex
 
-from checks import need, wait_for
+import checks
+from checks import need
+from pair import PATIENCE as FACTOR
 
 CTL = "cd / && runuser -u ml -- primusctl"
-PATIENCE = 600  # seconds that a change of state may take on emulated machines that share processors
+PATIENCE = 600 * FACTOR  # seconds that a change of state may take on emulated machines that share processors
+
+
+def wait_for(what, predicate, seconds=PATIENCE):
+    """Asks not too often: who asks takes processor time from who is asked."""
+    return checks.wait_for(what, predicate, seconds, 2)
 
 
 def nodes(pair):

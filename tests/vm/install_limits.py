@@ -3,8 +3,8 @@
 import re
 import shlex
 
-from checks import need, wait_for
-from hosts import end, executors, kill, logs, running, submit
+from checks import need
+from hosts import end, executors, kill, logs, running, submit, wait_for
 from install_first import join
 from story import check
 

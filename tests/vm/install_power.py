@@ -4,8 +4,8 @@ import random
 import re
 import time
 
-from checks import need, wait_for
-from hosts import CTL, PATIENCE, executors, kill, pids, ready, running, submit
+from checks import need
+from hosts import CTL, PATIENCE, executors, kill, pids, ready, running, submit, wait_for
 from install_first import join
 from story import check
 

@@ -2,8 +2,8 @@
 """Packages go: with their data left, with jobs ended or left as was answered, and without a trace."""
 import re
 
-from checks import need, wait_for
-from hosts import PATIENCE, executors, kill, pids, ready, running, submit
+from checks import need
+from hosts import PATIENCE, executors, kill, pids, ready, running, submit, wait_for
 from install_first import join, listing
 from install_power import TRAIN
 from story import check

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A newer version and back while a job trains; what restarts services by itself."""
 import repository
-from checks import need, wait_for
-from hosts import PATIENCE, executors, kill, nodes, pids, ready, running, status, submit
+from checks import need
+from hosts import PATIENCE, executors, kill, nodes, pids, ready, running, status, submit, wait_for
 from install_first import join
 from install_power import TRAIN
 from story import check

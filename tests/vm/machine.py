@@ -80,6 +80,8 @@ def base(packages=PACKAGES, recipe=(RECIPE, CHECK, FSTAB), customise=_checks):
     was not used before. recipe: whatever customise(), which changes the tree, depends on."""
     key = hashlib.sha256(repr((sorted(packages), sorted(MASKED), recipe)).encode()).hexdigest()[:16]
     place = os.path.join(CACHE, f"vm-{key}")
+    if os.path.isdir(place):
+        return place
     with locked(os.path.join(CACHE, "lock"), "another one that is making a root tree"):
         if os.path.isdir(place):
             return place

@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import queue
+import shutil
 import signal
 import socket
 import subprocess
@@ -296,7 +297,7 @@ class Pair:
             return json.load(f)
 
     def console(self, name):
-        return os.path.join(self.log.directory, f"{name}.console")
+        return os.path.join(self.dir, f"{name}.console")
 
     def save(self):
         record = {m.name: [m.pid, m.began] for m in self.machines.values() if m.pid}
@@ -337,3 +338,10 @@ class Pair:
             if m.pid and start_time(m.pid) == m.began:
                 os.kill(m.pid, signal.SIGKILL)
                 m.off()
+
+    def keep_consoles(self):
+        """Puts what the machines printed beside the log."""
+        for name in HOSTS:
+            for path in (self.console(name), f"{self.console(name)}.qemu"):
+                if os.path.exists(path) and os.path.getsize(path):
+                    shutil.copy(path, self.log.directory)

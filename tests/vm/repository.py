@@ -10,7 +10,7 @@ import machine
 from machine import CACHE, SandboxError, run, write_file
 
 # What an administrator may have besides, and what is to leave executors alone.
-EXTRA = ("needrestart", "unattended-upgrades")
+EXTRA = ("needrestart",)
 LINE = "deb [trusted=yes] file:/srv/packages/{} ./\n"
 
 

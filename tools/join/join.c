@@ -177,9 +177,8 @@ static int join(const char *target, const struct options *o) {
                 fprintf(stderr, "agentd.conf names master %s already; that stays.\n", set);
         if (!o->no_start)
                 return agent_start(name, set ? set : host);
-        printf("This host has joined as node %s. Next: systemctl enable --now primus-agentd   (restart, if "
-               "it "
-               "runs)\n",
+        printf("This host has joined as node %s. Next: systemctl enable --now primus-agentd   (or restart "
+               "it)\n",
                name);
         return JOIN_OK;
 }

@@ -71,15 +71,13 @@ static void say_elsewhere(const struct cli *c, const char *why) {
         if (agent_setting("", "Master", &master) >= 0 && addr_split(master, 1, &host, &port) >= 0 &&
             strncmp(host, "127.", 4) != 0)
                 cli_fail(c,
-                         "cannot reach masterd on this host: it is not the master's, which is %s; ask there: "
-                         "%s "
-                         "-H %s ...   (by ssh)",
+                         "cannot reach masterd on this host, which is not the master's; ask %s, by ssh: %s "
+                         "-H %s ...",
                          host, c->program, host);
         else
                 cli_fail(c,
-                         "cannot reach masterd on this host: %s; name the master's host by -H, or make this "
-                         "one "
-                         "it: systemctl enable --now primus-masterd primus-agentd",
+                         "cannot reach masterd on this host: %s; name the master's by -H, or make it "
+                         "this one: systemctl enable --now primus-masterd primus-agentd",
                          why);
 }
 

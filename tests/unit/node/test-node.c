@@ -210,11 +210,37 @@ static void test_all_silent(void **state) {
         nodes_clear(&n);
 }
 
+static void test_reason(void **state) {
+        char text[NODE_REASON_MAX], build[200], refused[300];
+        struct nodes nodes = {};
+        struct node *node;
+
+        assert_int_equal(nodes_add(&nodes, "n1", &node), 0);
+        assert_string_equal(node_reason(node, text), "");
+        memset(refused, 'r', sizeof(refused) - 1);
+        refused[sizeof(refused) - 1] = 0;
+        node->refused = strdup("agent 0.3 is too new");
+        assert_string_equal(node_reason(node, text), "agent 0.3 is too new");
+        node->holds[HOLD_ADMIN] = (struct node_hold){ .set = true, .reason = strdup("look at the fan") };
+        assert_string_equal(node_reason(node, text), "agent 0.3 is too new; look at the fan");
+        free(node->refused);
+        node->refused = strdup(refused); /* room for the other is left */
+        assert_non_null(strstr(node_reason(node, text), "; look at the fan"));
+        memset(build, 'b', sizeof(build) - 1);
+        build[sizeof(build) - 1] = 0;
+        build[0] = (char)0xff;
+        node_set_version(node, build);
+        assert_int_equal(strlen(node->version), 64);
+        assert_int_equal(node->version[0], '?');
+        nodes_clear(&nodes);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),      cmocka_unit_test(test_registry),
-                cmocka_unit_test(test_deadlines),  cmocka_unit_test(test_spread),
-                cmocka_unit_test(test_simulation), cmocka_unit_test(test_all_silent),
+                cmocka_unit_test(test_reason),     cmocka_unit_test(test_table),
+                cmocka_unit_test(test_registry),   cmocka_unit_test(test_deadlines),
+                cmocka_unit_test(test_spread),     cmocka_unit_test(test_simulation),
+                cmocka_unit_test(test_all_silent),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
