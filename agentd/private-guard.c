@@ -12,11 +12,13 @@
 #include "lib/base/log.h"
 
 #define LOOK_USEC (2 * USEC_PER_SEC)
+#define SAY_USEC (300 * USEC_PER_SEC)
 #define REASON_MAX 160u
 
 struct private_guard {
         struct manager *manager;
         sd_event_source *timer;
+        uint64_t said; /* when, that nobody knows who it is */
 };
 
 struct seen {
@@ -50,6 +52,20 @@ static void end(struct private_guard *g, const struct seen *s, size_t i) {
                 log_error_errno(r, "Cannot end an executor that fills " PRIVATE_DIR);
 }
 
+static void say_unknown(struct private_guard *g, const struct private_filling *f) {
+        uint64_t now = now_boot();
+
+        if (g->said && now < usec_add(g->said, SAY_USEC))
+                return;
+        g->said = now;
+        log_warning(
+                "%llu MiB and %llu files are used in " PRIVATE_DIR
+                ", most of it by files that are open and have no name; executors that need room there fail "
+                "until "
+                "who has them ends: lsof +L1 " PRIVATE_DIR,
+                (unsigned long long)(f->used >> 20), (unsigned long long)f->used_files);
+}
+
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
         struct private_guard *g = userdata;
         struct private_filling filling;
@@ -72,6 +88,8 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
         i = private_usage_pick(&filling, shares, s.n);
         if (i >= 0)
                 end(g, &s, (size_t)i);
+        else if (i == -ENODATA)
+                say_unknown(g, &filling);
         return 0;
 }
 

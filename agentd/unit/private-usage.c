@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 #include "agentd/unit/private.h"
 #include "lib/base/cleanup.h"
 
-#define DEPTH_MAX 8u /* deeper, its files do not count; those above are too many long before */
+#define DEPTH_MAX 8u /* deeper than anything of ours: whoever hides files there has too many */
 #define BLOCK 512u
 
 /* Takes fd. */
@@ -33,8 +34,12 @@ static void walk(int fd, unsigned depth, struct private_usage *u) {
                         continue;
                 u->files++;
                 u->bytes += (uint64_t)st.st_blocks * BLOCK;
-                if (!S_ISDIR(st.st_mode) || depth == DEPTH_MAX)
+                if (!S_ISDIR(st.st_mode))
                         continue;
+                if (depth == DEPTH_MAX) {
+                        u->files = PRIVATE_FILES_MAX + 1;
+                        break;
+                }
                 below = openat(dirfd(dir), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
                 if (below >= 0)
                         walk(below, depth + 1, u);
@@ -94,7 +99,10 @@ static double weight(const struct private_filling *f, const struct private_usage
 }
 
 ssize_t private_usage_pick(const struct private_filling *f, const struct private_share *shares, size_t n) {
-        double most = 0, largest = -1;
+        const struct private_usage used = { .bytes = f->used,
+                                            .files = f->used_files > UINT_MAX ? UINT_MAX
+                                                                              : (unsigned)f->used_files };
+        double most = 0, largest = -1, found_in_all = 0;
         ssize_t found = -ENOENT;
         uint32_t uid = 0;
 
@@ -103,6 +111,12 @@ ssize_t private_usage_pick(const struct private_filling *f, const struct private
                         return (ssize_t)i;
         if (!beyond(f, 3))
                 return -ENOENT;
+        for (size_t i = 0; i < n; i++)
+                found_in_all += weight(f, &shares[i].usage);
+        /* Most of it is in files without a name, or of nobody here: ending those who are seen would not help,
+         * and is what somebody may want who does that. */
+        if (found_in_all < weight(f, &used) / 2)
+                return -ENODATA;
         for (size_t i = 0; i < n; i++) {
                 double sum = 0;
                 for (size_t k = 0; k < n; k++)

@@ -36,5 +36,6 @@ struct private_share {
         struct private_usage usage;
 };
 /* Which of n units has to go, by index: one that holds more than a unit may; where three quarters are used,
- * the largest of the user who holds most. -ENOENT: none. */
+ * the largest of the user who holds most. -ENOENT: none. -ENODATA: none, since most of it is in files that
+ * are open and have no name, so that nobody knows whose they are. */
 ssize_t private_usage_pick(const struct private_filling *f, const struct private_share *shares, size_t n);

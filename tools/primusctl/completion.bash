@@ -32,8 +32,20 @@ __primusctl_files() {
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 }
 
+# Names are others' text, and "compgen -W" would run the $(COMMAND) that is in one: they are split and compared here, and
+# what would mean something else to the shell is not offered.
+__primusctl_match() {
+        local word
+        local -a words
+        read -r -d '' -a words <<< "$1"
+        for word in "${words[@]}"; do
+                [[ $word == "$cur"* && $word != *[^[:alnum:]_.:/=@%+,-]* ]] && COMPREPLY+=("$word")
+        done
+}
+
 __primusctl_reply() {
-        mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
+        COMPREPLY=()
+        __primusctl_match "$1"
         # An option that wants a value is not finished.
         [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
         return 0
@@ -117,7 +129,7 @@ _primusctl() {
         submit | validate | backup | restore) __primusctl_files ;;
         config)
                 __primusctl_files
-                COMPREPLY+=($(compgen -W "$(__primusctl_jobs -a)" -- "$cur"))
+                __primusctl_match "$(__primusctl_jobs -a)"
                 ;;
         restore | backup) __primusctl_files ;;
         status | events | why | rerun) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;

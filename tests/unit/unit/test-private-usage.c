@@ -49,6 +49,18 @@ static void test_many(void **state) {
         assert_int_equal(u.files, PRIVATE_FILES_MAX + 1);
 }
 
+/* Nobody hides what he has by putting it deep. */
+static void test_deep(void **state) {
+        struct private_usage u;
+
+        root_put("/run/primus/x/u/secrets/2/3/4/5/6/7/8/file", "x");
+        assert_int_equal(private_usage_read(root_kit, "u", &u), 0);
+        assert_int_equal(u.files, 9);
+        root_put("/run/primus/x/u/secrets/2/3/4/5/6/7/8/9/file", "x");
+        assert_int_equal(private_usage_read(root_kit, "u", &u), 0);
+        assert_true(u.files > PRIVATE_FILES_MAX);
+}
+
 static void test_filling(void **state) {
         struct private_filling f;
 
@@ -63,7 +75,8 @@ static void test_filling(void **state) {
 
 static void test_pick(void **state) {
         static const struct private_filling quarter = { 512 * MiB, 150 * MiB, 1000000, 100 },
-                                            full = { 512 * MiB, 500 * MiB, 1000000, 100 },
+                                            full = { 64 * MiB, 50 * MiB, 1000000, 100 },
+                                            hidden = { 512 * MiB, 500 * MiB, 1000000, 100 },
                                             files = { 512 * MiB, 1 * MiB, 10000, 9000 };
         const struct private_share fine[] = { { 1, { 10 * MiB, 5 } },
                                               { 2, { 8 * MiB, 5 } },
@@ -78,13 +91,16 @@ static void test_pick(void **state) {
         assert_int_equal(private_usage_pick(&quarter, one, 2), 1);
         assert_int_equal(private_usage_pick(&full, fine, 3), 2); /* not the largest, but of who has most */
         assert_int_equal(private_usage_pick(&files, crowd, 3), 2);
-        assert_int_equal(private_usage_pick(&full, NULL, 0), -ENOENT);
+        assert_int_equal(private_usage_pick(&full, NULL, 0), -ENODATA);
+        /* Those who are seen are not ended for what somebody holds in files without a name. */
+        assert_int_equal(private_usage_pick(&hidden, fine, 3), -ENODATA);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_read, root_setup, root_teardown),
                 cmocka_unit_test_setup_teardown(test_many, root_setup, root_teardown),
+                cmocka_unit_test_setup_teardown(test_deep, root_setup, root_teardown),
                 cmocka_unit_test_setup_teardown(test_filling, root_setup, root_teardown),
                 cmocka_unit_test(test_pick),
         };
