@@ -65,7 +65,8 @@ struct link {
 static uint64_t jitter(uint64_t max) {
         uint64_t n = 0;
 
-        (void)getrandom(&n, sizeof(n), 0);
+        if (getrandom(&n, sizeof(n), 0) != sizeof(n))
+                n = now_boot(); /* no two hosts are asked in the same microsecond */
         return max / 2 + n % (max / 2 + 1);
 }
 

@@ -74,8 +74,8 @@ char *program_read(const struct program *p) {
         if (size == 0 || !(text = malloc(CAPTURE_PYTHON_MAX + 1)))
                 return NULL;
         n = pread(p->fd, text, CAPTURE_PYTHON_MAX, from);
-        (void)ftruncate(p->fd, 0);
-        if (n <= 0)
+        /* What cannot be taken away would be taken for the next one's answer. */
+        if (ftruncate(p->fd, 0) < 0 || n <= 0)
                 return NULL;
         text[n] = 0;
         return TAKE_PTR(text);

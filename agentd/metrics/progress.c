@@ -31,8 +31,9 @@ void progress_fill(int fd, uint64_t now_boot, uint64_t values[static _TELEMETRY_
         uint64_t page[3], when; /* the third has nothing to say, but that there is more */
         ssize_t n = pread(fd, page, sizeof(page), 0);
 
-        if (n > PAGE_BYTES)
-                (void)ftruncate(fd, PAGE_BYTES);
+        /* What it says holds even where what was written behind it cannot be cut off. */
+        if (n > PAGE_BYTES && ftruncate(fd, PAGE_BYTES) < 0)
+                n = PAGE_BYTES;
         if (n < PAGE_BYTES || (when = le64toh(page[1])) == 0)
                 return;
         values[TELEMETRY_PROGRESS_STEP] = le64toh(page[0]);

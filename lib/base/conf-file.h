@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the text of configuration files: which files are taken at all, and what their lines are. */
+/* Reading the text of configuration files: which files are taken at all, and what their lines are.
+ *
+ * Not by inih, which is a library for it: as Debian builds it, it cuts lines at 200 bytes, and a list of
+ * users or of labels is longer. */
 #pragma once
 
 #include <stddef.h>

@@ -203,8 +203,8 @@ int store_revive(const char *path, uint64_t term, uint32_t last_job) {
         return r < 0 ? r : sqlite_exec(db, "COMMIT");
 }
 
-/* As masterd's own at each start, which takes longer than a microsecond: so no number of starts since the copy was made
- * reaches the microseconds since 1970. */
+/* As masterd's own at each start, which takes longer than a microsecond: so no number of starts since the
+ * copy was made reaches the microseconds since 1970. */
 uint64_t store_revived_term(const struct store_summary *s, uint64_t now_real) {
         return MAX(usec_add(s->term, 1), now_real);
 }

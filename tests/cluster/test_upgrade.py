@@ -39,7 +39,7 @@ def trees(build, tmp_path_factory):
     os.chmod(directory, 0o755)
     for parent in directory.parents[:2]:
         os.chmod(parent, 0o755)
-    following = os.environ.get("PRIMUS_NEXT") or next_build(build, os.path.join(build, "next"))
+    following = os.environ.get("PRIMUS_NEXT") or next_build(os.path.join(build, "next"))
     installed(build, str(directory / "this"))
     installed(following, str(directory / "next"))
     return directory

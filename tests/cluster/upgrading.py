@@ -35,7 +35,7 @@ def _mirror(fresh, source):
                 os.unlink(os.path.join(path, name))
 
 
-def next_build(build, directory):
+def next_build(directory):
     """A meson build of the version after this one (tests/package/next.py), kept in directory."""
     ready, source = os.path.join(directory, "build"), os.path.join(directory, "source")
     fresh = os.path.join(directory, "fresh")

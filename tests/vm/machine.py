@@ -26,7 +26,7 @@ from sandboxlib.state import CACHE, SandboxError, locked, write_file  # noqa: E4
 PACKAGES = """
     linux-image-cloud-amd64 initramfs-tools kmod udev systemd systemd-sysv dbus libpam-systemd polkitd
     iproute2 procps util-linux systemd-container mmdebstrap meson ninja-build python3
-    libjansson4 libgnutls30 libsqlite3-0 libarchive13 libinih1 libsmartcols1 libzstd1
+    libjansson4 libgnutls30 libsqlite3-0 libarchive13 libsmartcols1 libzstd1
     libbpf1 libnl-3-200 libnl-genl-3-200 libnl-route-3-200 libmicrohttpd12
 """.split()
 MASKED = """

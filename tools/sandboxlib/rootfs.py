@@ -14,7 +14,7 @@ PACKAGES = """
     systemd systemd-sysv dbus libpam-systemd polkitd
     iproute2 procps
     python3-minimal python3-numpy python3-jeepney
-    libjansson4 libgnutls30 libsqlite3-0 libarchive13 libinih1 libsmartcols1 libzstd1 libcurl3-gnutls librdkafka1
+    libjansson4 libgnutls30 libsqlite3-0 libarchive13 libsmartcols1 libzstd1 libcurl3-gnutls librdkafka1
     libbpf1 libnl-3-200 libnl-genl-3-200 libnl-route-3-200 libmicrohttpd12
     libasan8 libubsan1
 """.split()
