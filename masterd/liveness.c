@@ -104,7 +104,9 @@ void liveness_heard(struct manager *m, struct node *node) {
 }
 
 void liveness_refused(struct manager *m, struct node *node, const char *why) {
-        if (!node->refused || strcmp(node->refused, why) != 0) {
+        bool first = !node->refused;
+
+        if (first || strcmp(node->refused, why) != 0) {
                 char *copy = strdup(why);
                 if (!copy) {
                         log_oom();
@@ -112,12 +114,14 @@ void liveness_refused(struct manager *m, struct node *node, const char *why) {
                 }
                 free(node->refused);
                 node->refused = copy;
+        }
+        /* Once, whatever it calls itself from then on, which it may do as fast as it can. */
+        if (first)
                 log_full(LOG_WARNING, 0, &(struct log_fields){ .node = node->name },
                          "Refused the agent on %s: %s. What runs there runs on and cannot be stopped from "
                          "here; nothing new "
                          "is placed there",
                          node->name, why);
-        }
         if (node->state != NODE_LOST && node->state != NODE_JOINING) {
                 liveness_watch(m, node);
                 change(m, node, NODE_EVENT_SILENT);

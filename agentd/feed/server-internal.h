@@ -66,8 +66,8 @@ struct feed_server {
         struct unit *units;
         uint32_t n_known, n_strangers;
         struct pipe_budget budget;
-        char refusal[256]; /* the latest, for the version */
-        pid_t refused_pid; /* and whose it was */
+        char refusal[256];     /* the latest, for the version */
+        uint64_t refused_said; /* when one was logged: anybody's processes can ask again and again */
         uint8_t packet[FEED_PACKET_MAX + 1];
 };
 

@@ -21,6 +21,7 @@
 #include "lib/base/unitname.h"
 #include "lib/wire/feed.h"
 
+#define REFUSED_SAY_USEC (10 * USEC_PER_SEC)
 #define ACCEPT_TURN 32u  /* connections taken, ... */
 #define RECEIVE_TURN 16u /* ... and packets of one peer read, before others get a turn */
 
@@ -100,10 +101,11 @@ static const char *on_hello(struct peer *p, const uint8_t *body, size_t size, co
                          ") %u to %u: its job was started by a Primus too far from this one, and gets no "
                          "data; requeue it",
                          hello.version, FEED_VERSION_OLDEST, FEED_VERSION + 1);
-                if (s->refused_pid != p->identity.pid) /* it asks again and again */
+                if (s->refused_said == 0 || now_boot() > usec_add(s->refused_said, REFUSED_SAY_USEC)) {
+                        s->refused_said = now_boot();
                         log_warning("Refused a process (pid %d of uid %u) on the feed's socket: %s",
                                     (int)p->identity.pid, (unsigned)p->identity.uid, s->refusal);
-                s->refused_pid = p->identity.pid;
+                }
                 return s->refusal;
         }
         if (getrandom(&p->challenge, sizeof(p->challenge), 0) != (ssize_t)sizeof(p->challenge))

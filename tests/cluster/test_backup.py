@@ -125,6 +125,50 @@ def test_the_state_before_is_kept(two):
     two.exec("n1", "rm", "-r", before)
 
 
+def test_settings_before_are_kept_for_root(two):
+    """What is replaced may be a program that root runs: it is kept where masterd's user cannot change it."""
+    two.exec("n1", "sh", "-c", "printf '#!/bin/sh\\nexit 1\\n' > /etc/primus/hooks/fence; chmod 755 /etc/primus/hooks/fence")
+    try:
+        two.exec("n1", "primusctl", "backup", FILE)
+        assert "settings/hooks/fence" in two.exec("n1", "primusctl", "restore", "--check", FILE)
+        two.exec("n1", "sh", "-c", "echo '# changed' >> /etc/primus/hooks/fence; echo '[Master]\nKeepJobs=5' > /etc/primus/masterd.conf.d/60-later.conf")
+        two.exec("n1", "systemctl", "stop", MASTERD)
+        done = restore(two)
+        assert done.returncode == 0, done.stderr
+        kept = next(w for w in done.stdout.split() if w.startswith("/etc/primus/before-restore-"))
+        assert two.exec("n1", "tail", "-1", kept) == "# changed\n"
+        assert two.exec("n1", "stat", "-c", "%a %U", kept, kept.rsplit("/", 2)[0]) == "755 root\n700 root\n"
+        assert two.exec("n1", "cat", "/etc/primus/hooks/fence") == "#!/bin/sh\nexit 1\n"
+    finally:
+        two.exec("n1", "sh", "-c", "rm -rf /etc/primus/hooks/fence /etc/primus/before-restore-* /var/lib/primus/before-restore-* /etc/primus/masterd.conf.d/60-later.conf")
+        two.exec("n1", "systemctl", "start", MASTERD)
+        two.wait_nodes()
+
+
+def test_links_of_masterd_lead_nowhere(two):
+    """Who has taken over masterd does not get from root, by links in its directory, what its user may not have."""
+    name = "0" * 64
+    two.exec("n1", "sh", "-c", f"mkdir -p /var/lib/primus/bundles/7 /var/lib/primus/bundles/8; echo root-only > /root/secret; chmod 600 /root/secret;"
+                               f"ln -s /root/secret /var/lib/primus/bundles/7/{name}; echo its-own > /var/lib/primus/bundles/8/{name};"
+                               "mkdir -p /root/9; cp /root/secret /root/9/%s; ln -s /root/9 /var/lib/primus/bundles/9; chown -Rh primus: /var/lib/primus/bundles" % name)
+    try:
+        said = two.run("n1", "primusctl", "backup", "--plain", "--bundles", "/root/links")
+        assert said.returncode == 0 and f"left out of the backup: /var/lib/primus/bundles/7/{name}: Permission denied" in said.stderr
+        held = two.exec("n1", "tar", "tf", "/root/links").split()
+        assert f"bundles/8/{name}" in held and not [h for h in held if h.startswith(("bundles/7", "bundles/9"))]
+        assert two.run("n1", "grep", "-q", "root-only", "/root/links").returncode == 1
+        # A database that is a link is neither opened nor given away.
+        two.exec("n1", "systemctl", "stop", MASTERD)
+        two.exec("n1", "sh", "-c", "cd /var/lib/primus; mv primus.db kept.db; touch /root/other; ln -s /root/other primus.db; chown -h primus: primus.db")
+        done = restore(two)
+        assert done.returncode == 1, done.stdout
+        assert two.exec("n1", "stat", "-c", "%U %s", "/root/other") == "root 0\n"
+    finally:
+        two.exec("n1", "sh", "-c", "cd /var/lib/primus; [ ! -f kept.db ] || mv kept.db primus.db; rm -rf bundles/7 bundles/8 bundles/9 /root/links /root/9 /root/other")
+        two.exec("n1", "systemctl", "start", MASTERD)
+        two.wait_nodes()
+
+
 def test_bad_archives(two):
     """Whatever is wrong with it, the state is what it was."""
     two.exec("n1", "primusctl", "backup", FILE)

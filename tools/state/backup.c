@@ -13,12 +13,12 @@
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
 #include "tools/state/entry.h"
+#include "tools/state/rights.h"
 #include "tools/state/say.h"
 #include "tools/state/snapshot.h"
 #include "tools/state/state.h"
 #include "tools/state/tarball.h"
 
-#define SETTING_BYTES_MAX (16 << 20)
 #define KEPT_PREFIX "primus-"
 #define KEPT_SUFFIX ".tar.zst"
 
@@ -28,6 +28,7 @@
 /* A file that is not there, or not ours to read, does not spoil the rest. */
 static int add_file(struct archive_out *o, struct manifest *m, const char *path, const char *name) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        int e = fd < 0 ? errno : 0;
         struct stat st;
 
         if (entry_kind_of(name) < 0 && strncmp(name, ENTRY_BUNDLES_PREFIX, strlen(ENTRY_BUNDLES_PREFIX)) == 0)
@@ -35,10 +36,10 @@ static int add_file(struct archive_out *o, struct manifest *m, const char *path,
         if (entry_kind_of(name) < 0)
                 return manifest_leave_out(m, path, "not a name that a backup takes");
         if (fd < 0)
-                return errno == ENOENT ? 0 : manifest_leave_out(m, path, strerror(errno));
+                return e == ENOENT ? 0 : manifest_leave_out(m, path, strerror(e));
         if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return manifest_leave_out(m, path, "not a regular file");
-        if (entry_kind_of(name) == ENTRY_SETTING && st.st_size > SETTING_BYTES_MAX)
+        if (entry_kind_of(name) == ENTRY_SETTING && st.st_size > ENTRY_SETTING_BYTES_MAX)
                 return manifest_leave_out(m, path, "larger than a setting can be");
         return archive_out_file(o, m, name, fd);
 }
@@ -87,7 +88,11 @@ static int add_all(struct archive_out *o, struct manifest *m, int database) {
         if (r >= 0 && m->bundles) {
                 if (asprintf(&bundles, "%s/bundles", m->state_directory) < 0)
                         return say(-ENOMEM, "out of memory");
-                r = add_directory(o, m, bundles, "bundles", true);
+                /* A link there leads to what masterd may read itself. */
+                r = rights_of_owner(m->state_directory);
+                if (r >= 0)
+                        r = add_directory(o, m, bundles, "bundles", true);
+                rights_back();
         }
         return r;
 }

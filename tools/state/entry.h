@@ -7,6 +7,7 @@
 #define ENTRY_MANIFEST_NAME "manifest.json"
 #define ENTRY_SETTINGS_PREFIX "settings/"
 #define ENTRY_BUNDLES_PREFIX "bundles/"
+#define ENTRY_SETTING_BYTES_MAX (16u << 20)
 
 enum entry_kind {
         ENTRY_DATABASE,

@@ -7,6 +7,8 @@
 
 #include "tools/state/entry.h"
 
+#define TEXT_MAX 8192u /* a path, and an error */
+
 void manifest_done(struct manifest *m) {
         free(m->program);
         free(m->host);
@@ -60,9 +62,23 @@ static int add_left_out(struct manifest *m, char *text) {
         return 0;
 }
 
+/* Nothing that a terminal or JSON would take for something else: UTF-8 without control characters. */
+static bool printable(const char *s) {
+        json_t *text = json_string(s);
+        bool good = text && strlen(s) <= TEXT_MAX;
+
+        json_decref(text);
+        for (; good && *s; s++)
+                good = (unsigned char)*s >= ' ' && *s != 0x7f &&
+                       !((unsigned char)s[0] == 0xc2 && (unsigned char)s[1] < 0xa0);
+        return good;
+}
+
 int manifest_leave_out(struct manifest *m, const char *name, const char *why) {
         char *text;
 
+        if (!printable(name))
+                name = "a file whose name cannot be shown";
         return add_left_out(m, asprintf(&text, "%s: %s", name, why) < 0 ? NULL : text);
 }
 
@@ -121,7 +137,7 @@ static int parse_body(json_t *all, struct manifest *m) {
                         "stateDirectory", &directory, "bundles", &bundles, "files", &files, "leftOut",
                         &left_out) < 0 ||
             !hex(cluster, 32) || created < 0 || version < 0 || *directory != '/' || !json_is_array(files) ||
-            !json_is_array(left_out))
+            !json_is_array(left_out) || !printable(program) || !printable(host) || !printable(directory))
                 return -EBADMSG;
         *m = (struct manifest){ .program = strdup(program),
                                 .store_version = version,
@@ -137,7 +153,9 @@ static int parse_body(json_t *all, struct manifest *m) {
                         r = parse_file(one, m);
         json_array_foreach (left_out, i, one)
                 if (r >= 0)
-                        r = json_is_string(one) ? add_left_out(m, strdup(json_string_value(one))) : -EBADMSG;
+                        r = json_is_string(one) && printable(json_string_value(one))
+                                    ? add_left_out(m, strdup(json_string_value(one)))
+                                    : -EBADMSG;
         return r;
 }
 

@@ -14,12 +14,13 @@
 #include "masterd/store/revive.h"
 #include "tools/state/entry.h"
 #include "tools/state/place.h"
+#include "tools/state/rights.h"
 #include "tools/state/say.h"
 #include "tools/state/state.h"
 #include "tools/state/tarball.h"
 
+#define HOOKS ENTRY_SETTINGS_PREFIX "hooks/"
 #define CLOCK_SLACK (3600 * USEC_PER_SEC)
-#define SETTING_BYTES_MAX (16u << 20)
 
 struct restoring {
         const struct restore_options *options;
@@ -28,7 +29,9 @@ struct restoring {
         struct manifest manifest;
         struct store_summary summary, previous;
         bool have_previous;
-        int lock_fd;
+        int source_fd, lock_fd;
+        char *kept; /* the directory for settings that are replaced: root's, since they may be programs that
+                       root runs */
         uint64_t now_real;
 };
 
@@ -78,6 +81,9 @@ static void describe(const struct manifest *m, const struct store_summary *s) {
                s->last_job, s->active_jobs, m->bundles ? "with" : "without");
         for (size_t i = 0; i < m->n_left_out; i++)
                 printf("Not in it: %s\n", m->left_out[i]);
+        for (size_t i = 0; i < m->n_files; i++)
+                if (strncmp(m->files[i].name, HOOKS, strlen(HOOKS)) == 0)
+                        printf("A program that this host will run, fence as root: %s\n", m->files[i].name);
 }
 
 static int open_source(const char *from) {
@@ -87,24 +93,40 @@ static int open_source(const char *from) {
         return fd < 0 ? say(-errno, "cannot read %s: %s", from, strerror(errno)) : fd;
 }
 
+/* What the state directory is given to, and what is made in it, is the user's. */
+static int as_user(const struct restoring *x) {
+        return rights_of(x->user->pw_uid, x->user->pw_gid);
+}
+
 /* Looks at it in a directory of its own. */
-static int check_only(struct restoring *x) {
+static int look(struct restoring *x) {
         char directory[] = "/var/tmp/primus-check.XXXXXX";
-        _cleanup_close_ int fd = open_source(x->options->from), dir = -EBADF;
+        _cleanup_close_ int dir = -EBADF;
         int r;
 
-        if (fd < 0)
-                return fd;
         if (!mkdtemp(directory))
                 return say(-errno, "cannot make %s: %s", directory, strerror(errno));
         dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         r = dir < 0 ? say(-errno, "cannot open %s: %s", directory, strerror(errno))
-                    : archive_unpack(fd, dir, &x->manifest);
+                    : archive_unpack(x->source_fd, dir, &x->manifest);
         if (r >= 0)
                 r = check_database(directory, &x->manifest, &x->summary);
         if (r >= 0)
                 r = check_clock(&x->manifest, x->now_real);
         (void)remove_tree(directory);
+        return r;
+}
+
+static int check_only(struct restoring *x) {
+        int r = x->source_fd = open_source(x->options->from);
+
+        /* Whose it is nobody knows: it is read with no more rights than it takes. */
+        x->user = getpwnam(STATE_USER);
+        if (r >= 0 && x->user)
+                r = as_user(x);
+        if (r >= 0)
+                r = look(x);
+        rights_back();
         if (r >= 0) {
                 describe(&x->manifest, &x->summary);
                 puts("It is whole, and this program can restore it. Nothing was changed.");
@@ -115,23 +137,45 @@ static int check_only(struct restoring *x) {
 /* ---- the state that is there
  * ------------------------------------------------------------------------------------- */
 
+/* Makes it the user's, as systemd would; the database too, where somebody has put one there as root. */
+static int own_state(const struct restoring *x, const char *state) {
+        uid_t uid = x->user->pw_uid;
+        gid_t gid = x->user->pw_gid;
+        _cleanup_close_ int dir = -EBADF, fd = -EBADF;
+        struct stat st;
+        int r = make_directories(state, 0700);
+
+        if (r < 0)
+                return say(r, "cannot make %s: %s", state, strerror(-r));
+        dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0 || fstat(dir, &st) < 0 ||
+            ((st.st_uid != uid || st.st_gid != gid) && fchown(dir, uid, gid) < 0))
+                return say(-errno, "cannot give %s to user " STATE_USER ": %s", state, strerror(errno));
+        fd = openat(dir, ENTRY_DATABASE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        /* With a second name it may be anybody's file. */
+        if (fd >= 0 && fstat(fd, &st) >= 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid != uid &&
+            fchown(fd, uid, gid) < 0)
+                return say(-errno, "cannot give the database in %s to user " STATE_USER ": %s", state,
+                           strerror(errno));
+        return 0;
+}
+
 /* Nobody may use it from here on. A damaged one is no obstacle: it may be why we are here. */
 static int lock_state(struct restoring *x, const char *state) {
         _cleanup_free_ char *path = NULL;
         struct stat st;
         int r;
 
-        if (make_directories(state, 0700) < 0 || asprintf(&path, "%s/" ENTRY_DATABASE_NAME, state) < 0)
-                return say(-EIO, "cannot make %s", state);
+        if (asprintf(&path, "%s/" ENTRY_DATABASE_NAME, state) < 0) {
+                path = NULL;
+                return say(-ENOMEM, "out of memory");
+        }
         r = stat(path, &st) >= 0 && st.st_size > 0 ? store_summarize(path, &x->previous) : -ENOENT;
         x->have_previous = r >= 0;
         if (r != -EBUSY)
                 r = store_lock(path, &x->lock_fd);
         if (r == -EBUSY)
                 return say(r, "%s is in use: stop the master first (systemctl stop primus-masterd)", path);
-        if (r >= 0 && (chown(state, x->user->pw_uid, x->user->pw_gid) < 0 ||
-                       fchown(x->lock_fd, x->user->pw_uid, x->user->pw_gid) < 0))
-                r = -errno;
         return r < 0 ? say(r, "cannot lock %s: %s", path, strerror(-r)) : 0;
 }
 
@@ -167,10 +211,10 @@ static int keep_setting(const struct restoring *x, const char *path, const char 
         _cleanup_free_ char *kept = NULL, *directory = NULL;
         char *slash;
 
-        if (!x->place.before)
-                return 0;
-        if (asprintf(&kept, "%s/%s", x->place.before, name) < 0)
+        if (asprintf(&kept, "%s/%s", x->kept, name) < 0) {
+                kept = NULL;
                 return -ENOMEM;
+        }
         directory = strdup(kept);
         slash = directory ? strrchr(directory, '/') : NULL;
         if (!slash)
@@ -184,31 +228,58 @@ static int keep_setting(const struct restoring *x, const char *path, const char 
         return r;
 }
 
+/* Of the staging directory, which is the user's: what is taken from it is what the manifest says. */
+static int read_staged(const struct restoring *x, const struct manifest_file *f, char **ret,
+                       size_t *ret_size) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r = as_user(x);
+
+        if (r >= 0)
+                r = read_file_at(x->place.staging_fd, f->name, ENTRY_SETTING_BYTES_MAX, &text, &size);
+        rights_back();
+        if (r < 0)
+                return r;
+        if (!archive_same_bytes(f, text, size))
+                return -EBADMSG;
+        *ret = TAKE_PTR(text);
+        *ret_size = size;
+        return 0;
+}
+
 /* Each file is replaced as a whole, and only where it differs. */
 static int place_setting(const struct restoring *x, const struct manifest_file *f) {
         const char *name = f->name + strlen(ENTRY_SETTINGS_PREFIX);
-        _cleanup_free_ char *path = NULL, *from = NULL, *directory = NULL, *text = NULL, *there = NULL;
+        _cleanup_free_ char *path = NULL, *directory = NULL, *text = NULL, *there = NULL;
         size_t size, there_size = 0;
         struct stat st = {};
         int r;
 
-        if (asprintf(&path, PRIMUS_SYSCONFDIR "/%s", name) < 0 ||
-            asprintf(&from, "%s/%s", x->place.staging, f->name) < 0 || !(directory = strdup(path)))
+        if (asprintf(&path, PRIMUS_SYSCONFDIR "/%s", name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        directory = strdup(path);
+        if (!directory)
                 return -ENOMEM;
         *strrchr(directory, '/') = 0;
-        r = read_file(from, SETTING_BYTES_MAX, &text, &size);
+        r = read_staged(x, f, &text, &size);
         if (r < 0)
                 return r;
-        if (read_file(path, SETTING_BYTES_MAX, &there, &there_size) >= 0 && there_size == size &&
+        if (read_file(path, ENTRY_SETTING_BYTES_MAX, &there, &there_size) >= 0 && there_size == size &&
             memcmp(there, text, size) == 0)
                 return 0;
         if (there && stat(path, &st) >= 0) {
-                r = keep_setting(x, path, f->name, there, there_size, st.st_mode & 0777);
+                r = keep_setting(x, path, name, there, there_size, st.st_mode & 0777);
                 if (r < 0)
                         return r;
         }
         r = make_directories(directory, 0755);
-        return r < 0 ? r : write_file_atomic(path, text, size, f->mode & 0755, true);
+        if (r >= 0)
+                r = write_file_atomic(path, text, size, f->mode & 0755, true);
+        if (r >= 0 && !there)
+                printf("%s was not here, and is now\n", path);
+        return r;
 }
 
 static void place_settings(const struct restoring *x) {
@@ -227,8 +298,7 @@ static void place_settings(const struct restoring *x) {
  * ----------------------------------------------------------------------------------------------------- */
 
 static int take_place(struct restoring *x) {
-        _cleanup_close_ int fd = open_source(x->options->from);
-        int r = fd < 0 ? fd : archive_unpack(fd, x->place.staging_fd, &x->manifest);
+        int r = archive_unpack(x->source_fd, x->place.staging_fd, &x->manifest);
 
         if (r >= 0)
                 r = check_database(x->place.staging, &x->manifest, &x->summary);
@@ -268,11 +338,39 @@ static void unlock_state(struct restoring *x, const char *state) {
         _cleanup_free_ char *path = NULL;
         struct stat st;
 
-        if (asprintf(&path, "%s/" ENTRY_DATABASE_NAME, state) >= 0 && stat(path, &st) >= 0 &&
-            st.st_size == 0) {
-                (void)unlink(path);
-                (void)rmdir(state); /* unless there is something in it */
+        if (asprintf(&path, "%s/" ENTRY_DATABASE_NAME, state) < 0) {
+                path = NULL;
+                return;
         }
+        if (stat(path, &st) >= 0 && st.st_size == 0)
+                (void)unlink(path);
+}
+
+/* With the user's rights, but for the settings. */
+static int in_state(struct restoring *x, const char *state) {
+        int r = lock_state(x, state);
+
+        if (r >= 0)
+                r = place_begin(state, x->now_real, &x->place);
+        if (r < 0)
+                return r;
+        if (asprintf(&x->kept, PRIMUS_SYSCONFDIR "%s", strrchr(x->place.before, '/')) < 0) {
+                x->kept = NULL;
+                r = say(-ENOMEM, "out of memory");
+        }
+        if (r >= 0)
+                r = take_place(x);
+        if (r >= 0) {
+                rights_back();
+                place_settings(x);
+                tell(x);
+                (void)as_user(x);
+        } else
+                say(r, "nothing was changed");
+        place_done(&x->place);
+        if (r < 0)
+                unlock_state(x, state);
+        return r;
 }
 
 static int restore(struct restoring *x) {
@@ -285,29 +383,27 @@ static int restore(struct restoring *x) {
         if (!x->user)
                 return say(-ENOENT,
                            "there is no user " STATE_USER " here: install the package primus-master first");
-        r = state_directory(&state);
+        r = x->source_fd = open_source(x->options->from);
         if (r >= 0)
-                r = lock_state(x, state);
+                r = state_directory(&state);
         if (r >= 0)
-                r = place_begin(state, x->now_real, &x->place);
-        if (r < 0)
-                return r;
-        r = take_place(x);
-        if (r >= 0) {
-                place_settings(x);
-                tell(x);
-        } else
-                say(r, "nothing was changed");
-        place_done(&x->place);
-        if (r < 0)
-                unlock_state(x, state);
+                r = own_state(x, state);
+        if (r >= 0)
+                r = as_user(x);
+        if (r >= 0)
+                r = in_state(x, state);
+        rights_back();
+        if (r < 0 && state)
+                (void)rmdir(state); /* unless there is something in it */
         return r;
 }
 
 int state_restore(const struct restore_options *o) {
-        struct restoring x = {
-                .options = o, .lock_fd = -EBADF, .now_real = now_real(), .place.staging_fd = -EBADF
-        };
+        struct restoring x = { .options = o,
+                               .source_fd = -EBADF,
+                               .lock_fd = -EBADF,
+                               .now_real = now_real(),
+                               .place.staging_fd = -EBADF };
         int r;
 
         (void)umask(077);
@@ -317,7 +413,9 @@ int state_restore(const struct restore_options *o) {
         }
         r = o->check ? check_only(&x) : restore(&x);
         place_done(&x.place);
+        close_fd(x.source_fd);
         close_fd(x.lock_fd);
+        free(x.kept);
         manifest_done(&x.manifest);
         return r < 0 ? 1 : 0;
 }

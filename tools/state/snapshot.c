@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "masterd/store/revive.h"
+#include "tools/state/rights.h"
 #include "tools/state/say.h"
 
 #define NAME "org.primus.Master1"
@@ -28,8 +29,10 @@ static int read_about(sd_bus_message *reply, struct manifest *m) {
                 r = sd_bus_message_read(reply, "s", &key);
                 if (r >= 0 && strcmp(key, "cluster") == 0) {
                         r = sd_bus_message_read(reply, "v", "s", &cluster);
+                        if (r >= 0 && (strlen(cluster) != 32 || strspn(cluster, "0123456789abcdef") != 32))
+                                r = -EBADMSG;
                         if (r >= 0)
-                                snprintf(m->cluster, sizeof(m->cluster), "%.32s", cluster);
+                                snprintf(m->cluster, sizeof(m->cluster), "%s", cluster);
                 } else if (r >= 0 && strcmp(key, "storeVersion") == 0)
                         r = sd_bus_message_read(reply, "v", "x", &m->store_version);
                 else if (r >= 0)
@@ -121,5 +124,9 @@ static int from_file(const char *directory, int *ret_fd, struct manifest *m) {
 int snapshot(const char *state_directory, int *ret_fd, struct manifest *m) {
         int r = from_masterd(ret_fd, m);
 
-        return r > 0 ? from_file(state_directory, ret_fd, m) : r;
+        if (r > 0 && (r = rights_of_owner(state_directory)) >= 0) {
+                r = from_file(state_directory, ret_fd, m);
+                rights_back();
+        }
+        return r;
 }

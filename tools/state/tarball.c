@@ -9,6 +9,7 @@
 #include <gnutls/crypto.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
@@ -30,6 +31,18 @@ static void hash_text(gnutls_hash_hd_t hash, char ret[static 65]) {
 
 static int hash_new(gnutls_hash_hd_t *ret) {
         return gnutls_hash_init(ret, GNUTLS_DIG_SHA256) < 0 ? say(-ENOMEM, "out of memory") : 0;
+}
+
+bool archive_same_bytes(const struct manifest_file *f, const void *bytes, size_t size) {
+        gnutls_hash_hd_t hash;
+        char sha256[65];
+        int r;
+
+        if (size != f->size || gnutls_hash_init(&hash, GNUTLS_DIG_SHA256) < 0)
+                return false;
+        r = size > 0 ? gnutls_hash(hash, bytes, size) : 0;
+        hash_text(hash, sha256);
+        return r >= 0 && strcmp(sha256, f->sha256) == 0;
 }
 
 /* ---- writing
@@ -235,6 +248,27 @@ static int read_manifest(struct archive *a, struct archive_entry *e, struct mani
                        : 0;
 }
 
+/* Before a byte of it is written: a small file may say that it unpacks to any size. */
+static int check_size(struct archive_entry *e, enum entry_kind kind, const char *name, int directory_fd) {
+        char needed[FORMAT_SIZE_MAX], left[FORMAT_SIZE_MAX];
+        la_int64_t size = archive_entry_size(e);
+        struct statvfs v;
+        uint64_t room;
+
+        if (!archive_entry_size_is_set(e) || size < 0)
+                return say(-EBADMSG, "refused: the archive does not say how large %s is", name);
+        if (kind == ENTRY_SETTING && size > (la_int64_t)ENTRY_SETTING_BYTES_MAX)
+                return say(-EBADMSG, "refused: %s is larger than a setting can be", name);
+        if (fstatvfs(directory_fd, &v) < 0)
+                return say(-errno, "cannot tell how much room there is: %s", strerror(errno));
+        room = (uint64_t)v.f_bavail * v.f_frsize;
+        if ((uint64_t)size <= room)
+                return 0;
+        return say(-ENOSPC, "%s unpacks to %s, and there is room for %s: make room first", name,
+                   format_size((uint64_t)size, needed, sizeof(needed)),
+                   format_size(room, left, sizeof(left)));
+}
+
 /* Until the manifest is read. */
 static int unpack_members(struct archive *a, int directory_fd, struct manifest *found, struct manifest *ret) {
         struct archive_entry *e;
@@ -269,7 +303,9 @@ static int unpack_members(struct archive *a, int directory_fd, struct manifest *
                 }
                 if (kind == ENTRY_MANIFEST)
                         return read_manifest(a, e, ret);
-                r = unpack_file(a, e, name, directory_fd, found);
+                r = check_size(e, kind, name, directory_fd);
+                if (r >= 0)
+                        r = unpack_file(a, e, name, directory_fd, found);
                 if (r < 0)
                         return r;
         }

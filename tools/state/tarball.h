@@ -21,3 +21,6 @@ DEFINE_CLEANUP(struct archive_out *, archive_out_free)
 /* Unpacks what comes from fd into the directory, files 0600 and directories 0700, and returns its manifest
  * when all of it is there and is what it was when it was written. */
 int archive_unpack(int fd, int directory_fd, struct manifest *ret);
+
+/* Whether these bytes are what the manifest says of the file. */
+bool archive_same_bytes(const struct manifest_file *f, const void *bytes, size_t size);

@@ -49,6 +49,23 @@ static void test_round_trip(void **state) {
         manifest_done(&m);
 }
 
+/* One name that is no text does not spoil all of the backup. */
+static void test_left_out(void **state) {
+        struct manifest m, n;
+        char *text;
+
+        make(&m);
+        assert_int_equal(manifest_leave_out(&m, "/etc/primus/hooks/\xff", "not a name that a backup takes"),
+                         0);
+        assert_int_equal(manifest_format(&m, &text), 0);
+        assert_int_equal(manifest_parse(text, strlen(text), &n), 0);
+        assert_string_equal(n.left_out[1],
+                            "a file whose name cannot be shown: not a name that a backup takes");
+        free(text);
+        manifest_done(&n);
+        manifest_done(&m);
+}
+
 static void test_differences(void **state) {
         struct manifest m, n;
         const char *why, *name;
@@ -89,6 +106,13 @@ static void test_refused(void **state) {
                 { "/var/lib/primus", "var/lib/primus" },
                 { "\"bundles\": false", "\"bundles\": 0" },
                 { "\"host\"", "\"ghost\"" },
+                /* What a terminal would take for an order. */
+                { "\"n1\"", "\"n1\\u001b[2J\"" },
+                { "\"n1\"", "\"n1\\u009b2J\"" },
+                { "\"n1\"", "\"n1\\n\"" },
+                { "\"0.1.0\"", "\"0.1.0\\u007f\"" },
+                { "Permission denied", "\\u001b]0;x\\u0007" },
+                { "/var/lib/primus\"", "/var/lib/primus\\u001b[1m\"" },
                 { "{", "[" },
         };
 
@@ -114,6 +138,7 @@ static void test_refused(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_round_trip),
+                cmocka_unit_test(test_left_out),
                 cmocka_unit_test(test_differences),
                 cmocka_unit_test(test_refused),
         };

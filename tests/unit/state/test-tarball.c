@@ -203,6 +203,70 @@ static void test_hostile(void **state) {
         }
 }
 
+/* Another size in the header of a member, which is the second and whose name is short: in base 256, as GNU
+ * tar. */
+static void say_size(const struct place *p, uint64_t size) {
+        _cleanup_free_ char *text = NULL;
+        size_t n;
+        uint8_t *header;
+        unsigned sum = 0;
+
+        assert_int_equal(read_file(p->archive, 1 << 20, &text, &n), 0);
+        header = (uint8_t *)text + 1024;
+        assert_true(n > 2048 && memcmp(header + 257, "ustar", 5) == 0);
+        memset(header + 124, 0, 12);
+        header[124] = 0x80;
+        for (size_t i = 0; i < 8; i++)
+                header[135 - i] = (uint8_t)(size >> (8 * i));
+        memset(header + 148, ' ', 8);
+        for (size_t i = 0; i < 512; i++)
+                sum += header[i];
+        snprintf((char *)header + 148, 8, "%06o", sum);
+        assert_int_equal(write_file_atomic(p->archive, text, n, 0600, false), 0);
+}
+
+/* What it says of sizes is looked at before it is written. */
+static void test_sizes(void **state) {
+        static const struct {
+                const char *name, *said;
+                uint64_t size;
+        } members[] = {
+                { "settings/hooks/fence", "refused", 17 << 20 },
+                { "bundles/0/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "make room",
+                  UINT64_C(1) << 61 },
+        };
+        struct place *p = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(members); i++) {
+                struct archive *a = archive_write_new();
+                struct manifest m;
+                char path[192];
+
+                assert_int_equal(archive_write_set_format_pax_restricted(a), ARCHIVE_OK);
+                assert_int_equal(archive_write_open_filename(a, p->archive), ARCHIVE_OK);
+                add(a, "primus.db", AE_IFREG, NULL, false, "x");
+                add(a, members[i].name, AE_IFREG, NULL, false, "x");
+                assert_int_equal(archive_write_free(a), ARCHIVE_OK);
+                say_size(p, members[i].size);
+                assert_true(unpack(p, &m) < 0);
+                if (!strstr(said, members[i].said))
+                        fail_msg("%s: %s", members[i].name, said);
+                snprintf(path, sizeof(path), "%s/%s", p->target, members[i].name);
+                assert_int_equal(access(path, F_OK), -1);
+        }
+}
+
+static void test_same_bytes(void **state) {
+        static const struct manifest_file f = {
+                .size = 3, .sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        };
+
+        assert_true(archive_same_bytes(&f, "abc", 3));
+        assert_false(archive_same_bytes(&f, "abd", 3));
+        assert_false(archive_same_bytes(&f, "abcd", 4));
+        assert_false(archive_same_bytes(&f, "", 0));
+}
+
 static void test_foreign(void **state) {
         static const char *const texts[] = { "", "hello", "\x28\xb5\x2f\xfd rubbish" };
         struct place *p = *state;
@@ -219,6 +283,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
+                cmocka_unit_test(test_same_bytes),
                 cmocka_unit_test_setup_teardown(test_foreign, setup, teardown),
         };
 
