@@ -402,7 +402,7 @@ static int load_identity(struct manager *m) {
         int r = identity_load(&m->credentials, &m->node);
 
         if (r < 0)
-                return exit_person_unless_memory(r);
+                return exit_person_unless_short(r);
         if (m->settings.node_name && strcmp(m->settings.node_name, m->node) != 0) {
                 log_error("NodeName=%s in agentd.conf is not the name in this host's certificate, %s",
                           m->settings.node_name, m->node);

@@ -345,7 +345,7 @@ int manager_start(struct manager *m) {
                 return log_error_errno(r, "Cannot set up the scheduler");
         r = identity_load(m);
         if (r < 0)
-                return exit_person_unless_memory(r);
+                return exit_person_unless_short(r);
         r = logs_new(m, &m->logs);
         if (r < 0)
                 return exit_person(log_error_errno(r, "Cannot set up the kept logs in %s/logs",

@@ -3,6 +3,7 @@
 #include "lib/base/exit.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <systemd/sd-daemon.h>
 
@@ -20,8 +21,20 @@ int exit_person(int r) {
         return r;
 }
 
-int exit_person_unless_memory(int r) {
-        return r < 0 && r != -ENOMEM ? -EPERSON : r;
+/* What the host lacks for the moment, which may well be some user's doing. */
+static bool passes(int r) {
+        static const int passing[] = {
+                ENOMEM, ENFILE, EMFILE, ENOSPC, EDQUOT, EAGAIN, EINTR, EBUSY, ETIMEDOUT
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(passing); i++)
+                if (r == -passing[i])
+                        return true;
+        return false;
+}
+
+int exit_person_unless_short(int r) {
+        return r < 0 && !passes(r) ? -EPERSON : r;
 }
 
 int exit_status(int r) {

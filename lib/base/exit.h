@@ -15,8 +15,9 @@
  * read-only or damaged file, a wrong kind of file); r itself where trying again may help. For use where a
  * daemon starts. */
 int exit_person(int r);
-/* The same for what is read whole at the start: there everything but a lack of memory stays. */
-int exit_person_unless_memory(int r);
+/* The same for what is read whole at the start: there everything stays but a lack of memory, room or
+ * descriptors, which may be some user's doing and would otherwise put the daemon out until somebody looks. */
+int exit_person_unless_short(int r);
 
 /* The exit status for the outcome r (0 or positive: fine) of a daemon's life. Where it is none of success,
  * systemd is told the last error that was logged, as the unit's status. */

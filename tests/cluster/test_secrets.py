@@ -190,6 +190,24 @@ def test_nobody_fills_the_room_of_all(lived):
     assert lived.status(lived.job)["state"] == "RUNNING"
 
 
+@pytest.mark.parametrize("hide, status, said", [
+    ("mkdir -p 2/3/4/5/6/7/8/9/10; cd 2/3/4/5/6/7/8/9/10; head -c 450M /dev/zero > filler; sleep 600", 1, "is killed: it has"),
+    ("exec 9> filler; rm filler; head -c 450M /dev/zero >&9; sleep 10", 0, "files that are open and have no name")], ids=["deep", "unnamed"])
+def test_who_hides_has_nobody_else_ended(lived, hide, status, said):
+    """What nobody can be blamed for by its name is not blamed on those whose files have one."""
+    lived.exec("n1", "sh", "-c", "umask 077; echo x > ~/key", user="eve")
+    job = {"name": "hider", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 600, "nodes": ["n1"],
+                                      "command": f"chmod 700 $PRIMUS_SECRETS_DIR; cd $PRIMUS_SECRETS_DIR; {hide}"}]}
+    lived.exec("n1", "sh", "-c", "cat > ~/hider.json", user="eve", input=json.dumps(job))
+    def others():
+        return [(e["unit"], e["state"]) for e in lived.status(lived.job)["executors"]]
+    before = others()
+    hider = json.loads(lived.exec("n1", "primusctl", "submit", "--json", "--secret=key=/home/eve/key", "/home/eve/hider.json", user="eve"))["job"]
+    assert lived.wait_job(hider, timeout=60) == status
+    assert said in lived.journal("n1", AGENTD)
+    assert others() == before
+
+
 def test_a_backup_is_closed(lived):
     """It has the authority's key, and so it is for who made it; no token is in it."""
     lived.exec("n1", "sh", "-c", "umask 0; cd /var/tmp && primusctl backup kept.backup")

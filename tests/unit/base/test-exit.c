@@ -23,9 +23,11 @@ static void test_what_stays(void **state) {
         assert_int_equal(exit_person(-ENOMEM), -ENOMEM);
         assert_int_equal(exit_person(-EBUSY), -EBUSY);
         assert_int_equal(exit_person(-EADDRINUSE), -EADDRINUSE);
-        assert_int_equal(exit_person_unless_memory(1), 1);
-        assert_int_equal(exit_person_unless_memory(-ENOENT), -EPERSON);
-        assert_int_equal(exit_person_unless_memory(-ENOMEM), -ENOMEM);
+        assert_int_equal(exit_person_unless_short(1), 1);
+        assert_int_equal(exit_person_unless_short(-ENOENT), -EPERSON);
+        assert_int_equal(exit_person_unless_short(-ENOMEM), -ENOMEM);
+        assert_int_equal(exit_person_unless_short(-ENOSPC), -ENOSPC);
+        assert_int_equal(exit_person_unless_short(-ENFILE), -ENFILE);
 }
 
 static void test_status_and_sentence(void **state) {
