@@ -81,7 +81,7 @@ def power_cut(pair, log):
 
     def acknowledged():
         with open(console, errors="replace") as f:
-            return {int(n) for n in re.findall(r"acknowledged: .*?(\d+)\r?\n", f.read())}
+            return {int(n) for n in re.findall(r"acknowledged: .*?job (\d+) .*\n", f.read())}
 
     old = acknowledged()
     total, rounds = 0, 2
@@ -89,7 +89,7 @@ def power_cut(pair, log):
         for _ in range(2):
             pair.a.begin(SUBMIT, seconds=3600)
         wait_for("some are acknowledged", lambda: len(acknowledged() - old) >= total + 5, PATIENCE)
-        time.sleep(random.uniform(0, 8))
+        time.sleep(random.uniform(0, 5))
         pair.a.power_cut()
         said = acknowledged() - old
         pair.a.power_on()
