@@ -74,6 +74,12 @@ while [ ! -e /run/submit-stop ]; do
 done"""
 
 
+def listed(pair):
+    """The numbers of these jobs."""
+    out = pair.a.try_sh(f"{CTL} list -a --json --limit 100000 --name cut | grep -o '\"job\": *[0-9]*' | grep -o '[0-9]*$'").out
+    return set(map(int, out.split()))
+
+
 @check("6.1", join)
 def power_cut(pair, log):
     """power cut of the master's host while jobs are submitted: every submit that was acknowledged is there afterwards"""
@@ -84,7 +90,7 @@ def power_cut(pair, log):
             return {int(n) for n in re.findall(r"acknowledged: .*?job (\d+) .*\n", f.read())}
 
     old = acknowledged()
-    total, rounds = 0, 2
+    total, rounds, known = 0, 2, listed(pair)
     for _ in range(rounds):
         for _ in range(2):
             pair.a.begin(SUBMIT, seconds=3600)
@@ -94,9 +100,9 @@ def power_cut(pair, log):
         said = acknowledged() - old
         pair.a.power_on()
         ready(pair, {"a", "b"})
-        there = set(map(int, pair.a.sh(f"{CTL} list -a --json --limit 100000 --name cut | grep -o '\"job\": *[0-9]*' | grep -o '[0-9]*$'").split()))
+        there = listed(pair)
         need("every acknowledged job", said and said <= there, f"lost: {sorted(said - there)} of {sorted(said)}")
-        log.figure(f"power cut: {len(said) - total} acknowledged in this round, all there; {len(there - said)} more were stored and not yet acknowledged")
+        log.figure(f"power cut: {len(said) - total} acknowledged in this round, all there; {len(there - said - known)} were stored and not yet acknowledged")
         total = len(said)
     kill(pair, *sorted(there))
     log.figure("file system: " + pair.a.sh("findmnt -n -o SOURCE,FSTYPE,OPTIONS /").strip())
