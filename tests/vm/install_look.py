@@ -58,7 +58,7 @@ def completion(pair, log):
         COMP_WORDS=(primusctl sub) COMP_CWORD=1 COMP_LINE='primusctl sub' COMP_POINT=13
         $(complete -p primusctl | sed 's/.*-F \([^ ]*\).*/\1/') primusctl sub primusctl && echo "reply ${COMPREPLY[*]}" """)
     need("bash", "reply submit" in out, out)
-    need("zsh", pair.b.sh("ls /usr/share/zsh/vendor-completions/").split(), "nothing in /usr/share/zsh/vendor-completions")
+    need("zsh", "#compdef primusctl" in pair.b.sh("head -n 1 /usr/share/zsh/vendor-completions/_primusctl"))
 
 
 @check("3.5", join)
