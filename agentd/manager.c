@@ -16,6 +16,7 @@
 #include "lib/base/exit.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 
 /* Kept for the host itself where MemoryReserve= says nothing. */
 #define MEMORY_RESERVE (UINT64_C(256) << 20)
@@ -121,8 +122,13 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
 static void set_refused(struct manager *m, const char *why) {
         char *copy = why ? strdup(why) : NULL;
 
+        if (copy && m->refused && strcmp(text_one_line(copy), m->refused) == 0) {
+                free(copy);
+                return;
+        }
         free(m->refused);
-        m->refused = copy;
+        /* In lines of its own it would be more than a status to systemd: another main process, for one. */
+        m->refused = copy ? text_one_line(copy) : NULL;
         agent_bus_changed(m, "Refused");
 }
 
@@ -142,10 +148,9 @@ static void on_up(void *userdata) {
 static void on_refused(const struct link_refused *r, void *userdata) {
         struct manager *m = userdata;
 
-        if (!m->refused || strcmp(m->refused, r->why) != 0)
-                set_refused(m, r->why);
+        set_refused(m, r->why);
         (void)sd_notifyf(false, "STATUS=Not with masterd at %s; executors go on: %s", m->settings.master,
-                         r->why);
+                         m->refused ?: "refused");
         /* Our master knows that this host is there, and waits for it. */
         if (r->sent_boot == 0 || !sd_id128_equal(r->who.cluster, m->link_state.cluster) ||
             r->who.term < m->fence.term_seen)

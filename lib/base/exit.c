@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <systemd/sd-daemon.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 
 int exit_person(int r) {
         static const int staying[] = { EPERSON,         EACCES,       EPERM,   EROFS,       ENOTDIR,
@@ -38,9 +40,12 @@ int exit_person_unless_short(int r) {
 }
 
 int exit_status(int r) {
+        char said[1536];
+
         if (r >= 0)
                 return EXIT_SUCCESS;
-        if (*log_last_error())
-                (void)sd_notifyf(false, "STATUS=%s", log_last_error());
+        snprintf(said, sizeof(said), "%s", log_last_error());
+        if (*said)
+                (void)sd_notifyf(false, "STATUS=%s", text_one_line(said));
         return r == -EPERSON ? EXIT_PERSON : EXIT_FAILURE;
 }

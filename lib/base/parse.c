@@ -343,6 +343,13 @@ char *utf8_clean(const char *s, size_t n, char *buf, size_t size) {
         return buf;
 }
 
+char *text_one_line(char *s) {
+        for (char *p = s; *p; p++)
+                if ((unsigned char)*p < ' ' || *p == 0x7f)
+                        *p = '?';
+        return s;
+}
+
 int utf8_fit(const char *s, size_t max) {
         size_t n = strnlen(s, max + 1);
 

@@ -52,6 +52,10 @@ bool utf8_valid(const void *bytes, size_t n);
 /* Writes s into buf with every byte that is not valid UTF-8 replaced by '?', cut at size - 1. Returns buf. */
 char *utf8_clean(const char *s, size_t n, char *buf, size_t size);
 
+/* Control characters, line ends first of all, become '?', in place: for what a peer says and systemd is told,
+ * where a line of its own would be another message. Returns s. */
+char *text_one_line(char *s);
+
 /* For "%.*s": how many bytes of s fit into max without a character being cut in two, which D-Bus does not
  * take. */
 int utf8_fit(const char *s, size_t max);

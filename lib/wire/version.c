@@ -26,9 +26,7 @@ const char *link_version_refusal(enum link_side me, const char *build, uint16_t 
         char clean[BUILD_MAX + 1];
 
         utf8_clean(build, strlen(build), clean, sizeof(clean));
-        for (char *p = clean; *p; p++)
-                if ((unsigned char)*p < ' ' || *p == 0x7f)
-                        *p = '?';
+        (void)text_one_line(clean);
         snprintf(text, LINK_VERSION_TEXT_MAX,
                  "%s %s speaks link %u.%u, this %s (" PRIMUS_VERSION ") %u.%u: upgrade the %s", sides[peer],
                  clean, major, minor, sides[me], LINK_MAJOR, LINK_MINOR, sides[newer ? me : peer]);

@@ -392,7 +392,9 @@ static int append_executors(sd_bus_message *reply, struct manager *m, const stru
 
 /* The version that is spoken with its agent; "": none. */
 static const char *link_of(const struct node *node, char text[static 16]) {
-        snprintf(text, 16, node->link ? "%u.%u" : "", LINK_MAJOR, node->link ? node->link->minor : 0);
+        *text = 0;
+        if (node->link)
+                snprintf(text, 16, "%u.%u", LINK_MAJOR, node->link->minor);
         return text;
 }
 

@@ -65,10 +65,13 @@ def test_refusals(two):
 
 def test_kept(two):
     two.exec("n1", "mkdir", "-p", "/root/kept")
+    # What was cut off once goes, what may be under way stays.
+    two.exec("n1", "sh", "-c", "cd /root/kept; touch primus-20260131T120000Z.tar.zst.young1; touch -d '2 days ago' primus-20260131T120000Z.tar.zst.old111 mine")
     for _ in range(3):
         two.exec("n1", "primusctl", "backup", "--keep", "2", "/root/kept")
         time.sleep(1)
-    assert len(two.exec("n1", "ls", "/root/kept").split()) == 2
+    names = two.exec("n1", "ls", "/root/kept").split()
+    assert len(names) == 4 and "mine" in names and "primus-20260131T120000Z.tar.zst.young1" in names
 
 
 def test_restore(two):

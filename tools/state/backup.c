@@ -21,6 +21,7 @@
 
 #define KEPT_PREFIX "primus-"
 #define KEPT_SUFFIX ".tar.zst"
+#define HALF_SEC 86400
 
 /* ---- what goes in
  * -------------------------------------------------------------------------------------------- */
@@ -184,6 +185,34 @@ static int is_kept(const struct dirent *d) {
                strcmp(d->d_name + n - strlen(KEPT_SUFFIX), KEPT_SUFFIX) == 0;
 }
 
+/* What a backup that was killed, or lost its power, has left: with keys in it, and as large. */
+static int is_half(const struct dirent *d) {
+        size_t n = strlen(KEPT_PREFIX "20260131T120000Z" KEPT_SUFFIX);
+
+        return strlen(d->d_name) == n + strlen(".XXXXXX") && d->d_name[n] == '.' &&
+               strncmp(d->d_name, KEPT_PREFIX, strlen(KEPT_PREFIX)) == 0 &&
+               strncmp(d->d_name + n - strlen(KEPT_SUFFIX), KEPT_SUFFIX, strlen(KEPT_SUFFIX)) == 0;
+}
+
+static void drop_halves(const char *directory) {
+        struct dirent **list;
+        int n = scandir(directory, &list, is_half, NULL);
+        struct stat st;
+
+        for (int i = 0; i < n; i++) {
+                _cleanup_free_ char *path = NULL;
+
+                /* A younger one may be under way. */
+                if (asprintf(&path, "%s/%s", directory, list[i]->d_name) < 0)
+                        path = NULL;
+                else if (lstat(path, &st) >= 0 && S_ISREG(st.st_mode) && st.st_mtime + HALF_SEC < time(NULL))
+                        (void)unlink(path);
+                free(list[i]);
+        }
+        if (n >= 0)
+                free(list);
+}
+
 /* The oldest go; their names are in the order of their times. */
 static void drop_old(const char *directory, uint32_t keep) {
         struct dirent **list;
@@ -216,6 +245,7 @@ static int to_directory(const struct backup_options *o, struct manifest *m, char
         r = to_file(o, *ret_path, m);
         if (r >= 0)
                 drop_old(o->to, o->keep);
+        drop_halves(o->to);
         return r;
 }
 

@@ -52,6 +52,13 @@ static void test_status_and_sentence(void **state) {
         assert_true(recv(fd, text, sizeof(text) - 1, 0) > 0);
         assert_string_equal(text, "STATUS=Cannot read /etc/x: Permission denied");
         assert_int_equal(exit_status(-EIO), EXIT_FAILURE);
+        (void)recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+        /* What somebody else has said is no word of ours to systemd. */
+        log_error("masterd refused Hello: %s", "no\nMAINPID=1\nWATCHDOG=trigger");
+        assert_int_equal(exit_status(-EIO), EXIT_FAILURE);
+        memset(text, 0, sizeof(text));
+        assert_true(recv(fd, text, sizeof(text) - 1, 0) > 0);
+        assert_null(strchr(text, '\n'));
         (void)close(fd);
 }
 
