@@ -29,10 +29,10 @@ static int refuse(const struct request *q, enum polkit_answer answer, sd_bus_err
         const char *who = q->owner == OWNER_NONE ? "root" : "the owner and root";
 
         if (answer == POLKIT_CHALLENGE)
-                return sd_bus_error_setf(
-                        ret_error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
-                        "This needs a password (polkit action %s): call with interactive authorization.",
-                        q->action);
+                return sd_bus_error_setf(ret_error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
+                                         "This needs a password (polkit action %s), and nothing here can ask "
+                                         "for one: run it as root.",
+                                         q->action);
         return sd_bus_error_setf(ret_error, SD_BUS_ERROR_ACCESS_DENIED,
                                  "Only %s, and whom polkit grants %s, may do this%s.", who, q->action,
                                  answer == POLKIT_ABSENT ? "; polkit does not answer" : "");

@@ -175,7 +175,11 @@ static int lock_state(struct restoring *x, const char *state) {
         if (r != -EBUSY)
                 r = store_lock(path, &x->lock_fd);
         if (r == -EBUSY)
-                return say(r, "%s is in use: stop the master first (systemctl stop primus-masterd)", path);
+                return say(r,
+                           "%s is in use: stop the master first (systemctl stop primus-masterd); any "
+                           "primusctl here "
+                           "starts it again, unless it is masked (systemctl mask --runtime primus-masterd)",
+                           path);
         return r < 0 ? say(r, "cannot lock %s: %s", path, strerror(-r)) : 0;
 }
 
