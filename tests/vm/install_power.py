@@ -74,6 +74,12 @@ while [ ! -e /run/submit-stop ]; do
 done"""
 
 
+def listed(pair):
+    """The numbers of these jobs."""
+    out = pair.a.try_sh(f"{CTL} list -a --json --limit 100000 --name cut | grep -o '\"job\": *[0-9]*' | grep -o '[0-9]*$'").out
+    return set(map(int, out.split()))
+
+
 @check("6.1", join)
 def power_cut(pair, log):
     """power cut of the master's host while jobs are submitted: every submit that was acknowledged is there afterwards"""
@@ -81,22 +87,22 @@ def power_cut(pair, log):
 
     def acknowledged():
         with open(console, errors="replace") as f:
-            return {int(n) for n in re.findall(r"acknowledged: .*?(\d+)\r?\n", f.read())}
+            return {int(n) for n in re.findall(r"acknowledged: .*?job (\d+) .*\n", f.read())}
 
     old = acknowledged()
-    total, rounds = 0, 2
+    total, rounds, known = 0, 2, listed(pair)
     for _ in range(rounds):
         for _ in range(2):
             pair.a.begin(SUBMIT, seconds=3600)
         wait_for("some are acknowledged", lambda: len(acknowledged() - old) >= total + 5, PATIENCE)
-        time.sleep(random.uniform(0, 8))
+        time.sleep(random.uniform(0, 5))
         pair.a.power_cut()
         said = acknowledged() - old
         pair.a.power_on()
         ready(pair, {"a", "b"})
-        there = set(map(int, pair.a.sh(f"{CTL} list -a --json --limit 100000 --name cut | grep -o '\"job\": *[0-9]*' | grep -o '[0-9]*$'").split()))
+        there = listed(pair)
         need("every acknowledged job", said and said <= there, f"lost: {sorted(said - there)} of {sorted(said)}")
-        log.figure(f"power cut: {len(said) - total} acknowledged in this round, all there; {len(there - said)} more were stored and not yet acknowledged")
+        log.figure(f"power cut: {len(said) - total} acknowledged in this round, all there; {len(there - said - known)} were stored and not yet acknowledged")
         total = len(said)
     kill(pair, *sorted(there))
     log.figure("file system: " + pair.a.sh("findmnt -n -o SOURCE,FSTYPE,OPTIONS /").strip())

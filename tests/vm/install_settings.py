@@ -45,7 +45,7 @@ def security_key(pair, log):
 
 
 # Files of ours that others than their owner may read and that have something of a secret in them.
-SECRETS = r"""grep -rlIE 'PRIVATE KEY|primus1\.' /etc/primus /var/lib/primus /var/lib/primus-agent /run/primus /run/primus-masterd 2> /dev/null |
+SECRETS = r"""grep -rlaE 'PRIVATE KEY|primus1\.' /etc/primus /var/lib/primus /var/lib/primus-agent /run/primus /run/primus-masterd 2> /dev/null |
 while read -r f; do stat -c '%a %U:%G %n' "$f"; done"""
 
 
@@ -61,8 +61,9 @@ def modes(pair, log):
         readable = m.sh("find /var/lib/primus /var/lib/primus-agent /run/primus /run/primus-masterd -type f -perm /007 2> /dev/null || true").split()
         # What hosts suffer from is for everybody to see.
         need("readable by others", not [f for f in readable if f != "/run/primus/conditions"], readable)
-    ca = [line for line in pair.a.sh("find /var/lib/primus -name '*ca*key*' -printf '%m %u:%g %p\\n'").splitlines()]
-    need("the key of the CA", ca and all(line.startswith("600 primus:") for line in ca), ca)
+    # In the master's store, and in the copy of it that an upgrade makes.
+    ca = [line for line in pair.a.sh(SECRETS).splitlines() if " /var/lib/primus/" in line]
+    need("the key of the CA", ca and all(line.startswith("600 primus:primus ") for line in ca), ca)
     need("its directory", pair.a.sh("stat -c %a /var/lib/primus").strip() == "700")
     need("what ml can read", pair.a.try_sh("runuser -u ml -- sh -c 'ls /var/lib/primus /run/primus-masterd; cat /etc/primus/node/node.key'").out == "")
 

@@ -106,7 +106,7 @@ class Machine:
         self.dir = os.path.join(pair.dir, name)
         os.makedirs(self.dir, exist_ok=True)
         self.boot = None
-        self.pid = self.began = self.socket = None
+        self.pid = self.began = self.socket = self.process = None
         self._lock, self._hello, self._waiting, self._count = threading.Lock(), threading.Condition(), {}, 0
 
     # ---- power
@@ -203,11 +203,15 @@ class Machine:
 
     def off(self):
         """Waits until QEMU is gone."""
-        wait_for(f"QEMU of {self.name} ends", lambda: start_time(self.pid) != self.began, 30)
-        if getattr(self, "process", None):
+        if self.process:
             self.process.wait()
+        else:  # started by a call before this one; a zombie may still have threads, which hold the disk
+            wait_for(f"QEMU of {self.name} ends", lambda: not os.path.exists(f"/proc/{self.pid}"), 60)
         self.socket.close()
         self.pid = None
+
+    def is_on(self):
+        return self.pid and start_time(self.pid) == self.began
 
     def power_on(self):
         before = self.boot
@@ -309,19 +313,18 @@ class Pair:
                 record = json.load(f)
         except FileNotFoundError:
             return False
-        if len(record["machines"]) != len(HOSTS) or any(start_time(pid) != began for pid, began in record["machines"].values()):
-            return False
         self.done = record["done"]
         for name, (pid, began) in record["machines"].items():
             m = self.machines[name]
             m.pid, m.began = pid, began
-            m._connect()
-            m.boot = m.sh("cat /proc/sys/kernel/random/boot_id").strip()
+            if m.is_on():
+                m._connect()
+                m.boot = m.sh("cat /proc/sys/kernel/random/boot_id").strip()
         return True
 
     def up(self):
         """Boots those that are not up yet, at the same time, and gives them names and addresses."""
-        fresh = [m for m in self.machines.values() if not m.pid]
+        fresh = [m for m in self.machines.values() if not m.is_on()]
         for m in fresh:
             m.start()
         for m in fresh:
@@ -331,11 +334,11 @@ class Pair:
             m.put("/etc/hostname", f"{m.name}\n")
             m.put("/etc/systemd/network/10-pair.network", NETWORK.format(HOSTS[m.name]))
             m.sh("hostname -F /etc/hostname && systemctl restart systemd-hostnamed.service && systemctl enable --now systemd-networkd.service && "
-                 "useradd -m -u 1000 -s /bin/bash ml")
+                 "{ id ml > /dev/null 2>&1 || useradd -m -u 1000 -s /bin/bash ml; }")
 
     def down(self):
         for m in self.machines.values():
-            if m.pid and start_time(m.pid) == m.began:
+            if m.is_on():
                 os.kill(m.pid, signal.SIGKILL)
                 m.off()
 

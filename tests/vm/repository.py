@@ -2,6 +2,7 @@
 """A repository for apt on a disk image: the packages under test, and those of Debian that a plain server lacks for them. The
 machines have no other, and no way to one."""
 import glob
+import hashlib
 import os
 import shutil
 import subprocess
@@ -45,9 +46,11 @@ def _download(work, status, packages):
 
 
 def _index(directory):
-    with open(f"{directory}/Packages", "w") as f:
-        subprocess.run(["dpkg-scanpackages", "-m", "."], cwd=directory, stdout=f, stderr=subprocess.DEVNULL, check=True)
-    write_file(f"{directory}/Release", "Suite: test\n")
+    index = subprocess.run(["dpkg-scanpackages", "-m", "."], cwd=directory, capture_output=True, check=True).stdout
+    with open(f"{directory}/Packages", "wb") as f:
+        f.write(index)
+    # Without a checksum in there, apt forgets the index at the next update.
+    write_file(f"{directory}/Release", f"Suite: test\nSHA256:\n {hashlib.sha256(index).hexdigest()} {len(index)} Packages\n")
 
 
 def make(work, status, builds):

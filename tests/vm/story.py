@@ -86,6 +86,9 @@ def play(words, pair, log):
                 raise Failed(f"not tried, since {', '.join(missing)} failed")
             if pair.left() <= 0:
                 raise Failed("not tried: the time for all of it is over")
+            for m in pair.machines.values():
+                if not m.is_on():  # after a check that failed half-way
+                    m.power_on()
             function(pair, log)
             log.say(f"ok - {line} ({time.monotonic() - began:.0f} s)")
             passed.append(function)
