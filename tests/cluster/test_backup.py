@@ -172,6 +172,36 @@ def test_links_of_masterd_lead_nowhere(two):
         two.wait_nodes()
 
 
+FORGER = """cd /var/lib/primus; mkdir -p forged/settings/hooks; printf '#!/bin/sh\\ntouch /root/forged\\n' > forged/settings/hooks/fence
+while :; do printf '#!/bin/sh\\ntouch /root/forged\\n' > .restore/settings/hooks/fence; [ -d .restore ] && mv .restore taken$((i+=1)) && cp -r forged .restore; done 2>/dev/null"""
+
+
+def test_settings_are_what_the_archive_says(two):
+    """Whoever else has masterd's user and changes what was unpacked has nothing installed that root runs."""
+    two.exec("n1", "sh", "-c", "printf '#!/bin/sh\\nexit 1\\n' > /etc/primus/hooks/fence; chmod 755 /etc/primus/hooks/fence")
+    try:
+        two.exec("n1", "primusctl", "backup", FILE)
+        two.exec("n1", "systemctl", "stop", MASTERD)
+        two.exec("n1", "systemd-run", "-q", "--unit=forger", "-p", "User=primus", "sh", "-c", FORGER)
+        refused = 0
+        for _ in range(20):
+            two.exec("n1", "rm", "-f", "/etc/primus/hooks/fence")
+            done = restore(two)
+            refused += done.returncode != 0 or "cannot restore" in done.stderr
+            assert two.run("n1", "cat", "/etc/primus/hooks/fence").stdout in ("", "#!/bin/sh\nexit 1\n")
+            if refused:
+                break
+        assert refused > 0, "it came in between"
+    finally:
+        two.run("n1", "systemctl", "stop", "forger")
+        two.exec("n1", "sh", "-c", "cd /var/lib/primus; rm -rf forged taken* .restore before-restore-* primus.db /etc/primus/hooks/fence /etc/primus/before-restore-*")
+        done = restore(two)
+        two.exec("n1", "sh", "-c", "rm -rf /etc/primus/hooks/fence")
+        two.exec("n1", "systemctl", "start", MASTERD)
+        two.wait_nodes()
+    assert done.returncode == 0, done.stderr
+
+
 def test_bad_archives(two):
     """Whatever is wrong with it, the state is what it was."""
     two.exec("n1", "primusctl", "backup", FILE)
