@@ -449,6 +449,8 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
         if (was_up || c->failures == 0 || identity)
                 log_full(identity ? LOG_ERR : LOG_WARNING, 0, NULL, "%s to masterd at %s ended: %s",
                          c->bulk ? "The second connection" : "The link", l->options.master, end->why);
+        if (identity)
+                tell_refused(c, &(struct link_refused){ .why = end->why });
         peer_free(p);
         if (c->bulk) {
                 if (was_up)

@@ -165,7 +165,9 @@ static void on_down(void *userdata) {
         struct manager *m = userdata;
 
         agent_bus_changed(m, "Connected");
-        (void)sd_notifyf(false, "STATUS=Not connected to masterd at %s; executors go on", m->settings.master);
+        if (!m->refused) /* else that is what the status says */
+                (void)sd_notifyf(false, "STATUS=Not connected to masterd at %s; executors go on",
+                                 m->settings.master);
 }
 
 static void on_bulk_up(void *userdata) {

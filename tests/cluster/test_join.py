@@ -210,6 +210,8 @@ def test_a_removed_node(cluster):
     cluster.primusctl("node", "remove", "n3", user="root")
     try:
         says(cluster, "n3", AGENTD, "refused by the other side: our certificate was revoked")
+        assert "our certificate was revoked" in cluster.exec("n3", "systemctl", "show", "-P", "StatusText", AGENTD)
+        assert "our certificate was revoked" in cluster.run("n3", "primusctl", "doctor").stdout
         assert "n3" not in cluster.node_states()
         cluster.exec("n3", "sh", "-c", "cp -a /etc/primus/node /root/first")
         back(cluster, "n3")

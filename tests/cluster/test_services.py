@@ -91,6 +91,18 @@ def test_a_restart_of_the_agent_leaves_its_files(cluster):
     cluster.wait_nodes()
 
 
+def test_a_masked_master_is_named(cluster):
+    cluster.exec("n1", "systemctl", "stop", MASTERD)
+    cluster.exec("n1", "systemctl", "mask", "--runtime", MASTERD)
+    try:
+        done = cluster.run("n1", "primusctl", "list")
+        assert done.returncode == 4 and "it is masked" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+    finally:
+        cluster.exec("n1", "systemctl", "unmask", "--runtime", MASTERD)
+        cluster.exec("n1", "systemctl", "start", MASTERD)
+    cluster.wait_nodes()
+
+
 def test_the_bus_starts_the_master(cluster):
     """Where it is enabled, and nowhere else."""
     cluster.exec("n1", "systemctl", "stop", MASTERD)

@@ -23,11 +23,17 @@ static bool has_owner(sd_bus *bus) {
 }
 
 char *master_failure(sd_bus *bus) {
-        _cleanup_free_ char *state = NULL;
+        _cleanup_free_ char *state = NULL, *load = NULL;
         char *text = NULL;
 
-        if (has_owner(bus) ||
-            sd_bus_get_property_string(bus, SYSTEMD, UNIT_PATH, SYSTEMD ".Unit", "ActiveState", NULL,
+        if (has_owner(bus))
+                return NULL;
+        if (sd_bus_get_property_string(bus, SYSTEMD, UNIT_PATH, SYSTEMD ".Unit", "LoadState", NULL, &load) >=
+                    0 &&
+            strcmp(load, "masked") == 0)
+                return strdup(
+                        "it is masked; \"systemctl unmask primus-masterd\" ends that, or with --runtime");
+        if (sd_bus_get_property_string(bus, SYSTEMD, UNIT_PATH, SYSTEMD ".Unit", "ActiveState", NULL,
                                        &state) < 0 ||
             strcmp(state, "failed") != 0)
                 return NULL;
