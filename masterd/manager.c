@@ -93,7 +93,7 @@ static void on_durable(void *userdata, int error) {
                 log_full(LOG_CRIT, error, NULL,
                          "The store in %s failed; exiting to start again from what is on disk",
                          m->conf.state_directory);
-                (void)sd_event_exit(m->event, 1);
+                (void)sd_event_exit(m->event, error);
                 effects_free(batch->effects);
         } else if (batch->effects) {
                 *m->due_end = batch->effects;

@@ -113,7 +113,7 @@ static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error
         struct manager *m = userdata;
 
         log_error("The system bus has gone; exiting to be started again with it");
-        return sd_event_exit(m->event, 1);
+        return sd_event_exit(m->event, -ECONNRESET);
 }
 
 static void on_caller_gone(const char *name, void *userdata) {
@@ -160,7 +160,7 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
                 return 0;
         log_error("Cannot own org.primus.Master1 on the system bus: %s",
                   failure && failure->message ? failure->message : "somebody else owns it");
-        return sd_event_exit(m->event, 1);
+        return sd_event_exit(m->event, -EADDRINUSE);
 }
 
 int api_publish(struct manager *m) {

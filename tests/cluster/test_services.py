@@ -103,6 +103,20 @@ def test_a_masked_master_is_named(cluster):
     cluster.wait_nodes()
 
 
+def test_a_master_that_may_not_have_its_name(cluster):
+    """Its status says so, and it is tried again: whoever mends the bus's policy need not know about it."""
+    policy = '<busconfig><policy user="primus"><deny own="org.primus.Master1"/></policy></busconfig>'
+    reload = "systemctl reload dbus.service"
+    cluster.exec("n1", "sh", "-c", f"echo '{policy}' > /etc/dbus-1/system.d/zz-test.conf && {reload}")
+    try:
+        cluster.kill9("n1", MASTERD)
+        cluster.wait_for(lambda: "Cannot own org.primus.Master1" in cluster.exec("n1", "systemctl", "show", "-P", "StatusText", MASTERD) and
+                         cluster.exec("n1", "systemctl", "show", "-P", "Result", MASTERD).strip() == "exit-code", 20, "the status says why")
+    finally:
+        cluster.exec("n1", "sh", "-c", f"rm /etc/dbus-1/system.d/zz-test.conf && {reload}")
+    cluster.wait_nodes()
+
+
 def test_the_bus_starts_the_master(cluster):
     """Where it is enabled, and nowhere else."""
     cluster.exec("n1", "systemctl", "stop", MASTERD)
