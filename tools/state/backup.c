@@ -164,7 +164,7 @@ static int to_file(const struct backup_options *o, const char *path, struct mani
                 return say(-ENOMEM, "out of memory");
         fd = mkostemp(temporary, O_CLOEXEC); /* 0600 */
         if (fd < 0)
-                return say(-errno, "cannot write %s: %s", temporary, strerror(errno));
+                return say(-errno, "cannot write %s: %s", path, strerror(errno));
         r = write_archive(fd, o, m);
         if (r >= 0 && fsync(fd) < 0)
                 r = say(-errno, "cannot write %s: %s", temporary, strerror(errno));
