@@ -37,6 +37,22 @@ static void test_read(void **state) {
         assert_true(u.bytes < MiB);
 }
 
+/* Whoever measures progress cuts it; by another name it counts, as it does elsewhere. */
+static void test_progress(void **state) {
+        struct private_usage u;
+        char path[512], other[512];
+
+        root_put("/run/primus/x/u/progress", "0123456789abcdef");
+        root_put("/run/primus/x/u/secrets/progress", "x");
+        assert_int_equal(private_usage_read(root_kit, "u", &u), 0);
+        assert_int_equal(u.files, 2);
+        snprintf(path, sizeof(path), "%s/run/primus/x/u/progress", root_kit);
+        snprintf(other, sizeof(other), "%s/run/primus/x/u/secrets/other", root_kit);
+        assert_int_equal(link(path, other), 0);
+        assert_int_equal(private_usage_read(root_kit, "u", &u), 0);
+        assert_int_equal(u.files, 4);
+}
+
 static void test_many(void **state) {
         struct private_usage u;
         char path[64];
@@ -99,6 +115,7 @@ static void test_pick(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_read, root_setup, root_teardown),
+                cmocka_unit_test_setup_teardown(test_progress, root_setup, root_teardown),
                 cmocka_unit_test_setup_teardown(test_many, root_setup, root_teardown),
                 cmocka_unit_test_setup_teardown(test_deep, root_setup, root_teardown),
                 cmocka_unit_test_setup_teardown(test_filling, root_setup, root_teardown),
