@@ -12,8 +12,8 @@ APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y"
 # What a purge of ours cannot be blamed for: other packages that came along, dpkg's and systemd's own records.
 OTHERS = re.compile(r"file /(var/lib/(dpkg|apt|systemd|polkit-1|ucf|dbus|logrotate)|etc/(ld\.so\.cache|mailcap|alternatives|group-|gshadow-|passwd-|shadow-|subgid-|subuid-)"
                     r"|run/(systemd|log|udev|user|dbus|lock|utmp|mount|tmpfiles|credentials|motd)|var/log|root|home/ml|etc/systemd/network"
-                    # What ca-certificates and xml-core (for polkitd) make, and what these tests write.
-                    r"|etc/(ssl/certs|ca-certificates\.conf)|usr/local/share/(ca-certificates|sgml|xml)|etc/(sgml|xml)/|var/lib/(sgml-base|xml-core)|etc/apt/sources\.list\.d/(debian|now)\.list|run/watch-stop)|(user|group) polkitd|^socket (\*|/run/(systemd|dbus|user))")
+                    # What ca-certificates xml-core and shared-mime-info (for polkitd) make, and what these tests write.
+                    r"|etc/(ssl/certs|ca-certificates\.conf)|usr/local/share/(ca-certificates|sgml|xml)|etc/(sgml|xml)/|var/lib/(sgml-base|xml-core)|usr/share/mime|etc/apt/sources\.list\.d/(debian|now)\.list|run/watch-stop)|(user|group) polkitd|^socket (\*|/run/(systemd|dbus|user))")
 
 
 def alive(m, pid, start):
