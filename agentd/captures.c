@@ -153,21 +153,18 @@ static void on_processes(int r, const pid_t *pids, size_t n, void *userdata) {
 
 /* ---- the order ---- */
 
+static int read_entry(sd_bus_message *call, const char *key, void *userdata) {
+        uint32_t *number = userdata;
+
+        return strcmp(key, "signal") == 0 ? sd_bus_message_read(call, "v", "u", number)
+                                          : sd_bus_message_skip(call, "v");
+}
+
 static int read_extra(sd_bus_message *call, int *ret_signal) {
         uint32_t number = 0;
-        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
-                const char *key;
-
-                if ((r = sd_bus_message_read_basic(call, 's', &key)) < 0)
-                        break;
-                r = strcmp(key, "signal") == 0 ? sd_bus_message_read(call, "v", "u", &number)
-                                               : sd_bus_message_skip(call, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(call);
-        }
-        if (r < 0 || number > (uint32_t)SIGRTMAX || number == SIGKILL || number == SIGSTOP)
+        if (link_read_entries(call, read_entry, &number) < 0 || number > (uint32_t)SIGRTMAX ||
+            number == SIGKILL || number == SIGSTOP)
                 return -EBADMSG;
         *ret_signal = (int)number;
         return 0;

@@ -294,19 +294,10 @@ static int method_exit_committed(sd_bus_message *call, void *userdata, sd_bus_er
 }
 
 /* Its wall clock, where it says so. */
-static int read_ack_extra(sd_bus_message *m, uint64_t *ret_real) {
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+static int read_ack_extra(sd_bus_message *m, const char *key, void *userdata) {
+        uint64_t *real = userdata;
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const char *key;
-                r = sd_bus_message_read_basic(m, 's', &key);
-                if (r >= 0)
-                        r = strcmp(key, "now") == 0 ? sd_bus_message_read(m, "v", "t", ret_real)
-                                                    : sd_bus_message_skip(m, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(m);
+        return strcmp(key, "now") == 0 ? sd_bus_message_read(m, "v", "t", real) : sd_bus_message_skip(m, "v");
 }
 
 static int method_heartbeat_ack(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -314,7 +305,7 @@ static int method_heartbeat_ack(sd_bus_message *call, void *userdata, sd_bus_err
         uint64_t seq, real = 0, sent;
         int r = sd_bus_message_read(call, "t", &seq);
 
-        if (r > 0 && read_ack_extra(call, &real) < 0)
+        if (r > 0 && link_read_entries(call, read_ack_extra, &real) < 0)
                 r = -EBADMSG;
         if (r <= 0)
                 return malformed(r, error);

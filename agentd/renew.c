@@ -113,20 +113,11 @@ static int install(struct manager *m, const char *cert_pem, const char *authorit
 }
 
 /* What the reply says beside the certificate; borrowed from it. */
-static int read_more(sd_bus_message *reply, const char **ret_authority) {
-        const char *key;
-        int r = sd_bus_message_enter_container(reply, 'a', "{sv}");
+static int read_more(sd_bus_message *reply, const char *key, void *userdata) {
+        const char **authority = userdata;
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(reply, 'e', "sv")) > 0) {
-                r = sd_bus_message_read_basic(reply, 's', &key);
-                if (r >= 0)
-                        r = strcmp(key, "authority") == 0
-                                    ? sd_bus_message_read(reply, "v", "s", ret_authority)
-                                    : sd_bus_message_skip(reply, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(reply);
-        }
-        return r;
+        return strcmp(key, "authority") == 0 ? sd_bus_message_read(reply, "v", "s", authority)
+                                             : sd_bus_message_skip(reply, "v");
 }
 
 static int on_renewed(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
@@ -141,7 +132,7 @@ static int on_renewed(sd_bus_message *reply, void *userdata, sd_bus_error *error
         if (e)
                 log_warning("masterd did not renew this host's certificate: %s", e->message ?: e->name);
         else if (sd_bus_message_read_array(reply, 'y', &bytes, &n) <= 0 || n > PEM_MAX ||
-                 !(pem = strndup(bytes, n)) || read_more(reply, &authority) < 0)
+                 !(pem = strndup(bytes, n)) || link_read_entries(reply, read_more, &authority) < 0)
                 r = -EBADMSG;
         else
                 r = install(m, pem, authority);

@@ -429,6 +429,17 @@ static const struct conf_origin *find_origin(const struct conf_report *report, c
         return NULL;
 }
 
+char *conf_lookup(const char *name, const char *section, const char *key) {
+        const struct conf_key keys[] = { { section, key, conf_parse_string, 0, false, NULL }, { NULL } };
+        int level = log_level();
+        char *value = NULL;
+
+        log_set_level(LOG_CRIT);
+        (void)conf_load(NULL, name, keys, &value);
+        log_set_level(level);
+        return value;
+}
+
 /* table: the section's name in the table of keys. */
 static void show_section(FILE *f, const struct conf_key *keys, const struct conf_report *report,
                          const char *table, const char *section) {

@@ -62,6 +62,10 @@ int conf_load(const char *root, const char *name, const struct conf_key *keys, v
 int conf_load_groups(const char *root, const char *name, const struct conf_key *keys,
                      const struct conf_group *groups, void *target, struct conf_report *report);
 
+/* One setting of these files, whatever else is in them and is wrong with them: that is for the daemon to say.
+ * Allocated; NULL: it is not set, or there is no memory. */
+char *conf_lookup(const char *name, const char *section, const char *key);
+
 /* Writes all settings in the form of a configuration file: those that were set with the place above each, the
  * others as comments with their defaults. Of groups, those sections that were read. */
 void conf_show(FILE *f, const struct conf_key *keys, const struct conf_group *groups,

@@ -85,6 +85,19 @@ int write_all(int fd, const void *data, size_t size) {
         return 0;
 }
 
+int sync_directory_of(const char *path) {
+        _cleanup_free_ char *directory = strdup(path);
+        char *slash = directory ? strrchr(directory, '/') : NULL;
+        _cleanup_close_ int fd = -EBADF;
+
+        if (!directory)
+                return -ENOMEM;
+        if (slash)
+                slash[slash == directory] = 0;
+        fd = open(slash ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
 int write_file_atomic(const char *path, const void *data, size_t size, mode_t mode, bool durable) {
         _cleanup_free_ char *temporary = NULL;
         _cleanup_close_ int fd = -EBADF;
@@ -104,15 +117,8 @@ int write_file_atomic(const char *path, const void *data, size_t size, mode_t mo
                 r = -errno;
         if (r < 0)
                 (void)unlink(temporary);
-        else if (durable) {
-                /* The rename itself is durable only once the directory is. */
-                char *slash = strrchr(temporary, '/');
-                if (slash)
-                        slash[slash == temporary] = 0;
-                _cleanup_close_ int dir = open(slash ? temporary : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                if (dir < 0 || fsync(dir) < 0)
-                        return -errno;
-        }
+        else if (durable) /* the rename itself is only once the directory is */
+                return sync_directory_of(path);
         return r;
 }
 

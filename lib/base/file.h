@@ -19,6 +19,9 @@ int read_file_at(int dir_fd, const char *path, size_t max, char **ret, size_t *r
 /* The same from an open descriptor that blocks, to its end. */
 int read_fd(int fd, size_t max, char **ret, size_t *ret_size);
 
+/* Makes it lasting that path, or its name, has come, changed or gone: fsync()s the directory it is in. */
+int sync_directory_of(const char *path);
+
 /* Writes path.XXXXXX, sets the mode, fsyncs when durable, and renames it over path. */
 int write_file_atomic(const char *path, const void *data, size_t size, mode_t mode, bool durable);
 

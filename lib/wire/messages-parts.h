@@ -20,7 +20,3 @@ int link_append_byte_string(sd_bus_message *m, const char *s);
 int link_read_byte_string(sd_bus_message *m, size_t max, char **ret);
 
 int link_read_bool(sd_bus_message *m, bool *ret);
-
-/* a{sv}: f reads the value behind each key, or passes it over. Returns 1; where f returns < 0, that. */
-typedef int (*link_entry_reader)(sd_bus_message *m, const char *key, void *userdata);
-int link_read_entries(sd_bus_message *m, link_entry_reader f, void *userdata);

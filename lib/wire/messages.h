@@ -81,6 +81,11 @@
 int link_append_extra_empty(sd_bus_message *m);
 int link_skip_extra(sd_bus_message *m);
 
+/* The same, or one within a message: f reads the value behind each key, or passes it over. 1; -EBADMSG or
+ * -ENOMEM, also where f returns less than 0. */
+typedef int (*link_entry_reader)(sd_bus_message *m, const char *key, void *userdata);
+int link_read_entries(sd_bus_message *m, link_entry_reader f, void *userdata);
+
 /* ay of 16 bytes. A null id is refused on reading. */
 int link_append_id128(sd_bus_message *m, sd_id128_t id);
 int link_read_id128(sd_bus_message *m, sd_id128_t *ret);

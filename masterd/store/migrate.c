@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
@@ -14,6 +13,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/exit.h"
+#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "masterd/store/sqlite.h"
 
@@ -160,16 +160,6 @@ static char *copy_name(const char *path, int64_t version, const char *suffix) {
         char *name;
 
         return asprintf(&name, "%s.v%" PRIi64 ".bak%s", path, version, suffix) < 0 ? NULL : name;
-}
-
-static int sync_directory_of(const char *path) {
-        _cleanup_free_ char *copy = strdup(path);
-        _cleanup_close_ int fd = -EBADF;
-
-        if (!copy)
-                return -ENOMEM;
-        fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
 static int copy_into(sqlite3 *db, const char *path) {

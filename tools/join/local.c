@@ -10,17 +10,12 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
-#include "lib/base/log.h"
 #include "tools/join/place.h"
 
 #define MASTER_NAME "org.primus.Master1"
 #define TOKEN_USEC (60 * USEC_PER_SEC)
 
 DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)
-
-struct settings {
-        char *listen;
-};
 
 void listen_target(const char *listen, struct addr *ret) {
         static const uint8_t any[16], loopback4[16] = { 127, 0, 0, 1 }, loopback6[16] = { [15] = 1 };
@@ -42,17 +37,9 @@ void listen_target(const char *listen, struct addr *ret) {
 }
 
 void local_target(struct addr *ret) {
-        static const struct conf_key keys[] = {
-                { "Master", "Listen", conf_parse_string, offsetof(struct settings, listen), false },
-                { 0 },
-        };
-        struct settings s = { 0 };
+        _cleanup_free_ char *listen = conf_lookup("masterd.conf", "Master", "Listen");
 
-        /* Looks for one key in files that have others: what it says about those is masterd's to say. */
-        log_set_level(LOG_CRIT);
-        (void)conf_load(NULL, "masterd.conf", keys, &s);
-        listen_target(s.listen, ret);
-        free(s.listen);
+        listen_target(listen, ret);
 }
 
 bool is_this_host(const char *master) {

@@ -12,15 +12,10 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/conf.h"
 #include "lib/base/file.h"
-#include "lib/base/log.h"
 
 #define FOLLOWED "/run/primus/link" /* agentd's: which cluster this host has followed since it booted */
 #define PEM_MAX (64u << 10)
 #define NODE_DIRECTORY_NEW PRIMUS_SYSCONFDIR "/.node.new"
-
-struct settings {
-        char *master;
-};
 
 int fail(int status, const char *format, ...) {
         va_list ap;
@@ -46,13 +41,6 @@ int identity_writable(void) {
         return r < 0 ? fail(JOIN_FAILED, "cannot write to %s: %s; run this as root", PRIMUS_SYSCONFDIR,
                             strerror(-r))
                      : JOIN_OK;
-}
-
-/* The token is spent: a power cut must not take what it was spent on. */
-static int sync_directory(const char *path) {
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
 int identity_write(const char *ca_pem, const struct certificate *certificate) {
@@ -85,8 +73,9 @@ int identity_write(const char *ca_pem, const struct certificate *certificate) {
                 r = errno == ENOENT && rename(NODE_DIRECTORY_NEW, NODE_DIRECTORY) >= 0 ? 0 : -errno;
         if (r >= 0 && (!old_ca || strcmp(old_ca, ca_pem) != 0) && unlink(FOLLOWED) < 0 && errno != ENOENT)
                 r = -errno;
+        /* The token is spent: a power cut must not take what it was spent on. */
         if (r >= 0)
-                r = sync_directory(PRIMUS_SYSCONFDIR);
+                r = sync_directory_of(NODE_DIRECTORY);
         if (r >= 0)
                 r = remove_tree(NODE_DIRECTORY_NEW); /* the old identity, if there was one */
         else
@@ -95,19 +84,9 @@ int identity_write(const char *ca_pem, const struct certificate *certificate) {
 }
 
 char *master_set_by_others(void) {
-        static const struct conf_key keys[] = {
-                { "Agent", "Master", conf_parse_string, offsetof(struct settings, master), false },
-                { 0 },
-        };
-        struct settings s = { 0 };
+        _cleanup_free_ char *master = conf_lookup("agentd.conf", "Agent", "Master");
 
-        /* Looks for one key in files that have others: what it says about those is agentd's to say. */
-        log_set_level(LOG_CRIT);
-        (void)conf_load(NULL, "agentd.conf", keys, &s);
-        if (s.master && *s.master && access(MASTER_DROP_IN, F_OK) < 0)
-                return s.master;
-        free(s.master);
-        return NULL;
+        return master && *master && access(MASTER_DROP_IN, F_OK) < 0 ? TAKE_PTR(master) : NULL;
 }
 
 int master_write(const char *host) {

@@ -139,19 +139,6 @@ static int to_standard_output(const struct backup_options *o, struct manifest *m
         return write_archive(STDOUT_FILENO, o, m);
 }
 
-static int sync_directory_of(const char *path) {
-        _cleanup_free_ char *copy = strdup(path);
-        char *slash = copy ? strrchr(copy, '/') : NULL;
-        _cleanup_close_ int fd = -EBADF;
-
-        if (!copy)
-                return -ENOMEM;
-        if (slash)
-                slash[slash == copy] = 0;
-        fd = open(slash ? copy : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 static int to_file(const struct backup_options *o, const char *path, struct manifest *m) {
         _cleanup_free_ char *temporary = NULL;
         _cleanup_close_ int fd = -EBADF;

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/conf.h"
-#include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "tools/state/say.h"
 #include "tools/state/state.h"
@@ -25,28 +25,18 @@ int say(int error, const char *format, ...) {
 }
 
 int state_directory(char **ret) {
-        static const struct conf_key keys[] = { { "Master", "StateDirectory", conf_parse_string, 0, false },
-                                                { 0 } };
-        struct {
-                char *directory;
-        } s = { 0 };
+        _cleanup_free_ char *directory = conf_lookup("masterd.conf", "Master", "StateDirectory");
 
-        /* Looks for one key in files that have others: what it says about those is masterd's to say. */
-        log_set_level(LOG_CRIT);
-        (void)conf_load(NULL, "masterd.conf", keys, &s);
-        log_set_level(LOG_INFO);
-        if (!s.directory)
-                s.directory = strdup("/var/lib/primus");
-        if (!s.directory)
+        if (!directory)
+                directory = strdup("/var/lib/primus");
+        if (!directory)
                 return say(-ENOMEM, "out of memory");
-        for (size_t n = strlen(s.directory); n > 1 && s.directory[n - 1] == '/'; n--)
-                s.directory[n - 1] = 0;
-        if (*s.directory != '/' || !s.directory[1]) {
-                say(-EINVAL, "StateDirectory=%s in masterd.conf is not the path of a directory", s.directory);
-                free(s.directory);
-                return -EINVAL;
-        }
-        *ret = s.directory;
+        for (size_t n = strlen(directory); n > 1 && directory[n - 1] == '/'; n--)
+                directory[n - 1] = 0;
+        if (*directory != '/' || !directory[1])
+                return say(-EINVAL, "StateDirectory=%s in masterd.conf is not the path of a directory",
+                           directory);
+        *ret = TAKE_PTR(directory);
         return 0;
 }
 
