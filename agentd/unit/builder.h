@@ -20,8 +20,8 @@
 int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit_context *context,
                char **ret_why);
 
-/* Expands %j %r %i %a %n %% of an output pattern; a relative one is below directory. -EINVAL: an unknown
- * letter. */
+/* Expands %j %r %i %a %n %% of an output pattern; a relative one is below directory, or stays so where that
+ * is NULL. -EINVAL: an unknown letter. */
 int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory,
                   char **ret);
 

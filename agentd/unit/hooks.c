@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
+#include "agentd/unit/environment.h"
+#include "agentd/unit/property.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
@@ -168,34 +170,24 @@ static void on_reply(sd_bus_message *reply, void *userdata) {
                 finish(r, false, e->message ? e->message : e->name);
 }
 
-static int append_string(sd_bus_message *m, const char *name, const char *value) {
-        return sd_bus_message_append(m, "(sv)", name, "s", value);
-}
-
 static int build(struct run *r, sd_bus_message *m, int output) {
+        const char *const command[] = { HOOK_PATH, r->name, NULL };
         char text[160];
-        int k;
 
         snprintf(text, sizeof(text), "Primus: the site's %s", r->name);
-        if ((k = sd_bus_message_append(m, "ss", r->unit, "fail")) < 0 ||
-            (k = sd_bus_message_open_container(m, 'a', "(sv)")) < 0 ||
-            (k = append_string(m, "Description", text)) < 0 ||
-            (k = append_string(m, "Type", "oneshot")) < 0 ||
-            (k = append_string(m, "CollectMode", "inactive-or-failed")) < 0 ||
-            (k = append_string(m, "KillMode", "control-group")) < 0 ||
-            (k = sd_bus_message_append(m, "(sv)", "ExecStart", "a(sasb)", 1, HOOK_PATH, 2, HOOK_PATH, r->name,
-                                       0)) < 0 ||
-            (k = sd_bus_message_append(m, "(sv)(sv)", "TimeoutStartUSec", "t", r->hooks->timeout_usec,
-                                       "TimeoutStopUSec", "t", 5 * USEC_PER_SEC)) < 0 ||
-            (k = sd_bus_message_append(m, "(sv)(sv)", "StandardOutputFileDescriptor", "h", output,
-                                       "StandardErrorFileDescriptor", "h", output)) < 0)
-                return k;
-        if ((k = sd_bus_message_open_container(m, 'r', "sv")) < 0 ||
-            (k = sd_bus_message_append_basic(m, 's', "Environment")) < 0 ||
-            (k = sd_bus_message_open_container(m, 'v', "as")) < 0 ||
-            (k = sd_bus_message_append_strv(m, r->env)) < 0 || (k = sd_bus_message_close_container(m)) < 0 ||
-            (k = sd_bus_message_close_container(m)) < 0 || (k = sd_bus_message_close_container(m)) < 0)
-                return k;
+        TRY(sd_bus_message_append(m, "ss", r->unit, "fail"));
+        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
+        TRY(property_string(m, "Description", text));
+        TRY(property_string(m, "Type", "oneshot"));
+        TRY(property_string(m, "CollectMode", "inactive-or-failed"));
+        TRY(property_string(m, "KillMode", "control-group"));
+        TRY(property_exec(m, "ExecStart", command, NULL));
+        TRY(property_u64(m, "TimeoutStartUSec", r->hooks->timeout_usec));
+        TRY(property_u64(m, "TimeoutStopUSec", 5 * USEC_PER_SEC));
+        TRY(property_descriptor(m, "StandardOutputFileDescriptor", output));
+        TRY(property_descriptor(m, "StandardErrorFileDescriptor", output));
+        TRY(property_strings(m, "Environment", r->env));
+        TRY(sd_bus_message_close_container(m));
         return sd_bus_message_append(m, "a(sa(sv))", 0);
 }
 

@@ -14,7 +14,6 @@ struct session_unit {
         const struct executor_id *id;
         uint32_t session, uid;
         char *const *environment; /* Environment= of the executor */
-        const char *directory;
         bool no_new_privileges;
         uint64_t memlock; /* LimitMEMLOCK= */
         int control;      /* becomes standard input */
