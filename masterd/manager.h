@@ -69,6 +69,7 @@ struct manager {
         uint32_t n_active;
         struct job *ended; /* oldest first */
         uint32_t n_ended, n_ended_executors;
+        uint64_t ended_bytes;
         struct dependents *dependents;        /* by the job that is waited for (masterd/depend.c) */
         struct job *settling, **settling_end; /* have ended, and those that wait for them are not told yet */
         struct placement *placement;

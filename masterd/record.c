@@ -42,6 +42,24 @@ void record_node(struct manager *m, const struct node *node) {
         manager_touch(m);
 }
 
+/* NAME=VALUE, each ended by NUL; allocated. */
+static int join_env(const struct job *j, struct store_bytes *ret) {
+        size_t size = 0, n = 0;
+        char *env;
+
+        for (char **p = j->env; p && *p; p++)
+                size += strlen(*p) + 1;
+        env = malloc(size + 1);
+        if (!env)
+                return -ENOMEM;
+        for (char **p = j->env; p && *p; p++) {
+                memcpy(env + n, *p, strlen(*p) + 1);
+                n += strlen(*p) + 1;
+        }
+        *ret = (struct store_bytes){ env, n };
+        return 0;
+}
+
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
         struct job_state_data data = { .version = 2,
                                        .verdict = (uint8_t)j->verdict,
@@ -72,7 +90,6 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                                        .held_by = j->held.by,
                                        .held_mode = j->held.mode };
         struct job_body_record b = {
-                .config = { j->config, j->config ? strlen(j->config) : 0 },
                 .cwd = { j->cwd, strlen(j->cwd) },
                 .warnings = { warnings, warnings ? strlen(warnings) : 0 },
                 .bundle = j->bundle,
@@ -95,25 +112,18 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                 .index = j->array_index,
                 .body = body ? &b : NULL,
         };
-        _cleanup_free_ char *env = NULL;
+        _cleanup_free_ char *config = NULL;
 
         snprintf(data.rolling_role, sizeof(data.rolling_role), "%s", j->rolling.role);
-        if (body && j->env) {
-                size_t size = 0, n = 0;
-                for (char **p = j->env; *p; p++)
-                        size += strlen(*p) + 1;
-                env = malloc(size + 1);
-                if (!env)
-                        record.number = 0; /* cannot be: refused below by the store as invalid, the batch
-                                              fails as a whole */
-                else
-                        for (char **p = j->env; *p; p++) {
-                                memcpy(env + n, *p, strlen(*p) + 1);
-                                n += strlen(*p) + 1;
-                        }
-                b.env = (struct store_bytes){ env, n };
+        if (body && (spec_effective(j->spec, &config) < 0 || join_env(j, &b.env) < 0)) {
+                /* A job without its body could not be loaded any more. */
+                (void)sd_event_exit(m->event, log_oom());
+                return;
         }
+        if (body)
+                b.config = (struct store_bytes){ config, strlen(config) };
         store_put_job(m->store, &record);
+        free((void *)b.env.data);
         manager_touch(m);
 }
 
