@@ -431,6 +431,11 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                                           v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "epoch",
                                           "t", node->epoch, "link", "s", link_of(node, link), "refused", "s",
                                           node->refused ? node->refused : "");
+        if (r >= 0 && node->joined_real > 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "joined", "t", node->joined_real,
+                                          "joinedFrom", "s", addr_format(&node->joined_from, address),
+                                          "joinedBy", "u", node->joined_by, "takenOver", "b",
+                                          (int)node->taken_over);
         if (r >= 0)
                 r = api_append_labels(reply, node);
         if (r >= 0)

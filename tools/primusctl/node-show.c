@@ -341,6 +341,18 @@ static void print_gpus(json_t *list) {
         }
 }
 
+static void print_joined(json_t *all) {
+        bool taken = json_is_true(json_object_get(all, "takenOver"));
+        char when[32], user[32];
+
+        if (number(all, "joined"))
+                printf("Joined:     %s from %s, with a token of %s%s\n",
+                       local_time(number(all, "joined"), when), string(all, "joinedFrom"),
+                       user_name((uint32_t)number(all, "joinedBy"), user),
+                       taken ? "; took the name over from another, or the same before it was installed anew"
+                             : "");
+}
+
 int node_show(struct cli *c, const char *node) {
         _cleanup_(json_decref_p) json_t *all = NULL;
         char a[FORMAT_SIZE_MAX], b[FORMAT_SIZE_MAX], when[32];
@@ -357,6 +369,7 @@ int node_show(struct cli *c, const char *node) {
         if (number(all, "heartbeat"))
                 printf(", last heard %s", local_time(number(all, "heartbeat"), when));
         putchar('\n');
+        print_joined(all);
         if (*string(all, "refused"))
                 printf("Refused:    %s\n", string(all, "refused"));
         print_holds(json_object_get(all, "holds"));
