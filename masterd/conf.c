@@ -67,6 +67,11 @@ static int parse_score(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
+static int parse_users(const char *value, void *target, const char **ret_why) {
+        *ret_why = "expected a whole number from 1 to 16";
+        return parse_u32(value, 1, 16, target);
+}
+
 static int parse_condition(const char *value, void *target, const char **ret_why) {
         enum condition_severity s =
                 strcmp(value, "ignore") == 0 ? CONDITION_FINE : condition_severity_from_string(value);
@@ -112,6 +117,7 @@ static const struct conf_key keys[] = {
           false, "1h" },
         { "Master", "QuarantineScore", parse_score, offsetof(struct conf, blame.threshold_milli), false,
           "5" },
+        { "Master", "QuarantineUsers", parse_users, offsetof(struct conf, blame.users), false, "2" },
         { "Master", "QuarantineSec", conf_parse_duration, offsetof(struct conf, blame.quarantine_usec), false,
           "30min" },
         { "Master", "BlameHalfLifeSec", conf_parse_duration, offsetof(struct conf, blame.half_life_usec),
@@ -205,7 +211,8 @@ int conf_read(struct conf *c, struct conf_report *report) {
                                 [CONDITION_KERNEL] = CONDITION_DRAIN },
                 .blame = { .threshold_milli = 5000,
                            .half_life_usec = 3600 * USEC_PER_SEC,
-                           .quarantine_usec = 1800 * USEC_PER_SEC },
+                           .quarantine_usec = 1800 * USEC_PER_SEC,
+                           .users = 2 },
                 .state_directory = strdup("/var/lib/primus"),
         };
         if (!c->state_directory)

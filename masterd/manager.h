@@ -22,6 +22,7 @@
 struct manager;
 struct effect;
 struct placement;
+struct shunner;
 struct token;
 struct revoked;
 struct logs;
@@ -56,6 +57,7 @@ struct manager {
         struct nodes nodes;
         struct addr reached; /* this host's address as other hosts know it, see ownhost.h */
         sd_event_source *live_timer;
+        struct shunner *shunners;      /* users that some host is kept from, by uid (masterd/blaming.c) */
         sd_event_source *blame_timer;  /* when a quarantine is over, or a probe has run long enough */
         sd_event_source *health_timer; /* when executors are judged */
         sd_event_source *hosts_timer;  /* deadlines of drains, windows */

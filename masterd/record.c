@@ -13,7 +13,7 @@
 #include "masterd/sched/sched.h"
 
 void record_node(struct manager *m, const struct node *node) {
-        char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX];
+        char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX], from[ADDR_TEXT_MAX];
         struct node_record record = {
                 .name = node->name,
                 .serial = node->serial,
@@ -23,7 +23,11 @@ void record_node(struct manager *m, const struct node *node) {
                 .address = node->address.family ? addr_format(&node->address, address) : "",
                 .cpus = node->inventory.cpus,
                 .memory = node->inventory.memory,
+                .joined_real = node->joined_real,
                 .seen_real = node->last_seen_real,
+                .joined_from = node->joined_from.family ? addr_format(&node->joined_from, from) : "",
+                .joined_by = node->joined_by,
+                .taken_over = node->taken_over,
         };
 
         /* The port range and the GPUs by name, so that what executors hold can be told before the agent

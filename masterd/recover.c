@@ -101,6 +101,11 @@ static int load_node(void *userdata, const struct node_record *r) {
         node->inventory.cpus = r->cpus;
         node->inventory.memory = r->memory;
         node->last_seen_real = r->seen_real;
+        node->joined_real = r->joined_real;
+        if (*r->joined_from)
+                (void)addr_parse(r->joined_from, 0, &node->joined_from);
+        node->joined_by = r->joined_by;
+        node->taken_over = r->taken_over;
         k = load_inventory(node, &r->inventory);
         if (k >= 0)
                 k = placement_node_changed(m, node);
