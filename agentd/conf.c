@@ -144,7 +144,12 @@ static const struct conf_key keys[] = {
         { "Agent", "Master", conf_parse_string, offsetof(struct settings, master), false, "" },
         { "Agent", "NodeName", parse_node_name, offsetof(struct settings, node_name), false, "" },
         { "Agent", "Address", parse_address, offsetof(struct settings, address), true, "" },
-        { "Agent", "AllowRoot", conf_parse_bool, offsetof(struct settings, allow_root), true, "no" },
+        { "Agent", "AllowRoot", conf_parse_bool, offsetof(struct settings, serve.allow_root), true, "no" },
+        { "Agent", "MinUid", serve_parse_min_uid, offsetof(struct settings, serve.min_uid), true, "1000" },
+        { "Agent", "AllowUsers", serve_parse_names, offsetof(struct settings, serve.allow_users), true, "" },
+        { "Agent", "AllowGroups", serve_parse_names, offsetof(struct settings, serve.allow_groups), true,
+          "" },
+        { "Agent", "DenyUsers", serve_parse_names, offsetof(struct settings, serve.deny_users), true, "" },
         { "Agent", "Ports", parse_ports, offsetof(struct settings, ports), false, "23000-27999" },
         { "Agent", "MemoryReserve", conf_parse_size, offsetof(struct settings, memory_reserve), false,
           "256M" },
@@ -189,6 +194,7 @@ void settings_done(struct settings *s) {
         free(s->watch.disks);
         strings_free(s->labels);
         strings_free(s->metrics_listen);
+        serve_policy_done(&s->serve);
         *s = (struct settings){ 0 };
 }
 
@@ -213,6 +219,7 @@ static int load(const char *root, struct settings *ret, struct conf_report *repo
                 settings_done(&s);
                 return r;
         }
+        serve_policy_complete(&s.serve, root);
         /* More than all of a window is never reached. */
         s.memory_pressure_usec = MIN(s.memory_pressure_usec, s.pressure_window_usec);
         s.io_pressure_usec = MIN(s.io_pressure_usec, s.pressure_window_usec);

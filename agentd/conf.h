@@ -8,6 +8,7 @@
 
 #include "agentd/sensors.h"
 #include "lib/base/addr.h"
+#include "lib/policy/serve.h"
 
 struct port_range {
         uint16_t first, last;
@@ -24,10 +25,10 @@ struct watch_settings {
 
 struct settings {
         struct watch_settings watch;
-        char *master;        /* HOST[:PORT]; NULL: not set */
-        char *node_name;     /* NULL: the certificate's */
-        struct addr address; /* AF_UNSPEC: where masterd is reached from */
-        bool allow_root;
+        char *master;              /* HOST[:PORT]; NULL: not set */
+        char *node_name;           /* NULL: the certificate's */
+        struct addr address;       /* AF_UNSPEC: where masterd is reached from */
+        struct serve_policy serve; /* complete, but for what has to be looked up */
         struct port_range ports;
         uint64_t memory_reserve;
         uint64_t memory;                /* 0: the host's */

@@ -13,6 +13,7 @@ import sys
 
 BASE = {"lib/base"}
 WIRE = {"lib/base", "lib/wire"}
+POLICY = {"lib/policy"}
 MASTERD_ROOMS = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store",
                  "masterd/health"}
 AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
@@ -21,6 +22,7 @@ AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup",
 ALLOWED = {
     "lib/base": set(),
     "lib/wire": BASE,
+    "lib/policy": BASE,
     "lib/record": set(),
     "lib/primus": WIRE | {"lib/record"},
     # masterd: the pure rooms see base alone; above them each sees what it decides about, and only api and the daemon
@@ -33,9 +35,9 @@ ALLOWED = {
     "masterd/data": WIRE | {"masterd/spec", "masterd/store"},
     "masterd/job": WIRE | {"masterd/spec", "masterd/sched", "masterd/store", "masterd/node", "masterd/data"},
     "masterd/api": WIRE | MASTERD_ROOMS | {"masterd"},
-    "masterd": WIRE | MASTERD_ROOMS | {"masterd/api"},
+    "masterd": WIRE | POLICY | MASTERD_ROOMS | {"masterd/api"},
     # agentd: only probe sees what the BPF programs share.
-    "agentd/unit": WIRE,
+    "agentd/unit": WIRE | POLICY,
     "agentd/feed": WIRE,
     "agentd/log": WIRE,
     "agentd/capture": WIRE,
@@ -44,7 +46,7 @@ ALLOWED = {
     "agentd/net": BASE,
     "agentd/metrics": WIRE | {"agentd/cgroup", "agentd/net", "agentd/probe"},
     "agentd/probe": BASE | {"bpf"},
-    "agentd": WIRE | AGENTD_ROOMS,
+    "agentd": WIRE | POLICY | AGENTD_ROOMS,
     "bpf": set(),
     "executor": WIRE | {"lib/record", "lib/primus", "executor/read"},
     "executor/read": WIRE | {"lib/record"},

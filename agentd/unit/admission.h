@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/policy/serve.h"
 #include "lib/wire/messages.h"
 
 struct fence {
@@ -16,8 +17,10 @@ struct fence {
 /* True when an order of that term and epoch may be carried out. epoch 0: the order has none. */
 bool fence_accepts(const struct fence *f, uint64_t term, uint64_t epoch);
 
-/* NULL, or a static D-Bus error name with *ret_why (allocated; NULL on ENOMEM). */
-const char *admission_check(const struct start_order *o, const char *node, bool allow_root, char **ret_why);
+/* NULL, or a static D-Bus error name with *ret_why (allocated; NULL on ENOMEM). Of the user, what his number
+ * tells; where the policy has names, the rest is looked up before anything is made (units_ops.serve). */
+const char *admission_check(const struct start_order *o, const char *node, const struct serve_policy *policy,
+                            char **ret_why);
 
 /* The first of the ports that something on this host listens on or has bound, for TCP in either family; 0:
  * none. */

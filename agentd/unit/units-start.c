@@ -323,10 +323,60 @@ static void on_bundle(void *userdata, int r, const char *text, const char *path)
         refuse(e, why);
 }
 
-static int prepare(struct executor *e, uint64_t term, struct start_order *order, char **ret_why) {
+/* Nothing has been made for it so far. */
+static int make_room(struct executor *e, char **ret_why) {
+        struct preparing *p = e->preparing;
+        struct start_order *order = &p->order;
+        struct units *u = e->units;
+        const struct slice_limits limits = { order->job_memory_max, order->extra.job_cpu,
+                                             order->extra.job_tasks, order->extra.job_weight };
+        int r;
+
+        if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits)) < 0 ||
+            (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
+                return r;
+        if (!*order->bundle)
+                prepared(e);
+        else if (!u->ops.bundle)
+                return asprintf(ret_why, "this agent was built without the transfer of files") < 0
+                               ? -ENOMEM
+                               : -EOPNOTSUPP;
+        else
+                return u->ops.bundle(order->uid, order->bundle, on_bundle, p, u->userdata);
+        return 0;
+}
+
+/* No room was made for it: r says why. */
+static void refuse_room(struct executor *e, int r, const char *why) {
+        char text[160];
+
+        if (e->preparing)
+                preparing_free(e->preparing);
+        snprintf(text, sizeof(text), "the job's work directory on host %s belongs to another user",
+                 e->units->options.node);
+        refuse(e, why ?: r == -EPERM ? text : strerror(-r));
+}
+
+static void on_served(const char *why, void *userdata) {
+        _cleanup_free_ char *problem = NULL;
+        struct preparing *p = userdata;
+        struct executor *e = p->executor;
+        int r;
+
+        if (!e || why) {
+                preparing_free(p);
+                if (e)
+                        refuse_as(e, LINK_ERROR_NOT_SERVED, why);
+                return;
+        }
+        r = make_room(e, &problem);
+        if (r < 0)
+                refuse_room(e, r, problem);
+}
+
+static int prepare(struct executor *e, uint64_t term, struct start_order *order) {
         struct units *u = e->units;
         struct preparing *p = calloc(1, sizeof(*p));
-        int r;
 
         if (!p)
                 return -ENOMEM;
@@ -348,26 +398,16 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order,
         e->directory = strdup(order->cwd && *order->cwd ? order->cwd : p->work);
         if (!e->directory)
                 return -ENOMEM;
-        const struct slice_limits limits = { order->job_memory_max, order->extra.job_cpu,
-                                             order->extra.job_tasks, order->extra.job_weight };
-        if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits)) < 0 ||
-            (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
-                return r;
-        if (!*order->bundle)
-                prepared(e);
-        else if (!u->ops.bundle)
-                return asprintf(ret_why, "this agent was built without the transfer of files") < 0
-                               ? -ENOMEM
-                               : -EOPNOTSUPP;
+        if (u->ops.serve)
+                u->ops.serve(e->uid, on_served, p, u->userdata);
         else
-                return u->ops.bundle(order->uid, order->bundle, on_bundle, p, u->userdata);
+                on_served(NULL, p);
         return 0;
 }
 
 void units_start(struct units *u, uint64_t term, struct start_order *order, start_handler handler,
                  void *userdata) {
         struct start_result refused = { .error = LINK_ERROR_START };
-        _cleanup_free_ char *why = NULL;
         char unit[UNIT_NAME_MAX], text[96];
         struct executor *e;
         struct waiter *w;
@@ -412,14 +452,7 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
                         executor_answer_running(e);
                 return;
         }
-        r = prepare(e, term, order, &why);
-        if (r >= 0)
-                return;
-        if (e->preparing)
-                preparing_free(e->preparing);
-        if (r == -EPERM && !why &&
-            asprintf(&why, "the job's work directory on host %s belongs to another user", u->options.node) <
-                    0)
-                why = NULL;
-        refuse(e, why ?: strerror(-r));
+        r = prepare(e, term, order);
+        if (r < 0)
+                refuse_room(e, r, NULL);
 }

@@ -21,6 +21,8 @@ struct systemd;
 
 /* r < 0: the bundle is not there and text says why; else path is its file. */
 typedef void (*bundle_handler)(void *userdata, int r, const char *text, const char *path);
+/* why NULL: the host serves that user. */
+typedef void (*serve_handler)(const char *why, void *userdata);
 
 struct units_ops {
         /* All that is on the host is known. */
@@ -46,6 +48,9 @@ struct units_ops {
          * refused. */
         int (*bundle)(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data,
                       void *userdata);
+        /* Whether the host serves the user; calls handler exactly once, maybe at once. May be NULL: it does.
+         */
+        void (*serve)(uint32_t uid, serve_handler handler, void *handler_data, void *userdata);
         /* A job of systemd's, of a unit that is no executor's, is over. */
         void (*other_job)(const char *unit, const char *result, void *userdata);
 };
