@@ -159,6 +159,8 @@ static const struct conf_key keys[] = {
         { "Agent", "GPUMemory", conf_parse_size, offsetof(struct settings, gpu_memory), false, "" },
         { "Agent", "HealthSec", conf_parse_duration, offsetof(struct settings, health_usec), false, "5min" },
         { "Agent", "HookSec", conf_parse_duration, offsetof(struct settings, hook_usec), false, "1min" },
+        { "Agent", "ExecutorsPerUserMax", conf_parse_u32, offsetof(struct settings, user_max), false,
+          "1024" },
         { "Agent", "UnkillableSec", conf_parse_duration, offsetof(struct settings, unkillable_usec), false,
           "1min" },
         { "Agent", "Interfaces", conf_parse_string, offsetof(struct settings, watch.interfaces), false, "" },
@@ -201,6 +203,7 @@ void settings_done(struct settings *s) {
 static int load(const char *root, struct settings *ret, struct conf_report *report) {
         struct settings s = { .ports = { 23000, 27999 },
                               .health_usec = 300 * USEC_PER_SEC,
+                              .user_max = 1024,
                               .hook_usec = 60 * USEC_PER_SEC,
                               .unkillable_usec = 60 * USEC_PER_SEC,
                               .watch.disk_warn = { 10, UINT64_C(10) << 30 },

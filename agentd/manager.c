@@ -218,6 +218,18 @@ static void on_readiness(const struct executor_id *id, bool ready, const char *w
                            "registration");
 }
 
+static void on_taken(const struct executor_id *id, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct manager *m = userdata;
+        int r;
+
+        /* With another connection the start is asked for again, and counts again. */
+        if ((r = link_message(m->link, false, "Taken", &message)) < 0 ||
+            (r = executor_id_append(message, id)) < 0 || (r = link_append_extra_empty(message)) < 0 ||
+            (r = link_send(m->link, message)) < 0)
+                log_full(LOG_DEBUG, r, NULL, "Cannot say that systemd has an executor");
+}
+
 static int on_exited(const struct exit_report *report, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         struct manager *m = userdata;
@@ -435,6 +447,7 @@ int manager_new(sd_event *event, struct manager **ret) {
         static const struct units_ops ops = {
                 .ready = on_units_ready,
                 .exited = on_exited,
+                .taken = on_taken,
                 .readiness = on_readiness,
                 .starting = on_starting,
                 .account = on_account,
@@ -487,6 +500,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                                           .node = m->node,
                                           .inventory = &m->inventory,
                                           .hook_usec = m->settings.hook_usec,
+                                          .user_max = m->settings.user_max,
                                           .unkillable_usec = m->settings.unkillable_usec };
         r = serving_new(event, &m->settings.serve, m->node, on_serving_changed, m, &m->serving);
         if (r < 0)

@@ -434,6 +434,10 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
                 bounce(m, e, result->message);
                 return;
         }
+        if (strcmp(result->error, LINK_ERROR_USER_FULL) == 0 && e->state != EXECUTOR_STOPPING) {
+                bounce(m, e, result->message);
+                return;
+        }
         if (strcmp(result->error, LINK_ERROR_PROLOG) == 0 && e->state != EXECUTOR_STOPPING) {
                 /* First, so that it is not placed there again. */
                 hosts_prolog_failed(m, e->node, e->job, result->message);

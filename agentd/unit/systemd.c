@@ -1,34 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The window onto systemd. Invariant: pending <= SYSTEMD_WINDOW, jobs <= SYSTEMD_JOBS, and while something
- * waits one of the two is reached. */
+/* The window onto systemd. Invariant: pending <= SYSTEMD_WINDOW; whoever was sent for in turn holds a place
+ * from then until systemd runs his job or it is over; and while something waits, a bound is reached. */
 #include "agentd/unit/systemd.h"
 
 #include <string.h>
 #include <uthash.h>
 #include <utlist.h>
 
+#include "agentd/unit/lanes.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/turns.h"
 
 #define SERVICE "org.freedesktop.systemd1"
 #define OBJECT "/org/freedesktop/systemd1"
 #define MANAGER "org.freedesktop.systemd1.Manager"
+#define JOBS OBJECT "/job"
 /* PID 1 may be busy for long (a herd of units, a reload). */
 #define CALL_USEC (UINT64_C(120) * USEC_PER_SEC)
 
+/* A signal about the unit of a call that is under way on another connection than the signals: PID 1 may have
+ * answered first, and whoever asked is to hear things in their order. */
+struct early {
+        sd_bus_message *signal;
+        sd_bus_message_handler_t handler;
+        struct early *next, *prev;
+};
+
 struct call {
+        struct turn turn; /* first; while it waits for one, and in it until the answer */
         struct systemd *systemd;
         sd_bus_message *message;
-        sd_bus_slot *slot; /* under way */
-        bool job;
+        sd_bus_slot *slot;        /* under way */
+        struct lane *lane;        /* the same, of a job */
+        struct turns_user *place; /* that it holds */
+        struct early *early;
         systemd_reply_handler handler;
         void *userdata;
         struct call *next, *prev;
+        char unit[]; /* whose job it asks for, or "" */
 };
 
 /* A job of ours in systemd's queue. */
 struct job_path {
         UT_hash_handle hh;
+        bool ours;                /* else: said to run before we know whose it is */
+        struct turns_user *place; /* while it waits in systemd */
+        uint64_t lane;
         char path[];
 };
 
@@ -36,16 +54,24 @@ struct systemd {
         sd_bus *bus;
         struct systemd_handlers handlers;
         void *userdata;
-        struct call *urgent, *waiting, *waiting_jobs, *under_way;
+        struct call *urgent, *stops, *waiting, *under_way;
+        struct turns turns;
         unsigned pending;
+        struct lanes lanes;
         struct job_path *job_paths;
-        unsigned jobs; /* asked for or in the queue */
-        sd_bus_slot *matches[3];
+        sd_bus_slot *matches[4];
         unsigned matches_ready;
         bool pumping;
 };
 
 static void call_free(struct call *c) {
+        struct early *e;
+
+        while ((e = c->early)) {
+                DL_DELETE(c->early, e);
+                sd_bus_message_unref(e->signal);
+                free(e);
+        }
         sd_bus_slot_unref(c->slot);
         sd_bus_message_unref(c->message);
         free(c);
@@ -53,58 +79,103 @@ static void call_free(struct call *c) {
 
 static void pump(struct systemd *s);
 
+/* ---- jobs
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+/* systemd runs it, or has done with it. */
+static void job_leave_place(struct systemd *s, struct job_path *j) {
+        if (j->place)
+                turns_give_back(&s->turns, TAKE_PTR(j->place));
+}
+
 static void forget_job(struct systemd *s, struct job_path *j) {
         HASH_DEL(s->job_paths, j);
-        s->jobs--;
+        job_leave_place(s, j);
+        if (j->ours)
+                lanes_job_over(&s->lanes, j->lane);
         free(j);
 }
 
-/* The answer to a call for a job: it counts until JobRemoved. */
-static void note_job(struct systemd *s, sd_bus_message *reply) {
-        struct job_path *j, *known;
-        const char *path;
+static struct job_path *find_job(struct systemd *s, const char *path) {
+        struct job_path *j;
 
-        if (!sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "o", &path) > 0 &&
-            (j = malloc(sizeof(*j) + strlen(path) + 1))) {
-                strcpy(j->path, path);
-                HASH_FIND_STR(s->job_paths, path, known);
-                if (!known) {
-                        HASH_ADD_STR(s->job_paths, path, j);
-                        (void)sd_bus_message_rewind(reply, true);
-                        return;
-                }
-                free(j); /* it was merged into one that is there */
-        }
-        s->jobs--;
-        (void)sd_bus_message_rewind(reply, true);
+        HASH_FIND_STR(s->job_paths, path, j);
+        return j;
 }
+
+static struct job_path *add_job(struct systemd *s, const char *path) {
+        struct job_path *j = calloc(1, sizeof(*j) + strlen(path) + 1);
+
+        if (!j)
+                return NULL;
+        strcpy(j->path, path);
+        HASH_ADD_STR(s->job_paths, path, j);
+        return j;
+}
+
+/* The answer to a call for a job: it holds the call's place until it runs, and counts on its connection until
+ * it is over. True: it is a job, and not one that was there. */
+static bool note_job(struct systemd *s, struct call *c, sd_bus_message *reply) {
+        struct job_path *j = NULL;
+        const char *path;
+        bool new = false;
+
+        if (!sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "o", &path) > 0) {
+                j = find_job(s, path);
+                if (!j && (j = add_job(s, path)))
+                        j->place = TAKE_PTR(c->place);
+                new = j && !j->ours; /* else it was merged into one that is there */
+                if (new) {
+                        j->ours = true;
+                        j->lane = c->lane->number;
+                }
+        }
+        if (c->place)
+                turns_give_back(&s->turns, TAKE_PTR(c->place));
+        (void)sd_bus_message_rewind(reply, true);
+        return new;
+}
+
+/* ---- calls
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct call *c = userdata;
         struct systemd *s = c->systemd;
+        bool job;
 
         DL_DELETE(s->under_way, c);
         s->pending--;
-        if (c->job)
-                note_job(s, reply);
+        if (c->lane) {
+                job = note_job(s, c, reply);
+                lane_answered(TAKE_PTR(c->lane), job);
+        }
         if (c->handler)
                 c->handler(reply, c->userdata);
+        for (struct early *e = c->early; e; e = e->next)
+                (void)e->handler(e->signal, s, NULL);
         call_free(c);
         pump(s);
         return 0;
 }
 
-static void send_call(struct systemd *s, struct call *c) {
+static void send_call(struct systemd *s, struct call *c, struct lane *lane) {
         sd_bus_message *failure = NULL;
-        int r = sd_bus_call_async(s->bus, &c->slot, c->message, on_reply, c, CALL_USEC);
+        int r = sd_bus_call_async(lane ? lane->bus : s->bus, &c->slot, c->message, on_reply, c, CALL_USEC);
 
         if (r >= 0) {
                 c->message = sd_bus_message_unref(c->message);
                 DL_APPEND(s->under_way, c);
                 s->pending++;
-                s->jobs += c->job;
+                c->lane = lane;
+                if (lane)
+                        lane_called(lane);
                 return;
         }
+        if (c->place)
+                turns_give_back(&s->turns, TAKE_PTR(c->place));
         /* The bus is going, which ends the loop; whoever waits still hears of it. */
         if (c->handler && sd_bus_message_new_method_errno(c->message, &failure, r, NULL) >= 0)
                 c->handler(failure, c->userdata);
@@ -113,6 +184,8 @@ static void send_call(struct systemd *s, struct call *c) {
 }
 
 static void pump(struct systemd *s) {
+        struct lane *lane;
+        struct turn *turn;
         struct call *c;
 
         if (s->pumping)
@@ -120,34 +193,67 @@ static void pump(struct systemd *s) {
         s->pumping = true;
         while (s->pending < SYSTEMD_WINDOW && (c = s->urgent)) {
                 DL_DELETE(s->urgent, c);
-                send_call(s, c);
+                send_call(s, c, NULL);
+        }
+        while (s->pending < SYSTEMD_WINDOW && s->stops && (lane = lanes_pick(&s->lanes))) {
+                c = s->stops;
+                DL_DELETE(s->stops, c);
+                send_call(s, c, lane);
         }
         while (s->pending < SYSTEMD_WINDOW && (c = s->waiting)) {
                 DL_DELETE(s->waiting, c);
-                send_call(s, c);
+                send_call(s, c, NULL);
         }
-        while (s->pending < SYSTEMD_WINDOW && s->jobs < SYSTEMD_JOBS && (c = s->waiting_jobs)) {
-                DL_DELETE(s->waiting_jobs, c);
-                send_call(s, c);
+        while (s->pending < SYSTEMD_WINDOW && turns_may_go(&s->turns) && (lane = lanes_pick(&s->lanes)) &&
+               (turn = turns_next(&s->turns))) {
+                c = (struct call *)turn;
+                c->place = turn->user;
+                send_call(s, c, lane);
         }
         s->pumping = false;
 }
 
-static struct call *call_new(struct systemd *s, sd_bus_message *m, systemd_reply_handler handler,
-                             void *userdata) {
-        struct call *c = malloc(sizeof(*c));
+static void on_lane_connected(void *userdata) {
+        pump(userdata);
+}
 
-        if (c)
-                *c = (struct call){ .systemd = s,
-                                    .message = sd_bus_message_ref(m),
-                                    .handler = handler,
-                                    .userdata = userdata };
+static int connect_system(sd_bus **ret) {
+        const char *address = secure_getenv("DBUS_SYSTEM_BUS_ADDRESS");
+        _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
+        int r = sd_bus_new(&bus);
+
+        if (r < 0 || (r = sd_bus_set_address(bus, address ?: "unix:path=/run/dbus/system_bus_socket")) < 0 ||
+            (r = sd_bus_set_bus_client(bus, true)) < 0)
+                return r;
+        *ret = TAKE_PTR(bus);
+        return 0;
+}
+
+static int connect_bus(sd_bus **ret, void *userdata) {
+        struct systemd *s = userdata;
+
+        if (s->handlers.connect)
+                return s->handlers.connect(ret, s->userdata);
+        return connect_system(ret);
+}
+
+static struct call *call_new(struct systemd *s, const char *unit, sd_bus_message *m,
+                             systemd_reply_handler handler, void *userdata) {
+        size_t size = strlen(unit) + 1;
+        struct call *c = malloc(sizeof(*c) + size);
+
+        if (!c)
+                return NULL;
+        *c = (struct call){
+                .systemd = s, .message = sd_bus_message_ref(m), .handler = handler, .userdata = userdata
+        };
+        memcpy(c->unit, unit, size);
         return c;
 }
 
 int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler,
                  void *userdata) {
-        struct call *c = call_new(s, m, handler, userdata);
+        struct call *c = call_new(s, "", m, handler, userdata);
 
         if (!c)
                 return -ENOMEM;
@@ -159,13 +265,16 @@ int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_repl
         return 0;
 }
 
-int systemd_call_job(struct systemd *s, sd_bus_message *m, systemd_reply_handler handler, void *userdata) {
-        struct call *c = call_new(s, m, handler, userdata);
+int systemd_call_job(struct systemd *s, uint32_t uid, const char *unit, sd_bus_message *m,
+                     systemd_reply_handler handler, void *userdata) {
+        struct call *c = call_new(s, unit, m, handler, userdata);
+        int r = c ? turns_wait(&s->turns, uid, &c->turn) : -ENOMEM;
 
-        if (!c)
-                return -ENOMEM;
-        c->job = true;
-        DL_APPEND(s->waiting_jobs, c);
+        if (r < 0) {
+                if (c)
+                        call_free(c);
+                return r;
+        }
         pump(s);
         return 0;
 }
@@ -174,13 +283,32 @@ int systemd_message(struct systemd *s, const char *member, sd_bus_message **ret)
         return sd_bus_message_new_method_call(s->bus, ret, SERVICE, OBJECT, MANAGER, member);
 }
 
+static int stop_message(struct systemd *s, const char *unit, sd_bus_message **ret) {
+        int r = systemd_message(s, "StopUnit", ret);
+
+        return r < 0 ? r : sd_bus_message_append(*ret, "ss", unit, "replace");
+}
+
 int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = systemd_message(s, "StopUnit", &m);
+        struct call *c;
+        int r = stop_message(s, unit, &m);
 
-        if (r < 0 || (r = sd_bus_message_append(m, "ss", unit, "replace")) < 0)
+        if (r < 0)
                 return r;
-        return systemd_call_job(s, m, handler, userdata);
+        c = call_new(s, unit, m, handler, userdata);
+        if (!c)
+                return -ENOMEM;
+        DL_APPEND(s->stops, c);
+        pump(s);
+        return 0;
+}
+
+int systemd_stop_in_turn(struct systemd *s, uint32_t uid, const char *unit) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = stop_message(s, unit, &m);
+
+        return r < 0 ? r : systemd_call_job(s, uid, unit, m, NULL, NULL);
 }
 
 int systemd_kill(struct systemd *s, const char *unit, const char *whom, int signal,
@@ -238,7 +366,7 @@ unsigned systemd_pending(const struct systemd *s) {
 }
 
 unsigned systemd_jobs(const struct systemd *s) {
-        return s->jobs;
+        return s->turns.held;
 }
 
 /* ---- signals
@@ -249,14 +377,37 @@ static bool is_ours(const char *unit) {
         return strncmp(unit, "primus-", 7) == 0 || strncmp(unit, "run-primus-", 11) == 0;
 }
 
+/* Kept until the call is answered that is under way for that unit. Only what is not on the connection of the
+ * signals needs it: there, the order is the bus's. */
+static bool keep_early(struct systemd *s, const char *unit, sd_bus_message *signal,
+                       sd_bus_message_handler_t handler) {
+        struct early *e;
+        struct call *c;
+
+        DL_FOREACH (s->under_way, c) {
+                if (!c->lane || c->lane->number == 0 || strcmp(c->unit, unit) != 0)
+                        continue;
+                e = malloc(sizeof(*e));
+                if (!e)
+                        return false;
+                *e = (struct early){ .signal = sd_bus_message_ref(signal), .handler = handler };
+                DL_APPEND(c->early, e);
+                return true;
+        }
+        return false;
+}
+
 static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct systemd *s = userdata;
         const char *job, *unit, *result;
         struct job_path *j;
 
-        if (sd_bus_message_read(m, "uoss", NULL, &job, &unit, &result) < 0)
+        if (sd_bus_message_rewind(m, true) < 0 ||
+            sd_bus_message_read(m, "uoss", NULL, &job, &unit, &result) < 0)
                 return 0;
-        HASH_FIND_STR(s->job_paths, job, j);
+        if (is_ours(unit) && keep_early(s, unit, m, on_job_removed))
+                return 0;
+        j = find_job(s, job);
         if (j) {
                 forget_job(s, j);
                 pump(s);
@@ -266,11 +417,56 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
         return 0;
 }
 
+/* 1: the State in the a{sv} of PropertiesChanged is "running". */
+static int read_running(sd_bus_message *m) {
+        const char *interface, *key, *state;
+        int r = sd_bus_message_read(m, "s", &interface);
+
+        if (r >= 0 && strcmp(interface, SERVICE ".Job") != 0)
+                return 0;
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "{sv}");
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                r = sd_bus_message_read(m, "s", &key);
+                if (r >= 0 && strcmp(key, "State") == 0) {
+                        r = sd_bus_message_read(m, "v", "s", &state);
+                        return r < 0 ? r : strcmp(state, "running") == 0;
+                }
+                if (r >= 0)
+                        r = sd_bus_message_skip(m, "v");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        return r;
+}
+
+/* Jobs under way on another connection than this, whose answers may come later than what is said of them. */
+static bool may_be_unknown(const struct systemd *s) {
+        return (s->lanes.extra && s->lanes.extra->calls > 0) || s->lanes.leaving;
+}
+
+static int on_job_changed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        const char *path = sd_bus_message_get_path(m);
+        struct systemd *s = userdata;
+        struct job_path *j;
+
+        if (!path || read_running(m) <= 0)
+                return 0;
+        j = find_job(s, path);
+        if (j)
+                job_leave_place(s, j);
+        else if (may_be_unknown(s))
+                (void)add_job(s, path); /* if it is none of ours, its end is the end of this too */
+        pump(s);
+        return 0;
+}
+
 static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct systemd *s = userdata;
         const char *unit;
 
-        if (sd_bus_message_read(m, "so", &unit, NULL) >= 0 && is_ours(unit))
+        if (sd_bus_message_rewind(m, true) >= 0 && sd_bus_message_read(m, "so", &unit, NULL) >= 0 &&
+            is_ours(unit) && !keep_early(s, unit, m, on_unit_removed))
                 s->handlers.unit_removed(unit, s->userdata);
         return 0;
 }
@@ -281,10 +477,13 @@ static int on_reloading(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 
         if (sd_bus_message_read(m, "b", &active) < 0 || active)
                 return 0;
-        /* A reload may swallow JobRemoved; better a few jobs too many than a window that stays shut. */
+        /* A reload may swallow what is said of jobs; better a few jobs too many than a window that stays
+         * shut. Of their connections it is remembered: PID 1 does. */
         for (struct job_path *j = s->job_paths, *next; j; j = next) {
                 next = j->hh.next;
-                forget_job(s, j);
+                job_leave_place(s, j);
+                if (!j->ours)
+                        forget_job(s, j);
         }
         pump(s);
         s->handlers.reloaded(s->userdata);
@@ -334,10 +533,18 @@ int systemd_new(sd_bus *bus, const struct systemd_handlers *handlers, void *user
         s->bus = sd_bus_ref(bus);
         s->handlers = *handlers;
         s->userdata = userdata;
+        s->turns = (struct turns){ .places = SYSTEMD_JOBS, .share = SYSTEMD_SHARE };
+        lanes_init(&s->lanes, bus, connect_bus, on_lane_connected, s);
         r = sd_bus_set_exit_on_disconnect(bus, true);
         for (size_t i = 0; i < ELEMENTSOF(signals) && r >= 0; i++)
                 r = sd_bus_match_signal_async(bus, &s->matches[i], SERVICE, OBJECT, MANAGER,
                                               signals[i].member, signals[i].handler, on_match_installed, s);
+        if (r >= 0)
+                r = sd_bus_add_match_async(bus, &s->matches[ELEMENTSOF(signals)],
+                                           "type='signal',sender='" SERVICE "',path_namespace='" JOBS
+                                           "',interface='org.freedesktop.DBus.Properties',"
+                                           "member='PropertiesChanged',arg0='" SERVICE ".Job'",
+                                           on_job_changed, on_match_installed, s);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);
@@ -346,6 +553,7 @@ int systemd_new(sd_bus *bus, const struct systemd_handlers *handlers, void *user
 
 void systemd_free(struct systemd *s) {
         struct call *c, *next;
+        struct turn *t;
 
         if (!s)
                 return;
@@ -353,16 +561,22 @@ void systemd_free(struct systemd *s) {
                 sd_bus_slot_unref(s->matches[i]);
         DL_FOREACH_SAFE (s->urgent, c, next)
                 call_free(c);
+        DL_FOREACH_SAFE (s->stops, c, next)
+                call_free(c);
         DL_FOREACH_SAFE (s->waiting, c, next)
                 call_free(c);
-        DL_FOREACH_SAFE (s->waiting_jobs, c, next)
+        while ((t = turns_drop(&s->turns)))
+                call_free((struct call *)t);
+        DL_FOREACH_SAFE (s->under_way, c, next) {
+                if (c->place)
+                        turns_give_back(&s->turns, c->place);
                 call_free(c);
-        DL_FOREACH_SAFE (s->under_way, c, next)
-                call_free(c);
+        }
         for (struct job_path *j = s->job_paths, *next_path; j; j = next_path) {
                 next_path = j->hh.next;
                 forget_job(s, j);
         }
+        lanes_done(&s->lanes);
         sd_bus_unref(s->bus);
         free(s);
 }

@@ -58,7 +58,7 @@ static void drop_shm(struct job *j) {
                 return;
         j->shm = false;
         shm_names(j->number, j->uid, &names);
-        (void)systemd_stop(j->units->systemd, names.unit, NULL, NULL); /* job_shm_changed() follows */
+        (void)systemd_stop_in_turn(j->units->systemd, j->owner, names.unit); /* job_shm_changed() follows */
 }
 
 static bool shm_is_used(struct units *u, const struct shm_names *names) {
@@ -138,7 +138,7 @@ int job_make_shm(struct job *j, uint64_t size) {
         shm_names(j->number, j->uid, &names);
         if ((r = systemd_message(j->units->systemd, "StartTransientUnit", &m)) < 0 ||
             (r = shm_build(m, &names, j->number, size, j->owner)) < 0 ||
-            (r = systemd_call_job(j->units->systemd, m, on_shm, NULL)) < 0)
+            (r = systemd_call_job(j->units->systemd, j->owner, names.unit, m, on_shm, NULL)) < 0)
                 return r;
         j->shm = true;
         return 0;
@@ -152,7 +152,7 @@ static void stop_slice(struct job *j) {
         if (!j->sliced)
                 return;
         j->sliced = false;
-        (void)systemd_stop(j->units->systemd, job_slice_name(j->number, slice), NULL, NULL);
+        (void)systemd_stop_in_turn(j->units->systemd, j->owner, job_slice_name(j->number, slice));
         drop_shm(j);
 }
 
@@ -305,6 +305,7 @@ static bool same_limits(const struct slice_limits *a, const struct slice_limits 
 int job_make_slice(struct job *j) {
         static const struct slice_limits none;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        char slice[UNIT_NAME_MAX];
         int r;
 
         if (j->sliced)
@@ -318,7 +319,8 @@ int job_make_slice(struct job *j) {
         }
         if ((r = systemd_message(j->units->systemd, "StartTransientUnit", &m)) < 0 ||
             (r = slice_build(m, j->number, &j->limits)) < 0 ||
-            (r = systemd_call_job(j->units->systemd, m, on_slice, NULL)) < 0)
+            (r = systemd_call_job(j->units->systemd, j->owner, job_slice_name(j->number, slice), m, on_slice,
+                                  NULL)) < 0)
                 return r;
         j->sliced = j->told_known = true;
         j->told = j->limits;

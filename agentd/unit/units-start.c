@@ -148,6 +148,7 @@ static bool start_again(struct preparing *p) {
 static void on_start_reply(sd_bus_message *reply, void *userdata) {
         struct preparing *p = userdata;
         struct executor *e = p->executor;
+        struct units *u = p->units;
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         const char *job;
 
@@ -161,6 +162,8 @@ static void on_start_reply(sd_bus_message *reply, void *userdata) {
                         e->start_job = strdup(job);
                 if (e->state == EXECUTOR_STOPPING)
                         executor_event(e, EVENT_STOP); /* it came while the start waited */
+                else if (u->ops.taken && (*p->order.bundle || strcmp(p->order.extra.ready, "notify") == 0))
+                        u->ops.taken(&e->id, u->userdata);
         }
         preparing_free(p);
 }
@@ -241,7 +244,9 @@ static int call_start(struct preparing *p, sd_bus_message *m) {
 
         if (r >= 0 && p->order.extra.job_shm > 0)
                 r = job_make_shm(j, p->order.extra.job_shm);
-        return r < 0 ? r : systemd_call_job(p->units->systemd, m, on_start_reply, p);
+        return r < 0 ? r
+                     : systemd_call_job(p->units->systemd, p->order.uid, p->executor->unit, m, on_start_reply,
+                                        p);
 }
 
 /* A kernel that does not let us leaves the ports to the jobs' good manners. */
@@ -405,10 +410,20 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order)
         return 0;
 }
 
+/* Those that have something on the host, not those whose end only waits to be committed. */
+static uint32_t user_executors(const struct units *u, uint32_t uid) {
+        const struct executor *e, *next;
+        uint32_t n = 0;
+
+        HASH_ITER (hh, u->executors, e, next)
+                n += e->uid == uid && e->state <= EXECUTOR_ENDING;
+        return n;
+}
+
 void units_start(struct units *u, uint64_t term, struct start_order *order, start_handler handler,
                  void *userdata) {
         struct start_result refused = { .error = LINK_ERROR_START };
-        char unit[UNIT_NAME_MAX], text[96];
+        char unit[UNIT_NAME_MAX], text[LINK_TEXT_MAX];
         struct executor *e;
         struct waiter *w;
         uint16_t port;
@@ -432,6 +447,16 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
         if (!e && (port = ports_taken(order->ports, order->n_ports))) {
                 snprintf(text, sizeof(text), "port %u is in use on host %s", port, u->options.node);
                 refused.error = LINK_ERROR_PORT_TAKEN;
+                refused.message = text;
+                handler(&refused, userdata);
+                return;
+        }
+        if (!e && u->options.user_max > 0 && user_executors(u, order->uid) >= u->options.user_max) {
+                snprintf(text, sizeof(text),
+                         "host %s runs %u executors of uid %u already, and takes no more of one user "
+                         "(ExecutorsPerUserMax=)",
+                         u->options.node, u->options.user_max, order->uid);
+                refused.error = LINK_ERROR_USER_FULL;
                 refused.message = text;
                 handler(&refused, userdata);
                 return;

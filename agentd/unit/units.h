@@ -35,6 +35,8 @@ struct units_ops {
         void (*ended)(const struct executor_id *id, void *userdata);
         /* Before that, with its report, to put in what was measured of it. May be NULL. */
         void (*account)(struct exit_report *report, void *userdata);
+        /* systemd has its unit, whose start may last. May be NULL. */
+        void (*taken)(const struct executor_id *id, void *userdata);
         /* It is ready; or why not, though the time for that is over. May be NULL. */
         void (*readiness)(const struct executor_id *id, bool ready, const char *why, void *userdata);
         /* SIGKILL did not end it; text: what is in the way. Told again to every master. */
@@ -60,6 +62,7 @@ struct units_options {
         const char *node;
         const struct inventory *inventory;
         uint64_t hook_usec;       /* how long a hook may take */
+        uint32_t user_max;        /* executors of one user at a time; 0: no bound */
         uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die; 0: never */
 };
 

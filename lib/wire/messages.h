@@ -46,7 +46,8 @@
 #define LINK_ERROR_UNKNOWN "org.primus.Error.UnknownExecutor"
 #define LINK_ERROR_START "org.primus.Error.StartFailed" /* systemd refused the unit; the message says why */
 #define LINK_ERROR_NOT_SERVED "org.primus.Error.NotServed" /* the host runs nothing as that user */
-#define LINK_ERROR_PROLOG "org.primus.Error.Prolog" /* the site's prolog failed; the message says how */
+#define LINK_ERROR_PROLOG "org.primus.Error.Prolog"      /* the site's prolog failed; the message says how */
+#define LINK_ERROR_USER_FULL "org.primus.Error.UserFull" /* the host runs as many of his as it takes */
 #define LINK_ERROR_NOT_FOUND "org.primus.Error.NotFound"
 #define LINK_ERROR_BUSY "org.primus.Error.Busy"
 
