@@ -4,10 +4,10 @@
  *
  *     start JOB ROLE INDEX ATTEMPT UID [NAME=VALUE ...] -- COMMAND ...     settings: cwd, env, grace, cpu,
  * mem, runtime, partition, port, output, kind, secret, term stop JOB ROLE INDEX ATTEMPT GRACE_USEC drop JOB
- *     auto yes|no      commit exits at once (yes at first)
- *     mute yes|no      leave heartbeats unanswered
- *     version MAJOR MINOR   say that, in the welcome of connections to come
- *     refuse yes|no    refuse agents for their version
+ *         texts of any characters: identity, gpu, visible, bundle, and cpus, devices, ready, ready-file,
+ * numa, io of what travels beside the order; a word that begins with % is the rest of it in hex auto yes|no
+ * commit exits at once (yes at first) mute yes|no      leave heartbeats unanswered version MAJOR MINOR   say
+ * that, in the welcome of connections to come refuse yes|no    refuse agents for their version
  *
  * What it hears it prints, one event a line. */
 #include <arpa/inet.h>
@@ -26,6 +26,7 @@
 
 #define YEAR (UINT64_C(365) * 86400 * USEC_PER_SEC)
 #define WORDS_MAX 64
+#define LINE_MAX_BYTES (16u << 20)
 
 struct master {
         sd_event *event;
@@ -34,7 +35,7 @@ struct master {
         uint64_t epoch, term, lost_usec;
         bool automatic, mute, refuse;
         uint16_t major, minor; /* what it says it speaks */
-        char line[65536];
+        char *line;            /* LINE_MAX_BYTES */
         size_t filled;
 };
 
@@ -274,12 +275,14 @@ static bool setting(const char *word, const char *name, const char **ret) {
 static int order_start(struct master *f, char **words, size_t n) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         static char empty[] = "";
-        char *env[WORDS_MAX] = { NULL }, *none[] = { NULL };
+        char *env[WORDS_MAX] = { NULL }, *identity[WORDS_MAX] = { NULL }, *gpus[WORDS_MAX] = { NULL },
+             *visible[WORDS_MAX] = { NULL };
+        struct io_limit io = { .weight = 100 };
         struct secret secrets[4];
         uint16_t ports[8];
-        struct start_order o = { .identity = none,
-                                 .gpus = none,
-                                 .visible_gpus = none,
+        struct start_order o = { .identity = identity,
+                                 .gpus = gpus,
+                                 .visible_gpus = visible,
                                  .cwd = empty,
                                  .output = empty,
                                  .env = env,
@@ -287,7 +290,7 @@ static int order_start(struct master *f, char **words, size_t n) {
                                  .ports = ports,
                                  .secrets = secrets };
         uint64_t value, term = f->term;
-        size_t i, n_env = 0;
+        size_t i, n_env = 0, n_identity = 0, n_gpus = 0, n_visible = 0;
         char what[128];
         const char *v;
         int r = read_id(words, n, &o.id);
@@ -304,7 +307,29 @@ static int order_start(struct master *f, char **words, size_t n) {
                         o.output = (char *)v;
                 else if (setting(words[i], "env", &v))
                         env[n_env++] = (char *)v;
-                else if (setting(words[i], "secret", &v))
+                else if (setting(words[i], "identity", &v))
+                        identity[n_identity++] = (char *)v;
+                else if (setting(words[i], "gpu", &v))
+                        gpus[n_gpus++] = (char *)v;
+                else if (setting(words[i], "visible", &v))
+                        visible[n_visible++] = (char *)v;
+                else if (setting(words[i], "bundle", &v))
+                        snprintf(o.bundle, sizeof(o.bundle), "%s", v);
+                else if (setting(words[i], "cpus", &v))
+                        o.extra.cpus = (char *)v;
+                else if (setting(words[i], "devices", &v))
+                        o.extra.gpus = (char *)v;
+                else if (setting(words[i], "ready", &v))
+                        snprintf(o.extra.ready, sizeof(o.extra.ready), "%s", v);
+                else if (setting(words[i], "ready-file", &v))
+                        o.extra.ready_file = (char *)v;
+                else if (setting(words[i], "numa", &v))
+                        snprintf(o.extra.numa, sizeof(o.extra.numa), "%s", v);
+                else if (setting(words[i], "io", &v)) {
+                        io.path = (char *)v;
+                        o.extra.io = &io;
+                        o.extra.n_io = 1;
+                } else if (setting(words[i], "secret", &v))
                         secrets[o.n_secrets++] = (struct secret){ (char *)"password", (char *)v, strlen(v) };
                 else if (setting(words[i], "partition", &v))
                         o.on_partition = on_partition_from_string(v);
@@ -333,8 +358,8 @@ static int order_start(struct master *f, char **words, size_t n) {
         o.pipe_size = 65536;
         CHECK(begin(f, "Start", &m));
         CHECK(sd_bus_message_append(m, "tt", term, f->epoch));
-        CHECK(start_order_append(m, &o));
-        CHECK(sd_bus_message_append(m, "a{sv}", 0));
+        if ((r = start_order_append(m, &o)) < 0 || (r = start_extra_append(m, &o.extra)) < 0)
+                return r; /* more than the protocol carries */
         snprintf(what, sizeof(what), "start %u %s %u %u", o.id.job, o.id.role, o.id.index, o.id.attempt);
         return sd_bus_call_async(peer_bus(f->main), NULL, m, on_answer, strdup(what), UINT64_MAX);
 }
@@ -394,6 +419,21 @@ static int obey(struct master *f, char **words, size_t n) {
         return -EINVAL;
 }
 
+static int digit(char c) {
+        const char *digits = "0123456789abcdef", *p = strchr(digits, c);
+
+        return c && p ? (int)(p - digits) : -1;
+}
+
+/* In place. */
+static void decode(char *word) {
+        char *to = word;
+
+        for (const char *from = word + 1; digit(from[0]) >= 0 && digit(from[1]) >= 0; from += 2)
+                *to++ = (char)(digit(from[0]) << 4 | digit(from[1]));
+        *to = 0;
+}
+
 /* Words are separated by blanks; one in "..." may hold blanks. */
 static size_t split(char *line, char **words) {
         size_t n = 0;
@@ -411,6 +451,8 @@ static size_t split(char *line, char **words) {
                 }
                 if (*p)
                         *p++ = 0;
+                if (*words[n - 1] == '%')
+                        decode(words[n - 1]);
         }
         words[n] = NULL;
         return n;
@@ -419,7 +461,7 @@ static size_t split(char *line, char **words) {
 static int on_input(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         struct master *f = userdata;
         char *words[WORDS_MAX], *newline;
-        ssize_t l = read(fd, f->line + f->filled, sizeof(f->line) - f->filled - 1);
+        ssize_t l = read(fd, f->line + f->filled, LINE_MAX_BYTES - f->filled - 1);
         int r;
 
         if (l <= 0)
@@ -489,6 +531,9 @@ int main(int argc, char **argv) {
         uint32_t port;
         int fd;
 
+        f.line = malloc(LINE_MAX_BYTES);
+        if (!f.line)
+                die(-ENOMEM, "malloc");
         if (argc < 4 || parse_u32(argv[3], 0, UINT16_MAX, &port) < 0 ||
             (argc > 4 && parse_duration(argv[4], &f.lost_usec) < 0) ||
             (argc > 5 && parse_u64(argv[5], 1, UINT64_MAX, &f.term) < 0) ||
