@@ -23,10 +23,10 @@ static const char *const kind_names[_ORDER_KIND_MAX] = {
 
 /* The variables agentd writes itself; the order's own identity may add others, never replace these. */
 static const char *const identity_names[] = {
-        "PRIMUS_JOB",   "PRIMUS_JOB_UID", "PRIMUS_ROLE", "PRIMUS_INDEX",        "PRIMUS_ATTEMPT",
-        "PRIMUS_NODE",  "PRIMUS_TERM",    "PRIMUS_KIND", "PRIMUS_ON_PARTITION", "PRIMUS_GRACE_USEC",
-        "PRIMUS_OWNER", "PRIMUS_SOCKET",  "PRIMUS_ACK",  "PRIMUS_PIPE_SIZE",    "PRIMUS_CPUS",
-        "PRIMUS_GPUS",  "PRIMUS_RDMA",
+        "PRIMUS_JOB",   "PRIMUS_JOB_UID", "PRIMUS_ROLE",       "PRIMUS_INDEX",        "PRIMUS_ATTEMPT",
+        "PRIMUS_NODE",  "PRIMUS_TERM",    "PRIMUS_KIND",       "PRIMUS_ON_PARTITION", "PRIMUS_GRACE_USEC",
+        "PRIMUS_OWNER", "PRIMUS_SOCKET",  "PRIMUS_ACK",        "PRIMUS_PIPE_SIZE",    "PRIMUS_CPUS",
+        "PRIMUS_GPUS",  "PRIMUS_RDMA",    "PRIMUS_START_USEC", "PRIMUS_RUNTIME_USEC",
 };
 
 /* What systemd sets for the processes of a unit, and what primus-executor goes by. An environment file would
@@ -89,6 +89,10 @@ static size_t count(char *const *strings) {
         return n;
 }
 
+uint64_t start_max(const struct start_order *o) {
+        return strcmp(o->extra.ready, "notify") == 0 ? o->extra.ready_timeout_usec : 0;
+}
+
 int unit_identity(const struct start_order *o, const struct unit_context *c, char ***ret) {
         _cleanup_(strings_free_p) char **s =
                 calloc(ELEMENTSOF(identity_names) + count(o->identity) + 1, sizeof(char *));
@@ -107,6 +111,10 @@ int unit_identity(const struct start_order *o, const struct unit_context *c, cha
         TRY(push(s, &n, "PRIMUS_KIND=%s", kind_names[o->kind]));
         TRY(push(s, &n, "PRIMUS_ON_PARTITION=%s", on_partition_to_string(o->on_partition)));
         TRY(push(s, &n, "PRIMUS_GRACE_USEC=%llu", (unsigned long long)o->grace_usec));
+        if (start_max(o) > 0)
+                TRY(push(s, &n, "PRIMUS_START_USEC=%llu", (unsigned long long)start_max(o)));
+        if (o->runtime_max_usec > 0)
+                TRY(push(s, &n, "PRIMUS_RUNTIME_USEC=%llu", (unsigned long long)o->runtime_max_usec));
         TRY(push(s, &n, "PRIMUS_OWNER=%u", o->uid));
         TRY(push(s, &n, "PRIMUS_SOCKET=" FEED_SOCKET));
         if (o->extra.cpus)
@@ -140,7 +148,9 @@ int unit_identity_parse(char *const *environment, struct unit_identity *ret) {
                    *kind = environment_find(environment, "PRIMUS_KIND"),
                    *partition = environment_find(environment, "PRIMUS_ON_PARTITION");
         const char *ack = environment_find(environment, "PRIMUS_ACK"),
-                   *pipe_size = environment_find(environment, "PRIMUS_PIPE_SIZE");
+                   *pipe_size = environment_find(environment, "PRIMUS_PIPE_SIZE"),
+                   *start_usec = environment_find(environment, "PRIMUS_START_USEC"),
+                   *runtime_usec = environment_find(environment, "PRIMUS_RUNTIME_USEC");
         struct unit_identity i = { .kind = _ORDER_KIND_MAX, .on_partition = ON_PARTITION_REPLACE };
 
         if (!uid || sd_id128_from_string(uid, &i.id.job_uid) < 0 || !role || !role_name_valid(role) ||
@@ -163,6 +173,9 @@ int unit_identity_parse(char *const *environment, struct unit_identity *ret) {
                         return -EBADMSG;
         }
         if (ack && (i.ack = ack_mode_from_string(ack)) < 0)
+                return -EBADMSG;
+        if ((start_usec && parse_u64(start_usec, 0, UINT64_MAX, &i.start_max_usec) < 0) ||
+            (runtime_usec && parse_u64(runtime_usec, 0, UINT64_MAX, &i.runtime_max_usec) < 0))
                 return -EBADMSG;
         if (pipe_size && parse_u32(pipe_size, 0, UINT32_MAX, &i.pipe_size) < 0)
                 return -EBADMSG;

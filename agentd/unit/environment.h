@@ -45,6 +45,9 @@ struct unit_context {
  */
 int unit_environment(const struct start_order *o, const struct unit_context *context, char ***ret);
 
+/* How long the start may take, where it is the program that says when it is over; 0: as long as it likes. */
+uint64_t start_max(const struct start_order *o);
+
 /* The public identity, as Environment= carries it (PRIMUS_JOB=418 ...); free with strings_free(). */
 int unit_identity(const struct start_order *o, const struct unit_context *context, char ***ret);
 
@@ -55,6 +58,7 @@ struct unit_identity {
         enum order_kind kind;
         enum on_partition on_partition;
         uint64_t term, grace_usec;
+        uint64_t start_max_usec, runtime_max_usec; /* 0: none */
         enum ack_mode ack;
         uint32_t pipe_size;
 };

@@ -82,6 +82,9 @@ static int adopt(struct discovery *d) {
         e->uid = identity.uid;
         e->ack = identity.ack;
         e->pipe_size = identity.pipe_size;
+        e->grace_usec = identity.grace_usec;
+        e->start_max_usec = identity.start_max_usec;
+        e->runtime_max_usec = identity.runtime_max_usec;
         e->state = d->state;
         e->submitted = true;
         e->frozen = d->frozen;
@@ -93,6 +96,7 @@ static int adopt(struct discovery *d) {
                 e->stop_grace = identity.grace_usec;
                 executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
         }
+        executor_watch_limit(e);
         e->epoch = private_rendezvous_epoch(u->options.root, e->unit);
         executor_read_start(e);
         if (cpus_own(e, environment_find(d->environment, "PRIMUS_CPUS"), true) < 0)

@@ -18,6 +18,10 @@ static void judge(struct executor *e) {
                 x->stop_local |= e->stop_local;
         if (x->stop_requested)
                 x->stop_local = false;
+        if (x->stop_requested && executor_overdue(e)) { /* as systemd says of those that it stops for it */
+                x->stop_requested = false;
+                strcpy(x->result, "timeout");
+        }
         /* SIGTERM, SIGINT, SIGHUP and SIGPIPE are clean ends of a service, but not of a program that nobody
          * stopped. */
         if (strcmp(x->result, "success") == 0 && strcmp(x->code, "killed") == 0 && !x->stop_requested &&
@@ -105,6 +109,7 @@ void executor_report(struct executor *e) {
         sd_event_source_disable_unref(TAKE_PTR(e->timer));
         sd_event_source_disable_unref(TAKE_PTR(e->kill_timer));
         sd_event_source_disable_unref(TAKE_PTR(e->stuck_timer));
+        sd_event_source_disable_unref(TAKE_PTR(e->limit_timer));
         job_leave(e);
         if (u->ops.ended)
                 u->ops.ended(&e->id, u->userdata);

@@ -98,7 +98,9 @@ struct executor {
         bool stop_requested, stop_local;
         bool watched; /* we have seen its whole life: no foreign stop job has escaped us */
         uint64_t stop_grace;
-        uint64_t epoch; /* of the rendezvous that its file has; 0: it has none */
+        uint64_t grace_usec;                       /* the order's */
+        uint64_t start_max_usec, runtime_max_usec; /* 0: none */
+        uint64_t epoch;                            /* of the rendezvous that its file has; 0: it has none */
         char *start_job, *stop_job;
         char *command, *directory;
         struct waiter *waiters;
@@ -106,7 +108,7 @@ struct executor {
         bool has_exit;
         bool told; /* the end is part of a registration or was reported */
         struct exit_report exit;
-        sd_event_source *timer, *kill_timer, *stuck_timer;
+        sd_event_source *timer, *kill_timer, *stuck_timer, *limit_timer;
         char *stuck;     /* what is in the way of its death, once that was told */
         struct job *job; /* counted there */
         uint64_t *cpus;  /* UNIT_CPU_WORDS; its own; NULL: it shares */
@@ -163,6 +165,12 @@ void executor_answer_running(struct executor *e);
 void executor_stop(struct executor *e);
 /* Kills it when that has passed. */
 void executor_limit_grace(struct executor *e, uint64_t grace_usec);
+
+/* units-limit.c */
+/* It starts, or runs: stops it when it has done so for longer than it may. */
+void executor_watch_limit(struct executor *e);
+/* That was done. */
+bool executor_overdue(const struct executor *e);
 
 /* units-freeze.c */
 /* Before it is stopped. */

@@ -160,6 +160,7 @@ static void on_start_reply(sd_bus_message *reply, void *userdata) {
                 e->submitted = true;
                 if (sd_bus_message_read(reply, "o", &job) >= 0)
                         e->start_job = strdup(job);
+                executor_watch_limit(e);
                 if (e->state == EXECUTOR_STOPPING)
                         executor_event(e, EVENT_STOP); /* it came while the start waited */
                 else if (u->ops.taken && (*p->order.bundle || strcmp(p->order.extra.ready, "notify") == 0))
@@ -392,6 +393,9 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order)
         e->kind = order->kind;
         e->uid = order->uid;
         e->on_partition = order->on_partition;
+        e->grace_usec = order->grace_usec;
+        e->runtime_max_usec = order->runtime_max_usec;
+        e->start_max_usec = start_max(order);
         e->ack = order->ack;
         e->pipe_size = order->pipe_size;
         e->watched = true;

@@ -56,6 +56,9 @@ static void on_sub_state(sd_bus_message *reply, void *userdata) {
 
         if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "v", "s", &state) <= 0)
                 look_again(e, a->again_usec);
+        else if (a->signal == SIGTERM && strcmp(state, "stop-sigterm") == 0)
+                look_again(e,
+                           a->again_usec); /* systemd has told them; a second time would be a harsher word */
         else if ((target = signal_whom(state, a->signal))) {
                 if (strcmp(target, "main") == 0)
                         a->again_usec = KILL_REST_USEC;

@@ -79,6 +79,7 @@ static void executor_free(struct executor *e) {
         sd_event_source_disable_unref(e->timer);
         sd_event_source_disable_unref(e->kill_timer);
         sd_event_source_disable_unref(e->stuck_timer);
+        sd_event_source_disable_unref(e->limit_timer);
         free(e->stuck);
         exit_report_done(&e->exit);
         ready_check_free(e->check);
@@ -140,6 +141,7 @@ void executor_event(struct executor *e, enum executor_event event) {
                 executor_read_start(e);
                 executor_answer_running(e);
                 ready_watch(e);
+                executor_watch_limit(e);
                 break;
         case ACTION_STOP:
                 executor_stop(e);

@@ -83,3 +83,52 @@ def test_sessions_and_freezing(cluster, ledger):
 def test_wrong(cluster, ledger):
     r = cluster.run("n1", "sh", "-c", "cat > /tmp/w.json && primusctl validate /tmp/w.json", input=json.dumps(ledger.config("x", watchdog="10ms")), user="ml")
     assert r.returncode == 1 and "watchdog: must be 1s to 1d" in r.stderr + r.stdout, r.stderr + r.stdout
+
+
+# ---- limits that systemd lets a program put off
+
+PUT_OFF = r"""
+import os, signal, socket, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+while True:
+    s.sendto(sys.argv[1].encode() + b"WATCHDOG=1\nEXTEND_TIMEOUT_USEC=60000000", os.environ["NOTIFY_SOCKET"].replace("@", "\0", 1))
+    time.sleep(0.2)
+"""
+
+
+def put_off(cluster, shared_dir, says="", **more):
+    script = shared_dir / "put-off.py"
+    script.write_text(PUT_OFF)
+    script.chmod(0o755)
+    role = {"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "argv": ["/usr/bin/python3", "/shared/put-off.py", says], **more}
+    return cluster.submit({"name": "late", "stopGrace": "1s", "role": [role]})
+
+
+def ended_in_time(cluster, job):
+    assert cluster.wait_job(job, timeout=40) == 1
+    assert "ran longer than its time limit" in cluster.executor(job)["result"], cluster.events(job)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_limit_that_is_put_off(cluster, shared_dir, restarted):
+    """EXTEND_TIMEOUT_USEC= is for systemd's limit, and for its patience in a stop; neither is agentd's. Also not a new agentd's."""
+    job = put_off(cluster, shared_dir, watchdog="10s", timeLimit="4s")
+    cluster.wait_state(job, "RUNNING")
+    if restarted:
+        cluster.exec(cluster.executor(job)["node"], "systemctl", "restart", "primus-agentd.service")
+    ended_in_time(cluster, job)
+
+
+def test_a_start_that_is_put_off(cluster, shared_dir):
+    job = put_off(cluster, shared_dir, ready={"notify": True, "timeout": "3s"})
+    assert cluster.wait_job(job, timeout=40) == 1
+    assert "not ready within 3s" in cluster.executor(job)["result"], cluster.events(job)
+
+
+def test_a_limit_that_is_not_put_off(cluster):
+    """SIGTERM comes once, whoever of the two sends it."""
+    job = cluster.submit({"name": "late", "stopGrace": "4s", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "timeLimit": "2s",
+                                                                     "command": "trap 'echo told' TERM; while sleep 0.1; do :; done"}]})
+    ended_in_time(cluster, job)
+    assert cluster.primusctl("logs", str(job)).count("told") == 1
