@@ -15,6 +15,7 @@
 #include "masterd/lifecycle.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
+#include "masterd/node/gpus.h"
 #include "masterd/orders-parts.h"
 #include "masterd/sched/sched.h"
 
@@ -190,17 +191,6 @@ static char **identity_of(struct identity *i, const struct executor_id *id, cons
         return i->list;
 }
 
-/* Uuids of the executor's own GPUs, by spaces. */
-static void format_gpus(const struct executor *e, char *buf, size_t size) {
-        const struct inventory *v = &e->node->inventory;
-        size_t l = 0;
-
-        buf[0] = 0;
-        for (size_t i = 0; i < v->n_gpus && i < 64; i++)
-                if (e->gpus >> i & 1 && l + strlen(v->gpus[i].uuid) + 2 < size)
-                        l += (size_t)snprintf(buf + l, size - l, "%s%s", l ? " " : "", v->gpus[i].uuid);
-}
-
 /* Paths are the specification's. */
 static size_t io_of(const struct limits_spec *limits, struct io_limit ret[static LINK_IO_MAX]) {
         static_assert(SPEC_IO_MAX <= LINK_IO_MAX, "what a role may say has room in an order");
@@ -237,8 +227,7 @@ static void limits_extra(const struct executor *e, struct io_limit io[static LIN
 }
 
 static int append_start_extra(sd_bus_message *message, const struct executor *e, char *const *rendezvous) {
-        _cleanup_free_ char *cpus = NULL;
-        char gpus[LINK_PATH_MAX];
+        _cleanup_free_ char *cpus = NULL, *gpus = gpus_text(&e->node->inventory, e->gpus);
         const struct ready_spec *ready = &executor_role(e)->failure.ready;
         struct start_extra extra = { .epoch = e->job->epoch,
                                      .gpus = gpus,
@@ -246,7 +235,8 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
                                      .stack_signal = (uint32_t)e->job->spec->stack_signal_number };
         struct io_limit io[LINK_IO_MAX];
 
-        format_gpus(e, gpus, sizeof(gpus));
+        if (!gpus)
+                return -ENOMEM;
         while (rendezvous[extra.n_rendezvous])
                 extra.n_rendezvous++;
         if (e->cpus) {

@@ -10,6 +10,7 @@
 #include "lib/base/cpulist.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "masterd/node/gpus.h"
 #include "masterd/sched/sched.h"
 
 void record_node(struct manager *m, const struct node *node) {
@@ -164,19 +165,17 @@ struct executor_record record_of_executor(const struct executor *e) {
 }
 
 void record_executor(struct manager *m, const struct executor *e) {
-        const struct inventory *inventory = e->node ? &e->node->inventory : NULL;
         struct executor_record record = record_of_executor(e);
         _cleanup_free_ char *cpus = e->cpus ? cpulist_format(e->cpus->bits, ELEMENTSOF(e->cpus->bits)) : NULL;
-        char gpus[2048] = "";
-        size_t l = 0;
+        _cleanup_free_ char *gpus = e->node ? gpus_text(&e->node->inventory, e->gpus) : strdup("");
 
+        if ((e->cpus && !cpus) || !gpus) {
+                (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
+                return;
+        }
         record.cpus = cpus ?: "";
-        record.term = m->term;
-        for (size_t i = 0; inventory && i < inventory->n_gpus && i < 64; i++)
-                if (e->gpus & (UINT64_C(1) << i) && l + strlen(inventory->gpus[i].uuid) + 2 < sizeof(gpus))
-                        l += (size_t)snprintf(gpus + l, sizeof(gpus) - l, "%s%s", l ? " " : "",
-                                              inventory->gpus[i].uuid);
         record.gpus = gpus;
+        record.term = m->term;
         store_put_executor(m->store, &record);
         manager_touch(m);
 }

@@ -27,6 +27,7 @@
 #include "masterd/link.h"
 #include "masterd/liveness.h"
 #include "masterd/manager.h"
+#include "masterd/node/gpus.h"
 #include "masterd/orders.h"
 #include "masterd/ownhost.h"
 #include "masterd/placement-describe.h"
@@ -327,10 +328,7 @@ int recover_executor(struct manager *m, struct job *j, const struct executor_rec
                 if (cpulist_parse(r->cpus, e->cpus->bits, ELEMENTSOF(e->cpus->bits)) < 0)
                         return -EBADMSG;
         }
-        e->gpus = 0;
-        for (size_t i = 0; e->node && i < e->node->inventory.n_gpus && i < 64; i++)
-                if (strstr(r->gpus, e->node->inventory.gpus[i].uuid))
-                        e->gpus |= UINT64_C(1) << i;
+        e->gpus = e->node ? gpus_of_text(&e->node->inventory, r->gpus) : 0;
         return 0;
 }
 

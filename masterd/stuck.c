@@ -14,6 +14,7 @@
 #include "masterd/hosts.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
+#include "masterd/node/gpus.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
 
@@ -42,19 +43,14 @@ static int by_id(const struct stuck *a, const struct stuck *b) {
 static void put(struct manager *m, const struct node *node, const struct stuck *s) {
         _cleanup_free_ char *cpus = s->cpus ? cpulist_format(s->cpus->bits, ELEMENTSOF(s->cpus->bits)) : NULL;
         _cleanup_free_ char *amounts = NULL;
-        char gpus[2048] = "";
-        size_t l = 0;
+        _cleanup_free_ char *gpus = gpus_text(&node->inventory, s->gpus);
 
-        if ((s->cpus && !cpus) || placement_amounts_text(m, s->amounts, s->n_amounts, &amounts) < 0) {
+        if (!gpus || (s->cpus && !cpus) ||
+            placement_amounts_text(m, s->amounts, s->n_amounts, &amounts) < 0) {
                 (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
                 return;
         }
 
-        for (size_t i = 0; i < node->inventory.n_gpus && i < 64; i++)
-                if (s->gpus & (UINT64_C(1) << i) &&
-                    l + strlen(node->inventory.gpus[i].uuid) + 2 < sizeof(gpus))
-                        l += (size_t)snprintf(gpus + l, sizeof(gpus) - l, "%s%s", l ? " " : "",
-                                              node->inventory.gpus[i].uuid);
         store_put_stuck(m->store,
                         &(struct stuck_record){ .node = node->name,
                                                 .job = s->id.job,
@@ -273,9 +269,7 @@ static int load(void *userdata, const struct stuck_record *r) {
         s->ports = calloc(s->n_ports + 1, sizeof(*s->ports));
         if (s->ports && s->n_ports > 0)
                 memcpy(s->ports, r->ports.data, s->n_ports * sizeof(*s->ports));
-        for (size_t i = 0; i < node->inventory.n_gpus && i < 64; i++)
-                if (strstr(r->gpus, node->inventory.gpus[i].uuid))
-                        s->gpus |= UINT64_C(1) << i;
+        s->gpus = gpus_of_text(&node->inventory, r->gpus);
         DL_INSERT_INORDER(node->stuck, s, by_id);
         node->n_stuck++;
         if (!s->reason || !s->ports || (*r->cpus && !(s->cpus = calloc(1, sizeof(*s->cpus)))))

@@ -187,7 +187,8 @@ static const char *on_answer(struct peer *p, const uint8_t *body, size_t size, c
         p->unit = u;
         if (u->info.uid != p->identity.uid)
                 return "does not run as its unit's user";
-        if (u->n_peers > s->limits.per_unit || s->n_known >= s->limits.connections)
+        /* A unit's first is always taken: the others are no reason to leave it without its data. */
+        if (u->n_peers > s->limits.per_unit || (u->n_peers > 1 && s->n_known >= s->limits.connections))
                 return "is one connection too many";
         p->timeout = sd_event_source_disable_unref(p->timeout);
         p->state = PEER_KNOWN;
@@ -358,27 +359,67 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 /* ---- the listener
  * ------------------------------------------------------------------------------------------------ */
 
-static uint32_t strangers_of(const struct feed_server *s, uid_t uid) {
-        uint32_t n = 0;
+/* The one who has waited longest among the strangers of a uid, and how many these are. */
+static struct peer *strangers_of(const struct feed_server *s, uid_t uid, uint32_t *ret_n) {
+        struct peer *oldest = NULL;
 
+        *ret_n = 0;
         for (struct peer *p = s->peers; p; p = p->next)
-                n += p->state != PEER_KNOWN && p->identity.uid == uid;
-        return n;
+                if (p->state != PEER_KNOWN && p->identity.uid == uid) {
+                        oldest = oldest ?: p;
+                        (*ret_n)++;
+                }
+        return oldest;
+}
+
+/* Room for one more stranger of that uid: an executor says who it is in a moment, so who has not is the one
+ * to go, among those of the uid that has the most. */
+static void make_room(struct feed_server *s, uid_t uid) {
+        struct peer *who = NULL, *oldest;
+        uint32_t n, most = 0;
+
+        oldest = strangers_of(s, uid, &n);
+        if (n >= s->limits.per_stranger)
+                who = oldest;
+        else if (s->n_strangers >= s->limits.strangers)
+                for (struct peer *p = s->peers; p; p = p->next) {
+                        if (p->state == PEER_KNOWN)
+                                continue;
+                        oldest = strangers_of(s, p->identity.uid, &n);
+                        if (n > most) {
+                                most = n;
+                                who = oldest;
+                        }
+                        if (most * 2 >= s->n_strangers)
+                                break;
+                }
+        if (who)
+                peer_refuse(who, "did not say who it is before too many others came");
 }
 
 static void peer_new(struct feed_server *s, int fd) {
         _cleanup_close_ int mine = fd;
+        char unit[IDENTITY_UNIT_MAX];
         struct identity identity;
         struct peer *p;
 
-        if (s->n_strangers >= s->limits.strangers || identity_open(mine, &identity) < 0)
+        if (identity_open(mine, &identity) < 0)
                 return;
-        if ((identity.uid != 0 && strangers_of(s, identity.uid) >= s->limits.per_stranger) ||
-            !(p = calloc(1, sizeof(*p)))) {
+        p = calloc(1, sizeof(*p));
+        if (!p) {
                 (void)close_fd(identity.pidfd);
                 return;
         }
         *p = (struct peer){ .server = s, .fd = TAKE_FD(mine), .identity = identity };
+        /* Where it is not now it will not be: nobody but systemd puts a process into an executor's unit, and
+         * before it runs. Whoever is elsewhere takes no room from those who are there. */
+        if (s->identify(&identity, unit) < 0) {
+                DL_APPEND(s->peers, p);
+                s->n_strangers++;
+                peer_refuse(p, "is in no unit of an executor");
+                return;
+        }
+        make_room(s, identity.uid);
         DL_APPEND(s->peers, p);
         s->n_strangers++;
         if (sd_event_add_io(s->event, &p->io, p->fd, EPOLLIN, on_io, p) < 0 ||

@@ -44,11 +44,12 @@ struct feed_ops {
 };
 
 struct feed_limits {
-        uint32_t connections, per_unit;   /* identified */
-        uint32_t strangers, per_stranger; /* not yet identified: in all, of one uid */
-        uint64_t identify_usec;           /* time to be identified in */
-        uint64_t pipe_bytes;  /* of all data pipes together; beyond that a pipe has the kernel's 64 KiB */
-        uint64_t queue_bytes; /* packets for one executor that does not read */
+        uint32_t connections, per_unit; /* identified; a unit's first is taken beyond that too */
+        uint32_t strangers,
+                per_stranger;   /* in an executor's unit and not yet identified: in all, of one uid */
+        uint64_t identify_usec; /* time to be identified in */
+        uint64_t pipe_bytes;    /* of all data pipes together; beyond that a pipe has the kernel's 64 KiB */
+        uint64_t queue_bytes;   /* packets for one executor that does not read */
 };
 extern const struct feed_limits feed_limits_default;
 

@@ -6,7 +6,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages-parts.h"
 
-/* Type u: uint32_t, t: uint64_t, s: char * (allocated), S: char [size], i: io. */
+/* Type u: uint32_t, t: uint64_t, s: char * (allocated, of size bytes at the most; 0: LINK_PATH_MAX), S: char
+ * [size], i: io. */
 static const struct extra_key {
         const char *key;
         char type;
@@ -20,7 +21,7 @@ static const struct extra_key {
         { "readyTimeout", 't', offsetof(struct start_extra, ready_timeout_usec), 0 },
         { "watchdog", 't', offsetof(struct start_extra, watchdog_usec), 0 },
         { "cpus", 's', offsetof(struct start_extra, cpus), 0 },
-        { "gpus", 's', offsetof(struct start_extra, gpus), 0 },
+        { "gpus", 's', offsetof(struct start_extra, gpus), LINK_GPUS_MAX *(LINK_GPU_NAME_MAX + 1) },
         { "rdma", 'u', offsetof(struct start_extra, rdma), 0 },
         { "stackSignal", 'u', offsetof(struct start_extra, stack_signal), 0 },
         { "memoryHigh", 't', offsetof(struct start_extra, memory_high), 0 },
@@ -115,7 +116,7 @@ static int read_key(sd_bus_message *m, const char *key, void *userdata) {
                 memcpy(target, text, strlen(text) + 1);
                 return 1;
         }
-        if (strlen(text) > LINK_PATH_MAX)
+        if (strlen(text) > (k->size > 0 ? k->size : LINK_PATH_MAX))
                 return -EBADMSG;
         free(*(char **)target);
         *(char **)target = strdup(text);

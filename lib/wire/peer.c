@@ -382,7 +382,7 @@ static int start_running(struct peer *p) {
         p->pump.bounded = p->options.server;
         p->pump.frames.max = LINK_MESSAGE_MAX;
         p->state = PEER_RUNNING;
-        (void)sd_event_source_set_io_events(p->socket_source, EPOLLIN | EPOLLOUT | EPOLLET);
+        (void)sd_event_source_set_io_events(p->socket_source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
         r = p->ready(p, p->userdata);
         if (r < 0 && p->state == PEER_RUNNING) {
                 p->pair_source = source_gone(p->pair_source);
@@ -479,6 +479,7 @@ static int on_socket(sd_event_source *s, int fd, uint32_t revents, void *userdat
                 step_accepting(p);
                 break;
         case PEER_RUNNING:
+                p->pump.socket_ended |= revents & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
                 pump(p, revents & ~(uint32_t)EPOLLOUT, false);
                 break;
         case PEER_LINGERING:

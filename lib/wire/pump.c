@@ -37,7 +37,8 @@ static ssize_t receive_some(struct pump *p) {
         ssize_t n = tls_receive(p->tls, buf, space);
         if (n < 0)
                 return fail(p, p->tls->end.error, p->tls->end.why);
-        if (n == 0 || (p->tls->drained && !tls_pending(p->tls)))
+        /* No edge tells of an end that came with the last bytes: that is read up to, not waited for. */
+        if (!p->socket_ended && (n == 0 || (p->tls->drained && !tls_pending(p->tls))))
                 p->socket_readable = false;
         int r = p->bounded ? frame_watch_feed(&p->frames, buf, (size_t)n) : 0;
         if (r < 0)

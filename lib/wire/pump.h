@@ -17,6 +17,7 @@ struct pump {
         bool bounded;        /* frames are followed: the other side is not trusted with memory */
         struct frame_watch frames;
         bool socket_readable, pair_readable; /* there may be something to read */
+        bool socket_ended;                   /* nothing comes after what there is to read */
         struct peer_end end;                 /* why pump_run() failed */
 };
 

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -239,14 +238,14 @@ static const struct queue queues[] = {
 
 static pid_t start(const struct queue *q, uint16_t port) {
         char number[8];
-        pid_t pid = fork();
+        pid_t parent = getpid(), pid = fork();
 
         snprintf(number, sizeof(number), "%u", port);
         if (pid < 0)
                 die("process");
         if (pid > 0)
                 return pid;
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        bench_die_with(parent);
         if (q->fill == bean_fill)
                 (void)execlp(q->name, q->name, "-l", "127.0.0.1", "-p", number, NULL);
         else
@@ -296,6 +295,7 @@ static void measure(const struct queue *q) {
 }
 
 int main(int argc, char *argv[]) {
+        bench_die_with(getppid());
         for (size_t i = 0; argc == 2 && i < ELEMENTSOF(queues); i++)
                 if (strcmp(argv[1], queues[i].name) == 0) {
                         measure(queues + i);

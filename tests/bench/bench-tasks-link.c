@@ -7,11 +7,11 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -35,6 +35,7 @@
 #define PARTS 200u
 #define PART_SIZE (UINT64_C(64) << 20)
 #define WARM_USEC USEC_PER_SEC
+#define LATE_USEC (60 * USEC_PER_SEC) /* beyond what it should take */
 #define LATENCIES_MAX 200000u
 #define EXECUTORS_MAX 64u
 
@@ -103,7 +104,8 @@ static uint16_t free_port(void) {
 
 static void submit(struct manager *m, unsigned executors) {
         static const char format[] =
-                "{\"name\":\"bench\",\"input\":{\"ack\":\"read\"},\"role\":[{\"roleName\":\"w\",\"num\":%u,"
+                "{\"name\":\"bench\",\"input\":{\"ack\":\"read\",\"epochs\":100},\"role\":[{\"roleName\":"
+                "\"w\",\"num\":%u,"
                 "\"vcores\":"
                 "0.01,\"memoryMb\":1,\"command\":\"x\",\"inputPolicy\":\"STREAMING\"}],\"inputManager\":{"
                 "\"fileConfig\":{\"inputs\":[{\"name\":\"i\",\"spec\":{\"pathPattern\":\"/"
@@ -124,12 +126,12 @@ static void submit(struct manager *m, unsigned executors) {
                 die(error.message ? error.message : "job", r);
 }
 
-static _Noreturn void run_master(const char *directory, uint16_t port, unsigned executors) {
+static _Noreturn void run_master(const char *directory, uint16_t port, unsigned executors, pid_t parent) {
         _cleanup_free_ char *path = NULL;
         struct manager *m;
         struct node *node;
 
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        bench_die_with(parent);
         check(manager_new(&m), "manager");
         free(m->conf.state_directory);
         m->conf.state_directory = strdup(directory);
@@ -366,6 +368,15 @@ static int dial(uint16_t port) {
         die("masterd does not listen", -ECONNREFUSED);
 }
 
+/* Something does not go on: better an error than a bench that hangs. */
+static int on_late(sd_event_source *s, uint64_t usec, void *userdata) {
+        const struct agent *a = userdata;
+
+        (void)fprintf(stderr, "bench-tasks: %u executors, listing %s, %" PRIu64 " tasks granted\n", a->n_ids,
+                      a->listed ? "sent" : "not asked for", a->granted);
+        die("what is to be measured did not end in time", -ETIMEDOUT);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
         return remove(path);
 }
@@ -375,21 +386,25 @@ static void measure(struct agent *a, const struct way *way, const char *on) {
         _cleanup_free_ char *directory = NULL;
         uint16_t port = free_port();
         struct rusage usage;
-        pid_t pid;
+        pid_t parent, pid;
 
         *a = (struct agent){ .way = way, .latencies = calloc(LATENCIES_MAX, sizeof(double)) };
         if (!a->latencies || asprintf(&directory, "%s/bench-tasks-XXXXXX", on) < 0)
                 die("memory", -ENOMEM);
         if (!mkdtemp(directory))
                 die(on, -errno);
+        parent = getpid();
         pid = fork();
         if (pid < 0)
                 die("process", -errno);
         if (pid == 0)
-                run_master(directory, port, way->executors);
+                run_master(directory, port, way->executors, parent);
         check(-clock_getcpuclockid(pid, &a->master_cpu), "clock");
         check(sd_event_new(&a->event), "loop");
         check(peer_new(a->event, dial(port), credentials[0], &o, on_ready, on_ended, a, &a->peer), "link");
+        check(sd_event_add_time_relative(a->event, NULL, CLOCK_BOOTTIME,
+                                         WARM_USEC + way->measure_usec + LATE_USEC, 0, on_late, a),
+              "clock");
         check(sd_event_loop(a->event), "loop");
         (void)kill(pid, SIGKILL);
         if (wait4(pid, NULL, 0, &usage) == pid)

@@ -7,15 +7,16 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <systemd/sd-bus.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "tests/bench/bench-tasks.h"
+#include "tests/bench/report.h"
 
 #define GRANT_SIZE 140u
 #define REPORT_SIZE 64u
@@ -109,7 +110,7 @@ double bench_raw(unsigned window) {
         struct end e;
         double cpu;
         int fds[2] = { -EBADF, -EBADF };
-        pid_t pid;
+        pid_t parent = getpid(), pid;
 
         tcp_pair(fds);
         pid = fork();
@@ -118,7 +119,7 @@ double bench_raw(unsigned window) {
         close(fds[pid == 0]);
         attach(&e, fds[pid != 0], pid == 0, pid == 0 ? GRANT_SIZE : REPORT_SIZE);
         if (pid == 0) {
-                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+                bench_die_with(parent);
                 _exit(sd_event_loop(e.event) < 0);
         }
         check(-clock_getcpuclockid(pid, &clock));

@@ -172,10 +172,11 @@ static void run_through(enum input_order order) {
 
 /* In a process of its own: the most that was ever resident is of this alone. */
 static void apart(void (*run)(enum input_order order), enum input_order order) {
-        pid_t pid = fork();
+        pid_t parent = getpid(), pid = fork();
         int status;
 
         if (pid == 0) {
+                bench_die_with(parent);
                 run(order);
                 exit(0);
         }
@@ -188,6 +189,7 @@ static void apart(void (*run)(enum input_order order), enum input_order order) {
 int main(int argc, char *argv[]) {
         const char *part = argc > 1 ? argv[1] : "";
 
+        bench_die_with(getppid());
         if (strcmp(part, "link") == 0)
                 bench_link(argc > 2 ? argv[2] : "/var/tmp");
         else if (strcmp(part, "memory") == 0) {

@@ -2,8 +2,11 @@
 #include "tests/bench/report.h"
 
 #include <jansson.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/base/cleanup.h"
 
@@ -53,4 +56,10 @@ double bench_now(void) {
 
 double bench_cpu(void) {
         return seconds(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void bench_die_with(pid_t parent) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+                _exit(1);
 }

@@ -2,6 +2,8 @@
 /* What every benchmark says: one JSON object a line. */
 #pragma once
 
+#include <sys/types.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,3 +29,6 @@ double bench_now(void);
 /* The processor's time that this thread has used, in seconds: for what neither waits nor is to be charged for
  * others. */
 double bench_cpu(void);
+
+/* The process ends with its parent, also where that has ended already. */
+void bench_die_with(pid_t parent);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one user has on a host does not keep another from it."""
+import contextlib
 import json
+import time
 
 import pytest
 from sandbox import AGENTD
@@ -62,3 +64,43 @@ def test_bound_of_a_user(pair):
     # The bound counts what is there: room comes back.
     pair.primusctl("scale", str(number), "worker=2")
     pair.wait_for(lambda: [e["state"] for e in pair.status(number)["executors"]].count("RUNNING") == 2, 30, "two that run")
+
+
+# Holds connections to the feed's socket and says nothing, dialling again what is hung up, until it is killed.
+HOLD = """
+import select, socket, time
+held, poll = {}, select.epoll()
+print("holding", flush=True)
+while True:
+    while len(held) < 300:
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.settimeout(5)
+        try:
+            s.connect("/run/primus/feed.sock")
+        except OSError:
+            break
+        held[s.fileno()] = s
+        poll.register(s.fileno(), select.EPOLLRDHUP)
+    time.sleep(0.1)
+    for fd, event in poll.poll(0):
+        poll.unregister(fd)
+        held.pop(fd).close()
+"""
+
+
+def test_feed_is_held(pair):
+    """Two users, outside of jobs and in them, hold all that they can of the feed's socket; a third one's data comes as ever."""
+    pair.exec("n2", "sh", "-c", "cat > /tmp/hold.py; seq 2000 > /tmp/lines; chmod 644 /tmp/hold.py /tmp/lines", input=HOLD)
+    with contextlib.ExitStack() as stack:
+        for user in ("ml", "nobody"):
+            assert stack.enter_context(pair.process("n2", "python3", "/tmp/hold.py", user=user)).stdout.readline() == "holding\n"
+        inside = pair.submit(role(2, "exec python3 /tmp/hold.py"))
+        pair.wait_state(inside, "RUNNING")
+        data = {"name": "fed", "nodes": "n2",
+                "inputManager": {"fileConfig": {"inputs": [{"name": "lines", "spec": {"pathPattern": "/tmp/lines", "textInput": {}}}]}},
+                "role": [{"roleName": "worker", "num": 1, "vcores": 0, "memoryMb": 0, "command": "test $(wc -l) = 2000",
+                          "inputPolicy": "STREAMING"}]}
+        before = time.monotonic()
+        assert pair.wait_job(pair.submit(data, user="eve"), user="eve", timeout=20) == 0
+        assert time.monotonic() - before < 10
+        pair.primusctl("kill", str(inside))

@@ -150,13 +150,31 @@ static int print_json(const struct cli *c, sd_bus_message *m) {
         return cli_print_json(c, array);
 }
 
-static void set_labels(struct table *t, int column, const struct node_row *n) {
-        char text[1024] = "";
-        size_t l = 0;
+/* The parts that are not empty, all of them. Allocated; NULL: out of memory. */
+static char *joined(const char *const *parts, size_t n, const char *between) {
+        size_t size = 1;
+        char *text, *end;
 
-        for (char **p = n->labels; p && *p && l + strlen(*p) + 2 < sizeof(text); p++)
-                l += (size_t)snprintf(text + l, sizeof(text) - l, "%s%s", l > 0 ? " " : "", *p);
-        table_set(t, column, COLOR_NONE, "%s", text);
+        for (size_t i = 0; i < n; i++)
+                size += strlen(parts[i]) + strlen(between);
+        end = text = malloc(size);
+        if (!text)
+                return NULL;
+        *text = 0;
+        for (size_t i = 0; i < n; i++)
+                if (*parts[i])
+                        end = stpcpy(stpcpy(end, end > text ? between : ""), parts[i]);
+        return text;
+}
+
+static void set_labels(struct table *t, int column, const struct node_row *n) {
+        _cleanup_free_ char *text = NULL;
+        size_t count = 0;
+
+        while (n->labels && n->labels[count])
+                count++;
+        text = joined((const char *const *)n->labels, count, " ");
+        table_set(t, column, COLOR_NONE, "%s", text ?: "out of memory");
 }
 
 /* Whatever a person should know of the host. */
@@ -165,17 +183,13 @@ static void set_reason(struct table *t, int column, const struct node_row *n, ui
         uint64_t age = usec_sub(now, n->taken_over);
         const char *const parts[] = { n->reason, n->conditions, taken,
                                       n->limits ? "" : "limits are not enforced (no cgroup v2 controllers)" };
-        char text[2048] = "";
-        size_t l = 0;
+        _cleanup_free_ char *text = NULL;
 
         if (n->taken_over && age < TAKEN_OVER_SHOWN)
                 snprintf(taken, sizeof(taken), "taken over by a host that joined %s ago",
                          format_duration(age / USEC_PER_SEC * USEC_PER_SEC, ago, sizeof(ago)));
-        for (size_t i = 0; i < ELEMENTSOF(parts) && l < sizeof(text); i++)
-                if (*parts[i])
-                        l += (size_t)snprintf(text + l, sizeof(text) - l, "%s%s", l > 0 ? "; " : "",
-                                              parts[i]);
-        table_set(t, column, COLOR_NONE, "%s", text);
+        text = joined(parts, ELEMENTSOF(parts), "; ");
+        table_set(t, column, COLOR_NONE, "%s", text ?: "out of memory");
 }
 
 static int print_table(const struct cli *c, sd_bus_message *m, bool labels) {

@@ -152,7 +152,11 @@ _unused_ static int on_final(void *userdata, const char *unit, const void *body,
 
 static const struct feed_ops ops = { find_unit, on_open, on_progress, on_final, on_entries, on_bye };
 
+_unused_ static bool outside; /* whoever connects is in no unit */
+
 _unused_ static int identify(const struct identity *i, char ret[static IDENTITY_UNIT_MAX]) {
+        if (outside)
+                return -ENOENT;
         strcpy(ret, UNIT);
         return 0;
 }

@@ -384,6 +384,56 @@ static void test_limits(void **state) {
         assert_int_equal(feed_pipe_bytes(s->server), 0);
 }
 
+/* Who is in no unit is sent away at once, and holds nothing. */
+static void test_outsiders(void **state) {
+        struct feed_header h;
+        struct state *s = *state;
+        uint8_t packet[128];
+        ssize_t l;
+        int fd, mine;
+
+        outside = true;
+        for (unsigned i = 0; i < 300; i++) {
+                fd = dial(s);
+                while ((l = recv(fd, packet, sizeof(packet) - 1, 0)) < 0 && errno == EAGAIN)
+                        turn(s);
+                assert_true(l > (ssize_t)sizeof(h));
+                memcpy(&h, packet, sizeof(h));
+                assert_int_equal(h.type, FEED_REFUSED);
+                packet[l] = 0;
+                assert_string_equal((char *)packet + sizeof(h), "is in no unit of an executor");
+                assert_int_equal(feed_n_connections(s->server), 0);
+                close(fd);
+        }
+        outside = false;
+        mine = welcome(s);
+        close(mine);
+}
+
+/* So many that say nothing: the oldest of them goes, and who does say who it is gets in. */
+static void test_silent(void **state) {
+        const unsigned n = feed_limits_default.per_stranger + 20;
+        struct state *s = *state;
+        int fds[512], mine;
+        char byte;
+
+        for (unsigned i = 0; i < n; i++) {
+                fds[i] = dial(s);
+                turn(s);
+        }
+        while (feed_n_connections(s->server) < feed_limits_default.per_stranger)
+                turn(s);
+        mine = welcome(s);
+        assert_true(feed_n_connections(s->server) <= feed_limits_default.per_stranger + 1);
+        while (recv(fds[0], &byte, 1, 0) < 0 && errno == EAGAIN)
+                turn(s);
+        assert_int_equal(recv(fds[n - 1], &byte, 1, 0), -1);
+        assert_int_equal(errno, EAGAIN);
+        for (unsigned i = 0; i < n; i++)
+                close(fds[i]);
+        close(mine);
+}
+
 static void test_other_user(void **state) {
         struct state *s = *state;
         uint8_t body[FEED_PACKET_MAX];
@@ -415,6 +465,8 @@ int main(void) {
                 T(test_hostile),
                 T(test_other_process),
                 T(test_limits),
+                T(test_outsiders),
+                T(test_silent),
                 T(test_other_user),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

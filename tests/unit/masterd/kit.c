@@ -91,6 +91,11 @@ void kit_serve(struct manager *m) {
 struct link kit_link;
 
 void kit_register_node(struct manager *m, const char *name, uint32_t cpus, uint64_t memory) {
+        kit_register_gpus(m, name, cpus, memory, NULL, 0);
+}
+
+void kit_register_gpus(struct manager *m, const char *name, uint32_t cpus, uint64_t memory,
+                       struct gpu_info *gpus, size_t n_gpus) {
         struct registration g = { .boot_id = { .qwords = { 1, 1 } },
                                   .inventory = { .controllers = true,
                                                  .hostname = (char *)name,
@@ -98,6 +103,8 @@ void kit_register_node(struct manager *m, const char *name, uint32_t cpus, uint6
                                                  .os = (char *)"",
                                                  .cpus = cpus,
                                                  .memory = memory,
+                                                 .gpus = gpus,
+                                                 .n_gpus = n_gpus,
                                                  .port_first = 20000,
                                                  .port_last = 60000,
                                                  .allow_root = true } };

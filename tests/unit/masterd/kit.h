@@ -9,6 +9,7 @@
 #include "masterd/job/job.h"
 
 struct manager;
+struct gpu_info;
 struct link;
 
 /* Opens or creates the store in directory and loads what is in it; term 1. For manager_free(). */
@@ -25,6 +26,9 @@ void kit_serve(struct manager *m);
 extern struct link kit_link;
 /* A node that registers, with ports 20000 to 60000; again with the same boot when it is there already. */
 void kit_register_node(struct manager *m, const char *name, uint32_t cpus, uint64_t memory);
+/* The same, with GPUs. */
+void kit_register_gpus(struct manager *m, const char *name, uint32_t cpus, uint64_t memory,
+                       struct gpu_info *gpus, size_t n_gpus);
 
 /* Of uid 1000. Takes overrides, which may be NULL. */
 struct job *kit_submit(struct manager *m, const char *config, json_t *overrides);

@@ -507,6 +507,29 @@ static void test_faults_inside(void **state) {
         }
 }
 
+/* The last bytes and the end arrive in one wake-up, from one who does not say goodbye. */
+static void test_end_with_the_last_bytes(void **state) {
+        static const char last[] = "\0AUTH ANONYMOUS\r\n";
+        const struct tls_expect expect = { .role = PEER_MASTER };
+        struct tls *tls = NULL;
+        uint8_t accepted;
+        struct pair t;
+        pair_init(&t);
+        int fd = dial(&t, 0);
+        start_server(&t, take(&t), master, 0);
+        assert_int_equal(tls_new(node, TLS_CLIENT, fd, &expect, &tls), 0);
+        RUN_UNTIL(&t, tls_handshake(tls) == 1);
+        RUN_UNTIL(&t, tls_receive(tls, &accepted, 1) == 1);
+        run_for(&t, 20 * USEC_PER_MSEC);
+        assert_int_equal(tls_send(tls, last, sizeof(last) - 1), sizeof(last) - 1);
+        assert_int_equal(shutdown(fd, SHUT_WR), 0);
+        RUN_UNTIL(&t, t.server.ended);
+        assert_int_equal(t.server.ready, 1);
+        tls_free(tls);
+        close(fd);
+        pair_done(&t);
+}
+
 static void test_eviction(void **state) {
         struct pair t;
         pair_connect(&t, master, node);
@@ -545,6 +568,7 @@ int main(void) {
                 cmocka_unit_test(test_silence_and_half_a_handshake),
                 cmocka_unit_test(test_nobody_listens),
                 cmocka_unit_test(test_faults_inside),
+                cmocka_unit_test(test_end_with_the_last_bytes),
                 cmocka_unit_test(test_eviction),
                 cmocka_unit_test(test_credentials),
         };

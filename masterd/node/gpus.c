@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Invariant: gpus_of_text(v, gpus_text(v, x)) is x, for GPUs of v. */
+#include "masterd/node/gpus.h"
+
+#include <assert.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+
+static_assert(NODE_GPUS_MAX >= LINK_GPUS_MAX, "a set has room for all that an agent may say");
+
+static size_t count(const struct inventory *v) {
+        return MIN(v->n_gpus, (size_t)NODE_GPUS_MAX);
+}
+
+char *gpus_text(const struct inventory *v, uint64_t gpus) {
+        size_t size = 1;
+        char *text, *end;
+
+        for (size_t i = 0; i < count(v); i++)
+                if (gpus >> i & 1)
+                        size += strlen(v->gpus[i].uuid) + 1;
+        end = text = malloc(size);
+        if (!text)
+                return NULL;
+        for (size_t i = 0; i < count(v); i++) {
+                if (!(gpus >> i & 1))
+                        continue;
+                if (end > text)
+                        *end++ = ' ';
+                end = stpcpy(end, v->gpus[i].uuid);
+        }
+        *end = 0;
+        return text;
+}
+
+/* A whole word of the text: "GPU-1" is none of "GPU-10 MIG-GPU-1". */
+static bool names(const char *text, const char *uuid) {
+        size_t l = strlen(uuid);
+
+        for (const char *p = text; l > 0 && (p = strstr(p, uuid)); p += l)
+                if ((p == text || p[-1] == ' ') && (p[l] == ' ' || p[l] == 0))
+                        return true;
+        return false;
+}
+
+uint64_t gpus_of_text(const struct inventory *v, const char *text) {
+        uint64_t gpus = 0;
+
+        for (size_t i = 0; i < count(v); i++)
+                if (names(text, v->gpus[i].uuid))
+                        gpus |= UINT64_C(1) << i;
+        return gpus;
+}

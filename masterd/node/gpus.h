@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sets of a host's GPUs: bits by the place in its inventory, and as text, uuids by spaces, which outlives the
+ * inventory. Pure. */
+#pragma once
+
+#include "lib/wire/messages.h"
+
+#define NODE_GPUS_MAX 64u
+
+/* All of the set, however many and however long their names are. Allocated; NULL: out of memory. */
+char *gpus_text(const struct inventory *v, uint64_t gpus);
+/* Those of the text that the host has. */
+uint64_t gpus_of_text(const struct inventory *v, const char *text);
