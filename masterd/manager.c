@@ -6,6 +6,7 @@
 #include "masterd/healing.h"
 
 #include <dirent.h>
+#include <pwd.h>
 #include <systemd/sd-daemon.h>
 
 #include "lib/base/clock.h"
@@ -247,6 +248,14 @@ static int on_reload(sd_event_source *s, const struct signalfd_siginfo *si, void
         return 0;
 }
 
+/* At the start, since the question may go to a directory on the network. */
+static void find_backup_user(struct manager *m) {
+        const struct passwd *pw = getpwnam("primus-backup");
+
+        m->backup_uid_known = pw != NULL;
+        m->backup_uid = pw ? pw->pw_uid : 0;
+}
+
 int manager_new(struct manager **ret) {
         struct manager *m = calloc(1, sizeof(*m));
         int r;
@@ -263,6 +272,7 @@ int manager_new(struct manager **ret) {
                 manager_free(m);
                 return exit_person(r); /* logged, with file and line */
         }
+        find_backup_user(m);
         r = sd_event_default(&m->event);
         if (r >= 0)
                 r = sd_event_add_defer(m->event, &m->turn, on_turn, m);

@@ -41,6 +41,8 @@ struct manager {
         sd_bus *bus; /* system bus: people and tools */
         struct store *store;
         struct callers *callers;
+        uint32_t backup_uid; /* of primus-backup.service */
+        bool backup_uid_known;
         sd_id128_t cluster;
         uint64_t term;
 

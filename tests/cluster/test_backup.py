@@ -133,10 +133,10 @@ def test_settings_before_are_kept_for_root(two):
     two.exec("n1", "sh", "-c", "printf '#!/bin/sh\\nexit 1\\n' > /etc/primus/hooks/fence; chmod 755 /etc/primus/hooks/fence")
     try:
         two.exec("n1", "primusctl", "backup", FILE)
-        assert "settings/hooks/fence" in two.exec("n1", "primusctl", "restore", "--check", FILE)
+        assert "settings/hooks/fence" not in two.exec("n1", "primusctl", "restore", "--check", FILE), "it is the one that is here"
         two.exec("n1", "sh", "-c", "echo '# changed' >> /etc/primus/hooks/fence; echo '[Master]\nKeepJobs=5' > /etc/primus/masterd.conf.d/60-later.conf")
         two.exec("n1", "systemctl", "stop", MASTERD)
-        done = restore(two)
+        done = restore(two, "--with-hooks")
         assert done.returncode == 0, done.stderr
         kept = next(w for w in done.stdout.split() if w.startswith("/etc/primus/before-restore-"))
         assert two.exec("n1", "tail", "-1", kept) == "# changed\n"
@@ -186,7 +186,7 @@ def test_settings_are_what_the_archive_says(two):
         refused = 0
         for _ in range(20):
             two.exec("n1", "rm", "-f", "/etc/primus/hooks/fence")
-            done = restore(two)
+            done = restore(two, "--with-hooks")
             refused += done.returncode != 0 or "cannot restore" in done.stderr
             assert two.run("n1", "cat", "/etc/primus/hooks/fence").stdout in ("", "#!/bin/sh\nexit 1\n")
             if refused:
@@ -200,6 +200,98 @@ def test_settings_are_what_the_archive_says(two):
         two.exec("n1", "systemctl", "start", MASTERD)
         two.wait_nodes()
     assert done.returncode == 0, done.stderr
+
+
+# What somebody with masterd's user can do to a backup that he may write: another member, with a manifest that has it.
+FORGE = """import hashlib, io, json, sys, tarfile
+old, new, strip = tarfile.open(sys.argv[1]), tarfile.open(sys.argv[2], "w"), len(sys.argv) > 3
+evil = b"#!/bin/sh\\ntouch /root/forged\\n"
+for m in old:
+    data = old.extractfile(m).read()
+    if m.name == "manifest.json":
+        e = tarfile.TarInfo("settings/hooks/prolog"); e.size = len(evil); e.mode = 0o755
+        new.addfile(e, io.BytesIO(evil))
+        text = json.loads(data)
+        text["files"].append({"name": e.name, "size": len(evil), "mode": 0o755, "sha256": hashlib.sha256(evil).hexdigest()})
+        data = json.dumps(text).encode(); m.size = len(data)
+    if m.name != "manifest.mac" or not strip:
+        new.addfile(m, io.BytesIO(data))
+new.close()
+"""
+
+
+def test_a_forged_hook(two):
+    """The same archive with a program in it that root would run, and a manifest that names it: refused; without the MAC too."""
+    two.exec("n1", "sh", "-c", "primusctl backup --plain /root/plain; cat > /root/forge.py; python3 /root/forge.py /root/plain /root/evil; "
+                               "python3 /root/forge.py /root/plain /root/stripped strip", input=FORGE)
+    for file, why in (("/root/evil", "MAC is wrong"), ("/root/stripped", "it has no MAC")):
+        check = two.run("n1", "primusctl", "restore", "--check", file)
+        assert check.returncode == 1 and "runs as root, confined by nothing, on this host before every job" in check.stdout, check.stdout + check.stderr
+        assert why in check.stderr
+    two.exec("n1", "systemctl", "stop", MASTERD)
+    try:
+        before = two.exec("n1", "sha256sum", "/var/lib/primus/primus.db")
+        for file, options, why in (("/root/evil", (), "MAC is wrong"), ("/root/evil", ("--with-hooks",), "MAC is wrong"), ("/root/evil", ("--without-mac",), "MAC is wrong"),
+                                   ("/root/stripped", (), "it has no MAC"), ("/root/stripped", ("--with-hooks",), "it has no MAC")):
+            done = restore(two, *options, file=file)
+            assert done.returncode == 1 and why in done.stderr and "nothing was changed" in done.stderr, (file, options, done.stderr)
+        assert "taken from a backup with a good MAC alone" in restore(two, "--with-hooks", "--without-mac", file="/root/stripped").stderr
+        assert two.exec("n1", "sha256sum", "/var/lib/primus/primus.db") == before
+        two.exec("n1", "sh", "-c", "echo '[Master]\nKeepJobs=9' > /etc/primus/masterd.conf.d/70-here.conf")
+        done = restore(two, "--without-mac", file="/root/stripped")
+        assert done.returncode == 0 and "Settings and hooks are not taken" in done.stdout, done.stdout + done.stderr
+        assert two.exec("n1", "cat", "/etc/primus/masterd.conf.d/70-here.conf") == "[Master]\nKeepJobs=9\n"
+        assert two.run("n1", "ls", "/etc/primus/hooks/prolog", "/root/forged").stdout == ""
+    finally:
+        two.exec("n1", "sh", "-c", "rm -rf /root/plain /root/evil /root/stripped /root/forge.py /etc/primus/masterd.conf.d/70-here.conf /var/lib/primus/before-restore-*")
+        two.exec("n1", "systemctl", "start", MASTERD)
+        two.wait_nodes()
+
+
+def test_hooks_when_asked_for(two):
+    """A restore says what differs, and leaves it as it is; hooks come with --with-hooks alone."""
+    two.exec("n1", "sh", "-c", "printf '#!/bin/sh\\nexit 0\\n' > /etc/primus/hooks/notify; chmod 755 /etc/primus/hooks/notify")
+    try:
+        two.exec("n1", "primusctl", "backup", FILE)
+        two.exec("n1", "sh", "-c", "rm /etc/primus/hooks/notify; systemctl stop " + MASTERD)
+        for options, there in (((), False), (("--with-hooks",), True)):
+            two.exec("n1", "sh", "-c", "rm -rf /var/lib/primus/before-restore-*")  # it is named by the second
+            done = restore(two, *options)
+            assert done.returncode == 0, done.stderr
+            assert "Hook settings/hooks/notify: is not here" in done.stdout and "runs as a user of its own in primus-hook-notify@.service" in done.stdout, done.stdout
+            assert ("--with-hooks takes those of the backup" in done.stdout) is not there
+            assert (two.run("n1", "ls", "/etc/primus/hooks/notify").returncode == 0) is there
+        assert restore(two, "--with-hooks", "--no-settings").returncode == 2
+    finally:
+        two.exec("n1", "sh", "-c", "rm -rf /etc/primus/hooks/notify /var/lib/primus/before-restore-* /etc/primus/before-restore-*; systemctl start " + MASTERD)
+        two.wait_nodes()
+
+
+def test_the_daily_one(two):
+    """Made as a user who is neither root nor masterd's; who is masterd can neither write it nor learn the key."""
+    two.exec("n1", "rm", "-f", "/etc/primus/backup.key")
+    two.exec("n1", "sh", "-c", "mkdir -p /var/lib/primus-backup; touch /var/lib/primus-backup/old; chown -R primus: /var/lib/primus-backup")
+    two.exec("n1", "systemctl", "start", "primus-backup.service", timeout=90)
+    assert two.exec("n1", "stat", "-c", "%a %U %G", "/etc/primus/backup.key") == "600 root root\n"
+    key = two.exec("n1", "cat", "/etc/primus/backup.key").strip()
+    assert two.exec("n1", "stat", "-c", "%a %U", "/var/lib/primus-backup") == "700 primus-backup\n"
+    file = two.exec("n1", "sh", "-c", "ls /var/lib/primus-backup/primus-*.tar.zst").strip()
+    assert two.exec("n1", "stat", "-c", "%a %U", file) == "600 primus-backup\n"
+    assert "its MAC is good" in two.exec("n1", "primusctl", "restore", "--check", file)
+    for argv in (("cat", "/etc/primus/backup.key"), ("ls", "/var/lib/primus-backup"), ("touch", "/var/lib/primus-backup/x")):
+        assert two.run("n1", "setpriv", "--reuid=primus", "--regid=primus", "--clear-groups", *argv).returncode != 0, argv
+    assert key not in two.exec("n1", "journalctl", "-q", "--no-pager", "-o", "export")
+    assert two.run("n1", "sh", "-c", "zstdcat %s 2>/dev/null | grep -qaF %s" % (file, key)).returncode != 0
+    # The second time with the same key; and without the master, what is to be done.
+    two.exec("n1", "systemctl", "start", "primus-backup.service", timeout=90)
+    assert two.exec("n1", "cat", "/etc/primus/backup.key").strip() == key
+    two.exec("n1", "systemctl", "stop", MASTERD)
+    try:
+        assert two.run("n1", "systemctl", "start", "primus-backup.service", timeout=90).returncode != 0
+        assert "run this as root" in two.journal("n1", "primus-backup.service")
+    finally:
+        two.exec("n1", "sh", "-c", "rm -rf /var/lib/primus-backup/*; systemctl reset-failed primus-backup.service; systemctl start " + MASTERD)
+        two.wait_nodes()
 
 
 def test_bad_archives(two):
@@ -257,9 +349,12 @@ def test_another_host(two):
     """n1 has burnt down: n2 becomes the master, and its executor never hears of it."""
     job = run_on(two, "n2")
     pid = main_pids(two, "n2", job)
-    two.exec("n1", "sh", "-c", "primusctl backup - | cat > /shared/state; chmod 600 /shared/state")
+    two.exec("n1", "sh", "-c", "primusctl backup - | cat > /shared/state; chmod 600 /shared/state; cp -p /etc/primus/backup.key /shared/key")
     two.crash("n1")
     done = restore(two, "--no-settings", node="n2", file="/shared/state")
+    assert done.returncode == 1 and "there is no /etc/primus/backup.key" in done.stderr and "--key FILE" in done.stderr, done.stderr
+    assert two.run("n2", "ls", "/var/lib/primus/primus.db").returncode != 0
+    done = restore(two, "--no-settings", "--key", "/shared/key", node="n2", file="/shared/state")
     assert done.returncode == 0, done.stderr
     assert "before-restore" not in done.stdout
     two.exec("n2", "systemctl", "enable", "--now", "-q", MASTERD)

@@ -567,7 +567,7 @@ def test_floods(cluster, long_job, kind, callers):
 # ---- the daemons themselves --------------------------------------------------------------------------------------------------------
 
 
-EXPOSURE = {"primus-masterd.service": 1.4, "primus-agentd.service": 3.6, "primus-first-contact.service": 1.7, "primus-backup.service": 0.5,
+EXPOSURE = {"primus-masterd.service": 1.4, "primus-agentd.service": 3.6, "primus-first-contact.service": 1.7, "primus-backup.service": 0.5, "primus-backup-key.service": 0.8,
             "primus-hook-fence@x.service": 2.6, "primus-hook-notify@x.service": 1.4}
 
 

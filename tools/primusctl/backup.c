@@ -6,12 +6,13 @@
 #include "tools/primusctl/commands.h"
 
 struct backup_options {
-        bool bundles, plain, check, no_settings;
+        bool bundles, plain, check, no_settings, with_hooks, without_mac;
+        const char *key;
         uint32_t keep;
 };
 
 static int run_state(struct cli *c, const char *command, const struct backup_options *o, const char *file) {
-        const char *argv[10] = { PRIMUS_LIBEXECDIR "/primus-state", command };
+        const char *argv[16] = { PRIMUS_LIBEXECDIR "/primus-state", command };
         char keep[16];
         size_t i = 2;
 
@@ -27,6 +28,14 @@ static int run_state(struct cli *c, const char *command, const struct backup_opt
                 argv[i++] = "--check";
         if (o->no_settings)
                 argv[i++] = "--no-settings";
+        if (o->with_hooks)
+                argv[i++] = "--with-hooks";
+        if (o->without_mac)
+                argv[i++] = "--without-mac";
+        if (o->key) {
+                argv[i++] = "--key";
+                argv[i++] = o->key;
+        }
         if (o->keep > 0) {
                 snprintf(keep, sizeof(keep), "%u", o->keep);
                 argv[i++] = "--keep";
@@ -77,6 +86,12 @@ static const struct cli_option restore_options[] = {
         { "check", 0, NULL, NULL, offsetof(struct backup_options, check), "only look whether FILE is good" },
         { "no-settings", 0, NULL, NULL, offsetof(struct backup_options, no_settings),
           "leave the settings in /etc/primus as they are" },
+        { "with-hooks", 0, NULL, NULL, offsetof(struct backup_options, with_hooks),
+          "take the hooks too: programs that this host runs as root" },
+        { "key", 0, "KEY", option_string, offsetof(struct backup_options, key),
+          "check the backup's MAC with this copy of /etc/primus/backup.key" },
+        { "without-mac", 0, NULL, NULL, offsetof(struct backup_options, without_mac),
+          "take the state of a backup for which nobody vouches; no settings, no hooks" },
         { 0 },
 };
 

@@ -100,6 +100,7 @@ static int add_all(struct archive_out *o, struct manifest *m, int database) {
 
 static int write_archive(int fd, const struct backup_options *o, struct manifest *m) {
         _cleanup_(archive_out_free_p) struct archive_out *out = NULL;
+        _cleanup_(seal_key_done) struct seal_key key = {};
         _cleanup_close_ int database = -EBADF;
         char host[HOST_NAME_MAX + 1] = "";
         int r;
@@ -116,10 +117,15 @@ static int write_archive(int fd, const struct backup_options *o, struct manifest
                 r = snapshot(m->state_directory, &database, m);
         }
         if (r >= 0)
+                r = seal_key_for_backup(&key);
+        if (r >= 0 && !key.known)
+                say(0, "the backup gets no MAC, since " SEAL_KEY_FILE
+                       " is root's: a restore takes its state alone, and only with --without-mac");
+        if (r >= 0)
                 r = archive_out_new(fd, !o->plain, &out);
         if (r >= 0)
                 r = add_all(out, m, database);
-        return r < 0 ? r : archive_out_end(out, m);
+        return r < 0 ? r : archive_out_end(out, m, &key);
 }
 
 /* ---- where it goes

@@ -58,6 +58,8 @@ enum entry_kind entry_kind_of(const char *name) {
                 return ENTRY_DATABASE;
         if (strcmp(name, ENTRY_MANIFEST_NAME) == 0)
                 return ENTRY_MANIFEST;
+        if (strcmp(name, ENTRY_SEAL_NAME) == 0)
+                return ENTRY_SEAL;
         if (strncmp(name, ENTRY_SETTINGS_PREFIX, strlen(ENTRY_SETTINGS_PREFIX)) == 0)
                 return setting(name + strlen(ENTRY_SETTINGS_PREFIX)) ? ENTRY_SETTING : _ENTRY_INVALID;
         if (strncmp(name, ENTRY_BUNDLES_PREFIX, strlen(ENTRY_BUNDLES_PREFIX)) == 0)

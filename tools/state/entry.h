@@ -5,6 +5,9 @@
 
 #define ENTRY_DATABASE_NAME "primus.db"
 #define ENTRY_MANIFEST_NAME "manifest.json"
+#define ENTRY_SEAL_NAME                                                                                      \
+        "manifest.mac" /* behind the manifest; a Primus that knows of none stops before it                   \
+                        */
 #define ENTRY_SETTINGS_PREFIX "settings/"
 #define ENTRY_BUNDLES_PREFIX "bundles/"
 #define ENTRY_SETTING_BYTES_MAX (16u << 20)
@@ -15,6 +18,7 @@ enum entry_kind {
                         */
         ENTRY_BUNDLE,  /* bundles/UID/SHA256 */
         ENTRY_MANIFEST,
+        ENTRY_SEAL,
         _ENTRY_MAX,
         _ENTRY_INVALID = -22,
 };

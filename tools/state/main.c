@@ -11,6 +11,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/parse.h"
 #include "tools/state/say.h"
+#include "tools/state/seal.h"
 #include "tools/state/state.h"
 
 int say(int error, const char *format, ...) {
@@ -42,7 +43,9 @@ int state_directory(char **ret) {
 
 static int usage(FILE *f, int status) {
         fputs("primus-state backup [--bundles] [--plain] [--keep N] FILE|DIRECTORY|-\n"
-              "primus-state restore [--check] [--no-settings] FILE|-\n\n"
+              "primus-state restore [--check] [--no-settings] [--with-hooks] [--key FILE] [--without-mac] "
+              "FILE|-\n"
+              "primus-state key\n\n"
               "The state of this host's primus-masterd as one file, and back. See primusctl(1).\n",
               f);
         return status;
@@ -50,10 +53,17 @@ static int usage(FILE *f, int status) {
 
 int main(int argc, char **argv) {
         static const struct option options[] = {
-                { "bundles", no_argument, NULL, 'b' },     { "plain", no_argument, NULL, 'p' },
-                { "keep", required_argument, NULL, 'k' },  { "check", no_argument, NULL, 'c' },
-                { "no-settings", no_argument, NULL, 's' }, { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, 'V' },     { 0 },
+                { "bundles", no_argument, NULL, 'b' },
+                { "plain", no_argument, NULL, 'p' },
+                { "keep", required_argument, NULL, 'k' },
+                { "check", no_argument, NULL, 'c' },
+                { "no-settings", no_argument, NULL, 's' },
+                { "with-hooks", no_argument, NULL, 'w' },
+                { "without-mac", no_argument, NULL, 'm' },
+                { "key", required_argument, NULL, 'K' },
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'V' },
+                { 0 },
         };
         struct restore_options restore = { 0 };
         struct backup_options backup = { 0 };
@@ -79,6 +89,15 @@ int main(int argc, char **argv) {
                 case 's':
                         restore.no_settings = true;
                         break;
+                case 'w':
+                        restore.with_hooks = true;
+                        break;
+                case 'm':
+                        restore.without_mac = true;
+                        break;
+                case 'K':
+                        restore.key = optarg;
+                        break;
                 case 'h':
                         return usage(stdout, 0);
                 case 'V':
@@ -87,8 +106,22 @@ int main(int argc, char **argv) {
                 default:
                         return 2;
                 }
+        /* For primus-backup-key.service: the unit of backups is not root's. */
+        if (optind + 1 == argc && strcmp(argv[optind], "key") == 0)
+                return seal_key_make(SEAL_KEY_FILE) < 0 ? 1 : 0;
         if (optind + 2 != argc)
                 return usage(stderr, 2);
+        if (restore.with_hooks && (restore.no_settings || restore.without_mac)) {
+                say(0,
+                    "--with-hooks: hooks are settings, and taken from a backup with a good MAC alone; "
+                    "without "
+                    "%s",
+                    restore.no_settings ? "--no-settings"
+                                        : "--without-mac. Look at them, and copy "
+                                          "those that you want to " PRIMUS_SYSCONFDIR
+                                          "/hooks yourself: tar -xf FILE settings/hooks");
+                return 2;
+        }
         (void)signal(SIGPIPE, SIG_IGN);
         if (strcmp(argv[optind], "backup") == 0) {
                 backup.to = argv[optind + 1];

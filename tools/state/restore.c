@@ -13,13 +13,14 @@
 #include "lib/base/parse.h"
 #include "masterd/store/revive.h"
 #include "tools/state/entry.h"
+#include "tools/state/hooks.h"
 #include "tools/state/place.h"
 #include "tools/state/rights.h"
 #include "tools/state/say.h"
+#include "tools/state/seal.h"
 #include "tools/state/state.h"
 #include "tools/state/tarball.h"
 
-#define HOOKS ENTRY_SETTINGS_PREFIX "hooks/"
 #define CLOCK_SLACK (3600 * USEC_PER_SEC)
 
 struct restoring {
@@ -27,6 +28,9 @@ struct restoring {
         struct passwd *user;
         struct place place;
         struct manifest manifest;
+        struct seal_key key;
+        enum seal seal;
+        char seal_id[17];
         struct store_summary summary, previous;
         bool have_previous;
         int source_fd, lock_fd;
@@ -81,9 +85,74 @@ static void describe(const struct manifest *m, const struct store_summary *s) {
                s->last_job, s->active_jobs, m->bundles ? "with" : "without");
         for (size_t i = 0; i < m->n_left_out; i++)
                 printf("Not in it: %s\n", m->left_out[i]);
-        for (size_t i = 0; i < m->n_files; i++)
-                if (strncmp(m->files[i].name, HOOKS, strlen(HOOKS)) == 0)
-                        printf("A program that this host will run, fence as root: %s\n", m->files[i].name);
+}
+
+/* Whose word there is for it. Negative, and said: it is not to be restored as it was asked for. */
+static int check_seal(const struct restoring *x) {
+        const char *key = x->options->key ?: SEAL_KEY_FILE;
+        bool waived = x->options->without_mac;
+
+        switch (x->seal) {
+        case SEAL_GOOD:
+                return 0;
+        case SEAL_NONE:
+                return waived ? 0
+                              : say(-EBADMSG,
+                                    "refused: nobody vouches for this backup, it has no MAC. Whoever wrote "
+                                    "it decides "
+                                    "what this master does; where you know who that was, --without-mac takes "
+                                    "its state alone, no settings and no hooks");
+        case SEAL_NO_KEY:
+                return waived ? 0
+                              : say(-ENOKEY,
+                                    "refused: there is no %s to check the backup's MAC with. Bring that file "
+                                    "from the "
+                                    "host that made the backup, or from where it is kept (key %s), and give "
+                                    "--key "
+                                    "FILE; or --without-mac, which takes the state alone, no settings and no "
+                                    "hooks",
+                                    key, x->seal_id);
+        case SEAL_OTHER_KEY:
+                return waived ? 0
+                              : say(-ENOKEY,
+                                    "refused: the backup's MAC is of key %s, and %s is key %s. Bring the "
+                                    "other from the "
+                                    "host that made the backup, or from where it is kept, and give --key "
+                                    "FILE; or "
+                                    "--without-mac, which takes the state alone, no settings and no hooks",
+                                    x->seal_id, key, x->key.id);
+        default:
+                return say(-EBADMSG, "refused: the backup's MAC is wrong: it was changed after it was made");
+        }
+}
+
+/* With what the backup has of both. */
+static bool takes_settings(const struct restoring *x) {
+        return !x->options->no_settings && !x->options->without_mac;
+}
+
+/* Before anything is changed. */
+static void describe_hooks(const struct restoring *x) {
+        size_t n = hooks_compare(&x->manifest, PRIMUS_SYSCONFDIR);
+
+        if (n == 0 || x->options->no_settings)
+                return;
+        if (x->options->without_mac)
+                puts("Settings and hooks are not taken, for nobody vouches for them. Look at them, and copy "
+                     "those that "
+                     "you want yourself: tar -xf FILE settings");
+        else if (!x->options->with_hooks)
+                puts("Hooks are left as they are here; --with-hooks takes those of the backup. To look at "
+                     "one: tar -xOf "
+                     "FILE settings/hooks/NAME");
+}
+
+static int read_key(struct restoring *x) {
+        int r = seal_key_read(x->options->key ?: SEAL_KEY_FILE, &x->key);
+
+        if (r == -ENOENT && x->options->key)
+                return say(r, "there is no %s", x->options->key);
+        return r == -ENOENT ? 0 : r;
 }
 
 static int open_source(const char *from) {
@@ -108,7 +177,7 @@ static int look(struct restoring *x) {
                 return say(-errno, "cannot make %s: %s", directory, strerror(errno));
         dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         r = dir < 0 ? say(-errno, "cannot open %s: %s", directory, strerror(errno))
-                    : archive_unpack(x->source_fd, dir, &x->manifest);
+                    : archive_unpack(x->source_fd, dir, &x->key, &x->manifest, &x->seal, x->seal_id);
         if (r >= 0)
                 r = check_database(directory, &x->manifest, &x->summary);
         if (r >= 0)
@@ -120,6 +189,8 @@ static int look(struct restoring *x) {
 static int check_only(struct restoring *x) {
         int r = x->source_fd = open_source(x->options->from);
 
+        if (r >= 0 && geteuid() == 0)
+                r = read_key(x);
         /* Whose it is nobody knows: it is read with no more rights than it takes. */
         x->user = getpwnam(STATE_USER);
         if (r >= 0 && x->user)
@@ -127,10 +198,16 @@ static int check_only(struct restoring *x) {
         if (r >= 0)
                 r = look(x);
         rights_back();
-        if (r >= 0) {
-                describe(&x->manifest, &x->summary);
-                puts("It is whole, and this program can restore it. Nothing was changed.");
-        }
+        if (r < 0)
+                return r;
+        describe(&x->manifest, &x->summary);
+        describe_hooks(x);
+        if (geteuid() != 0)
+                puts("It is whole; whether it is what root has made, root alone can tell. Nothing was "
+                     "changed.");
+        else if ((r = check_seal(x)) >= 0)
+                printf("It is whole, and this program can restore it%s. Nothing was changed.\n",
+                       x->seal == SEAL_GOOD ? "; its MAC is good" : ", its state alone");
         return r;
 }
 
@@ -185,7 +262,7 @@ static int lock_state(struct restoring *x, const char *state) {
 
 /* The settings say where the state is: the two must agree, or masterd would start with another one. */
 static int check_directory(const struct restoring *x) {
-        if (x->options->no_settings || strcmp(x->manifest.state_directory, x->place.state) == 0)
+        if (!takes_settings(x) || strcmp(x->manifest.state_directory, x->place.state) == 0)
                 return 0;
         return say(-EINVAL,
                    "the settings in the backup keep the state in %s, those of this host in %s: set "
@@ -288,9 +365,11 @@ static int place_setting(const struct restoring *x, const struct manifest_file *
 
 static void place_settings(const struct restoring *x) {
         (void)umask(022); /* masterd's user reads them */
-        for (size_t i = 0; i < x->manifest.n_files && !x->options->no_settings; i++) {
+        for (size_t i = 0; i < x->manifest.n_files && takes_settings(x); i++) {
                 const struct manifest_file *f = x->manifest.files + i;
-                int r = entry_kind_of(f->name) == ENTRY_SETTING ? place_setting(x, f) : 0;
+                bool wanted = entry_kind_of(f->name) == ENTRY_SETTING &&
+                              (!hooks_are(f->name) || x->options->with_hooks);
+                int r = wanted ? place_setting(x, f) : 0;
 
                 if (r < 0)
                         say(r, "cannot restore %s: %s; take it from the backup by tar", f->name,
@@ -302,8 +381,11 @@ static void place_settings(const struct restoring *x) {
  * ----------------------------------------------------------------------------------------------------- */
 
 static int take_place(struct restoring *x) {
-        int r = archive_unpack(x->source_fd, x->place.staging_fd, &x->manifest);
+        int r = archive_unpack(x->source_fd, x->place.staging_fd, &x->key, &x->manifest, &x->seal,
+                               x->seal_id);
 
+        if (r >= 0)
+                r = check_seal(x);
         if (r >= 0)
                 r = check_database(x->place.staging, &x->manifest, &x->summary);
         if (r >= 0)
@@ -318,7 +400,6 @@ static int take_place(struct restoring *x) {
 }
 
 static void tell(const struct restoring *x) {
-        describe(&x->manifest, &x->summary);
         printf("Restored to %s.", x->place.state);
         if (x->place.before)
                 printf(" The state before is kept in %s (remove it when all is well: it holds keys too).",
@@ -366,6 +447,8 @@ static int in_state(struct restoring *x, const char *state) {
                 r = take_place(x);
         if (r >= 0) {
                 rights_back();
+                describe(&x->manifest, &x->summary);
+                describe_hooks(x);
                 place_settings(x);
                 tell(x);
                 (void)as_user(x);
@@ -388,6 +471,8 @@ static int restore(struct restoring *x) {
                 return say(-ENOENT,
                            "there is no user " STATE_USER " here: install the package primus-master first");
         r = x->source_fd = open_source(x->options->from);
+        if (r >= 0)
+                r = read_key(x);
         if (r >= 0)
                 r = state_directory(&state);
         if (r >= 0)
@@ -421,5 +506,6 @@ int state_restore(const struct restore_options *o) {
         close_fd(x.lock_fd);
         free(x.kept);
         manifest_done(&x.manifest);
+        seal_key_done(&x.key);
         return r < 0 ? 1 : 0;
 }

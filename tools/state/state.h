@@ -21,6 +21,9 @@ struct restore_options {
         const char *from; /* a file, or "-" */
         bool check;       /* look at it, change nothing */
         bool no_settings;
+        bool with_hooks;  /* programs too, which this host runs */
+        bool without_mac; /* nobody vouches for it: its state alone */
+        const char *key;  /* a file with the key that it was sealed with; NULL: this host's */
 };
 int state_restore(const struct restore_options *o);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backups as tar. Invariant: nothing is unpacked but regular files whose names entry.c knows, each once, into
- * a directory of ours; an archive without its last member, the manifest, is no backup. */
+ * a directory of ours; an archive without its manifest, behind which is its seal alone, is no backup. */
 #include "tools/state/tarball.h"
 
 #include <archive.h>
@@ -149,19 +149,31 @@ int archive_out_file(struct archive_out *o, struct manifest *m, const char *name
         return r == -E2BIG ? say(r, "too many files for a backup") : r;
 }
 
-int archive_out_end(struct archive_out *o, const struct manifest *m) {
+static int out_text(struct archive_out *o, const char *name, const char *text, uint64_t mtime) {
+        int r = out_header(o, name, strlen(text), 0600, mtime);
+
+        if (r < 0)
+                return r;
+        return archive_write_data(o->a, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : out_failed(o);
+}
+
+int archive_out_end(struct archive_out *o, const struct manifest *m, const struct seal_key *key) {
+        uint64_t mtime = m->created_real / UINT64_C(1000000);
         _cleanup_free_ char *text = NULL;
+        char seal[SEAL_TEXT_MAX];
         int r = manifest_format(m, &text);
 
         if (r < 0)
                 return say(r, "out of memory");
-        r = out_header(o, ENTRY_MANIFEST_NAME, strlen(text), 0600, m->created_real / UINT64_C(1000000));
+        r = out_text(o, ENTRY_MANIFEST_NAME, text, mtime);
+        if (r >= 0 && key->known) {
+                r = seal_make(key, text, strlen(text), seal);
+                if (r >= 0)
+                        r = out_text(o, ENTRY_SEAL_NAME, seal, mtime);
+        }
         if (r < 0)
                 return r;
-        if (archive_write_data(o->a, text, strlen(text)) != (ssize_t)strlen(text) ||
-            archive_write_close(o->a) != ARCHIVE_OK)
-                return out_failed(o);
-        return 0;
+        return archive_write_close(o->a) == ARCHIVE_OK ? 0 : out_failed(o);
 }
 
 /* ---- reading
@@ -229,23 +241,63 @@ static int unpack_file(struct archive *a, struct archive_entry *e, const char *n
         return unpack_bytes(a, name, fd, found, archive_entry_perm(e) & 0777);
 }
 
-static int read_manifest(struct archive *a, struct archive_entry *e, struct manifest *ret) {
-        _cleanup_free_ char *text = NULL;
-        la_int64_t size = archive_entry_size(e);
-        int r;
+/* What stands behind the members: the manifest and its seal, as text. */
+struct tail {
+        char *manifest;
+        size_t manifest_size;
+        char *seal; /* NULL: there is none */
+};
 
-        if (size < 0 || size > (la_int64_t)MANIFEST_BYTES_MAX)
+static void tail_done(struct tail *t) {
+        free(t->manifest);
+        free(t->seal);
+}
+
+static int read_text(struct archive *a, struct archive_entry *e, size_t max, char **ret, size_t *ret_size) {
+        la_int64_t size = archive_entry_size(e);
+        _cleanup_free_ char *text = NULL;
+
+        if (size < 0 || size > (la_int64_t)max)
                 return say(-EBADMSG, "the archive's manifest is too large");
         text = malloc((size_t)size + 1);
         if (!text)
                 return say(-ENOMEM, "out of memory");
         if (archive_read_data(a, text, (size_t)size) != size)
                 return in_failed(a);
-        r = manifest_parse(text, (size_t)size, ret);
+        text[size] = 0;
+        *ret = TAKE_PTR(text);
+        if (ret_size)
+                *ret_size = (size_t)size;
+        return 0;
+}
+
+static int parse_manifest(const struct tail *t, struct manifest *ret) {
+        int r = manifest_parse(t->manifest, t->manifest_size, ret);
+
         return r == -EPROTONOSUPPORT
                        ? say(r, "the backup was written by a newer Primus; upgrade this one first")
                : r < 0 ? say(r, "the archive's manifest cannot be read")
                        : 0;
+}
+
+/* Behind the manifest is its seal, or the end. */
+static int read_seal(struct archive *a, struct tail *t) {
+        struct archive_entry *e;
+        int r = archive_read_next_header(a, &e);
+
+        if (r == ARCHIVE_EOF)
+                return 0;
+        if (r != ARCHIVE_OK)
+                return in_failed(a);
+        if (archive_entry_filetype(e) != AE_IFREG ||
+            entry_kind_of(archive_entry_pathname(e) ?: "?") != ENTRY_SEAL)
+                return say(-EBADMSG, "refused: there is something in the archive behind its manifest");
+        r = read_text(a, e, SEAL_TEXT_MAX, &t->seal, NULL);
+        if (r < 0)
+                return r;
+        return archive_read_next_header(a, &e) == ARCHIVE_EOF
+                       ? 0
+                       : say(-EBADMSG, "refused: there is something in the archive behind its end");
 }
 
 /* Before a byte of it is written: a small file may say that it unpacks to any size. */
@@ -270,7 +322,7 @@ static int check_size(struct archive_entry *e, enum entry_kind kind, const char 
 }
 
 /* Until the manifest is read. */
-static int unpack_members(struct archive *a, int directory_fd, struct manifest *found, struct manifest *ret) {
+static int unpack_members(struct archive *a, int directory_fd, struct manifest *found, struct tail *ret) {
         struct archive_entry *e;
         int r;
 
@@ -294,15 +346,17 @@ static int unpack_members(struct archive *a, int directory_fd, struct manifest *
                         why = "is no regular file";
                 else if (kind < 0)
                         why = "does not belong into a backup of Primus";
-                else if (first != (kind == ENTRY_DATABASE))
+                else if (first != (kind == ENTRY_DATABASE) || kind == ENTRY_SEAL)
                         why = "is not where it belongs: the state comes first";
                 if (why) {
                         char clean[128];
                         return say(-EBADMSG, "refused: the archive's member '%s' %s",
                                    utf8_clean(name, strlen(name), clean, sizeof(clean)), why);
                 }
-                if (kind == ENTRY_MANIFEST)
-                        return read_manifest(a, e, ret);
+                if (kind == ENTRY_MANIFEST) {
+                        r = read_text(a, e, MANIFEST_BYTES_MAX, &ret->manifest, &ret->manifest_size);
+                        return r < 0 ? r : read_seal(a, ret);
+                }
                 r = check_size(e, kind, name, directory_fd);
                 if (r >= 0)
                         r = unpack_file(a, e, name, directory_fd, found);
@@ -311,8 +365,10 @@ static int unpack_members(struct archive *a, int directory_fd, struct manifest *
         }
 }
 
-int archive_unpack(int fd, int directory_fd, struct manifest *ret) {
+int archive_unpack(int fd, int directory_fd, const struct seal_key *key, struct manifest *ret,
+                   enum seal *ret_seal, char ret_id[static 17]) {
         _cleanup_(manifest_done) struct manifest found = {}, m = {};
+        _cleanup_(tail_done) struct tail tail = {};
         struct archive *a = archive_read_new();
         const char *why, *name;
         int r;
@@ -325,12 +381,15 @@ int archive_unpack(int fd, int directory_fd, struct manifest *ret) {
                 r = say(-EBADMSG, "this is no backup of Primus: %s",
                         archive_error_string(a) ?: "not a tar archive");
         else
-                r = unpack_members(a, directory_fd, &found, &m);
+                r = unpack_members(a, directory_fd, &found, &tail);
         (void)archive_read_free(a);
+        if (r >= 0)
+                r = parse_manifest(&tail, &m);
         if (r < 0)
                 return r;
         if (!manifest_same_files(&found, &m, &why, &name))
                 return say(-EBADMSG, "refused: %s %s", name, why);
+        *ret_seal = seal_check(key, tail.manifest, tail.manifest_size, tail.seal, ret_id);
         *ret = m;
         m = (struct manifest){};
         return 0;

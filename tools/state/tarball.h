@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "tools/state/manifest.h"
+#include "tools/state/seal.h"
 
 struct archive_out;
 
@@ -13,14 +14,16 @@ struct archive_out;
 int archive_out_new(int fd, bool compress, struct archive_out **ret);
 /* A regular file from its beginning; counted in the manifest under this name. */
 int archive_out_file(struct archive_out *o, struct manifest *m, const char *name, int fd);
-/* The manifest, and the end. */
-int archive_out_end(struct archive_out *o, const struct manifest *m);
+/* The manifest, its seal where the key is known, and the end. */
+int archive_out_end(struct archive_out *o, const struct manifest *m, const struct seal_key *key);
 void archive_out_free(struct archive_out *o); /* accepts NULL */
 DEFINE_CLEANUP(struct archive_out *, archive_out_free)
 
 /* Unpacks what comes from fd into the directory, files 0600 and directories 0700, and returns its manifest
- * when all of it is there and is what it was when it was written. */
-int archive_unpack(int fd, int directory_fd, struct manifest *ret);
+ * when all of it is there and is what its manifest says. Who vouches for that is what *ret_seal says; ret_id:
+ * of the key that it was sealed with, or "". */
+int archive_unpack(int fd, int directory_fd, const struct seal_key *key, struct manifest *ret,
+                   enum seal *ret_seal, char ret_id[static 17]);
 
 /* Whether these bytes are what the manifest says of the file. */
 bool archive_same_bytes(const struct manifest_file *f, const void *bytes, size_t size);

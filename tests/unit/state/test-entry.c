@@ -21,6 +21,7 @@ static void test_names(void **state) {
         } names[] = {
                 { "primus.db", ENTRY_DATABASE },
                 { "manifest.json", ENTRY_MANIFEST },
+                { "manifest.mac", ENTRY_SEAL },
                 { "settings/masterd.conf", ENTRY_SETTING },
                 { "settings/masterd.conf.d/10-here.conf", ENTRY_SETTING },
                 { "settings/hooks/fence", ENTRY_SETTING },

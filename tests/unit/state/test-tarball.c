@@ -18,10 +18,17 @@
 
 #include "lib/base/file.h"
 #include "tests/unit/state/said.h"
+#include "tools/state/entry.h"
+#include "tools/state/hooks.h"
 
 struct place {
         char directory[64], archive[96], target[96];
 };
+
+/* Not known unless a test says otherwise. */
+static struct seal_key sealing, checking;
+static enum seal seal;
+static char seal_id[17];
 
 static int setup(void **state) {
         struct place *p = calloc(1, sizeof(*p));
@@ -36,6 +43,9 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
         struct place *p = *state;
+
+        seal_key_done(&sealing);
+        seal_key_done(&checking);
 
         assert_int_equal(remove_tree(p->directory), 0);
         free(p);
@@ -75,7 +85,7 @@ static void write_good(const struct place *p, bool compress) {
         one = file_with(p, "#!/bin/sh\n", 0755);
         assert_int_equal(archive_out_file(o, &m, "settings/hooks/fence.d/10-x", one), 0);
         close(one);
-        assert_int_equal(archive_out_end(o, &m), 0);
+        assert_int_equal(archive_out_end(o, &m, &sealing), 0);
         archive_out_free(o);
         manifest_done(&m);
 }
@@ -86,7 +96,7 @@ static int unpack(const struct place *p, struct manifest *ret) {
         assert_int_equal(remove_tree(p->target), 0);
         assert_int_equal(mkdir(p->target, 0700), 0);
         dir = open(p->target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return archive_unpack(fd, dir, ret);
+        return archive_unpack(fd, dir, &checking, ret, &seal, seal_id);
 }
 
 static void test_round_trip(void **state) {
@@ -278,6 +288,138 @@ static void test_foreign(void **state) {
         }
 }
 
+/* ---- who vouches for it */
+
+static void use_key(const struct place *p, const char *name, struct seal_key *ret) {
+        char path[160];
+
+        snprintf(path, sizeof(path), "%s/%s", p->directory, name);
+        assert_true(seal_key_make(path) >= 0);
+        assert_int_equal(seal_key_read(path, ret), 0);
+        assert_true(ret->known);
+}
+
+static enum seal unpacked(const struct place *p) {
+        struct manifest m;
+
+        assert_int_equal(unpack(p, &m), 0);
+        manifest_done(&m);
+        return seal;
+}
+
+static void replace(const struct place *p, const char *what, const char *by) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        char *at;
+
+        assert_int_equal(read_file(p->archive, 1 << 20, &text, &size), 0);
+        at = memmem(text, size, what, strlen(what));
+        assert_non_null(at);
+        memcpy(at, by, strlen(by));
+        assert_int_equal(write_file_atomic(p->archive, text, size, 0600, false), 0);
+}
+
+static void test_seal(void **state) {
+        struct place *p = *state;
+        struct seal_key own;
+
+        use_key(p, "own.key", &own);
+        write_good(p, true);
+        assert_int_equal(unpacked(p), SEAL_NONE);
+        assert_string_equal(seal_id, "");
+        checking = own;
+        assert_int_equal(unpacked(p), SEAL_NONE);
+        for (int compress = 0; compress <= 1; compress++) {
+                sealing = own;
+                write_good(p, compress);
+                assert_int_equal(unpacked(p), SEAL_GOOD);
+                assert_string_equal(seal_id, own.id);
+                seal_key_done(&checking);
+                assert_int_equal(unpacked(p), SEAL_NO_KEY);
+                assert_string_equal(seal_id, own.id);
+                use_key(p, "other.key", &checking);
+                assert_int_equal(unpacked(p), SEAL_OTHER_KEY);
+                checking = own;
+        }
+        /* Whatever is changed: what is in it, and the manifest that says so. */
+        write_good(p, false);
+        replace(p, "/var/lib/primus", "/var/lib/primux");
+        assert_int_equal(unpacked(p), SEAL_WRONG);
+        write_good(p, false);
+        replace(p, own.id, "0123456789abcdef");
+        assert_int_equal(unpacked(p), SEAL_OTHER_KEY);
+        write_good(p, false);
+        replace(p, "primus-backup-mac 1", "primus-backup-mac 2");
+        assert_int_equal(unpacked(p), SEAL_WRONG);
+}
+
+/* Behind the manifest is its seal alone. */
+static void test_tail(void **state) {
+        struct place *p = *state;
+        struct manifest m;
+
+        use_key(p, "own.key", &sealing);
+        checking = sealing;
+        write_good(p, false);
+        replace(p, ENTRY_SEAL_NAME, "manifest.xyz");
+        assert_int_equal(unpack(p, &m), -EBADMSG);
+        write_good(p, false);
+        replace(p, "settings/hooks/fence.d/10-x", ENTRY_SEAL_NAME "\0");
+        assert_int_equal(unpack(p, &m), -EBADMSG);
+}
+
+/* Never replaced, and no key once others may have read it. */
+static void test_key(void **state) {
+        struct place *p = *state;
+        struct seal_key a, b;
+        char path[160];
+
+        snprintf(path, sizeof(path), "%s/key", p->directory);
+        assert_int_equal(seal_key_read(path, &a), -ENOENT);
+        assert_int_equal(seal_key_make(path), 1);
+        assert_int_equal(seal_key_read(path, &a), 0);
+        assert_int_equal(seal_key_make(path), 0);
+        assert_int_equal(seal_key_read(path, &b), 0);
+        assert_memory_equal(&a, &b, sizeof(a));
+        assert_int_equal(chmod(path, 0640), 0);
+        assert_int_equal(seal_key_read(path, &a), -EPERM);
+        assert_int_equal(write_file_atomic(path, "0123\n", 5, 0600, false), 0);
+        assert_int_equal(seal_key_read(path, &a), -EINVAL);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(symlink("/dev/null", path), 0);
+        assert_true(seal_key_read(path, &a) < 0);
+}
+
+/* Of each what it really may do. */
+static void test_hooks(void **state) {
+        struct place *p = *state;
+        struct manifest m;
+
+        assert_true(hooks_are("settings/hooks/prolog"));
+        assert_false(hooks_are("settings/masterd.conf"));
+        for (size_t i = 0; i < 3; i++) {
+                static const char *const names[] = { "prolog", "settings/hooks/epilog.d/10-x", "health" };
+                assert_non_null(strstr(hooks_rights(names[i]), "root, confined by nothing"));
+        }
+        assert_non_null(strstr(hooks_rights("fence"), "root in primus-hook-fence@.service"));
+        assert_non_null(strstr(hooks_rights("settings/hooks/notify"), "a user of its own"));
+        assert_non_null(strstr(hooks_rights("prologue"), "nothing"));
+        assert_non_null(strstr(hooks_rights(".d"), "nothing"));
+
+        write_good(p, true);
+        assert_int_equal(unpack(p, &m), 0);
+        assert_int_equal(hooks_compare(&m, p->directory), 1);
+        char path[160];
+        snprintf(path, sizeof(path), "%s/hooks/fence.d", p->directory);
+        assert_int_equal(make_directories(path, 0700), 0);
+        snprintf(path, sizeof(path), "%s/hooks/fence.d/10-x", p->directory);
+        assert_int_equal(write_file_atomic(path, "#!/bin/sh\n", 10, 0755, false), 0);
+        assert_int_equal(hooks_compare(&m, p->directory), 0);
+        assert_int_equal(chmod(path, 0644), 0);
+        assert_int_equal(hooks_compare(&m, p->directory), 1);
+        manifest_done(&m);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
@@ -285,6 +427,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
                 cmocka_unit_test(test_same_bytes),
+                cmocka_unit_test_setup_teardown(test_seal, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_tail, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_key, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_hooks, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_foreign, setup, teardown),
         };
 
