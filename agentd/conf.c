@@ -150,6 +150,7 @@ static const struct conf_key keys[] = {
         { "Agent", "AllowGroups", serve_parse_names, offsetof(struct settings, serve.allow_groups), true,
           "" },
         { "Agent", "DenyUsers", serve_parse_names, offsetof(struct settings, serve.deny_users), true, "" },
+        { "Agent", "HideManagers", conf_parse_bool, offsetof(struct settings, hide_managers), true, "yes" },
         { "Agent", "Ports", parse_ports, offsetof(struct settings, ports), false, "23000-27999" },
         { "Agent", "MemoryReserve", conf_parse_size, offsetof(struct settings, memory_reserve), false,
           "256M" },
@@ -201,6 +202,7 @@ void settings_done(struct settings *s) {
 static int load(const char *root, struct settings *ret, struct conf_report *report) {
         struct settings s = { .ports = { 23000, 27999 },
                               .health_usec = 300 * USEC_PER_SEC,
+                              .hide_managers = true,
                               .hook_usec = 60 * USEC_PER_SEC,
                               .unkillable_usec = 60 * USEC_PER_SEC,
                               .watch.disk_warn = { 10, UINT64_C(10) << 30 },

@@ -486,6 +486,7 @@ int manager_new(sd_event *event, struct manager **ret) {
         options = (struct units_options){ .root = "",
                                           .node = m->node,
                                           .inventory = &m->inventory,
+                                          .hide_managers = m->settings.hide_managers,
                                           .hook_usec = m->settings.hook_usec,
                                           .unkillable_usec = m->settings.unkillable_usec };
         r = serving_new(event, &m->settings.serve, m->node, on_serving_changed, m, &m->serving);
