@@ -31,6 +31,7 @@ struct sessions;
 struct savepoint;
 struct dependents;
 struct hooks;
+struct quota;
 
 /* In the state directory, while a backup is made. */
 #define BACKUP_FILE "backup.db"
@@ -41,6 +42,7 @@ struct manager {
         sd_bus *bus; /* system bus: people and tools */
         struct store *store;
         struct callers *callers;
+        struct quota *quota; /* what users have under way */
         sd_id128_t cluster;
         uint64_t term;
 

@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/authorize.h"
+#include "masterd/api/turn.h"
 #include "masterd/job/job.h"
 #include "masterd/manager.h"
 #include "masterd/sessions.h"
@@ -27,12 +28,22 @@ static int handled(int r) {
 }
 
 int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work, sd_bus_error *error) {
-        return handled(caller_explain(caller_identify(m->callers, call, work, m, error), error));
+        struct turn *t = turn_new(m, work);
+
+        if (!t)
+                return -ENOMEM;
+        return handled(
+                caller_explain(caller_identify_full(m->callers, call, turn_take, t, free, error), error));
 }
 
 int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
                         caller_handler work, sd_bus_error *error) {
-        return handled(caller_explain(authorize(m->callers, call, owner, action, work, m, error), error));
+        struct turn *t = turn_new(m, work);
+
+        if (!t)
+                return -ENOMEM;
+        return handled(
+                caller_explain(authorize(m->callers, call, owner, action, turn_take, t, free, error), error));
 }
 
 static struct job *job_by_path(struct manager *m, const char *path) {
@@ -124,6 +135,8 @@ int api_connect(struct manager *m) {
         int r = sd_bus_open_system_with_description(&m->bus, "system");
 
         if (r >= 0)
+                r = turns_start(m);
+        if (r >= 0)
                 r = sd_bus_attach_event(m->bus, m->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
                 r = sd_bus_match_signal_async(m->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
@@ -170,6 +183,7 @@ int api_publish(struct manager *m) {
 void api_disconnect(struct manager *m) {
         callers_free(m->callers);
         m->callers = NULL;
+        turns_stop(m);
         /* Not flush: that would wait. What is queued for a bus that does not read is lost with us, and asked
          * for again. */
         sd_bus_close(m->bus);

@@ -498,6 +498,8 @@ int store_commit(struct store *s, store_effect effect, void *userdata);
  * -ESHUTDOWN. */
 int store_copy(struct store *s, const char *path, store_effect effect, void *userdata);
 
+/* Bytes that the open batch has to write so far. */
+size_t store_open_bytes(const struct store *s);
 /* Drops the open batch. */
 void store_abandon(struct store *s);
 
@@ -529,6 +531,15 @@ struct store_job_filter {
         uint32_t before; /* only numbers below; 0: any */
         uint32_t limit;  /* 0: 1000; at most 10,000 */
 };
+
+/* On whose behalf questions are asked from here on, those that follow from their answers too. Who has one
+ * under way is refused another (-EBUSY). */
+#define STORE_NOBODY UINT32_MAX
+void store_ask_for(struct store *s, uint32_t uid);
+/* Called behind each callback of a question of somebody: how long the callback took, and the answer's bytes.
+ */
+typedef void (*store_answered_t)(void *userdata, uint32_t uid, uint64_t usec, size_t bytes);
+void store_on_answer(struct store *s, store_answered_t f, void *userdata);
 
 typedef void (*store_jobs_t)(void *userdata, int error, const struct job_record *jobs, size_t n);
 typedef void (*store_executors_t)(void *userdata, int error, const struct executor_record *executors,
