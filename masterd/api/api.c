@@ -10,11 +10,14 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/authorize.h"
+#include "masterd/api/turn.h"
 #include "masterd/job/job.h"
 #include "masterd/manager.h"
 #include "masterd/sessions.h"
+#include "masterd/space.h"
 
 #define TREE_MAX 1000u /* jobs shown by introspection of the tree */
+#define CROWD 4u       /* calls of nobody known, from which on it is seen to that there is memory */
 
 char *api_job_path(uint32_t number, char buf[static 64]) {
         snprintf(buf, 64, API_JOB_PREFIX "/%u", number);
@@ -26,13 +29,29 @@ static int handled(int r) {
         return r == 0 ? 1 : r;
 }
 
+/* Each may have 32 MiB with it, and nobody knows whose they are. */
+static int refuse_crowd(struct manager *m, sd_bus_error *error) {
+        return callers_waiting(m->callers) >= CROWD ? space_admit_memory(m, error) : 0;
+}
+
 int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work, sd_bus_error *error) {
-        return handled(caller_explain(caller_identify(m->callers, call, work, m, error), error));
+        int r = refuse_crowd(m, error);
+        struct turn *t = r < 0 ? NULL : turn_new(m, work);
+
+        if (!t)
+                return r < 0 ? r : -ENOMEM;
+        return handled(
+                caller_explain(caller_identify_full(m->callers, call, turn_take, t, free, error), error));
 }
 
 int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
                         caller_handler work, sd_bus_error *error) {
-        return handled(caller_explain(authorize(m->callers, call, owner, action, work, m, error), error));
+        struct turn *t = turn_new(m, work);
+
+        if (!t)
+                return -ENOMEM;
+        return handled(
+                caller_explain(authorize(m->callers, call, owner, action, turn_take, t, free, error), error));
 }
 
 static struct job *job_by_path(struct manager *m, const char *path) {
@@ -124,6 +143,8 @@ int api_connect(struct manager *m) {
         int r = sd_bus_open_system_with_description(&m->bus, "system");
 
         if (r >= 0)
+                r = turns_start(m);
+        if (r >= 0)
                 r = sd_bus_attach_event(m->bus, m->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
                 r = sd_bus_match_signal_async(m->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
@@ -170,6 +191,7 @@ int api_publish(struct manager *m) {
 void api_disconnect(struct manager *m) {
         callers_free(m->callers);
         m->callers = NULL;
+        turns_stop(m);
         /* Not flush: that would wait. What is queued for a bus that does not read is lost with us, and asked
          * for again. */
         sd_bus_close(m->bus);

@@ -15,14 +15,18 @@ struct request {
         const char *action;
         caller_handler handler;
         void *userdata;
+        void (*destroy)(void *userdata);
         unsigned n_ref;
 };
 
 static void request_unref(void *userdata) {
         struct request *q = userdata;
 
-        if (--q->n_ref == 0)
-                free(q);
+        if (--q->n_ref > 0)
+                return;
+        if (q->destroy)
+                q->destroy(q->userdata);
+        free(q);
 }
 
 static int refuse(const struct request *q, enum polkit_answer answer, sd_bus_error *ret_error) {
@@ -52,20 +56,26 @@ static int on_identified(sd_bus_message *m, uint32_t uid, void *userdata, sd_bus
                 return q->handler(m, uid, q->userdata, ret_error);
         q->uid = uid;
         q->n_ref++; /* for polkit's question; the other is dropped by whoever called this */
-        return polkit_check(callers_polkit(q->callers), m, q->action, on_polkit, q, request_unref, ret_error);
+        return polkit_check(callers_polkit(q->callers), m, uid, q->action, on_polkit, q, request_unref,
+                            ret_error);
 }
 
 int authorize(struct callers *c, sd_bus_message *m, uint32_t owner, const char *action,
-              caller_handler handler, void *userdata, sd_bus_error *ret_error) {
+              caller_handler handler, void *userdata, void (*destroy)(void *userdata),
+              sd_bus_error *ret_error) {
         struct request *q = malloc(sizeof(*q));
 
-        if (!q)
+        if (!q) {
+                if (destroy)
+                        destroy(userdata);
                 return -ENOMEM;
+        }
         *q = (struct request){ .callers = c,
                                .owner = owner,
                                .action = action,
                                .handler = handler,
                                .userdata = userdata,
+                               .destroy = destroy,
                                .n_ref = 1 };
         return caller_identify_full(c, m, on_identified, q, request_unref, ret_error);
 }

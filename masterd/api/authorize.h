@@ -13,6 +13,8 @@
 /* Runs the handler (see caller_handler) when m's sender may: at once where that is known, and then returns
  * what the handler returned; otherwise later, and returns 1. Who may not gets AccessDenied (or
  * InteractiveAuthorizationRequired) with a sentence that says who may. owner: uid or OWNER_NONE. action must
- * be a string constant. */
+ * be a string constant. destroy (may be
+ * NULL) is called with userdata behind the handler, or instead of it. */
 int authorize(struct callers *c, sd_bus_message *m, uint32_t owner, const char *action,
-              caller_handler handler, void *userdata, sd_bus_error *ret_error);
+              caller_handler handler, void *userdata, void (*destroy)(void *userdata),
+              sd_bus_error *ret_error);

@@ -30,6 +30,7 @@ struct caller {
         bool known, gone;
         sd_bus_slot *question; /* until known */
         struct waiter *waiters;
+        size_t n_waiters;
 };
 
 struct callers {
@@ -124,6 +125,10 @@ struct polkit *callers_polkit(struct callers *c) {
         return c->polkit;
 }
 
+size_t callers_waiting(const struct callers *c) {
+        return c->n_waiting;
+}
+
 size_t callers_known(const struct callers *c) {
         return HASH_COUNT(c->by_name);
 }
@@ -201,6 +206,7 @@ static int on_credentials(sd_bus_message *reply, void *userdata, sd_bus_error *r
         else
                 r = read_uid(reply, &uid);
         e->waiters = NULL;
+        e->n_waiters = 0;
         e->question = sd_bus_slot_unref(e->question);
         e->known = r >= 0;
         e->uid = uid;
@@ -257,7 +263,7 @@ static int caller_wait(struct callers *c, struct caller *e, sd_bus_message *m, c
                        void *userdata, void (*destroy)(void *), sd_bus_error *ret_error) {
         struct waiter *w;
 
-        if (c->n_waiting >= CALLERS_WAITING_MAX)
+        if (c->n_waiting >= CALLERS_WAITING_MAX || e->n_waiters >= CALLERS_WAITING_PER_NAME)
                 return sd_bus_error_set(ret_error, SD_BUS_ERROR_LIMITS_EXCEEDED,
                                         "Too many calls wait for the message bus; try again.");
         w = calloc(1, sizeof(*w));
@@ -267,6 +273,7 @@ static int caller_wait(struct callers *c, struct caller *e, sd_bus_message *m, c
                 .message = sd_bus_message_ref(m), .handler = handler, .userdata = userdata, .destroy = destroy
         };
         c->n_waiting++;
+        e->n_waiters++;
         LL_APPEND(e->waiters, w);
         return 1;
 }

@@ -10,7 +10,10 @@
 #include "lib/base/cleanup.h"
 
 #define CALLERS_MAX 4096u /* names known; behind it the one that has been silent for longest is forgotten */
-#define CALLERS_WAITING_MAX 1024u /* calls that wait for an answer of the bus */
+#define CALLERS_WAITING_MAX                                                                                  \
+        256u /* calls that wait for an answer of the bus, which takes it a millisecond                       \
+              */
+#define CALLERS_WAITING_PER_NAME 32u
 
 struct callers;
 struct polkit;
@@ -51,6 +54,9 @@ void caller_answer(sd_bus_message *m, int r, const sd_bus_error *error);
 
 /* What polkit is asked through for these callers. */
 struct polkit *callers_polkit(struct callers *c);
+
+/* Calls that wait until it is known who made them. */
+size_t callers_waiting(const struct callers *c);
 
 /* Names known. */
 size_t callers_known(const struct callers *c);

@@ -8,6 +8,7 @@
 #include "masterd/api/authorize.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/reply.h"
+#include "masterd/api/turn.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
 
@@ -33,7 +34,10 @@ static int get_config(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
         _cleanup_free_ char *config = NULL;
         int r = j ? spec_effective(j->spec, &config) : API_JOB_GONE;
 
-        return r < 0 ? r : reply_bytes(call, config, strlen(config));
+        if (r < 0)
+                return r;
+        turn_answered(userdata, uid, strlen(config));
+        return reply_bytes(call, config, strlen(config));
 }
 
 static void on_events(void *userdata, int error, const struct event_record *list, size_t n) {

@@ -272,7 +272,7 @@ static int by_name(struct node *a, struct node *b) {
         return strverscmp(a->name, b->name);
 }
 
-static int on_list_nodes(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+static int list_nodes(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         sd_bus_message *reply = NULL;
         struct node *node, *next;
@@ -332,6 +332,10 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
 
 static int put_bundle(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         return bundles_put(userdata, uid, call);
+}
+
+static int on_list_nodes(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, list_nodes, error);
 }
 
 static int on_submit(sd_bus_message *call, void *userdata, sd_bus_error *error) {

@@ -20,6 +20,7 @@
 struct question {
         struct polkit *polkit;
         sd_bus_message *message;
+        uint32_t uid;
         sd_bus_slot *slot;
         polkit_handler handler;
         void *userdata;
@@ -96,12 +97,12 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
         return 0;
 }
 
-static size_t pending_of(const struct polkit *p, const char *sender) {
+static size_t pending_of(const struct polkit *p, uint32_t uid) {
         const struct question *q;
         size_t n = 0;
 
         DL_FOREACH (p->pending, q)
-                n += strcmp(sd_bus_message_get_sender(q->message), sender) == 0;
+                n += q->uid == uid;
         return n;
 }
 
@@ -139,8 +140,9 @@ static int ask(struct polkit *p, struct question *q, const char *sender, const c
         return r;
 }
 
-int polkit_check(struct polkit *p, sd_bus_message *m, const char *action, polkit_handler handler,
-                 void *userdata, void (*destroy)(void *userdata), sd_bus_error *ret_error) {
+int polkit_check(struct polkit *p, sd_bus_message *m, uint32_t uid, const char *action,
+                 polkit_handler handler, void *userdata, void (*destroy)(void *userdata),
+                 sd_bus_error *ret_error) {
         _cleanup_(question_free_p) struct question *q = calloc(1, sizeof(*q));
         const char *sender = sd_bus_message_get_sender(m);
         int r;
@@ -150,12 +152,14 @@ int polkit_check(struct polkit *p, sd_bus_message *m, const char *action, polkit
                         destroy(userdata);
                 return -ENOMEM;
         }
-        *q = (struct question){
-                .message = sd_bus_message_ref(m), .handler = handler, .userdata = userdata, .destroy = destroy
-        };
+        *q = (struct question){ .message = sd_bus_message_ref(m),
+                                .uid = uid,
+                                .handler = handler,
+                                .userdata = userdata,
+                                .destroy = destroy };
         if (!sender)
                 return sd_bus_error_set(ret_error, SD_BUS_ERROR_ACCESS_DENIED, "The call has no sender.");
-        if (p->n_pending >= POLKIT_PENDING_MAX || pending_of(p, sender) >= POLKIT_PENDING_PER_SENDER_MAX)
+        if (p->n_pending >= POLKIT_PENDING_MAX || pending_of(p, uid) >= POLKIT_PENDING_PER_USER_MAX)
                 return sd_bus_error_set(ret_error, SD_BUS_ERROR_LIMITS_EXCEEDED,
                                         "Too many calls wait for polkit's answer; try again.");
         r = ask(p, q, sender, action);

@@ -5,8 +5,8 @@
 
 #include <systemd/sd-bus.h>
 
-#define POLKIT_PENDING_MAX 256u /* questions under way in all */
-#define POLKIT_PENDING_PER_SENDER_MAX 8u
+#define POLKIT_PENDING_MAX 256u        /* questions under way in all */
+#define POLKIT_PENDING_PER_USER_MAX 8u /* over all his connections */
 
 enum polkit_answer {
         POLKIT_NO,
@@ -23,9 +23,10 @@ struct polkit;
 int polkit_new(sd_bus *bus, struct polkit **ret);
 struct polkit *polkit_free(struct polkit *p);
 
-/* Asks about m's sender and an action. A password may be asked for only if the caller's message allows it.
- * Returns 1 when the handler will be called, or a negative errno with *ret_error set: then destroy (may be
- * NULL) has been called. Otherwise destroy is called with userdata after the handler, or instead of it when p
- * is freed before. */
-int polkit_check(struct polkit *p, sd_bus_message *m, const char *action, polkit_handler handler,
-                 void *userdata, void (*destroy)(void *userdata), sd_bus_error *ret_error);
+/* Asks about m's sender, who is uid, and an action. A password may be asked for only if the caller's message
+ * allows it. Returns 1 when the handler will be called, or a negative errno with *ret_error set: then destroy
+ * (may be NULL) has been called. Otherwise destroy is called with userdata after the handler, or instead of
+ * it when p is freed before. */
+int polkit_check(struct polkit *p, sd_bus_message *m, uint32_t uid, const char *action,
+                 polkit_handler handler, void *userdata, void (*destroy)(void *userdata),
+                 sd_bus_error *ret_error);

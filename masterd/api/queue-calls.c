@@ -166,7 +166,7 @@ static int append_pool(struct listing_pools *l) {
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-int api_on_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+static int list_pools(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         struct listing_pools l = { .manager = m };
         int r = sd_bus_message_new_method_return(call, &l.reply);
@@ -178,6 +178,10 @@ int api_on_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error)
                 r = append_pool(&l);
         }
         return reply_list_send(l.reply, r);
+}
+
+int api_on_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_with_caller(userdata, call, list_pools, error);
 }
 
 /* ---- Why

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of the database while it is written to. Nobody beside the store's thread can read the database (it
- * is locked for this process alone), so the thread itself copies: a few pages at a time between its
- * transactions, which SQLite writes to the copy too. Invariant: what was durable when the copy was asked for
- * is in it, and nobody's commit waits for more than one piece. */
+/* A copy of the database while it is written to. The thread that writes copies as well: a few pages at a time
+ * between its transactions, which SQLite writes to the copy too, so that the copy never begins anew.
+ * Invariant: what was durable when the copy was asked for is in it, and nobody's commit waits for more than
+ * one piece. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the store share. Two threads: the loop's, which queues items and delivers their outcomes,
- * and the store's, which owns the database once it runs. An item belongs to the loop until it is queued, to
- * the thread until it is done, and to the loop again. */
+/* What the files of the store share. Three threads: the loop's, which queues items and delivers their
+ * outcomes; the writer, which owns the connection that writes once it runs; the reader with a connection of
+ * its own, so that what is asked holds up nothing that is to be written. An item belongs to the loop until it
+ * is queued, to a thread until it is done, and to the loop again. */
 #pragma once
 
 #include <pthread.h>
@@ -70,6 +71,8 @@ struct item {
         void *userdata;
         size_t bytes;
         uint32_t records;
+        uint32_t asker;  /* for whom; STORE_NOBODY */
+        uint64_t serial; /* of a batch; of a question: the batch that it is answered behind */
         /* ITEM_BATCH */
         struct op *first, *last;
         store_effect effect;
@@ -82,9 +85,12 @@ struct item_list {
 };
 
 struct copy;
+struct asker;
 
 struct store {
         sqlite3 *db;
+        int lock_fd;     /* one master at a time */
+        sqlite3 *reader; /* the other connection */
         sqlite3_stmt *statements[_OP_MAX][OP_STATEMENTS_MAX];
         struct store_limits limits;
 
@@ -97,23 +103,38 @@ struct store {
         uint32_t queue_records;
         uint32_t last_job, last_job_put;
         uint64_t last_savepoint;
+        uint64_t serial; /* of the last batch that was queued */
         bool running, closing;
+        struct asker *askers; /* who has questions under way */
+        uint32_t asker;       /* for whom is asked now */
+        bool asker_waits;     /* and he had one under way already */
+        store_answered_t answered;
+        void *answered_userdata;
 
         /* the thread's */
-        int failed;       /* the error after which nothing is written any more */
-        int wal_pages;    /* not yet in the database file */
-        uint64_t wipe_at; /* when the log has to be emptied of deleted secrets; 0: it has none */
+        int failed;          /* the error after which nothing is written any more */
+        size_t unmeasured;   /* bytes written since used was looked up */
+        int wal_pages;       /* not yet in the database file */
+        uint64_t rest_until; /* the reader need not rest longer for that */
+        uint64_t wipe_at;    /* when the log has to be emptied of deleted secrets; 0: it has none */
 
         /* both */
-        pthread_t thread;
+        pthread_t thread, reading_thread;
         pthread_mutex_t lock;
-        pthread_cond_t work; /* queue or stop changed */
+        pthread_cond_t work;    /* queue or stop changed, or the reader rests */
+        pthread_cond_t reading; /* something that the reader waits for changed */
         struct item_list queue, done;
-        bool stop;
+        struct item_list questions;
+        uint64_t written;    /* serial of the last batch that was written, or could not be */
+        size_t answer_bytes; /* in answers that were not delivered */
+        bool reads;          /* the reader is at a question */
+        bool rest;           /* it is to begin no other: the writer has to have the log for itself */
+        atomic_bool stop;
         struct copy *copy; /* the one under way; the thread's once it is set */
         uint64_t transactions, records, commit_usec_max;
         int event_fd;
         atomic_int trouble;
+        _Atomic uint64_t used; /* bytes of the database */
 };
 
 void item_list_append(struct item_list *l, struct item_list *more); /* and empties more */
@@ -130,10 +151,15 @@ int store_start_thread(struct store *s);
 void copy_step(struct store *s, struct copy *c);
 void copy_cancel(struct store *s, struct copy *c);
 
-/* The thread (writer.c). */
+/* Looks up how many bytes are in use. */
+void store_measure(struct store *s);
+
+/* The threads (writer.c, reader.c). */
 void *writer_main(void *store);
+void *reader_main(void *store);
 
 /* Reads what a query asks into it (query.c). 0 or negative errno. */
-int query_run(struct store *s, enum item_kind kind, struct query *q);
+int query_run(sqlite3 *db, enum item_kind kind, struct query *q);
 void query_done(enum item_kind kind, struct query *q);
-void query_deliver(struct item *i);
+void query_deliver(struct store *s, struct item *i);
+void query_askers_free(struct store *s);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* History: asked in the loop, read by the store's thread behind what was committed before, answered in the
+/* History: asked in the loop, read by the reader behind what was committed before, answered in the
  * loop. Invariant: an answer holds copies; nothing of the database is seen by the loop. */
 #include <string.h>
 
+#include <uthash.h>
+
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "masterd/store/internal.h"
 
 #define ANSWER_BYTES_MAX (64u << 20)
@@ -117,22 +120,22 @@ static int read_row(enum item_kind kind, struct query *q, sqlite3_stmt *statemen
         return r;
 }
 
-int query_run(struct store *s, enum item_kind kind, struct query *q) {
+int query_run(sqlite3 *db, enum item_kind kind, struct query *q) {
         sqlite3_stmt *statement = NULL;
-        int r = sqlite3_prepare_v2(s->db, q->sql, -1, &statement, NULL);
+        int r = sqlite3_prepare_v2(db, q->sql, -1, &statement, NULL);
 
         for (int i = 0; i < q->n_parameters && r == SQLITE_OK; i++)
                 r = sqlite3_bind_int64(statement, i + 1, q->parameters[i]);
         if (r == SQLITE_OK && q->text)
                 r = sqlite3_bind_text(statement, q->n_parameters + 1, q->text, -1, SQLITE_STATIC);
         if (r != SQLITE_OK)
-                r = sqlite_error(s->db, r);
+                r = sqlite_error(db, r);
         else
                 do {
                         r = sqlite3_step(statement);
                         r = r == SQLITE_ROW    ? read_row(kind, q, statement)
                             : r == SQLITE_DONE ? 1
-                                               : sqlite_error(s->db, r);
+                                               : sqlite_error(db, r);
                 } while (r == 0);
         (void)sqlite3_finalize(statement);
         if (r < 0)
@@ -155,7 +158,7 @@ void query_done(enum item_kind kind, struct query *q) {
         q->n = q->allocated = 0;
 }
 
-void query_deliver(struct item *i) {
+static void answer(struct item *i) {
         struct query *q = &i->query;
 
         switch (i->kind) {
@@ -194,17 +197,108 @@ void query_deliver(struct item *i) {
         }
 }
 
+/* ---- for whom ---- */
+
+struct asker {
+        uint32_t uid, n;
+        UT_hash_handle hh;
+};
+
+static struct asker *asker_find(const struct store *s, uint32_t uid) {
+        struct asker *a;
+
+        HASH_FIND(hh, s->askers, &uid, sizeof(uid), a);
+        return a;
+}
+
+static int asker_begins(struct store *s, uint32_t uid) {
+        struct asker *a = asker_find(s, uid);
+
+        if (!a) {
+                a = calloc(1, sizeof(*a));
+                if (!a)
+                        return -ENOMEM;
+                a->uid = uid;
+                HASH_ADD(hh, s->askers, uid, sizeof(a->uid), a);
+        }
+        a->n++;
+        return 0;
+}
+
+static void asker_ended(struct store *s, uint32_t uid) {
+        struct asker *a = asker_find(s, uid);
+
+        if (--a->n > 0)
+                return;
+        HASH_DEL(s->askers, a);
+        free(a);
+}
+
+void query_askers_free(struct store *s) {
+        struct asker *a, *next;
+
+        HASH_ITER (hh, s->askers, a, next) {
+                HASH_DEL(s->askers, a);
+                free(a);
+        }
+}
+
+void store_ask_for(struct store *s, uint32_t uid) {
+        s->asker = uid;
+        s->asker_waits = uid != STORE_NOBODY && asker_find(s, uid);
+}
+
+void store_on_answer(struct store *s, store_answered_t f, void *userdata) {
+        s->answered = f;
+        s->answered_userdata = userdata;
+}
+
+/* What is asked on behalf of people. The rest is masterd's own affair, also when a call has led to it. */
+static bool of_people(enum item_kind kind) {
+        return kind != ITEM_QUERY_FILES && kind != ITEM_QUERY_SOURCES && kind != ITEM_QUERY_DATA_STATES;
+}
+
+void query_deliver(struct store *s, struct item *i) {
+        uint64_t before;
+
+        if (i->asker == STORE_NOBODY) {
+                answer(i);
+                return;
+        }
+        asker_ended(s, i->asker);
+        store_ask_for(s, i->asker); /* one answer may lead to the next question */
+        s->asker_waits = false;
+        before = clock_usec(CLOCK_THREAD_CPUTIME_ID);
+        answer(i);
+        store_ask_for(s, STORE_NOBODY);
+        if (s->answered)
+                s->answered(s->answered_userdata, i->asker, clock_usec(CLOCK_THREAD_CPUTIME_ID) - before,
+                            i->query.bytes + i->query.n * record_sizes[i->kind]);
+}
+
 static int ask(struct store *s, enum item_kind kind, const struct query *q, void *userdata) {
-        struct item *i = calloc(1, sizeof(*i));
+        struct item *i = s->asker_waits && of_people(kind) ? NULL : calloc(1, sizeof(*i));
+        int r;
 
         if (!i) {
                 free(q->text);
-                return -ENOMEM;
+                return s->asker_waits && of_people(kind) ? -EBUSY : -ENOMEM;
         }
         i->kind = kind;
         i->query = *q;
         i->userdata = userdata;
-        return store_enqueue(s, i);
+        i->asker = of_people(kind) ? s->asker : STORE_NOBODY;
+        if (i->asker == STORE_NOBODY)
+                return store_enqueue(s, i);
+        r = asker_begins(s, i->asker);
+        if (r < 0) {
+                item_free(i);
+                return r;
+        }
+        r = store_enqueue(s, i);
+        if (r < 0)
+                asker_ended(s, s->asker);
+        return r;
 }
 
 #define JOB_COLUMNS                                                                                          \

@@ -49,10 +49,13 @@ static int open_locked(const char *path, sqlite3 **ret) {
         return 0;
 }
 
-/* The bytes by which SQLite locks a file (its file format says which). The lock is the descriptor's, not the
- * process's, so that no other descriptor of the same file takes it away when it is closed. */
+/* SQLite's locks and the master's. The lock is the descriptor's, not the process's, so that no other
+ * descriptor of the same file takes it away when it is closed. */
 int store_lock(const char *path, int *ret_fd) {
-        struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512 };
+        struct flock l = { .l_type = F_WRLCK,
+                           .l_whence = SEEK_SET,
+                           .l_start = SQLITE_LOCK_START,
+                           .l_len = SQLITE_LOCK_BYTES + 1 };
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), r;
 
         if (fd < 0)

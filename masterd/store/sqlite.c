@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/exit.h"
@@ -127,16 +128,14 @@ static int check(sqlite3 *db, const char *path) {
 
 /* ret_explained: the error has been logged already. */
 static int configure(sqlite3 *db, const char *path, bool unclean, bool *ret_explained) {
-        int r = sqlite_exec(
-                db, "PRAGMA locking_mode = EXCLUSIVE;" /* a second masterd gets SQLITE_BUSY, for good */
-                    "PRAGMA trusted_schema = OFF;"
-                    "PRAGMA mmap_size = 0;"
-                    "PRAGMA cache_size = -256;"
-                    "PRAGMA temp_store = MEMORY;"
-                    "PRAGMA secure_delete = ON;" /* secrets */
-                    "PRAGMA synchronous = FULL;"
-                    "PRAGMA wal_autocheckpoint = 0;"
-                    "PRAGMA journal_size_limit = 16777216");
+        int r = sqlite_exec(db, "PRAGMA trusted_schema = OFF;"
+                                "PRAGMA mmap_size = 0;"
+                                "PRAGMA cache_size = -256;"
+                                "PRAGMA temp_store = MEMORY;"
+                                "PRAGMA secure_delete = ON;" /* secrets */
+                                "PRAGMA synchronous = FULL;"
+                                "PRAGMA wal_autocheckpoint = 0;"
+                                "PRAGMA journal_size_limit = 16777216");
 
         if (r >= 0 && unclean)
                 r = check(db, path);
@@ -148,8 +147,12 @@ static int configure(sqlite3 *db, const char *path, bool unclean, bool *ret_expl
                 return r;
         }
         r = sqlite_exec(db, "PRAGMA journal_mode = WAL");
-        if (r >= 0) /* takes the lock now, not at the first write */
+        if (r >= 0) /* takes its locks now, not at the first write */
                 r = sqlite_exec(db, "BEGIN IMMEDIATE; COMMIT");
+        if (r >= 0) /* what one prune deletes, see records.c */
+                r = sqlite_exec(db, "CREATE TEMP TABLE doomed(number INTEGER NOT NULL PRIMARY KEY) STRICT");
+        if (r >= 0) /* nobody is waited for from here on */
+                (void)sqlite3_busy_timeout(db, 0);
         return r;
 }
 
@@ -167,16 +170,58 @@ static int explain(int error, const char *path) {
         }
 }
 
-int sqlite_open(const char *path, sqlite3 **ret, bool *ret_unclean) {
+/* One master at a time. The lock is the descriptor's, not the process's. Waits a little for one that is just
+ * being restarted. */
+static int lock_master(int fd) {
+        struct flock l = {
+                .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = SQLITE_LOCK_MASTER, .l_len = 1
+        };
+
+        for (unsigned i = 0;; i++) {
+                if (fcntl(fd, F_OFD_SETLK, &l) >= 0)
+                        return 0;
+                if ((errno != EAGAIN && errno != EACCES) || i == 50)
+                        return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+                (void)nanosleep(&(struct timespec){ .tv_nsec = 10 * 1000000 }, NULL);
+        }
+}
+
+int sqlite_open_reader(const char *path, sqlite3 **ret) {
+        sqlite3 *db = NULL;
+        int r = sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+
+        if (r != SQLITE_OK)
+                r = sqlite_error(db, r);
+        else {
+                (void)sqlite3_extended_result_codes(db, 1);
+                (void)sqlite3_busy_timeout(db, 500); /* it reads while the log is begun anew */
+                r = sqlite_exec(db, "PRAGMA trusted_schema = OFF; PRAGMA query_only = ON;"
+                                    "PRAGMA mmap_size = 0; PRAGMA cache_size = -256;"
+                                    "PRAGMA temp_store = MEMORY");
+        }
+        if (r < 0) {
+                (void)sqlite3_close(db);
+                return explain(r, path);
+        }
+        *ret = db;
+        return 0;
+}
+
+int sqlite_open(const char *path, sqlite3 **ret, int *ret_lock, bool *ret_unclean) {
         bool unclean = left_open(path), explained = false;
         sqlite3 *db = NULL;
         int r, fd;
 
-        /* Created here for its mode; the files beside it take the same. */
+        /* Created here for its mode; the files beside it take the same. It stays open: closing it would take
+         * SQLite's locks away, which are the process's. */
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return explain(-errno, path);
-        (void)close(fd);
+        r = lock_master(fd);
+        if (r < 0) {
+                (void)close(fd);
+                return explain(r, path);
+        }
         r = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
         if (r != SQLITE_OK)
                 r = sqlite_error(db, r);
@@ -187,9 +232,11 @@ int sqlite_open(const char *path, sqlite3 **ret, bool *ret_unclean) {
         }
         if (r < 0) {
                 (void)sqlite3_close(db);
+                (void)close(fd);
                 return explained ? r : explain(r, path);
         }
         *ret = db;
+        *ret_lock = fd;
         *ret_unclean = unclean;
         return 0;
 }

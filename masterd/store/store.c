@@ -58,13 +58,21 @@ void item_free(struct item *i) {
 }
 
 static void deliver(struct store *s, struct item *i) {
+        size_t answer = i->kind != ITEM_BATCH ? i->query.bytes : 0;
+
         s->queue_bytes -= i->bytes;
         s->queue_records -= i->records;
         if (i->kind != ITEM_BATCH)
-                query_deliver(i);
+                query_deliver(s, i);
         else if (i->effect)
                 i->effect(i->userdata, i->error);
         item_free(i);
+        if (answer == 0)
+                return;
+        (void)pthread_mutex_lock(&s->lock);
+        s->answer_bytes -= answer;
+        (void)pthread_cond_signal(&s->reading);
+        (void)pthread_mutex_unlock(&s->lock);
 }
 
 /* Delivers at most max outcomes. Returns whether there are more. */
@@ -122,16 +130,21 @@ int store_open(const char *path, sd_event *event, const struct store_limits *lim
         if (!s)
                 return log_oom();
         s->limits = limits ? *limits : default_limits;
-        s->event_fd = -EBADF;
+        s->event_fd = s->lock_fd = -EBADF;
+        s->asker = STORE_NOBODY;
         (void)pthread_mutex_init(&s->lock, NULL);
         (void)pthread_cond_init(&s->work, NULL);
-        r = sqlite_open(path, &s->db, &unclean);
+        (void)pthread_cond_init(&s->reading, NULL);
+        r = sqlite_open(path, &s->db, &s->lock_fd, &unclean);
+        if (r >= 0)
+                r = sqlite_open_reader(path, &s->reader);
         if (r < 0) {
                 store_close(s);
                 return r;
         }
         if (unclean)
                 log_notice("The store %s was not closed by its last user; recovered", path);
+        store_measure(s);
         r = load_counters(s);
         if (r >= 0) {
                 s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -155,17 +168,23 @@ void store_close(struct store *s) {
                 (void)pthread_mutex_lock(&s->lock);
                 s->stop = true;
                 (void)pthread_cond_signal(&s->work);
+                (void)pthread_cond_signal(&s->reading);
                 (void)pthread_mutex_unlock(&s->lock);
+                (void)pthread_join(s->reading_thread, NULL);
                 (void)pthread_join(s->thread, NULL);
                 (void)deliver_some(s, SIZE_MAX);
         }
         item_free(s->open);
+        query_askers_free(s);
         sd_event_source_disable_unref(s->source);
         close_fd(s->event_fd);
         for (size_t i = 0; i < _OP_MAX; i++)
                 for (size_t k = 0; k < OP_STATEMENTS_MAX; k++)
                         (void)sqlite3_finalize(s->statements[i][k]);
+        (void)sqlite3_close(s->reader);
         (void)sqlite3_close(s->db); /* moves the log into the database and removes it */
+        close_fd(s->lock_fd);
+        (void)pthread_cond_destroy(&s->reading);
         (void)pthread_cond_destroy(&s->work);
         (void)pthread_mutex_destroy(&s->lock);
         free(s);
@@ -175,7 +194,7 @@ void store_close_p(struct store **s) {
         store_close(*s);
 }
 
-/* Signals are the loop's affair: the thread starts with all of them blocked. */
+/* Signals are the loop's affair: the threads start with all of them blocked. */
 int store_start_thread(struct store *s) {
         sigset_t all, before;
         int r;
@@ -183,10 +202,22 @@ int store_start_thread(struct store *s) {
         (void)sigfillset(&all);
         (void)pthread_sigmask(SIG_SETMASK, &all, &before);
         r = pthread_create(&s->thread, NULL, writer_main, s);
+        if (r == 0) {
+                r = pthread_create(&s->reading_thread, NULL, reader_main, s);
+                if (r != 0) { /* nothing is queued yet */
+                        (void)pthread_mutex_lock(&s->lock);
+                        s->stop = true;
+                        (void)pthread_cond_signal(&s->work);
+                        (void)pthread_mutex_unlock(&s->lock);
+                        (void)pthread_join(s->thread, NULL);
+                        s->stop = false;
+                }
+        }
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
         if (r != 0)
                 return -r;
         (void)pthread_setname_np(s->thread, "store");
+        (void)pthread_setname_np(s->reading_thread, "store-reader");
         s->running = true;
         return 0;
 }
@@ -210,9 +241,10 @@ int store_enqueue(struct store *s, struct item *i) {
         i->records++;
         s->queue_bytes += i->bytes;
         s->queue_records += i->records;
+        i->serial = i->kind == ITEM_BATCH ? ++s->serial : s->serial;
         (void)pthread_mutex_lock(&s->lock);
-        item_list_append(&s->queue, &one);
-        (void)pthread_cond_signal(&s->work);
+        item_list_append(i->kind == ITEM_BATCH ? &s->queue : &s->questions, &one);
+        (void)pthread_cond_signal(i->kind == ITEM_BATCH ? &s->work : &s->reading);
         (void)pthread_mutex_unlock(&s->lock);
         return 0;
 }
@@ -417,8 +449,14 @@ void store_delete_token(struct store *s, const uint8_t id[static 8]) {
         put(s, OP_DELETE_TOKEN, &row);
 }
 
-void store_prune(struct store *s, uint64_t older_than_real, uint32_t keep_newest, uint64_t now_real) {
-        put(s, OP_PRUNE, &(struct prune_row){ older_than_real, keep_newest, now_real });
+void store_prune(struct store *s, const struct store_keep *keep) {
+        put(s, OP_PRUNE,
+            &(struct prune_row){ keep->older_than_real, keep->newest, keep->now_real,
+                                 MIN(keep->bytes, (uint64_t)INT64_MAX) });
+}
+
+uint64_t store_bytes_used(const struct store *s) {
+        return atomic_load(&s->used);
 }
 
 void store_abandon(struct store *s) {
@@ -445,6 +483,10 @@ int store_commit(struct store *s, store_effect effect, void *userdata) {
         if (r < 0)
                 store_abandon(s);
         return r;
+}
+
+size_t store_open_bytes(const struct store *s) {
+        return s->open ? s->open->bytes : 0;
 }
 
 bool store_full(const struct store *s) {

@@ -478,9 +478,17 @@ void store_delete_stuck(struct store *s, const struct stuck_record *r);
 void store_delete_token(struct store *s, const uint8_t id[static 8]);
 
 /* Deletes up to 200 jobs, oldest first, that ended before older_than_real and are not among the keep_newest
- * newest, an array with its elements as one; their usage is added to that of deleted jobs. And revocations
- * and tokens that expired before now_real. To be called now and then. */
-void store_prune(struct store *s, uint64_t older_than_real, uint32_t keep_newest, uint64_t now_real);
+ * newest, an array with its elements as one; their usage is added to that of deleted jobs. Where the store
+ * has more than keep_bytes also some of the owner whose ended jobs take most, however young. And revocations
+ * and tokens that expired before now_real. To be called now and then, and soon again while the store has more
+ * than that. */
+struct store_keep {
+        uint64_t older_than_real, now_real, bytes;
+        uint32_t newest;
+};
+void store_prune(struct store *s, const struct store_keep *keep);
+/* Bytes in use, as of one of the last transactions. */
+uint64_t store_bytes_used(const struct store *s);
 
 /* error 0: the batch is durable. Negative: it is not, and neither will be anything committed later (-ENOSPC,
  * -EIO ...): what is in memory is ahead of the disk, so the daemon should stop and begin again from what is
@@ -498,6 +506,8 @@ int store_commit(struct store *s, store_effect effect, void *userdata);
  * -ESHUTDOWN. */
 int store_copy(struct store *s, const char *path, store_effect effect, void *userdata);
 
+/* Bytes that the open batch has to write so far. */
+size_t store_open_bytes(const struct store *s);
 /* Drops the open batch. */
 void store_abandon(struct store *s);
 
@@ -529,6 +539,15 @@ struct store_job_filter {
         uint32_t before; /* only numbers below; 0: any */
         uint32_t limit;  /* 0: 1000; at most 10,000 */
 };
+
+/* On whose behalf questions are asked from here on, those that follow from their answers too. Who has one
+ * under way is refused another (-EBUSY). */
+#define STORE_NOBODY UINT32_MAX
+void store_ask_for(struct store *s, uint32_t uid);
+/* Called behind each callback of a question of somebody: how long the callback took, and the answer's bytes.
+ */
+typedef void (*store_answered_t)(void *userdata, uint32_t uid, uint64_t usec, size_t bytes);
+void store_on_answer(struct store *s, store_answered_t f, void *userdata);
 
 typedef void (*store_jobs_t)(void *userdata, int error, const struct job_record *jobs, size_t n);
 typedef void (*store_executors_t)(void *userdata, int error, const struct executor_record *executors,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store's thread: takes what has gathered, writes it as one transaction, hands it back, and moves the log
- * into the database when nobody waits. Invariant: an item is handed back with error 0 only when its
+/* The thread that writes: takes what has gathered, writes it as one transaction, hands it back, and moves the
+ * log into the database when nobody waits. Invariant: an item is handed back with error 0 only when its
  * transaction is on disk. */
 #include <string.h>
 #include <sys/eventfd.h>
@@ -10,11 +10,14 @@
 #include "lib/base/log.h"
 #include "masterd/store/internal.h"
 
-#define TRANSACTION_BYTES (16u << 20) /* no more than that and one batch in a transaction */
-#define TRANSACTION_RECORDS 20000u
-#define CHECKPOINT_IDLE 250 /* pages of log that are moved when there is nothing else to do */
-#define CHECKPOINT_NOW 8000 /* ... and those that are moved all the same */
+/* No more than that and one batch in a transaction: whoever comes next waits for it. */
+#define TRANSACTION_BYTES (4u << 20)
+#define TRANSACTION_RECORDS 4000u
+#define MEASURE_BYTES (4u << 20) /* written, until the size is looked up again */
+#define CHECKPOINT_IDLE 250      /* pages of log that are moved when there is nothing else to do */
+#define CHECKPOINT_NOW 8000      /* ... and those that are moved all the same */
 #define RETRY_USEC (100 * USEC_PER_MSEC)
+#define REST_USEC (2 * USEC_PER_SEC) /* that the reader rests for it, at most */
 #define WIPE_USEC (5 * USEC_PER_SEC) /* from the deletion of secrets to that of their traces in the log */
 
 static int write_op(struct store *s, const struct op *o) {
@@ -41,6 +44,14 @@ static int write_op(struct store *s, const struct op *o) {
         return 0;
 }
 
+void store_measure(struct store *s) {
+        int64_t used;
+
+        if (sqlite_integer(s->db, "SELECT " STORE_BYTES_USED, &used) >= 0)
+                atomic_store(&s->used, (uint64_t)used);
+        s->unmeasured = 0;
+}
+
 static int write_items(struct store *s, const struct item *first) {
         int r = sqlite_exec(s->db, "BEGIN IMMEDIATE");
         bool private = false;
@@ -48,10 +59,13 @@ static int write_items(struct store *s, const struct item *first) {
         for (const struct item *i = first; i && r >= 0; i = i->next)
                 for (const struct op *o = i->first; o && r >= 0; o = o->next) {
                         private = private || o->kind == OP_DELETE_SECRETS || o->kind == OP_DELETE_JOB;
+                        s->unmeasured += o->kind == OP_PRUNE ? MEASURE_BYTES : o->size;
                         r = write_op(s, o);
                 }
         if (r >= 0)
                 r = sqlite_exec(s->db, "COMMIT");
+        if (r >= 0 && s->unmeasured >= MEASURE_BYTES)
+                store_measure(s);
         if (r >= 0 && private && s->wipe_at == 0)
                 s->wipe_at = usec_add(now_boot(), WIPE_USEC);
         if (r < 0 && !sqlite3_get_autocommit(s->db))
@@ -116,16 +130,15 @@ static void process(struct store *s, struct item_list *items) {
         bool any = false;
         int r = 0;
 
-        for (struct item *i = items->first; i; i = i->next)
-                if (i->kind == ITEM_BATCH) {
-                        any = any || i->first;
-                        records += i->records;
-                }
+        for (struct item *i = items->first; i; i = i->next) {
+                any = any || i->first;
+                records += i->records;
+        }
         if (any || s->failed < 0)
                 r = write_durably(s, items->first);
         took = now_boot() - begin;
         for (struct item *i = items->first; i; i = i->next)
-                i->error = i->kind == ITEM_BATCH ? r : query_run(s, i->kind, &i->query);
+                i->error = r;
 
         (void)pthread_mutex_lock(&s->lock);
         if (any && r >= 0) {
@@ -133,7 +146,9 @@ static void process(struct store *s, struct item_list *items) {
                 s->records += records;
                 s->commit_usec_max = MAX(s->commit_usec_max, took);
         }
+        s->written = items->last->serial;
         item_list_append(&s->done, items);
+        (void)pthread_cond_signal(&s->reading);
         (void)pthread_mutex_unlock(&s->lock);
         (void)eventfd_write(s->event_fd, 1);
 }
@@ -166,15 +181,33 @@ static void checkpoint(struct store *s) {
         s->wal_pages = 0;
 }
 
-/* Deleted secrets are overwritten in the database, but the log has them still: it is emptied. */
+/* Deleted secrets are overwritten in the database, but the log has them still: it is emptied. The reader, who
+ * may stand in the log, rests meanwhile; otherwise who always has something to read could keep them there. */
 static void wipe(struct store *s) {
-        int r = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        int r;
+
+        (void)pthread_mutex_lock(&s->lock);
+        if (!s->rest)
+                s->rest_until = usec_add(now_boot(), REST_USEC);
+        s->rest = true;
+        while (s->reads && !s->stop && !s->queue.first)
+                (void)pthread_cond_wait(&s->work, &s->lock);
+        if (s->reads) {
+                (void)pthread_mutex_unlock(&s->lock);
+                return; /* when there is nothing to write the next time; the reader rests until then */
+        }
+        (void)pthread_mutex_unlock(&s->lock);
+        r = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 
         if (r != SQLITE_OK)
                 log_debug("Emptying the log of the store: %s", sqlite3_errmsg(s->db));
         else
                 s->wal_pages = 0;
         s->wipe_at = r == SQLITE_OK ? 0 : usec_add(now_boot(), WIPE_USEC);
+        (void)pthread_mutex_lock(&s->lock);
+        s->rest = false;
+        (void)pthread_cond_signal(&s->reading);
+        (void)pthread_mutex_unlock(&s->lock);
 }
 
 static int on_wal(void *userdata, sqlite3 *db, const char *name, int pages) {
@@ -209,6 +242,11 @@ void *writer_main(void *store) {
                         checkpoint(s);
                         (void)pthread_mutex_lock(&s->lock);
                         continue;
+                }
+                if (s->rest && !idle && now_boot() >= s->rest_until) { /* there is never nothing to write */
+                        s->rest = false;
+                        s->wipe_at = usec_add(now_boot(), WIPE_USEC);
+                        (void)pthread_cond_signal(&s->reading);
                 }
                 if (idle && s->stop)
                         break;

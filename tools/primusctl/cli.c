@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "lib/base/addr.h"
+#include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "tools/primusctl/doctor.h"
 #include "tools/primusctl/master.h"
@@ -191,16 +192,37 @@ static bool restarting(const sd_bus_error *error, sd_bus_message *m) {
                sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit");
 }
 
+/* masterd has taken nothing of it: it has too much to do, or too much for this user. */
+static bool busy(const sd_bus_error *error) {
+        return sd_bus_error_has_name(error, MASTER_ERROR_BUSY) ||
+               sd_bus_error_has_name(error, SD_BUS_ERROR_LIMITS_EXCEEDED);
+}
+
+#define BUSY_TRIES 12u /* 10 ms, 20 ms, ... 1 s: some 6 s together */
+
+static uint64_t busy_pause(unsigned tries) {
+        return MIN(UINT64_C(10000) << MIN(tries, 7u), USEC_PER_SEC);
+}
+
 int cli_send(struct cli *c, sd_bus_message *m, sd_bus_error *ret_error, sd_bus_message **ret_reply) {
-        const struct timespec pause = { .tv_nsec = 100 * 1000000 };
+        unsigned away = 0, waited = 0;
         int r;
 
-        for (unsigned i = 0;; i++) {
+        for (;;) {
+                uint64_t pause;
                 r = sd_bus_call(c->bus, m, 0, ret_error, ret_reply);
-                if (r >= 0 || i == 20 || !restarting(ret_error, m) || sd_bus_is_open(c->bus) <= 0)
+                if (r >= 0 || sd_bus_is_open(c->bus) <= 0)
+                        return r;
+                if (restarting(ret_error, m) && away++ < 20)
+                        pause = 100 * USEC_PER_MSEC;
+                else if (busy(ret_error) && waited < BUSY_TRIES)
+                        pause = busy_pause(waited++);
+                else
                         return r;
                 sd_bus_error_free(ret_error);
-                (void)nanosleep(&pause, NULL);
+                (void)nanosleep(&(struct timespec){ (time_t)(pause / USEC_PER_SEC),
+                                                    (long)(pause % USEC_PER_SEC) * 1000 },
+                                NULL);
         }
 }
 

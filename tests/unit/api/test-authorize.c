@@ -61,8 +61,8 @@ static int method_identify(sd_bus_message *m, void *userdata, sd_bus_error *ret_
 }
 
 static int method_authorize(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
-        return scene.returned =
-                       authorize(callers, m, scene.owner, ACTION_MANAGE_JOBS, handler, &scene, ret_error);
+        return scene.returned = authorize(callers, m, scene.owner, ACTION_MANAGE_JOBS, handler, &scene, NULL,
+                                          ret_error);
 }
 
 static const sd_bus_vtable vtable[] = {
@@ -376,25 +376,25 @@ static void test_no_polkit(void **state) {
 
 /* One caller cannot fill the queue, and calls that wait hold nothing up. */
 static void test_bound(void **state) {
-        struct call c[POLKIT_PENDING_PER_SENDER_MAX + 1], other;
+        struct call c[POLKIT_PENDING_PER_USER_MAX + 1], other;
         bool asked = false;
 
         scene.owner = 4242;
         scene.silent = true;
-        for (size_t i = 0; i < POLKIT_PENDING_PER_SENDER_MAX; i++)
+        for (size_t i = 0; i < POLKIT_PENDING_PER_USER_MAX; i++)
                 start_call(client, "Authorize", false, &c[i]);
         for (uint64_t until = now_boot() + 10 * USEC_PER_SEC; !asked;
-             asked = scene.n_unanswered == POLKIT_PENDING_PER_SENDER_MAX) {
+             asked = scene.n_unanswered == POLKIT_PENDING_PER_USER_MAX) {
                 assert_true(now_boot() < until);
                 assert_true(sd_event_run(event, 100 * USEC_PER_MSEC) >= 0);
         }
-        c[POLKIT_PENDING_PER_SENDER_MAX] = call(client, "Authorize", false);
-        assert_string_equal(c[POLKIT_PENDING_PER_SENDER_MAX].error, SD_BUS_ERROR_LIMITS_EXCEEDED);
+        c[POLKIT_PENDING_PER_USER_MAX] = call(client, "Authorize", false);
+        assert_string_equal(c[POLKIT_PENDING_PER_USER_MAX].error, SD_BUS_ERROR_LIMITS_EXCEEDED);
 
         other = call(client, "Identify", false);
         assert_string_equal(other.error, "");
         assert_int_equal(scene.runs, 1);
-        for (size_t i = 0; i < POLKIT_PENDING_PER_SENDER_MAX; i++)
+        for (size_t i = 0; i < POLKIT_PENDING_PER_USER_MAX; i++)
                 assert_false(c[i].done);
         assert_true(sd_bus_reply_method_return(scene.unanswered[0], "(bba{ss})", 1, 0, 0) >= 0);
         run_until(&c[0].done);
