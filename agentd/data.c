@@ -39,6 +39,7 @@ struct paused {
 struct data {
         sd_event *event;
         struct units *units;
+        struct observer *observer;
         struct link *link;
         struct feed_server *feed;
         struct bundles *bundles;
@@ -361,7 +362,11 @@ int data_control(struct data *d, sd_bus_message *m) {
 /* ---- the rest
  * ------------------------------------------------------------------------------------------------------- */
 
-int data_new(sd_event *event, struct units *units, struct data **ret) {
+static void on_narrow_pipe(int fd, uint32_t size, void *userdata) {
+        observer_widen(((struct data *)userdata)->observer, fd, size);
+}
+
+int data_new(sd_event *event, struct units *units, struct observer *observer, struct data **ret) {
         static const struct bundle_ops ops = { .get = bundle_get };
         _cleanup_(data_free_p) struct data *d = calloc(1, sizeof(*d));
         int r;
@@ -370,6 +375,7 @@ int data_new(sd_event *event, struct units *units, struct data **ret) {
                 return -ENOMEM;
         d->event = sd_event_ref(event);
         d->units = units;
+        d->observer = observer;
         r = bundles_new(event, BUNDLES_DIR, &bundle_limits_default, &ops, d, &d->bundles);
         if (r < 0)
                 return log_error_errno(r, "Cannot open the cache of job files in " BUNDLES_DIR);
@@ -385,6 +391,7 @@ int data_listen(struct data *d) {
                 .on_final = on_final,
                 .on_entries = on_entries,
                 .on_bye = on_bye,
+                .widen = on_narrow_pipe,
         };
         int r = final_sweep("", still_known, d);
 

@@ -89,6 +89,48 @@ static bool slice_is_new(const struct eyes_pressure *p) {
         return p->slice != 0 && unit_group_slice(&slice) >= 0 && slice != p->slice;
 }
 
+/* Asked of the starter, who alone may write a unit's files. */
+struct asked {
+        struct eyes_pressure *pressures;
+        enum pressure_kind kind;
+        char unit[UNIT_NAME_MAX];
+};
+
+static void say(struct eyes_pressure *p, int r) {
+        /* -ENODEV, -ENOENT: it ended a moment ago, or the kernel has no such thing. */
+        if (p->said || r == -ENODEV || r == -ENOENT)
+                return;
+        p->said = true;
+        log_full(LOG_NOTICE, r, NULL,
+                 "The kernel does not tell of executors' lack of memory and I/O as it happens");
+}
+
+static void on_file(int r, const char *error, int fd, void *userdata) {
+        const struct asked *a = userdata;
+        struct watched *w;
+
+        HASH_FIND_STR(a->pressures->watched, a->unit, w);
+        if (r >= 0 && w)
+                r = pressure_watch(w->pressure, a->kind, fd);
+        else
+                close_fd(fd);
+        if (r < 0)
+                say(a->pressures, r);
+}
+
+static void ask(struct watched *w, enum pressure_kind kind, const char *file) {
+        struct asked *a = calloc(1, sizeof(*a));
+
+        if (!a) {
+                log_oom();
+                return;
+        }
+        a->pressures = w->pressures;
+        a->kind = kind;
+        memcpy(a->unit, w->unit, sizeof(a->unit));
+        (void)observer_open(w->pressures->manager->observer, w->unit, file, on_file, a, free, NULL);
+}
+
 void eyes_pressure_watch(struct eyes_pressure *p, const struct sampled *unit) {
         const struct settings *s = &p->manager->settings;
         const struct pressure_options options = { .window_usec = s->pressure_window_usec,
@@ -107,25 +149,22 @@ void eyes_pressure_watch(struct eyes_pressure *p, const struct sampled *unit) {
                 return;
         }
         w = calloc(1, sizeof(*w));
-        if (!w) {
+        if (!w || pressure_new(p->manager->event, &options, on_pressure, w, &w->pressure) < 0) {
                 log_oom();
+                free(w);
                 return;
         }
         w->pressures = p;
         w->id = *unit->id;
         snprintf(w->unit, sizeof(w->unit), "%s", unit->unit);
-        r = pressure_new(p->manager->event, cgroup_fd(unit->cgroup), &options, on_pressure, w, &w->pressure);
-        if (r < 0) {
-                /* -ENODEV: it ended a moment ago */
-                if (!p->said && r != -ENODEV)
-                        log_full(LOG_NOTICE, r, NULL,
-                                 "The kernel does not tell of executors' lack of memory and I/O as it "
-                                 "happens");
-                p->said = p->said || r != -ENODEV;
-                free(w);
-                return;
-        }
         HASH_ADD_STR(p->watched, unit, w);
+        r = pressure_watch_events(w->pressure, cgroup_fd(unit->cgroup));
+        if (r < 0)
+                say(p, r);
+        if (pressure_wanted(&options, PRESSURE_MEMORY))
+                ask(w, PRESSURE_MEMORY, OBSERVE_FILE_MEMORY_PRESSURE);
+        if (pressure_wanted(&options, PRESSURE_IO))
+                ask(w, PRESSURE_IO, OBSERVE_FILE_IO_PRESSURE);
 }
 
 static void watched_free(struct eyes_pressure *p, struct watched *w) {

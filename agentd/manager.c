@@ -256,6 +256,34 @@ static void on_ended(const struct executor_id *id, void *userdata) {
         m->ended = TRIM_HEARTBEATS;
 }
 
+/* Heard of by who waits for it: a line in the journal. */
+struct told {
+        struct executor_id id;
+        int signal;
+};
+
+static void on_told(int r, const char *error, uint32_t told, uint32_t processes, void *userdata) {
+        struct told *t = userdata;
+        const struct log_fields fields = { .job = t->id.job, .role = t->id.role };
+
+        if (r < 0)
+                log_full(r == -ENOENT ? LOG_DEBUG : LOG_WARNING, 0, &fields, "SIG%s for %s %u: %s",
+                         sigabbrev_np(t->signal) ?: "RT", t->id.role, t->id.index, error);
+        else
+                log_full(LOG_INFO, 0, &fields, "SIG%s for %s %u: %u of %u processes catch it",
+                         sigabbrev_np(t->signal) ?: "RT", t->id.role, t->id.index, told, processes);
+}
+
+static int on_signal(const struct executor_id *id, const char *unit, int signal, void *userdata) {
+        struct manager *m = userdata;
+        struct told *t = malloc(sizeof(*t));
+
+        if (!t)
+                return -ENOMEM;
+        *t = (struct told){ .id = *id, .signal = signal };
+        return observer_signal(m->observer, unit, signal, on_told, t, free);
+}
+
 static void on_other_job(const char *unit, const char *result, void *userdata) {
         struct manager *m = userdata;
 
@@ -430,6 +458,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 .hook = on_hook,
                 .unkillable = on_unkillable,
                 .bundle = on_bundle,
+                .signal = on_signal,
                 .other_job = on_other_job,
         };
         _cleanup_(manager_free_p) struct manager *m = calloc(1, sizeof(*m));
@@ -469,13 +498,17 @@ int manager_new(sd_event *event, struct manager **ret) {
                 r = sd_bus_attach_event(m->bus, event, SD_EVENT_PRIORITY_NORMAL);
         if (r < 0)
                 return log_error_errno(r, "Cannot connect to the system bus");
+        if ((r = starter_here_new(event, &m->starter_here, &m->starter)) < 0 ||
+            (r = observer_new(m->starter, &m->observer)) < 0)
+                return log_error_errno(r, "Cannot connect to the starter");
         options = (struct units_options){ .root = "",
                                           .node = m->node,
                                           .inventory = &m->inventory,
                                           .hook_usec = m->settings.hook_usec,
                                           .unkillable_usec = m->settings.unkillable_usec };
         if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
-            (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
+            (r = data_new(event, m->units, m->observer, &m->data)) < 0 ||
+            (r = logs_new(event, m->units, &m->logs)) < 0 ||
             (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0 || (r = eyes_new(m, &m->eyes)) < 0)
                 return r;
         r = hostwatch_new(m, &m->watch);
@@ -484,8 +517,8 @@ int manager_new(sd_event *event, struct manager **ret) {
         r = gpus_new(m, &m->gpus);
         if (r < 0)
                 return log_error_errno(r, "Cannot watch the host's GPUs");
-        if ((r = captures_new(event, m->units, &m->captures)) < 0 ||
-            (r = traces_new(event, m->units, &m->traces)) < 0 ||
+        if ((r = captures_new(event, m->units, m->observer, &m->captures)) < 0 ||
+            (r = traces_new(event, m->units, m->observer, &m->traces)) < 0 ||
             (r = private_guard_new(m, &m->private_guard)) < 0)
                 return r;
         r = agent_bus_offer(m);
@@ -512,6 +545,9 @@ void manager_free(struct manager *m) {
         gpus_free(m->gpus);
         captures_free(m->captures);
         traces_free(m->traces);
+        observer_free(m->observer);
+        sd_bus_close_unref(m->starter);
+        starter_here_free(m->starter_here);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);
         sd_event_source_disable_unref(m->health.timer);

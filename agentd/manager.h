@@ -14,7 +14,9 @@
 #include "agentd/link.h"
 #include "agentd/linkstate.h"
 #include "agentd/logs.h"
+#include "agentd/observe/observer.h"
 #include "agentd/sessions.h"
+#include "agentd/starter-here.h"
 #include "agentd/traces.h"
 #include "agentd/unit/admission.h"
 #include "agentd/unit/units.h"
@@ -24,6 +26,9 @@
 struct manager {
         sd_event *event;
         sd_bus *bus; /* the system bus */
+        struct starter_here *starter_here;
+        sd_bus *starter;
+        struct observer *observer; /* the starter's eyes */
         struct settings settings;
         char *node, boot_id[SD_ID128_STRING_MAX];
         struct inventory inventory;

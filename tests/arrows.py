@@ -16,7 +16,7 @@ WIRE = {"lib/base", "lib/wire"}
 MASTERD_ROOMS = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store",
                  "masterd/health"}
 AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
-                "agentd/feed", "agentd/log", "agentd/capture"}
+                "agentd/feed", "agentd/log", "agentd/capture", "agentd/observe"}
 
 ALLOWED = {
     "lib/base": set(),
@@ -34,17 +34,22 @@ ALLOWED = {
     "masterd/job": WIRE | {"masterd/spec", "masterd/sched", "masterd/store", "masterd/node", "masterd/data"},
     "masterd/api": WIRE | MASTERD_ROOMS | {"masterd"},
     "masterd": WIRE | MASTERD_ROOMS | {"masterd/api"},
+    # What the starter and agentd share where the one looks for the other.
+    "lib/observe": BASE,
+    # The starter: nothing of the daemons, and they nothing of it.
+    "starter/observe": BASE | {"lib/observe", "bpf"},
     # agentd: only probe sees what the BPF programs share.
     "agentd/unit": WIRE,
     "agentd/feed": WIRE,
     "agentd/log": WIRE,
-    "agentd/capture": WIRE,
+    "agentd/capture": WIRE | {"lib/observe"},
+    "agentd/observe": BASE | {"lib/observe"},
     "agentd/device": WIRE,
     "agentd/cgroup": BASE,
     "agentd/net": BASE,
     "agentd/metrics": WIRE | {"agentd/cgroup", "agentd/net", "agentd/probe"},
-    "agentd/probe": BASE | {"bpf"},
-    "agentd": WIRE | AGENTD_ROOMS,
+    "agentd/probe": BASE | {"bpf", "lib/observe"},
+    "agentd": WIRE | AGENTD_ROOMS | {"lib/observe"},
     "bpf": set(),
     "executor": WIRE | {"lib/record", "lib/primus", "executor/read"},
     "executor/read": WIRE | {"lib/record"},
@@ -61,7 +66,11 @@ ALLOWED = {
 # Single headers of a daemon's own folder that its rooms stand on.
 # The words of an input stand in the configuration as they do in what executors are told of it.
 # What is measured is one table, for all who measure.
-HEADERS = {"lib/wire/telemetry-fields.h": AGENTD_ROOMS | {"masterd/health"}, "agentd/worker.h": AGENTD_ROOMS, "lib/wire/input.h": {"masterd/spec"}}
+HEADERS = {"lib/wire/telemetry-fields.h": AGENTD_ROOMS | {"masterd/health"}, "agentd/worker.h": AGENTD_ROOMS, "lib/wire/input.h": {"masterd/spec"},
+           # What a capture may hold is one set of bounds.
+           "lib/wire/capture.h": {"lib/observe", "starter/observe"},
+           # Until the starter is a process of its own.
+           "starter/observe/observe.h": {"agentd"}}
 
 # Headers of libraries that only some rooms may use: the point of a room is what it does not know.
 LIBRARIES = {
@@ -69,11 +78,11 @@ LIBRARIES = {
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
     r"archive(_entry)?\.h": {"executor", "tools/primusctl", "tools/state"},
     r"jansson\.h": {"lib/wire", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd", "tools/primusctl", "tools/state", "sim"},
-    r"bpf/.*": {"agentd/probe", "bpf"},
+    r"bpf/.*": {"starter/observe", "bpf"},
     r"curl/.*": {"executor", "executor/read"},
     r"librdkafka/.*": {"executor/read"},
     r"(zlib|zstd)\.h": {"executor/read"},
-    r"seccomp\.h": {"agentd/capture", "agentd/probe"},  # for the names of system calls
+    r"seccomp\.h": {"agentd/capture"},  # for the names of system calls
     r"libsmartcols/.*": {"tools/primusctl"},
 }
 
@@ -109,7 +118,7 @@ def check_file(top, room, path):
                 if quoted.startswith(("../", "./")):
                     yield number, f'"{quoted}": name it from the top of the source'
                     continue
-                if target and not os.path.isdir(os.path.join(top, target)) and room not in ("bpf", "agentd/probe"):
+                if target and not os.path.isdir(os.path.join(top, target)) and room not in ("bpf", "starter/observe"):
                     yield number, f'"{quoted}": no such folder; use <> for a library'
                     continue
                 if target and target != room and target not in ALLOWED[room] and room not in HEADERS.get(quoted, ()):

@@ -69,8 +69,6 @@ struct asked {
         struct units *units;
         char unit[UNIT_NAME_MAX];
         int signal;
-        processes_handler processes;
-        void *userdata;
         uint64_t again_usec; /* when to look again */
         struct asked *next, *prev;
 };

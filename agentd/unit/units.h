@@ -46,6 +46,8 @@ struct units_ops {
          * refused. */
         int (*bundle)(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data,
                       void *userdata);
+        /* The signal is to go to those processes of a unit that catch it. NULL: there is no way to. */
+        int (*signal)(const struct executor_id *id, const char *unit, int signal, void *userdata);
         /* A job of systemd's, of a unit that is no executor's, is over. */
         void (*other_job)(const char *unit, const char *result, void *userdata);
 };
@@ -93,15 +95,6 @@ int units_freeze(struct units *u, const struct executor_id *id, bool freeze, fre
 /* Sends a signal to those processes of an executor that catch it (a wrapper that does not would die of it,
  * and the executor with it). -ENOENT: no unit of it runs here. */
 int units_signal(struct units *u, const struct executor_id *id, int signal);
-
-/* The processes of an executor, those of its sessions too, as systemd knows them; handler is called once,
- * later: r < 0 and none, or pids for the time of the call. -ENOENT as above. */
-typedef void (*processes_handler)(int r, const pid_t *pids, size_t n, void *userdata);
-int units_processes(struct units *u, const struct executor_id *id, processes_handler handler, void *userdata);
-#define UNIT_PROCESSES_MAX 4096u /* of them are told */
-
-/* Sends a signal to a process of that unit, if it has a handler for it. */
-bool process_signal(pid_t pid, const char *unit, int signal);
 
 /* Gives a unit other limits, or (check) only says whether it could have them. handler is called once, later:
  * error NULL, or a D-Bus error name and a sentence. -ENOENT: no unit of it runs here. */

@@ -5,7 +5,7 @@
 #include <dirent.h>
 #include <sys/types.h>
 
-#include "lib/wire/capture.h"
+#include "lib/observe/stream.h"
 
 /* Of a process; 0: it is gone. */
 uint32_t threads_count(const char *proc, pid_t pid);
@@ -15,5 +15,6 @@ DIR *threads_open(const char *proc, pid_t pid);
 /* 0: no more. */
 pid_t threads_next(DIR *list);
 
-/* -ESRCH: it is gone; what cannot be read is left out. */
-int thread_read(const char *proc, pid_t pid, pid_t tid, struct capture_thread *ret);
+/* -ESRCH: it is gone; what cannot be read is left out. *ret_stack: the kernel's functions, allocated; NULL:
+ * they cannot be read. */
+int thread_read(const char *proc, pid_t pid, pid_t tid, struct stream_thread *ret, char **ret_stack);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading of BPF objects. Invariant: a program that the kernel refuses keeps no other one out: it is left
  * aside, with the reason, and the rest is tried again. */
-#include "agentd/probe/object.h"
+#include "starter/observe/object.h"
 
 #include <bpf/bpf.h>
 #include <string.h>
 
+#include "bpf/events.h"
 #include "lib/base/log.h"
 
 static const struct {
@@ -13,6 +14,7 @@ static const struct {
         enum bpf_map_type type;
         uint32_t key, value, entries;
 } map_table[_PROBE_MAP_MAX] = {
+        [PROBE_MAP_PLACE] = { "place", BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(struct probe_place), 1 },
         [PROBE_MAP_STATE] = { "state", BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(struct probe_state), 1 },
         [PROBE_MAP_UNITS] = { "units", BPF_MAP_TYPE_HASH, sizeof(uint64_t), sizeof(struct probe_unit),
                               PROBE_UNITS_MAX },
@@ -50,11 +52,11 @@ int probe_maps_new(struct probe_maps *ret) {
         return 0;
 }
 
-void object_refused(struct probe_program *p, const char *what, int error) {
+void object_refused(struct program_state *p, const char *what, int error) {
         const char *hint = "";
 
         if (error == -EPERM)
-                hint = ": agentd lacks CAP_BPF or CAP_PERFMON, or the kernel is locked down";
+                hint = ": the starter lacks CAP_BPF or CAP_PERFMON, or the kernel is locked down";
         else if (error == -ENOENT || error == -ESRCH)
                 hint = ": this kernel does not have what it hooks onto";
         else if (error == -EINVAL || error == -EOPNOTSUPP)
@@ -163,7 +165,7 @@ static int try_load(const struct probe_image *image, const struct probe_maps *ma
 }
 
 static void give_up(struct attempt *a, size_t i, int error) {
-        struct probe_program *p = a->programs[i].state;
+        struct program_state *p = a->programs[i].state;
         size_t n;
 
         a->form[i] = -1;

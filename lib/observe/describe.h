@@ -23,9 +23,6 @@ struct described_call {
 };
 int describe_call(const char *text, struct described_call *ret); /* -EBADMSG */
 
-/* The name of a system call of this machine; "call NUMBER" for one that the library does not know. */
-void call_name(long number, char *buf, size_t size);
-
 /* /proc/PID/task/TID/stack: names of functions, blanks between, at most CAPTURE_STACK_MAX bytes. Allocated;
  * NULL: there are none, or ENOMEM. */
 char *describe_stack(const char *text);
@@ -63,9 +60,9 @@ enum waits {
         WAITS_SELECT,
         WAITS_EPOLL
 };
-enum waits call_waits(const char *name);
+enum waits call_waits(long number);
 
 /* object: what it waits for, where the call is about descriptors. place: /proc/PID/task/TID/wchan or the
  * innermost function of the kernel; may be NULL. */
-enum capture_class describe_class(char state, const struct described_call *call, const char *name,
-                                  enum object object, const char *place);
+enum capture_class describe_class(char state, const struct described_call *call, enum object object,
+                                  const char *place);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever a job's user puts where the stacks are expected: only a plain file of his own is touched. */
-#include "agentd/capture/program.h"
+#include "starter/observe/program.h"
 
 #include <errno.h>
 #include <fcntl.h>

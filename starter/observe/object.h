@@ -6,12 +6,14 @@
 #include <bpf/libbpf.h>
 #include <stddef.h>
 
-#include "agentd/probe/images.h"
-#include "agentd/probe/probe.h"
 #include "lib/base/cleanup.h"
+#include "lib/observe/observe.h"
+#include "starter/observe/images.h"
+#include "starter/observe/programs.h"
 
 /* Maps that all objects share: names as in bpf/probe.bpf.h. */
 enum probe_map {
+        PROBE_MAP_PLACE,
         PROBE_MAP_STATE,
         PROBE_MAP_UNITS,
         PROBE_MAP_FLOWS,
@@ -30,7 +32,7 @@ void probe_maps_done(struct probe_maps *m);
 #define PROBE_FORMS_MAX 2
 struct object_program {
         const char *forms[PROBE_FORMS_MAX]; /* functions of the object; the second may be NULL */
-        struct probe_program *state;        /* written: why, where none could be loaded. A why that is there
+        struct program_state *state;        /* written: why, where none could be loaded. A why that is there
                                                already keeps the program from being loaded. */
         struct bpf_program *loaded;         /* written: NULL where none could be */
 };
@@ -41,4 +43,4 @@ void object_load(const struct probe_image *image, const struct probe_maps *maps,
                  struct object_program *programs, size_t n, struct bpf_object **ret);
 
 /* Why the kernel refuses, for people: what failed, with a negative errno. */
-void object_refused(struct probe_program *p, const char *what, int error);
+void object_refused(struct program_state *p, const char *what, int error);

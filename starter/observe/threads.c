@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A thread as /proc has it. Invariant: each file is small or read in part, and one that may not be read only
  * makes the answer poorer. */
-#include "agentd/capture/threads.h"
+#include "starter/observe/threads.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -11,9 +11,9 @@
 #include <sys/uio.h>
 #include <sys/xattr.h>
 
-#include "agentd/capture/describe.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
+#include "lib/observe/describe.h"
 
 #define FILE_MAX (64u << 10)
 #define POLLED_MAX 64u /* descriptors of a set that are looked at */
@@ -141,10 +141,10 @@ static enum object select_object(const struct of *o, const struct described_call
         return best;
 }
 
-static enum object waited_for(const struct of *o, const struct described_call *c, const char *name) {
+static enum object waited_for(const struct of *o, const struct described_call *c) {
         enum object object;
 
-        switch (call_waits(name)) {
+        switch (call_waits(c->number)) {
         case WAITS_DESCRIPTOR:
                 object = object_at(o, c->arguments[0]);
                 return object == OBJECT_EPOLL ? OBJECT_OTHER : object;
@@ -168,29 +168,33 @@ static char *task_file(const struct of *o, const char *name) {
         return read_file(path, FILE_MAX, &text, NULL) < 0 ? NULL : text;
 }
 
-int thread_read(const char *proc, pid_t pid, pid_t tid, struct capture_thread *ret) {
-        struct capture_thread t = { .pid = (uint32_t)pid, .tid = (uint32_t)tid, .class = CAPTURE_OTHER };
+int thread_read(const char *proc, pid_t pid, pid_t tid, struct stream_thread *ret, char **ret_stack) {
+        struct stream_thread t = { .pid = (uint32_t)pid, .tid = (uint32_t)tid, .call = STREAM_NO_CALL };
         const struct of o = { proc, pid, tid };
-        _cleanup_free_ char *stat = task_file(&o, "stat"), *text = NULL, *stack = NULL, *place = NULL;
+        _cleanup_free_ char *stat = task_file(&o, "stat"), *text = NULL, *stack = NULL, *place = NULL,
+                            *described = NULL;
         struct described_call call = {};
         enum object object = OBJECT_NONE;
+        char state;
         bool known;
 
-        if (!stat || describe_stat(stat, t.name, &t.state) < 0)
+        if (!stat || describe_stat(stat, t.name, &state) < 0)
                 return -ESRCH;
+        t.state = (uint8_t)state;
         text = task_file(&o, "syscall");
         known = text && describe_call(text, &call) >= 0;
-        if (known && call.where == CALL_IN) {
-                call_name(call.number, t.call, sizeof(t.call));
-                object = waited_for(&o, &call, t.call);
+        if (known && call.where == CALL_IN && call.number <= INT32_MAX) {
+                t.call = (int32_t)call.number;
+                object = waited_for(&o, &call);
         }
         stack = task_file(&o, "stack");
         place = task_file(&o, "wchan");
         if (stack)
-                t.stack = describe_stack(stack);
-        if (!t.stack && place && *place && strcmp(place, "0") != 0)
-                t.stack = describe_stack(place);
-        t.class = describe_class(t.state, known ? &call : NULL, t.call, object, t.stack);
+                described = describe_stack(stack);
+        if (!described && place && *place && strcmp(place, "0") != 0)
+                described = describe_stack(place);
+        t.class = (uint8_t)describe_class(state, known ? &call : NULL, object, described);
         *ret = t;
+        *ret_stack = TAKE_PTR(described);
         return 0;
 }

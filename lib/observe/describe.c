@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads as /proc has them, in words. Invariant: the state comes first (what is stopped or runs waits for
  * nothing), then the system call, then what its descriptors are. */
-#include "agentd/capture/describe.h"
+#include "lib/observe/describe.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "lib/base/cleanup.h"
 
@@ -45,18 +45,6 @@ int describe_call(const char *text, struct described_call *ret) {
                 return -EBADMSG;
         *ret = c;
         return 0;
-}
-
-void call_name(long number, char *buf, size_t size) {
-        char *name = number >= 0 && number <= INT32_MAX
-                             ? seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)number)
-                             : NULL;
-
-        if (name)
-                snprintf(buf, size, "%s", name);
-        else
-                snprintf(buf, size, "call %ld", number);
-        free(name);
 }
 
 /* "[<0>] futex_wait_queue+0x60/0x90", a line for each function. */
@@ -137,72 +125,135 @@ enum object object_more(enum object a, enum object b) {
 /* ---- classes ---- */
 
 static const struct {
-        const char *name;
+        long number;
         enum waits waits;
 } calls[] = {
-        { "futex", WAITS_FUTEX },
-        { "futex_waitv", WAITS_FUTEX },
-        { "futex_wait", WAITS_FUTEX },
-        { "nanosleep", WAITS_SLEEP },
-        { "clock_nanosleep", WAITS_SLEEP },
-        { "pause", WAITS_SLEEP },
-        { "rt_sigsuspend", WAITS_SLEEP },
-        { "rt_sigtimedwait", WAITS_SLEEP },
-        { "poll", WAITS_POLL },
-        { "ppoll", WAITS_POLL },
-        { "select", WAITS_SELECT },
-        { "pselect6", WAITS_SELECT },
-        { "epoll_wait", WAITS_EPOLL },
-        { "epoll_pwait", WAITS_EPOLL },
-        { "epoll_pwait2", WAITS_EPOLL },
-        { "read", WAITS_DESCRIPTOR },
-        { "readv", WAITS_DESCRIPTOR },
-        { "pread64", WAITS_DESCRIPTOR },
-        { "preadv", WAITS_DESCRIPTOR },
-        { "preadv2", WAITS_DESCRIPTOR },
-        { "write", WAITS_DESCRIPTOR },
-        { "writev", WAITS_DESCRIPTOR },
-        { "pwrite64", WAITS_DESCRIPTOR },
-        { "pwritev", WAITS_DESCRIPTOR },
-        { "pwritev2", WAITS_DESCRIPTOR },
-        { "recvfrom", WAITS_DESCRIPTOR },
-        { "recvmsg", WAITS_DESCRIPTOR },
-        { "recvmmsg", WAITS_DESCRIPTOR },
-        { "sendto", WAITS_DESCRIPTOR },
-        { "sendmsg", WAITS_DESCRIPTOR },
-        { "sendmmsg", WAITS_DESCRIPTOR },
-        { "sendfile", WAITS_DESCRIPTOR },
-        { "splice", WAITS_DESCRIPTOR },
-        { "tee", WAITS_DESCRIPTOR },
-        { "vmsplice", WAITS_DESCRIPTOR },
-        { "copy_file_range", WAITS_DESCRIPTOR },
-        { "accept", WAITS_DESCRIPTOR },
-        { "accept4", WAITS_DESCRIPTOR },
-        { "connect", WAITS_DESCRIPTOR },
-        { "ioctl", WAITS_DESCRIPTOR },
-        { "fcntl", WAITS_DESCRIPTOR },
-        { "flock", WAITS_DESCRIPTOR },
-        { "close", WAITS_DESCRIPTOR },
-        { "fsync", WAITS_DISK },
-        { "fdatasync", WAITS_DISK },
-        { "sync", WAITS_DISK },
-        { "syncfs", WAITS_DISK },
-        { "sync_file_range", WAITS_DISK },
-        { "msync", WAITS_DISK },
-        { "open", WAITS_DISK },
-        { "openat", WAITS_DISK },
-        { "openat2", WAITS_DISK },
-        { "getdents64", WAITS_DISK },
-        { "newfstatat", WAITS_DISK },
-        { "statx", WAITS_DISK },
-        { "unlinkat", WAITS_DISK },
-        { "renameat2", WAITS_DISK },
-        { "io_getevents", WAITS_DISK },
+/* Some machines, or headers, lack some. */
+#ifdef SYS_futex
+        { SYS_futex, WAITS_FUTEX },
+#endif
+#ifdef SYS_futex_waitv
+        { SYS_futex_waitv, WAITS_FUTEX },
+#endif
+#ifdef SYS_futex_wait
+        { SYS_futex_wait, WAITS_FUTEX },
+#endif
+#ifdef SYS_nanosleep
+        { SYS_nanosleep, WAITS_SLEEP },
+#endif
+#ifdef SYS_clock_nanosleep
+        { SYS_clock_nanosleep, WAITS_SLEEP },
+#endif
+#ifdef SYS_pause
+        { SYS_pause, WAITS_SLEEP },
+#endif
+        { SYS_rt_sigsuspend, WAITS_SLEEP },
+#ifdef SYS_rt_sigtimedwait
+        { SYS_rt_sigtimedwait, WAITS_SLEEP },
+#endif
+#ifdef SYS_poll
+        { SYS_poll, WAITS_POLL },
+#endif
+#ifdef SYS_ppoll
+        { SYS_ppoll, WAITS_POLL },
+#endif
+#ifdef SYS_select
+        { SYS_select, WAITS_SELECT },
+#endif
+#ifdef SYS_pselect6
+        { SYS_pselect6, WAITS_SELECT },
+#endif
+#ifdef SYS_epoll_wait
+        { SYS_epoll_wait, WAITS_EPOLL },
+#endif
+        { SYS_epoll_pwait, WAITS_EPOLL },
+#ifdef SYS_epoll_pwait2
+        { SYS_epoll_pwait2, WAITS_EPOLL },
+#endif
+        { SYS_read, WAITS_DESCRIPTOR },
+        { SYS_readv, WAITS_DESCRIPTOR },
+        { SYS_pread64, WAITS_DESCRIPTOR },
+        { SYS_preadv, WAITS_DESCRIPTOR },
+#ifdef SYS_preadv2
+        { SYS_preadv2, WAITS_DESCRIPTOR },
+#endif
+        { SYS_write, WAITS_DESCRIPTOR },
+        { SYS_writev, WAITS_DESCRIPTOR },
+        { SYS_pwrite64, WAITS_DESCRIPTOR },
+        { SYS_pwritev, WAITS_DESCRIPTOR },
+#ifdef SYS_pwritev2
+        { SYS_pwritev2, WAITS_DESCRIPTOR },
+#endif
+#ifdef SYS_recvfrom
+        { SYS_recvfrom, WAITS_DESCRIPTOR },
+#endif
+#ifdef SYS_recvmsg
+        { SYS_recvmsg, WAITS_DESCRIPTOR },
+#endif
+#ifdef SYS_recvmmsg
+        { SYS_recvmmsg, WAITS_DESCRIPTOR },
+#endif
+#ifdef SYS_sendto
+        { SYS_sendto, WAITS_DESCRIPTOR },
+#endif
+#ifdef SYS_sendmsg
+        { SYS_sendmsg, WAITS_DESCRIPTOR },
+#endif
+#ifdef SYS_sendmmsg
+        { SYS_sendmmsg, WAITS_DESCRIPTOR },
+#endif
+#ifdef SYS_sendfile
+        { SYS_sendfile, WAITS_DESCRIPTOR },
+#endif
+        { SYS_splice, WAITS_DESCRIPTOR },
+        { SYS_tee, WAITS_DESCRIPTOR },
+        { SYS_vmsplice, WAITS_DESCRIPTOR },
+        { SYS_copy_file_range, WAITS_DESCRIPTOR },
+#ifdef SYS_accept
+        { SYS_accept, WAITS_DESCRIPTOR },
+#endif
+#ifdef SYS_accept4
+        { SYS_accept4, WAITS_DESCRIPTOR },
+#endif
+#ifdef SYS_connect
+        { SYS_connect, WAITS_DESCRIPTOR },
+#endif
+        { SYS_ioctl, WAITS_DESCRIPTOR },
+        { SYS_fcntl, WAITS_DESCRIPTOR },
+#ifdef SYS_flock
+        { SYS_flock, WAITS_DESCRIPTOR },
+#endif
+        { SYS_close, WAITS_DESCRIPTOR },
+        { SYS_fsync, WAITS_DISK },
+        { SYS_fdatasync, WAITS_DISK },
+        { SYS_sync, WAITS_DISK },
+        { SYS_syncfs, WAITS_DISK },
+#ifdef SYS_sync_file_range
+        { SYS_sync_file_range, WAITS_DISK },
+#endif
+        { SYS_msync, WAITS_DISK },
+#ifdef SYS_open
+        { SYS_open, WAITS_DISK },
+#endif
+        { SYS_openat, WAITS_DISK },
+        { SYS_openat2, WAITS_DISK },
+        { SYS_getdents64, WAITS_DISK },
+#ifdef SYS_newfstatat
+        { SYS_newfstatat, WAITS_DISK },
+#endif
+        { SYS_statx, WAITS_DISK },
+        { SYS_unlinkat, WAITS_DISK },
+#ifdef SYS_renameat2
+        { SYS_renameat2, WAITS_DISK },
+#endif
+#ifdef SYS_io_getevents
+        { SYS_io_getevents, WAITS_DISK },
+#endif
 };
 
-enum waits call_waits(const char *name) {
+enum waits call_waits(long number) {
         for (size_t i = 0; i < ELEMENTSOF(calls); i++)
-                if (strcmp(calls[i].name, name) == 0)
+                if (calls[i].number == number)
                         return calls[i].waits;
         return WAITS_OTHER;
 }
@@ -214,8 +265,8 @@ static const enum capture_class class_of_object[_OBJECT_MAX] = {
         [OBJECT_EPOLL] = CAPTURE_PIPE,    [OBJECT_OTHER] = CAPTURE_OTHER,
 };
 
-enum capture_class describe_class(char state, const struct described_call *call, const char *name,
-                                  enum object object, const char *place) {
+enum capture_class describe_class(char state, const struct described_call *call, enum object object,
+                                  const char *place) {
         if (state == 'T' || state == 't' || (place && strstr(place, "freezer")))
                 return CAPTURE_STOPPED;
         if (state == 'R')
@@ -223,7 +274,7 @@ enum capture_class describe_class(char state, const struct described_call *call,
         if (state == 'Z' || state == 'X')
                 return CAPTURE_OTHER;
         if (call && call->where == CALL_IN)
-                switch (call_waits(name)) {
+                switch (call_waits(call->number)) {
                 case WAITS_FUTEX:
                         return CAPTURE_FUTEX;
                 case WAITS_SLEEP:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks that programs write. Invariant: not a byte of another user's file is read or changed, whatever the
  * user puts under the name. */
-#include "agentd/capture/program.h"
+#include "starter/observe/program.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
