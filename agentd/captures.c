@@ -11,10 +11,10 @@
 #include "agentd/capture/look.h"
 #include "agentd/probe/latency.h"
 #include "agentd/unit-group.h"
-#include "agentd/unit/private.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/unitname.h"
+#include "lib/unit/files.h"
 
 #define FLAG_PYTHON 1u
 /* At once. Looks that hang are counted where they do, see look.h. */

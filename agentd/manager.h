@@ -23,7 +23,8 @@
 
 struct manager {
         sd_event *event;
-        sd_bus *bus; /* the system bus */
+        sd_bus *bus;     /* the system bus */
+        sd_bus *starter; /* primus-starter */
         struct settings settings;
         char *node, boot_id[SD_ID128_STRING_MAX];
         struct inventory inventory;
