@@ -13,6 +13,8 @@ import sys
 
 BASE = {"lib/base"}
 WIRE = {"lib/base", "lib/wire"}
+HOST = WIRE | {"lib/unit"}
+STARTER_ROOMS = {"starter/unit", "starter/files"}
 MASTERD_ROOMS = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store",
                  "masterd/health"}
 AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
@@ -22,6 +24,8 @@ ALLOWED = {
     "lib/base": set(),
     "lib/wire": BASE,
     "lib/record": set(),
+    # What both daemons of a host know of its executors.
+    "lib/unit": WIRE,
     "lib/primus": WIRE | {"lib/record"},
     # masterd: the pure rooms see base alone; above them each sees what it decides about, and only api and the daemon
     # itself see everything.
@@ -34,8 +38,12 @@ ALLOWED = {
     "masterd/job": WIRE | {"masterd/spec", "masterd/sched", "masterd/store", "masterd/node", "masterd/data"},
     "masterd/api": WIRE | MASTERD_ROOMS | {"masterd"},
     "masterd": WIRE | MASTERD_ROOMS | {"masterd/api"},
+    # What is root on a host: it knows neither daemon, nor the network.
+    "starter": HOST | STARTER_ROOMS,
+    "starter/unit": HOST | {"starter/files"},
+    "starter/files": HOST,
     # agentd: only probe sees what the BPF programs share.
-    "agentd/unit": WIRE,
+    "agentd/unit": HOST,
     "agentd/feed": WIRE,
     "agentd/log": WIRE,
     "agentd/capture": WIRE,
@@ -44,7 +52,7 @@ ALLOWED = {
     "agentd/net": BASE,
     "agentd/metrics": WIRE | {"agentd/cgroup", "agentd/net", "agentd/probe"},
     "agentd/probe": BASE | {"bpf"},
-    "agentd": WIRE | AGENTD_ROOMS,
+    "agentd": HOST | AGENTD_ROOMS,
     "bpf": set(),
     "executor": WIRE | {"lib/record", "lib/primus", "executor/read"},
     "executor/read": WIRE | {"lib/record"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device rules and the names of visible GPUs, of orders of all kinds. */
-#include "agentd/unit/devices.h"
+#include "starter/unit/devices.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "lib/unit/identity.h"
 
 #include "tests/unit/message-kit.h"
 
@@ -210,7 +212,7 @@ static void test_identity(void **state) {
 
         o.extra.gpus = (char *)"GPU-0 MIG-a";
         o.extra.rdma = 1;
-        assert_int_equal(unit_identity(&o, &c, &env), 0);
+        assert_int_equal(unit_identity(&o, c.node, c.term, &env), 0);
         assert_string_equal(environment_find(env, "PRIMUS_GPUS"), "GPU-0 MIG-a");
         assert_string_equal(environment_find(env, "PRIMUS_RDMA"), "1");
 }

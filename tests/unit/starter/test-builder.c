@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds units into messages and reads them back. */
-#include "agentd/unit/builder.h"
+#include "starter/unit/builder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,8 +8,9 @@
 
 #include <cmocka.h>
 
-#include "agentd/unit/session-unit.h"
+#include "starter/unit/session-unit.h"
 #include "lib/base/cleanup.h"
+#include "lib/unit/identity.h"
 #include "tests/unit/message-kit.h"
 
 static const char *empty[] = { NULL };
@@ -242,7 +243,7 @@ static void test_environments(void **state) {
                      has(strings, "PRIMUS_INPUT=/lie"));
         strings_free(strings);
 
-        assert_int_equal(unit_identity(&o, &here, &strings), 0);
+        assert_int_equal(unit_identity(&o, here.node, here.term, &strings), 0);
         assert_true(has(strings, "PRIMUS_X=yes"));
         assert_true(has(strings, "PRIMUS_JOB=418"));
         assert_false(has(strings, "PRIMUS_JOB=99") || has(strings, "OTHER=no") || has(strings, "A=1"));
@@ -260,34 +261,6 @@ static void test_environments(void **state) {
         strings_free(strings);
 }
 
-static void test_explanations(void **state) {
-        static const struct {
-                const char *result, *code;
-                int status;
-                const char *part;
-        } table[] = {
-                { "exit-code", "exited", 203, "command not found or not executable on host n2: train" },
-                { "exit-code", "exited", 200, "directory /data does not exist on host n2" },
-                { "exit-code", "exited", 217, "no user with uid 1000 on host n2" },
-                { "oom-kill", "killed", 9, "out of memory on host n2" },
-                { "watchdog", "dumped", 6, "stopped on host n2: its watchdog was not fed" },
-                { "no-record", "", 0, "no exit record" },
-                { "exit-code", "exited", 1, "" },
-                { "success", "exited", 0, "" },
-        };
-        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
-                struct exit_report e = { .status = table[i].status };
-                _cleanup_free_ char *text = NULL;
-
-                strcpy(e.result, table[i].result);
-                strcpy(e.code, table[i].code);
-                text = exit_explain(&e, "n2", "train", "/data", 1000);
-                assert_non_null(text);
-                assert_non_null(strstr(text, table[i].part));
-                assert_true(*table[i].part || !*text);
-        }
-}
-
 /* A session's unit is like its executor's, and says nothing of what is run in it. */
 static void test_session(void **state) {
         const struct executor_id id = { .job = 418, .role = "worker", .index = 3, .attempt = 2 };
@@ -296,7 +269,6 @@ static void test_session(void **state) {
                                            .session = 7,
                                            .uid = 1000,
                                            .environment = environment,
-                                           .directory = "/data",
                                            .no_new_privileges = true,
                                            .memlock = 65536,
                                            .control = message_other_end };
@@ -328,7 +300,7 @@ int main(void) {
                 cmocka_unit_test(test_properties),   cmocka_unit_test(test_short_grace),
                 cmocka_unit_test(test_watchdog),     cmocka_unit_test(test_commands),
                 cmocka_unit_test(test_refusals),     cmocka_unit_test(test_environments),
-                cmocka_unit_test(test_explanations), cmocka_unit_test(test_session),
+                 cmocka_unit_test(test_session),
         };
         return cmocka_run_group_tests(tests, message_setup, message_teardown);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agentd/unit/private.h"
+#include "starter/files/private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
+#include "lib/unit/files.h"
 
 #define UNIT "primus-1-worker-0.1.service"
 
@@ -79,8 +80,8 @@ static void test_private(void **state) {
         assert_int_equal(read_file(path, 100, &text, &size), 0);
         assert_int_equal(size, 6);
         assert_false(private_stop_marked(root, UNIT));
-        assert_int_equal(private_mark_stop(root, UNIT, "order"), 0);
-        assert_int_equal(private_mark_stop(root, UNIT, "order"), 0);
+        assert_int_equal(private_put(root, UNIT, "stop", "order", 5), 0);
+        assert_int_equal(private_put(root, UNIT, "stop", "order", 5), 0);
         assert_true(private_stop_marked(root, UNIT));
 
         assert_int_equal(private_create(root, UNIT, uid, "", 0, NULL, 0), 0); /* what was there is replaced */
@@ -88,7 +89,7 @@ static void test_private(void **state) {
         assert_int_equal(private_create(root, UNIT, uid, "", 0, bad, 1), -EINVAL);
         assert_int_equal(private_remove(root, UNIT), 0);
         assert_int_equal(private_remove(root, UNIT), 0);
-        assert_int_equal(private_mark_stop(root, UNIT, "order"), -ENOENT);
+        assert_int_equal(private_put(root, UNIT, "stop", "order", 5), -ENOENT);
 }
 
 /* Replaced as a whole, for its user alone; the epoch is found again. */
@@ -103,7 +104,7 @@ static void test_rendezvous(void **state) {
         assert_int_equal(private_rendezvous_epoch(root, UNIT), 0);
         assert_int_equal(private_write_rendezvous(root, UNIT, uid, 1, env), 0);
         assert_int_equal(private_write_rendezvous(root, UNIT, uid, 12, env), 0);
-        assert_mode(PRIVATE_DIR "/" UNIT "/rendezvous", 0400);
+        assert_mode(PRIVATE_DIR "/" UNIT "/rendezvous", 0440);
         assert_int_equal(read_file(path, 100, &text, NULL), 0);
         assert_string_equal(text, "PRIMUS_EPOCH=12\nRANK=1\nTF_CONFIG={\"a\":1}\n");
         assert_int_equal(private_write_rendezvous(root, UNIT, uid, 13, bad), -EINVAL);
@@ -124,13 +125,16 @@ static void test_rendezvous(void **state) {
 /* The user may write into it, and it is as long as a page that is mapped needs. */
 static void test_progress(void **state) {
         _cleanup_free_ char *path = below(PRIVATE_DIR "/" UNIT "/progress"), *text = NULL;
-        uint32_t uid = getuid();
+        uint32_t uid = getuid(), owner;
         size_t size;
 
         assert_int_equal(private_create_progress(root, UNIT, uid), -ENOENT);
         assert_int_equal(private_create(root, UNIT, uid, "", 0, NULL, 0), 0);
+        assert_int_equal(private_owner(root, UNIT, &owner), -ENOENT);
         assert_int_equal(private_create_progress(root, UNIT, uid), 0);
-        assert_mode(PRIVATE_DIR "/" UNIT "/progress", 0600);
+        assert_int_equal(private_owner(root, UNIT, &owner), 0);
+        assert_int_equal(owner, uid);
+        assert_mode(PRIVATE_DIR "/" UNIT "/progress", 0660);
         assert_int_equal(read_file(path, 100, &text, &size), 0);
         assert_int_equal(size, 16);
         assert_memory_equal(text, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
@@ -150,6 +154,22 @@ static void test_work(void **state) {
                 assert_int_equal(work_create(root, 419, uid, 12345), 0);
                 assert_int_equal(work_create(root, 419, uid, 12346), -EPERM);
         }
+}
+
+/* Nothing but a work directory is ever taken from its place. */
+static void test_work_names(void **state) {
+        static const char *const bad[] = { "", ".", "..", "../x", "418", "418-1234567", "418-12345678/x", "-12345678",
+                                           ".418-12345678", ".418-12345678.", ".418-12345678.g", "418-12345678.1",
+                                           "12345678901-12345678", ".418-12345678.1/../../x" };
+        char *path;
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                assert_int_equal(work_detach(root, bad[i], &path), -EINVAL);
+        assert_int_equal(work_detach(root, "777-12345678", &path), 0);
+        assert_null(path);
+        assert_int_equal(work_detach(root, ".777-12345678.1f", &path), 0);
+        assert_non_null(strstr(path, WORK_DIR "/.777-12345678.1f"));
+        free(path);
 }
 
 /* remove_tree() works on what a user may have made as bad as possible. */
@@ -179,7 +199,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_environment), cmocka_unit_test(test_private),
                 cmocka_unit_test(test_rendezvous),  cmocka_unit_test(test_progress),
-                cmocka_unit_test(test_work),        cmocka_unit_test(test_remove),
+                cmocka_unit_test(test_work),        cmocka_unit_test(test_work_names),
+                cmocka_unit_test(test_remove),
         };
         return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of an order as properties, what they mean on a host, and the small parts that go with them. */
-#include "agentd/unit/enforce.h"
+#include "starter/unit/enforce.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "agentd/unit/host.h"
+#include "starter/unit/host.h"
 #include "executor/oom.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
