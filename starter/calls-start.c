@@ -19,7 +19,7 @@
 #define VARIABLE_MAX 8192u
 #define HOOK_USEC_MAX (UINT64_C(7) * 24 * 3600 * USEC_PER_SEC)
 
-/* PRIMUS_NAME=text, none of it a control character: it stands in a unit's properties. */
+/* PRIMUS_NAME=text: it stands in a unit's properties. */
 static bool variables_valid(char *const *list) {
         size_t n = 0;
 
@@ -34,9 +34,8 @@ static bool variables_valid(char *const *list) {
                 name[equals - list[n]] = 0;
                 if (!env_name_valid(name))
                         return false;
-                for (const char *p = equals; *p; p++)
-                        if ((unsigned char)*p < ' ' || *p == 0x7f)
-                                return false;
+                if (!text_is_setting(list[n]))
+                        return false;
         }
         return true;
 }

@@ -8,7 +8,7 @@
 #include "lib/base/parse.h"
 
 const char *admission_check(const struct start_order *o, const char *node, bool allow_root, char **ret_why) {
-        const char *error = LINK_ERROR_START;
+        const char *error = LINK_ERROR_START, *text;
         int r;
 
         if (!role_name_valid(o->id.role) || o->id.job == 0 || o->id.attempt == 0)
@@ -22,6 +22,11 @@ const char *admission_check(const struct start_order *o, const char *node, bool 
                         node);
         } else if (o->uid == UINT32_MAX || o->uid == UINT16_MAX)
                 r = asprintf(ret_why, "uid %u is not a user's", o->uid);
+        else if ((text = start_order_bad_text(o)))
+                r = asprintf(ret_why,
+                             "the order's %s has control characters, line breaks, or a blank or backslash "
+                             "where it ends; host %s does not take that",
+                             text, node);
         else if (o->cwd && *o->cwd && *o->cwd != '/')
                 r = asprintf(ret_why, "the working directory %s is not an absolute path", o->cwd);
         else

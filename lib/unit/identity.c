@@ -30,10 +30,10 @@ static const char *const identity_names[] = {
  * override it, for primus-exit too.
  */
 static const char *const reserved_names[] = {
-        "SERVICE_RESULT",  "EXIT_CODE",      "EXIT_STATUS",   "INVOCATION_ID", "JOURNAL_STREAM",
-        "MAINPID",         "NOTIFY_SOCKET",  "WATCHDOG_USEC", "WATCHDOG_PID",  "LISTEN_FDS",
-        "LISTEN_PID",      "LISTEN_FDNAMES", "PRIMUS_INPUT",  "PRIMUS_EPOCH",  "PRIMUS_RENDEZVOUS_FILE",
-        "PRIMUS_PROGRESS",
+        "SERVICE_RESULT",  "EXIT_CODE",        "EXIT_STATUS",   "INVOCATION_ID", "JOURNAL_STREAM",
+        "MAINPID",         "NOTIFY_SOCKET",    "WATCHDOG_USEC", "WATCHDOG_PID",  "LISTEN_FDS",
+        "LISTEN_PID",      "LISTEN_FDNAMES",   "PRIMUS_INPUT",  "PRIMUS_EPOCH",  "PRIMUS_RENDEZVOUS_FILE",
+        "PRIMUS_PROGRESS", "PRIMUS_DIRECTORY",
 };
 
 static bool is_name(const char *entry, const char *name) {
@@ -108,7 +108,7 @@ int unit_identity(const struct start_order *o, const char *node, uint64_t term, 
         TRY(push(s, &n, "PRIMUS_SOCKET=" FEED_SOCKET));
         if (o->extra.cpus)
                 TRY(push(s, &n, "PRIMUS_CPUS=%s", o->extra.cpus));
-        if (o->extra.gpus && utf8_valid(o->extra.gpus, strlen(o->extra.gpus)))
+        if (o->extra.gpus && text_is_setting(o->extra.gpus))
                 TRY(push(s, &n, "PRIMUS_GPUS=%s", o->extra.gpus));
         if (o->extra.rdma)
                 TRY(push(s, &n, "PRIMUS_RDMA=1"));
@@ -117,7 +117,7 @@ int unit_identity(const struct start_order *o, const char *node, uint64_t term, 
                 TRY(push(s, &n, "PRIMUS_PIPE_SIZE=%u", o->pipe_size));
         }
         for (char *const *i = o->identity; i && *i; i++)
-                if (strncmp(*i, "PRIMUS_", 7) == 0 && utf8_valid(*i, strlen(*i)) &&
+                if (strncmp(*i, "PRIMUS_", 7) == 0 && text_is_setting(*i) &&
                     !is_any(*i, identity_names, ELEMENTSOF(identity_names)))
                         TRY(push(s, &n, "%s", *i));
         *ret = TAKE_PTR(s);

@@ -16,7 +16,7 @@ int output_expand(const char *pattern, const struct executor_id *id, const char 
 
         if (!f)
                 return -ENOMEM;
-        if (*pattern != '/')
+        if (directory && *pattern != '/')
                 fprintf(f, "%s/", directory);
         for (const char *p = pattern; *p && !bad; p++) {
                 if (*p != '%') {

@@ -3,7 +3,7 @@
 
 #include "lib/wire/messages.h"
 
-/* Expands %j %r %i %a %n %% of an output pattern; a relative one is below directory. -EINVAL: an unknown
- * letter. */
+/* Expands %j %r %i %a %n %% of an output pattern; a relative one is below directory, or stays so where that
+ * is NULL. -EINVAL: an unknown letter. */
 int output_expand(const char *pattern, const struct executor_id *id, const char *node, const char *directory,
                   char **ret);

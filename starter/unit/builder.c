@@ -21,66 +21,21 @@
 /* How long unpacking the job's files may take before systemd gives up the start. */
 #define STAGE_USEC (UINT64_C(3600) * USEC_PER_SEC)
 
-/* systemd expands $NAME in arguments; $$ is a dollar. (ExecStartEx= with no-env-expand would spare us that,
- * but it is not known in unit files, into which systemd writes transient units, and so is lost at a
- * daemon-reload.) */
-static int append_argument(sd_bus_message *m, const char *argument) {
-        _cleanup_free_ char *escaped = NULL;
-        char *p;
-
-        if (!strchr(argument, '$'))
-                return sd_bus_message_append(m, "s", argument);
-        p = escaped = malloc(2 * strlen(argument) + 1);
-        if (!p)
-                return -ENOMEM;
-        for (const char *a = argument; *a; a++) {
-                if (*a == '$')
-                        *p++ = '$';
-                *p++ = *a;
-        }
-        *p = 0;
-        return sd_bus_message_append(m, "s", escaped);
-}
-
-/* One command: argv is head followed by tail (either may be NULL). */
-static int property_exec(sd_bus_message *m, const char *name, const char *path, const char *const *head,
-                         char *const *tail) {
-        TRY(property_open(m, name, "a(sasb)"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sasb)"));
-        TRY(sd_bus_message_open_container(m, 'r', "sasb"));
-        TRY(sd_bus_message_append(m, "s", path));
-        TRY(sd_bus_message_open_container(m, 'a', "s"));
-        for (const char *const *a = head; a && *a; a++)
-                TRY(append_argument(m, *a));
-        for (char *const *a = tail; a && *a; a++)
-                TRY(append_argument(m, *a));
-        TRY(sd_bus_message_close_container(m));
-        TRY(sd_bus_message_append(m, "b", 0)); /* a failure is one */
-        TRY(sd_bus_message_close_container(m));
-        TRY(sd_bus_message_close_container(m));
-        return property_close(m);
-}
-
 #define EXECUTOR_PATH PRIMUS_LIBEXECDIR "/primus-executor"
 #define LAUNCH_PATH PRIMUS_LIBEXECDIR "/primus-launch"
 
-/* Whether the launcher has to stand before the command: systemd opens an output file as root, and finds
- * commands along its own path. */
-static bool wants_launcher(const struct start_order *o) {
-        if (o->output && *o->output)
-                return true;
-        return o->kind == ORDER_TRAINER && !strchr(o->argv[0], '/') && environment_find(o->env, "PATH");
-}
-
+/* The launcher stands before every command: it changes to the job's directory, opens the output file and
+ * looks for the command, all with the user's rights and in his environment. So no path of the user's is a
+ * property that systemd acts on as root, and the end of a unit leaves its record whatever became of the
+ * directory. */
 static int append_start(sd_bus_message *m, const struct start_order *o, const struct unit_context *c,
                         char **ret_why) {
-        const char *head[8] = { NULL };
-        _cleanup_free_ char *output = NULL, *absolute = NULL;
-        const char *path;
-        size_t n = 0;
+        const char *head[8] = { LAUNCH_PATH };
+        _cleanup_free_ char *output = NULL;
+        size_t n = 1;
 
         if (o->output && *o->output) {
-                int r = output_expand(o->output, &o->id, c->node, c->directory, &output);
+                int r = output_expand(o->output, &o->id, c->node, NULL, &output);
                 if (r == -EINVAL && asprintf(ret_why,
                                              "the output pattern %s has an unknown letter behind %%; known "
                                              "are %%j %%r %%i %%a %%n",
@@ -93,15 +48,10 @@ static int append_start(sd_bus_message *m, const struct start_order *o, const st
                                                  "cannot take") < 0
                                        ? -ENOMEM
                                        : -EINVAL;
+                head[n++] = "--output";
+                head[n++] = output;
         }
-        if (wants_launcher(o)) {
-                head[n++] = LAUNCH_PATH;
-                if (output) {
-                        head[n++] = "--output";
-                        head[n++] = output;
-                }
-                head[n++] = "--";
-        }
+        head[n++] = "--";
         if (o->kind == ORDER_FEED) {
                 head[n++] = EXECUTOR_PATH;
                 head[n++] = "--feed";
@@ -110,16 +60,7 @@ static int append_start(sd_bus_message *m, const struct start_order *o, const st
                 head[n++] = EXECUTOR_PATH;
                 head[n++] = "--scan";
         }
-        path = head[0];
-        if (!path) {
-                path = o->argv[0];
-                if (*path != '/' && strchr(path, '/')) { /* ./train.py */
-                        if (asprintf(&absolute, "%s/%s", c->directory, path) < 0)
-                                return -ENOMEM;
-                        path = absolute;
-                }
-        }
-        return property_exec(m, "ExecStart", path, head, o->argv);
+        return property_exec(m, "ExecStart", head, o->argv);
 }
 
 static int append_commands(sd_bus_message *m, const struct start_order *o, const struct unit_context *c,
@@ -127,7 +68,7 @@ static int append_commands(sd_bus_message *m, const struct start_order *o, const
         const char *const stage[] = { EXECUTOR_PATH, "--stage", c->bundle, c->work, NULL };
 
         if (c->bundle)
-                TRY(property_exec(m, "ExecStartPre", EXECUTOR_PATH, stage, NULL));
+                TRY(property_exec(m, "ExecStartPre", stage, NULL));
         /* ExecStopPost=+primus-exit comes from units/executor-exit.conf. */
         return append_start(m, o, c, ret_why);
 }
@@ -165,11 +106,9 @@ static int append_environment(sd_bus_message *m, const struct start_order *o, co
         char path[sizeof(PRIVATE_DIR) + UNIT_NAME_MAX + 8];
 
         TRY(unit_identity(o, c->node, c->term, &identity));
-        TRY(property_open(m, "Environment", "as"));
-        TRY(sd_bus_message_append_strv(m, identity));
-        TRY(property_close(m));
+        TRY(property_strings(m, "Environment", identity));
         snprintf(path, sizeof(path), PRIVATE_DIR "/%s/env", unit);
-        return sd_bus_message_append(m, "(sv)", "EnvironmentFiles", "a(sb)", 1, path, 0);
+        return property_environment_file(m, path);
 }
 
 static int check(const struct start_order *o, const struct unit_context *c, char **ret_why) {
@@ -177,9 +116,9 @@ static int check(const struct start_order *o, const struct unit_context *c, char
 
         if (!o->argv || (o->kind != ORDER_SCAN && (!*o->argv || !**o->argv)))
                 r = asprintf(ret_why, "the command is empty");
-        else if (!utf8_valid(c->directory, strlen(c->directory)))
-                r = asprintf(ret_why,
-                             "the working directory's name is not valid UTF-8, which systemd cannot take");
+        else if (!text_is_setting(c->directory))
+                r = asprintf(ret_why, "the working directory's name is not valid UTF-8, or has control "
+                                      "characters, line breaks, or a blank or backslash where it ends");
         for (size_t i = 0; o->argv && o->argv[i] && r == 0; i++)
                 if (!utf8_valid(o->argv[i], strlen(o->argv[i])))
                         r = asprintf(
@@ -228,7 +167,8 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         TRY(property_string(m, "User", text));
         TRY(property_bool(m, "NoNewPrivileges", !o->new_privileges));
         TRY(property_bool(m, "IgnoreSIGPIPE", false)); /* as in a shell: "producer | head" ends */
-        TRY(property_string(m, "WorkingDirectory", c->directory));
+        /* Not the job's: that is the launcher's to enter (PRIMUS_DIRECTORY). */
+        TRY(property_string(m, "WorkingDirectory", "/"));
         TRY(append_environment(m, o, c, unit));
         TRY(limits_append(m, o, c));
         TRY(devices_append(m, o, c, ret_why));

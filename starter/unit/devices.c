@@ -30,7 +30,7 @@ static const char *const rdma_nodes[] = { "char-infiniband_verbs", "/dev/infinib
 
 static int append_nodes(sd_bus_message *m, const char *const *nodes) {
         for (; *nodes; nodes++)
-                TRY(sd_bus_message_append(m, "(ss)", *nodes, "rw"));
+                TRY(property_pair(m, *nodes, "rw"));
         return 0;
 }
 
@@ -42,7 +42,7 @@ static int append_gpu(sd_bus_message *m, const struct gpu_info *g, bool *nvidia,
         if (!nodes)
                 return -ENOMEM;
         for (char *n = strtok_r(nodes, " ", &save); n; n = strtok_r(NULL, " ", &save)) {
-                TRY(sd_bus_message_append(m, "(ss)", n, "rw"));
+                TRY(property_pair(m, n, "rw"));
                 *nvidia |= strncmp(n, "/dev/nvidia", 11) == 0;
                 *amd |= strncmp(n, "/dev/dri", 8) == 0;
         }

@@ -100,7 +100,10 @@ static int append_io_property(sd_bus_message *m, const struct unit_context *c, s
                         TRY(sd_bus_message_open_container(m, 'a', "(st)"));
                         open = true;
                 }
-                TRY(sd_bus_message_append(m, "(st)", c->io[i].path, value));
+                TRY(sd_bus_message_open_container(m, 'r', "st"));
+                TRY(property_text(m, c->io[i].path));
+                TRY(sd_bus_message_append(m, "t", value));
+                TRY(sd_bus_message_close_container(m));
         }
         if (!open)
                 return 0;
@@ -124,9 +127,14 @@ static int append_io(sd_bus_message *m, const struct unit_context *c) {
 static int append_ports(sd_bus_message *m, const struct start_order *o, const struct unit_context *c) {
         if (!c->inventory || c->inventory->port_first == 0)
                 return 0;
-        if (c->pins)
-                TRY(sd_bus_message_append(m, "(sv)", "BPFProgram", "a(ss)", 2, "bind4", c->pins->bind4,
-                                          "bind6", c->pins->bind6));
+        if (c->pins) {
+                TRY(property_open(m, "BPFProgram", "a(ss)"));
+                TRY(sd_bus_message_open_container(m, 'a', "(ss)"));
+                TRY(property_pair(m, "bind4", c->pins->bind4));
+                TRY(property_pair(m, "bind6", c->pins->bind6));
+                TRY(sd_bus_message_close_container(m));
+                TRY(property_close(m));
+        }
         TRY(property_open(m, "SocketBindAllow", "a(iiqq)"));
         TRY(sd_bus_message_open_container(m, 'a', "(iiqq)"));
         for (size_t i = 0; i < o->n_ports; i++)
@@ -141,12 +149,22 @@ static int append_ports(sd_bus_message *m, const struct start_order *o, const st
 /* ---- shared memory ---- */
 
 static int append_shm(sd_bus_message *m, const struct unit_context *c) {
+        char *unit[] = { NULL, NULL };
+
         if (!c->shm)
                 return 0;
-        TRY(sd_bus_message_append(m, "(sv)", "Requires", "as", 1, c->shm->unit));
-        TRY(sd_bus_message_append(m, "(sv)", "After", "as", 1, c->shm->unit));
-        return sd_bus_message_append(m, "(sv)", "BindPaths", "a(ssbt)", 1, c->shm->path, "/dev/shm", 0,
-                                     UINT64_C(0));
+        unit[0] = (char *)c->shm->unit;
+        TRY(property_strings(m, "Requires", unit));
+        TRY(property_strings(m, "After", unit));
+        TRY(property_open(m, "BindPaths", "a(ssbt)"));
+        TRY(sd_bus_message_open_container(m, 'a', "(ssbt)"));
+        TRY(sd_bus_message_open_container(m, 'r', "ssbt"));
+        TRY(property_text(m, c->shm->path));
+        TRY(property_text(m, "/dev/shm"));
+        TRY(sd_bus_message_append(m, "bt", 0, UINT64_C(0)));
+        TRY(sd_bus_message_close_container(m));
+        TRY(sd_bus_message_close_container(m));
+        return property_close(m);
 }
 
 /* ---- a unit ---- */

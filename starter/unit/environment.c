@@ -160,6 +160,7 @@ int unit_environment(const struct start_order *o, const struct unit_context *c, 
         if (has_secret(o, INPUT_FILE))
                 TRY(push(s, &n, "PRIMUS_INPUT=" PRIVATE_DIR "/%s/secrets/" INPUT_FILE, unit));
         TRY(append_visible(o, c, s, &n));
+        TRY(push(s, &n, "PRIMUS_DIRECTORY=%s", c->directory));
         *ret = TAKE_PTR(s);
         return 0;
 }

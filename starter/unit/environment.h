@@ -18,7 +18,7 @@ struct unit_context {
         const char *work;        /* the job's work directory */
         const char *bundle;      /* path of the bundle to unpack, or NULL */
         const char *shared_cpus; /* of an order without CPUs of its own: a list, or NULL for all */
-        /* What the host makes of the order's limits (agentd/unit/host.h). */
+        /* What the host makes of the order's limits (starter/unit/host.h). */
         const struct io_limit *io; /* paths are devices, or "" */
         size_t n_io;
         uint64_t numa_nodes;           /* a bit for each that its CPUs are in; 0: all, or not known */
@@ -29,8 +29,9 @@ struct unit_context {
 
 /* The variables of the private environment file: the order's, without names that agentd and systemd own, and
  * TMPDIR, PRIMUS_STACK_SIGNAL and PRIMUS_STACKS (where programs write stacks), PRIMUS_SECRETS_DIR,
- * PRIMUS_PROGRESS, PRIMUS_INPUT (where the order brings INPUT_FILE), CUDA_VISIBLE_DEVICES,
- * ROCR_VISIBLE_DEVICES. NULL-ended, free with strings_free(). */
+ * PRIMUS_PROGRESS, PRIMUS_DIRECTORY (where the launcher goes, and does not pass on), PRIMUS_INPUT (where the
+ * order brings INPUT_FILE), CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES. NULL-ended, free with strings_free().
+ */
 int unit_environment(const struct start_order *o, const struct unit_context *context, char ***ret);
 
 /* NULL: the host has none of that uuid. ret_index may be NULL. */

@@ -8,10 +8,13 @@
 
 #include <cmocka.h>
 
+#include "starter/unit/property.h"
 #include "starter/unit/session-unit.h"
 #include "lib/base/cleanup.h"
 #include "lib/unit/identity.h"
 #include "tests/unit/message-kit.h"
+
+#define LAUNCH PRIMUS_LIBEXECDIR "/primus-launch"
 
 static const char *empty[] = { NULL };
 static char nothing[] = "";
@@ -94,7 +97,7 @@ static void test_properties(void **state) {
         assert_text(m, "KillMode", "control-group");
         assert_text(m, "OOMPolicy", "kill");
         assert_text(m, "CollectMode", "inactive-or-failed");
-        assert_text(m, "WorkingDirectory", "/data");
+        assert_text(m, "WorkingDirectory", "/");
         assert_text(m, "StandardOutput", "journal");
         message_assert_number(m, "ss", "CPUQuotaPerSecUSec", 1500000);
         message_assert_number(m, "ss", "MemoryMax", 1 << 30);
@@ -104,8 +107,8 @@ static void test_properties(void **state) {
         message_assert_number(m, "ss", "LogRateLimitIntervalUSec", 1);
         assert_false(message_find_property(m, "ss", "TasksMax", "t"));
         assert_text(m, "DevicePolicy", "closed"); /* on hosts without GPUs too */
-        assert_command(m, "ExecStart", "/bin/echo",
-                       (const char *const[]){ "/bin/echo", "$$HOME", "100%", NULL });
+        assert_command(m, "ExecStart", LAUNCH,
+                       (const char *const[]){ LAUNCH, "--", "/bin/echo", "$$HOME", "100%", NULL });
 }
 
 static void test_short_grace(void **state) {
@@ -142,27 +145,15 @@ static void test_watchdog(void **state) {
 }
 
 static void test_commands(void **state) {
-        const char *const argv[] = { "train", "--x", NULL }, *const path[] = { "PATH=/opt/bin:/bin", NULL },
-                          *const relative[] = { "./train.py", NULL };
+        const char *const argv[] = { "train", "--x", "a\nb\\", NULL };
         struct unit_context with_bundle = here;
-        char output[] = "/logs/%j-%r-%i-%a-%n%%";
+        char output[] = "logs/%j-%r-%i-%a-%n%%";
         struct start_order o = an_order(argv, empty);
         sd_bus_message *m;
 
-        m = build(&o, &here); /* systemd looks for it */
-        assert_command(m, "ExecStart", "train", argv);
-        sd_bus_message_unref(m);
-
-        o.env = (char **)path;
-        m = build(&o, &here); /* the user's PATH counts */
-        assert_command(
-                m, "ExecStart", PRIMUS_LIBEXECDIR "/primus-launch",
-                (const char *const[]){ PRIMUS_LIBEXECDIR "/primus-launch", "--", "train", "--x", NULL });
-        sd_bus_message_unref(m);
-
-        o.argv = (char **)relative;
-        m = build(&o, &here);
-        assert_command(m, "ExecStart", "/data/./train.py", relative);
+        m = build(&o, &here); /* which looks for it along the user's PATH */
+        assert_command(m, "ExecStart", LAUNCH,
+                       (const char *const[]){ LAUNCH, "--", "train", "--x", "a\nb\\", NULL });
         sd_bus_message_unref(m);
 
         o.argv = (char **)argv;
@@ -170,11 +161,10 @@ static void test_commands(void **state) {
         o.output = output;
         with_bundle.bundle = "/b/1000/ff";
         m = build(&o, &with_bundle);
-        assert_command(m, "ExecStart", PRIMUS_LIBEXECDIR "/primus-launch",
-                       (const char *const[]){ PRIMUS_LIBEXECDIR "/primus-launch", "--output",
-                                              "/logs/418-worker-3-2-n2%", "--",
+        assert_command(m, "ExecStart", LAUNCH,
+                       (const char *const[]){ LAUNCH, "--output", "logs/418-worker-3-2-n2%", "--",
                                               PRIMUS_LIBEXECDIR "/primus-executor", "--feed", "--", "train",
-                                              "--x", NULL });
+                                              "--x", "a\nb\\", NULL });
         assert_command(m, "ExecStartPre", PRIMUS_LIBEXECDIR "/primus-executor",
                        (const char *const[]){ PRIMUS_LIBEXECDIR "/primus-executor", "--stage", "/b/1000/ff",
                                               "/work", NULL });
@@ -187,7 +177,10 @@ static void test_refusals(void **state) {
         } table[] = { { "\xff\xfe", "", "/data" },
                       { "a", "/x/%z", "/data" },
                       { "a", "/x/%", "/data" },
-                      { "a", "", "/\xff" } };
+                      { "a", "", "/\xff" },
+                      { "a", "", "/data\nExecStopPost=+/tmp/x" },
+                      { "a", "", "/data\\" },
+                      { "a", "", "/data " } };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 const char *const argv[] = { "/bin/echo", table[i].argument, NULL };
@@ -203,6 +196,82 @@ static void test_refusals(void **state) {
         }
 }
 
+/* What "+" means at the beginning of a command line, systemd would read in this name at its next
+ * daemon-reload. */
+static void test_prefixes(void **state) {
+        static const char *const names[] = { "+sh", "-x", "@x", ":x", "!x", "|x", "+/bin/sh" };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                const char *const argv[] = { names[i], "-c", "id", NULL };
+                struct start_order o = an_order(argv, empty);
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = build(&o, &here);
+
+                assert_command(m, "ExecStart", LAUNCH,
+                               (const char *const[]){ LAUNCH, "--", names[i], "-c", "id", NULL });
+        }
+}
+
+/* Whoever hands it over: no text of a property has what systemd would write as a line of its own. */
+static void test_guard(void **state) {
+        static const char *const
+                bad[] = { "a\nExecStopPost=+/x",
+                          "a\r",
+                          "a\x01",
+                          "a\x7f",
+                          "a\\",
+                          "a\\\\",
+                          " a",
+                          "a ",
+                          "a\t",
+                          "\xff",
+                          "a\xc2\x85",
+                          "a\xe2\x80\xa8",
+                          "a\xe2\x80\xa9" },
+                *const good[] = { "", "a", "a b", "a\\b", "$A%h\"'`;#", "\xc3\xa9\xc2\xa0", "\xe2\x80\xa6" };
+        const char *const program[] = { "/bin/echo", NULL }, *const relative[] = { "echo", NULL };
+
+        for (size_t i = 0; i < ELEMENTSOF(bad) + ELEMENTSOF(good); i++) {
+                bool fine = i >= ELEMENTSOF(bad);
+                const char *text = fine ? good[i - ELEMENTSOF(bad)] : bad[i];
+                char *list[] = { (char *)"A=1", (char *)text, NULL };
+                const char *const head[] = { text, NULL };
+
+                for (unsigned k = 0; k < 6; k++) {
+                        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
+                        int r = 0;
+
+                        if (k == 3 || k == 5) /* within a property */
+                                assert_true(property_open(m, "X", k == 3 ? "(ss)" : "s") >= 0);
+                        switch (k) {
+                        case 0:
+                                r = property_string(m, "Description", text);
+                                break;
+                        case 1:
+                                r = property_strings(m, "Environment", list);
+                                break;
+                        case 2:
+                                r = property_environment_file(m, text);
+                                break;
+                        case 3:
+                                r = property_pair(m, "rw", text);
+                                break;
+                        case 4: /* the program, of which also a name is none */
+                                assert_true(property_exec(m, "ExecStart", head, NULL) < 0);
+                                continue;
+                        case 5:
+                                r = property_text(m, text);
+                                break;
+                        }
+                        assert_int_equal(r < 0 ? r : 0, fine ? 0 : -EBADMSG);
+                }
+        }
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new(), *n = message_new();
+        char *arguments[] = { (char *)"a\nb\x01\\", NULL }, *bytes[] = { (char *)"\xff", NULL };
+        assert_true(property_exec(m, "ExecStart", program, arguments) >= 0);
+        assert_int_equal(property_exec(n, "ExecStart", program, bytes), -EBADMSG);
+        assert_int_equal(property_exec(n, "ExecStart", relative, NULL), -EINVAL);
+}
+
 static bool has(char *const *strings, const char *s) {
         for (; *strings; strings++)
                 if (strcmp(*strings, s) == 0)
@@ -212,13 +281,10 @@ static bool has(char *const *strings, const char *s) {
 
 static void test_environments(void **state) {
         const char *const argv[] = { "/bin/true", NULL };
-        const char *const env[] = { "A=1",
-                                    "PRIMUS_JOB=77",
-                                    "SERVICE_RESULT=lie",
-                                    "EXIT_STATUS=0",
-                                    "PRIMUS_X=no",
-                                    "PRIMUS_INPUT=/lie",
-                                    NULL };
+        const char *const env[] = {
+                "A=1",         "PRIMUS_JOB=77",     "SERVICE_RESULT=lie",    "EXIT_STATUS=0",
+                "PRIMUS_X=no", "PRIMUS_INPUT=/lie", "PRIMUS_DIRECTORY=/lie", NULL
+        };
         const char *const identity[] = { "PRIMUS_X=yes", "PRIMUS_JOB=99", "OTHER=no", NULL };
         struct secret input = { (char *)"input.json", (char *)"{}", 2 };
         struct start_order o = an_order(argv, env);
@@ -234,6 +300,8 @@ static void test_environments(void **state) {
         assert_int_equal(unit_environment(&o, &here, &strings), 0);
         assert_true(has(strings, "A=1"));
         assert_true(has(strings, "TMPDIR=/work/tmp"));
+        assert_true(has(strings, "PRIMUS_DIRECTORY=/data")); /* and not the user's word */
+        assert_false(has(strings, "PRIMUS_DIRECTORY=/lie"));
         assert_true(has(strings, "PRIMUS_SECRETS_DIR=/run/primus/x/primus-418-worker-3.2.service/secrets"));
         assert_true(
                 has(strings, "PRIMUS_INPUT=/run/primus/x/primus-418-worker-3.2.service/secrets/input.json"));
@@ -293,12 +361,14 @@ static void test_session(void **state) {
         assert_true(message_find_property(m, "ss", "StandardInputFileDescriptor", "h"));
         assert_true(message_find_property(m, "ss", "NoNewPrivileges", "b"));
         assert_true(message_find_property(m, "ss", "LimitMEMLOCK", "t"));
+        assert_text(m, "WorkingDirectory", "/");
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_properties),   cmocka_unit_test(test_short_grace),
                 cmocka_unit_test(test_watchdog),     cmocka_unit_test(test_commands),
+                cmocka_unit_test(test_prefixes),     cmocka_unit_test(test_guard),
                 cmocka_unit_test(test_refusals),     cmocka_unit_test(test_environments),
                  cmocka_unit_test(test_session),
         };

@@ -369,7 +369,7 @@ static void test_stopped_on_the_host(void **state) {
         assert_true(w->exit.stop_local);
 }
 
-/* Nothing ran, not even primus-exit: the agent looks what was missing. */
+/* The launcher could not enter it; there is a record all the same, and what it means is said. */
 static void test_no_directory(void **state) {
         struct world *w = *state;
         struct fake_unit *u;
@@ -377,7 +377,10 @@ static void test_no_directory(void **state) {
         order(w, "/nonexistent/primus", ON_PARTITION_REPLACE);
         fake_run_until(&w->fake, (u = fake_unit_find(&w->fake, UNIT)));
         fake_settle(&w->fake, 5000);
-        fake_job_removed(&w->fake, u->start_job, UNIT, "failed");
+        u->active = "active";
+        u->sub = "running";
+        fake_job_removed(&w->fake, u->start_job, UNIT, "done");
+        write_record(w, "RESULT=exit-code\nCODE=exited\nSTATUS=200\n");
         fake_unit_gone(&w->fake, UNIT);
         fake_run_until(&w->fake, w->exits == 1);
         assert_string_equal(w->exit.result, "exit-code");
