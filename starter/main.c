@@ -81,7 +81,7 @@ static int find_agent(uid_t *ret_uid, gid_t *ret_gid) {
 
 static int serve(uid_t agent) {
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_(sd_bus_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(remover_free_p) struct remover *remover = NULL;
         _cleanup_(server_free_p) struct server *server = NULL;
         struct starter s = { .root = "", .agent_uid = agent };
