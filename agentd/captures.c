@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/unitname.h"
+#include "lib/unit/files.h"
 
 #define FLAG_PYTHON 1u
 /* At once. Looks that hang are counted by the starter. */

@@ -9,11 +9,12 @@
 #include "agentd/feed/bundles.h"
 #include "agentd/feed/final.h"
 #include "agentd/feed/server.h"
+#include "agentd/unit/systemd.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/unit/files.h"
 #include "lib/base/unitname.h"
 
-#define BUNDLES_DIR "/var/lib/primus-agent/bundles"
 #define FETCH_USEC (60 * USEC_PER_SEC)
 
 /* GetBundle, under way (slot) or waiting for the connection. */
@@ -113,6 +114,16 @@ static int bundle_get(void *userdata, uint32_t uid, const char *sha256, uint64_t
                 return r;
         }
         return 0;
+}
+
+static int bundle_give(void *userdata, int fd, uint32_t uid) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct systemd *s = units_systemd(((struct data *)userdata)->units);
+        int r;
+
+        if ((r = starter_message(s, "GiveBundle", &m)) < 0 || (r = sd_bus_message_append(m, "hu", fd, uid)) < 0)
+                return r;
+        return starter_send(s, m);
 }
 
 int data_want_bundle(struct data *d, uint32_t uid, const char *sha256, bundle_handler handler,
@@ -367,7 +378,7 @@ static void on_narrow_pipe(int fd, uint32_t size, void *userdata) {
 }
 
 int data_new(sd_event *event, struct units *units, struct observer *observer, struct data **ret) {
-        static const struct bundle_ops ops = { .get = bundle_get };
+        static const struct bundle_ops ops = { .get = bundle_get, .give = bundle_give };
         _cleanup_(data_free_p) struct data *d = calloc(1, sizeof(*d));
         int r;
 

@@ -10,7 +10,6 @@
 #include "agentd/cgroup/pressure.h"
 #include "agentd/eyes.h"
 #include "agentd/manager.h"
-#include "agentd/unit-group.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -30,8 +29,7 @@ struct watched {
 struct eyes_pressure {
         struct manager *manager;
         struct watched *watched;
-        bool said;      /* that pressure cannot be watched here */
-        uint64_t slice; /* inode of primus.slice when the agent began; 0: there was none */
+        bool said; /* that pressure cannot be watched here */
 };
 
 static void tell(struct watched *w, enum pressure_kind kind, uint64_t amount) {
@@ -79,14 +77,6 @@ static void on_pressure(enum pressure_kind kind, uint64_t amount, void *userdata
         eyes_push(w->pressures->manager->eyes, w->unit);
         w->kinds[kind].told_boot = now;
         w->kinds[kind].amount = 0;
-}
-
-/* Somebody stopped primus.slice, and the next executor made it anew: another control group, to which this
- * process, set up for the old one, has no way, and on which none of its probes is. */
-static bool slice_is_new(const struct eyes_pressure *p) {
-        uint64_t slice;
-
-        return p->slice != 0 && unit_group_slice(&slice) >= 0 && slice != p->slice;
 }
 
 /* Asked of the starter, who alone may write a unit's files. */
@@ -142,12 +132,6 @@ void eyes_pressure_watch(struct eyes_pressure *p, const struct sampled *unit) {
         HASH_FIND_STR(p->watched, unit->unit, w);
         if (w)
                 return;
-        if (slice_is_new(p)) {
-                log_notice("primus.slice was stopped and made anew: the agent ends, to be started again for "
-                           "the new one; executors go on");
-                (void)sd_event_exit(p->manager->event, 0);
-                return;
-        }
         w = calloc(1, sizeof(*w));
         if (!w || pressure_new(p->manager->event, &options, on_pressure, w, &w->pressure) < 0) {
                 log_oom();
@@ -187,7 +171,6 @@ int eyes_pressure_new(struct manager *m, struct eyes_pressure **ret) {
         if (!p)
                 return -ENOMEM;
         p->manager = m;
-        (void)unit_group_slice(&p->slice); /* where there is none, there is nothing to watch either */
         *ret = p;
         return 0;
 }

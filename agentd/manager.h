@@ -16,7 +16,6 @@
 #include "agentd/logs.h"
 #include "agentd/observe/observer.h"
 #include "agentd/sessions.h"
-#include "agentd/starter-here.h"
 #include "agentd/traces.h"
 #include "agentd/unit/admission.h"
 #include "agentd/unit/units.h"
@@ -25,10 +24,9 @@
 
 struct manager {
         sd_event *event;
-        sd_bus *bus; /* the system bus */
-        struct starter_here *starter_here;
-        sd_bus *starter;
-        struct observer *observer; /* the starter's eyes */
+        sd_bus *bus;     /* the system bus */
+        sd_bus *starter; /* primus-starter */
+        struct observer *observer; /* primus-starter's eyes */
         struct settings settings;
         char *node, boot_id[SD_ID128_STRING_MAX];
         struct inventory inventory;

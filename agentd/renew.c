@@ -176,8 +176,8 @@ static void warn_of_end(void) {
                             format_time(until, when, sizeof(when)));
         else
                 log_warning("The certificate of this host has expired at %s: make a token on the master "
-                            "(primusctl token "
-                            "create) and join again here (primusctl join MASTER)",
+                            "(primusctl token create --replace, with this host's name) and join again here "
+                            "(primusctl join MASTER)",
                             format_time(until, when, sizeof(when)));
 }
 

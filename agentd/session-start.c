@@ -8,8 +8,6 @@
 #include <sys/socket.h>
 
 #include "agentd/sessions-internal.h"
-#include "agentd/unit/environment.h"
-#include "agentd/unit/session-unit.h"
 #include "agentd/unit/systemd.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
@@ -73,18 +71,10 @@ static int submit(struct session *s) {
         theirs = fds[1];
         if (fcntl(s->fd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
-        const struct session_unit unit = {
-                .id = &s->id,
-                .session = s->number,
-                .uid = s->uid,
-                .environment = s->environment,
-                .directory = s->directory,
-                .no_new_privileges = s->no_new_privileges,
-                .memlock = s->memlock,
-                .control = theirs,
-        };
-        if ((r = systemd_message(systemd, "StartTransientUnit", &m)) < 0 ||
-            (r = session_unit_build(m, &unit)) < 0)
+        if ((r = starter_message(systemd, "StartSession", &m)) < 0 || (r = executor_id_append(m, &s->id)) < 0 ||
+            (r = sd_bus_message_append(m, "uu", s->number, s->uid)) < 0 ||
+            (r = sd_bus_message_append_strv(m, s->environment)) < 0 ||
+            (r = sd_bus_message_append(m, "bth", (int)!s->no_new_privileges, s->memlock, theirs)) < 0)
                 return r;
         q = question_new(s, 0);
         if (!q)
@@ -159,6 +149,35 @@ static int read_property(struct session *s, unsigned what, sd_bus_message *reply
         }
 }
 
+/* An executor that an earlier agentd started has its directory in the unit, and not in its private
+ * environment, from which primus-session has it otherwise. */
+static int tell_directory(struct session *s) {
+        struct session_start head;
+        _cleanup_free_ char *text = NULL;
+        uint8_t *bigger;
+        int n;
+
+        if (!*s->directory || strcmp(s->directory, "/") == 0)
+                return 0;
+        n = asprintf(&text, "PRIMUS_DIRECTORY=%s", s->directory);
+        if (n < 0) {
+                text = NULL;
+                return -ENOMEM;
+        }
+        if (s->start_size + (size_t)n + 1 > SESSION_PACKET_MAX)
+                return -E2BIG;
+        bigger = realloc(s->start, s->start_size + (size_t)n + 1);
+        if (!bigger)
+                return -ENOMEM;
+        memcpy(bigger + s->start_size, text, (size_t)n + 1);
+        memcpy(&head, bigger + 1, sizeof(head));
+        head.n_environment++;
+        memcpy(bigger + 1, &head, sizeof(head));
+        s->start = bigger;
+        s->start_size += (size_t)n + 1;
+        return 0;
+}
+
 static void on_property(sd_bus_message *reply, void *userdata) {
         struct question *q = userdata;
         unsigned what = q->what;
@@ -177,7 +196,9 @@ static void on_property(sd_bus_message *reply, void *userdata) {
                                s->id.index, s->sessions->node);
                 return;
         }
-        r = submit(s);
+        r = tell_directory(s);
+        if (r >= 0)
+                r = submit(s);
         if (r < 0)
                 session_refuse(s, LINK_ERROR_START, "cannot start the session: %s", strerror(-r));
 }

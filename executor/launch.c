@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* primus-launch: becomes a command, in its user's environment: with its PATH, and with its output in a file.
- * It exists because systemd opens append:FILE as root and looks for commands along its own path, not the
- * user's; here both happen with the user's rights. Linked statically and without anything but libc: it stands
- * before every such start. */
+/* primus-launch: becomes a command, in its user's environment: in the directory that $PRIMUS_DIRECTORY names,
+ * with its PATH, and with its output in a file. It exists because systemd opens append:FILE as root, looks
+ * for commands along its own path, and enters a directory before it runs anything of a unit, also what is
+ * root's; here all of it happens with the user's rights. Linked statically and without anything but libc: it
+ * stands before every start. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 /* systemd.exec(5), "Process Exit Codes". */
+#define EXIT_CHDIR 200
 #define EXIT_EXEC 203
 #define EXIT_STDOUT 209
 
@@ -27,14 +30,30 @@ static int redirect(const char *output) {
         return dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0 ? -errno : 0;
 }
 
+/* It is for us alone, as systemd's WorkingDirectory= would be. */
+static bool enter_directory(void) {
+        const char *directory = getenv("PRIMUS_DIRECTORY");
+
+        if (!directory || !*directory)
+                return true;
+        if (chdir(directory) < 0) {
+                fprintf(stderr, "primus-launch: cannot enter the working directory %s: %s\n", directory,
+                        strerror(errno));
+                return false;
+        }
+        (void)unsetenv("PRIMUS_DIRECTORY");
+        return true;
+}
+
 int main(int argc, char **argv) {
         const char *output = NULL;
         char **command = argv + 1;
 
         if (argc == 2 && strcmp(argv[1], "--help") == 0) {
                 puts("primus-launch [--output FILE] -- COMMAND [ARGUMENT...]\n\n"
-                     "Becomes COMMAND, found along $PATH, its output appended to FILE; run by systemd in an "
-                     "executor's unit.");
+                     "Becomes COMMAND, found along $PATH, in the directory $PRIMUS_DIRECTORY, its output "
+                     "appended to "
+                     "FILE; run by systemd in an executor's unit.");
                 return EXIT_SUCCESS;
         }
         if (argc == 2 && strcmp(argv[1], "--version") == 0) {
@@ -49,6 +68,8 @@ int main(int argc, char **argv) {
                 fprintf(stderr, "primus-launch: expected [--output FILE] -- COMMAND [ARGUMENT...]\n");
                 return 2;
         }
+        if (!enter_directory())
+                return EXIT_CHDIR;
         if (output) {
                 int r = redirect(output);
                 if (r < 0) {

@@ -12,6 +12,7 @@
 #include "masterd/api/api.h"
 #include "masterd/feeding.h"
 #include "masterd/history.h"
+#include "masterd/holdings.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
 #include "masterd/queueing.h"
@@ -23,7 +24,8 @@
 
 /* Whose arrays have so many elements under way. */
 struct array_owner {
-        uint32_t uid, n;
+        uint32_t uid;
+        struct array_share share;
         UT_hash_handle hh;
 };
 
@@ -35,11 +37,44 @@ static void strv_done(char ***list, size_t *n) {
         *n = 0;
 }
 
-void arrays_strip(struct job_spec *spec) {
+/* Without what is for the array as a whole. */
+static int element_spec(const char *config, size_t size, struct job_spec **ret) {
+        _cleanup_(diagnostics_done) struct diagnostics d = {};
+        struct job_spec *spec;
+        int r = spec_load(config, size, &spec, &d);
+
+        if (r < 0)
+                return r;
         strv_done(&spec->array.after, &spec->array.n_after);
         free(spec->array.array);
         free(spec->array.begin);
         spec->array.array = spec->array.begin = NULL;
+        *ret = spec;
+        return 0;
+}
+
+/* The one of all elements, made for the first. */
+static int share_spec(struct job *array, struct job_spec **ret) {
+        _cleanup_free_ char *config = NULL;
+        int r = 0;
+
+        if (!array->array->element) {
+                r = spec_effective(array->spec, &config);
+                if (r >= 0)
+                        r = element_spec(config, strlen(config), &array->array->element);
+        }
+        if (r < 0)
+                return r;
+        *ret = spec_ref(array->array->element);
+        return 0;
+}
+
+int arrays_load_spec(struct manager *m, const struct job_record *r, struct job_spec **ret) {
+        struct job *array = manager_job(m, r->array);
+
+        if (array && array->array)
+                return share_spec(array, ret);
+        return element_spec(r->body->config.data, r->body->config.size, ret);
 }
 
 int arrays_prepare(struct job *j) {
@@ -102,8 +137,15 @@ static int describe(struct job *e, const struct job *array) {
         return env[0] && env[1] && env[2] ? 0 : -ENOMEM;
 }
 
+static void weigh(struct job *array, struct job *e) {
+        holdings_weigh(e);
+        if (array->array->element_bytes == 0) {
+                array_weigh(array->array, e->bytes);
+                holdings_weigh(array);
+        }
+}
+
 static int make(struct manager *m, struct job *array, uint32_t position, struct job **ret) {
-        _cleanup_(diagnostics_done) struct diagnostics d = {};
         struct job_spec *spec;
         struct job *e = NULL;
         sd_id128_t uid;
@@ -111,10 +153,9 @@ static int make(struct manager *m, struct job *array, uint32_t position, struct 
         int r = sd_id128_randomize(&uid);
 
         if (r >= 0)
-                r = spec_load(array->config, strlen(array->config), &spec, &d);
+                r = share_spec(array, &spec);
         if (r < 0)
                 return r;
-        arrays_strip(spec);
         number = store_next_job(m->store);
         if (number == 0) {
                 spec_free(spec);
@@ -131,8 +172,6 @@ static int make(struct manager *m, struct job *array, uint32_t position, struct 
         if (r >= 0)
                 r = text_set(&e->cwd, "%s", array->cwd);
         if (r >= 0)
-                r = spec_effective(e->spec, &e->config);
-        if (r >= 0)
                 r = copy_strv(array->env, &e->env);
         if (r >= 0)
                 r = copy_secrets(array, e);
@@ -144,6 +183,7 @@ static int make(struct manager *m, struct job *array, uint32_t position, struct 
                 recover_job_free(e);
                 return r;
         }
+        weigh(array, e);
         *ret = e;
         return 0;
 }
@@ -163,7 +203,7 @@ static void admit(struct manager *m, struct job *array, uint32_t position, struc
 static int share(struct manager *m, struct job *j) {
         struct array_owner *o;
 
-        if (j->array->shared)
+        if (j->array->share)
                 return 0;
         HASH_FIND(hh, m->array_owners, &j->owner, sizeof(j->owner), o);
         if (!o) {
@@ -173,19 +213,21 @@ static int share(struct manager *m, struct job *j) {
                 o->uid = j->owner;
                 HASH_ADD(hh, m->array_owners, uid, sizeof(o->uid), o);
         }
-        array_share(j->array, &o->n);
+        array_join(j->array, &o->share);
         return 0;
 }
 
 static void run_fill(struct manager *m, void *data);
 
 static void fill(struct manager *m, struct job *j) {
+        /* The other half is for what is submitted meanwhile. */
+        size_t bytes_max = j->owner == 0 ? SIZE_MAX : m->conf.bytes_per_user_max / 2;
         struct array *a = j->array;
         uint32_t position, *number;
 
         if (share(m, j) < 0)
                 (void)log_oom(); /* its own window holds */
-        for (uint32_t n = 0; array_wants(a, &position); n++) {
+        for (uint32_t n = 0; array_wants(a, bytes_max, &position); n++) {
                 struct job *e;
                 int r;
                 if (n == MADE_AT_ONCE) {
@@ -314,7 +356,11 @@ int arrays_adopt(struct manager *m, struct job *e) {
                                 "Job %u is an element of job %u, which is no active array", e->number,
                                 e->array_number);
         r = copy_secrets(j, e);
-        return r < 0 ? r : describe(e, j);
+        if (r >= 0)
+                r = describe(e, j);
+        if (r >= 0)
+                weigh(j, e);
+        return r;
 }
 
 void arrays_loaded(struct job *j, const struct element_record *r) {
@@ -347,6 +393,7 @@ int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
         (void)text_set(&j->reason, NULL);
         j->had_env = j->env && *j->env;
         j->had_secrets = j->n_secrets > 0;
+        holdings_weigh(j);
         record_job(m, j, NULL, true);
         submit_put_secrets(m, j);
         record_event(m, j, "rerun", NULL, "%u element%s that did not succeed to run again (uid %u)", n,

@@ -10,8 +10,8 @@
 
 struct manager;
 
-/* Of an array's element: what in the configuration is for the array as a whole is taken out. */
-void arrays_strip(struct job_spec *spec);
+/* The configuration of a stored element. In memory all elements of an array have one together. */
+int arrays_load_spec(struct manager *m, const struct job_record *r, struct job_spec **ret);
 /* Makes the job an array when its configuration says so. */
 int arrays_prepare(struct job *j);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Invariants: a host is kept out by its hold of the cause "quarantine" and by nothing else; of a cluster at
- * most a quarter (but one host in any case) is kept out at a time, and never the last usable host. */
+ * most a quarter (but one host in any case) is kept out at a time, and never the last usable host. What one
+ * user's jobs say keeps it from that user's jobs alone, and these never from all hosts. */
 #include "masterd/blaming.h"
 
 #include <signal.h>
@@ -12,12 +13,14 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/hooks.h"
 #include "masterd/hosts.h"
 #include "masterd/manager.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
 
-#define STATE_VERSION 1u
+/* 1 is the same without what is of one user. */
+#define STATE_VERSION 2u
 
 struct blame_stored {
         uint32_t version, reserved;
@@ -29,6 +32,47 @@ static void record(struct manager *m, const struct node *node) {
 
         store_put_blame(m->store, &(struct blame_record){ .node = node->name, .state = { &s, sizeof(s) } });
         manager_touch(m);
+}
+
+/* ---- hosts that are kept from one user's jobs */
+
+/* Users of whom any host may be kept, so that the others' jobs are placed without looking. */
+struct shunner {
+        uint32_t user;
+        uint64_t until; /* not before */
+        UT_hash_handle hh;
+};
+
+static int remember_shunner(struct manager *m, uint32_t user, uint64_t until) {
+        struct shunner *x;
+
+        HASH_FIND(hh, m->shunners, &user, sizeof(user), x);
+        if (!x) {
+                x = calloc(1, sizeof(*x));
+                if (!x)
+                        return -ENOMEM;
+                x->user = user;
+                HASH_ADD(hh, m->shunners, user, sizeof(x->user), x);
+        }
+        x->until = MAX(x->until, until);
+        return 0;
+}
+
+static void forget_shunners(struct manager *m, uint64_t before) {
+        struct shunner *x, *next;
+
+        HASH_ITER (hh, m->shunners, x, next)
+                if (x->until <= before) {
+                        HASH_DEL(m->shunners, x);
+                        free(x);
+                }
+}
+
+static bool is_shunner(const struct manager *m, uint32_t user) {
+        struct shunner *x;
+
+        HASH_FIND(hh, m->shunners, &user, sizeof(user), x);
+        return x != NULL;
 }
 
 static struct blame *blame_of(struct node *node) {
@@ -84,14 +128,33 @@ static uint64_t review(struct manager *m, struct node *node, uint64_t now) {
         return UINT64_MAX;
 }
 
+/* When the next host is there again for a user; those for whom one is are placed anew. */
+static uint64_t review_shuns(struct manager *m, struct node *node, uint64_t now) {
+        uint64_t next = UINT64_MAX;
+        bool over = false;
+
+        for (uint32_t i = 0; i < node->blame->n_shuns; i++) {
+                if (node->blame->shuns[i].until > now)
+                        next = MIN(next, node->blame->shuns[i].until);
+                over |= node->blame->shuns[i].until <= now;
+        }
+        if (over && placement_node_changed(m, node) >= 0)
+                manager_schedule(m);
+        return next;
+}
+
 static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
         struct manager *m = userdata;
         uint64_t now = now_real(), next = UINT64_MAX;
         struct node *node, *following;
 
-        HASH_ITER (hh, m->nodes.by_name, node, following)
+        HASH_ITER (hh, m->nodes.by_name, node, following) {
+                if (node->blame && node->blame->n_shuns > 0)
+                        next = MIN(next, review_shuns(m, node, now));
                 if (node->blame && node->blame->state != BLAME_CLEAR)
                         next = MIN(next, review(m, node, now));
+        }
+        forget_shunners(m, now);
         if (next == UINT64_MAX)
                 return sd_event_source_set_enabled(s, SD_EVENT_OFF);
         (void)sd_event_source_set_time(s, next);
@@ -113,10 +176,11 @@ int blaming_start(struct manager *m) {
 
 void blaming_stop(struct manager *m) {
         m->blame_timer = sd_event_source_disable_unref(m->blame_timer);
+        forget_shunners(m, UINT64_MAX);
 }
 
 void blaming_forgive(struct manager *m, struct node *node) {
-        if (!node->blame || node->blame->state == BLAME_CLEAR)
+        if (!node->blame || (node->blame->state == BLAME_CLEAR && node->blame->n_shuns == 0))
                 return;
         blame_release(node->blame, now_real());
         record(m, node);
@@ -161,15 +225,51 @@ static void quarantine(struct manager *m, struct node *node, struct executor *e,
         arm(m);
 }
 
+/* As for quarantine: a program with a mistake of its own is not to be left without hosts. */
+static bool may_shun(struct manager *m, const struct node *node, uint32_t user, uint64_t now) {
+        struct node *other, *next;
+        uint32_t out = 0;
+
+        if (!is_shunner(m, user))
+                return true;
+        HASH_ITER (hh, m->nodes.by_name, other, next)
+                out += other != node && other->blame && blame_shunned(other->blame, user, now) > 0;
+        return out < MAX(m->nodes.n / 4, 1u);
+}
+
+static void shun(struct manager *m, struct node *node, uint32_t user, struct executor *e, const char *why) {
+        char length[FORMAT_DURATION_MAX], text[HOLD_REASON_MAX];
+        uint64_t now = now_real(), until;
+
+        if (!may_shun(m, node, user, now))
+                return;
+        until = blame_shun(&m->conf.blame, node->blame, user, now);
+        if (remember_shunner(m, user, until) < 0)
+                return; /* after a restart */
+        snprintf(text, sizeof(text),
+                 "jobs of uid %u are kept off %s for %s, since too many failed there; the last: %s", user,
+                 node->name, format_duration(usec_sub(until, now), length, sizeof(length)), why);
+        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "%c%s", text[0] - 'a' + 'A',
+                 text + 1);
+        hooks_notify(m, "host-avoided", node, e ? e->job : NULL, text);
+        if (e)
+                record_event(m, e->job, "host-avoided", e, "%s", text);
+        (void)placement_node_changed(m, node);
+        manager_schedule(m);
+        arm(m);
+}
+
 static void strike(struct manager *m, struct node *node, const struct strike *s, struct executor *e,
                    const char *why) {
-        bool too_much;
+        enum blame_due due;
 
         if (m->conf.blame.threshold_milli == 0 || !blame_of(node))
                 return;
-        too_much = blame_strike(&m->conf.blame, node->blame, s, now_real());
+        due = blame_strike(&m->conf.blame, node->blame, s, now_real());
+        if (due == BLAME_SHUN)
+                shun(m, node, s->user, e, why);
         record(m, node);
-        if (too_much)
+        if (due == BLAME_QUARANTINE)
                 quarantine(m, node, e, why);
 }
 
@@ -252,24 +352,32 @@ static void exclude(struct executor *e, uint64_t when) {
                 (void)exclusions_until(&e->job->exclusions, e->node->name, usec_add(when, b->timeout_usec));
 }
 
+/* Nobody knows whose fault that is: it counts against both. */
+static bool has_no_record(const struct executor *e) {
+        return strcmp(e->result, "no-record") == 0;
+}
+
 void blaming_remember(struct executor *e) {
-        if (e->attempt > 0 && e->node && e->state == EXECUTOR_FAILED && !is_own_limit(e))
+        if (e->attempt > 0 && e->node && !is_own_limit(e) &&
+            (e->state == EXECUTOR_FAILED || (e->state == EXECUTOR_LOST && has_no_record(e))))
                 exclude(e, e->ended_real);
 }
 
 void blaming_ended(struct manager *m, struct executor *e, enum executor_event event,
                    enum executor_state before) {
         struct node *node = e->node;
-        bool was_out;
+        bool was_out, vanished;
 
         if (!node)
                 return;
         if (event == EXECUTOR_EVENT_SUCCEEDED && node->blame && node->blame->state == BLAME_PROBATION &&
             e->placed_real >= node->blame->since)
                 release(m, node, "what was tried there ended well");
-        if (event == EXECUTOR_EVENT_LOST && strcmp(e->result, "no-record") == 0)
-                blaming_strike(m, node, STRIKE_NO_RECORD, e, "an executor vanished without a record");
-        if (event != EXECUTOR_EVENT_FAILED || is_own_limit(e))
+        if (event == EXECUTOR_EVENT_SUCCEEDED && node->blame &&
+            blame_reconcile(node->blame, e->job->owner, e->placed_real))
+                record(m, node);
+        vanished = event == EXECUTOR_EVENT_LOST && has_no_record(e);
+        if (!vanished && (event != EXECUTOR_EVENT_FAILED || is_own_limit(e)))
                 return;
         was_out = exclusions_of(&e->job->exclusions, node->name, now_real()) > 0;
         exclude(e, now_real());
@@ -278,7 +386,10 @@ void blaming_ended(struct manager *m, struct executor *e, enum executor_event ev
                              node->name, e->fate == FATE_BLAME ? "exitCodes: blame" : "blacklistConfig");
         if (fails_everywhere(m, e) && e->fate != FATE_BLAME)
                 return;
-        blaming_strike(m, node, kind_of(e, before), e, e->reason ? e->reason : "");
+        blaming_strike(m, node, vanished ? STRIKE_NO_RECORD : kind_of(e, before), e,
+                       vanished    ? "an executor vanished without a record"
+                       : e->reason ? e->reason
+                                   : "");
 }
 
 /* ---- placement
@@ -306,27 +417,70 @@ static bool role_may_use(const struct role_spec *spec, const struct node *node) 
         return false;
 }
 
-void blaming_excluded(struct manager *m, const struct job *j, const struct role_spec *spec, uint32_t *list,
-                      size_t *n) {
-        uint32_t max = j->spec->failure.blacklist.max_nodes, left = 0;
-        const struct exclusions *x = &j->exclusions;
-        size_t before = *n, usable_out = 0;
-        struct node *node, *next;
-        uint64_t now = now_real();
+size_t blaming_excluded_max(const struct manager *m, const struct job *j) {
+        return j->exclusions.n + (is_shunner(m, j->owner) ? m->nodes.n : 0);
+}
 
-        for (size_t i = 0; i < x->n && *n - before < max; i++) {
-                node = nodes_get(&m->nodes, x->hosts[i].node);
+/* What the job itself is kept off. Returns how many of them could take the role. */
+static uint32_t add_excluded(struct manager *m, const struct job *j, const struct role_spec *spec,
+                             uint32_t *list, size_t *n) {
+        const struct exclusions *x = &j->exclusions;
+        uint64_t now = now_real();
+        uint32_t usable = 0, max = j->spec->failure.blacklist.max_nodes;
+        size_t added = 0;
+
+        for (size_t i = 0; i < x->n && added < max; i++) {
+                const struct node *node = nodes_get(&m->nodes, x->hosts[i].node);
                 if (!node || !node->in_sched || x->hosts[i].until_real <= now)
                         continue;
-                usable_out += node_usable(node) && role_may_use(spec, node);
+                usable += node_usable(node) && role_may_use(spec, node);
+                list[(*n)++] = node->slot;
+                added++;
+        }
+        return usable;
+}
+
+/* What is kept from its owner's jobs and does not stand in the list from first on; the same. */
+static uint32_t add_shunned(struct manager *m, const struct job *j, const struct role_spec *spec,
+                            uint32_t *list, size_t *n, size_t first) {
+        uint64_t now = now_real();
+        uint32_t usable = 0;
+        struct node *node, *next;
+        size_t end = *n;
+
+        if (!is_shunner(m, j->owner))
+                return 0;
+        HASH_ITER (hh, m->nodes.by_name, node, next) {
+                bool listed = false;
+                if (!node->blame || !node->in_sched || blame_shunned(node->blame, j->owner, now) == 0)
+                        continue;
+                for (size_t i = first; i < end && !listed; i++)
+                        listed = list[i] == node->slot;
+                if (listed)
+                        continue;
+                usable += node_usable(node) && role_may_use(spec, node);
                 list[(*n)++] = node->slot;
         }
+        return usable;
+}
+
+void blaming_excluded(struct manager *m, const struct job *j, const struct role_spec *spec, uint32_t *list,
+                      size_t *n) {
+        size_t before = *n, of_job;
+        uint32_t excluded = add_excluded(m, j, spec, list, n), shunned, usable = 0;
+        struct node *node, *next;
+
+        of_job = *n;
+        shunned = add_shunned(m, j, spec, list, n, before);
         if (*n == before)
                 return;
         HASH_ITER (hh, m->nodes.by_name, node, next)
-                left += node_usable(node) && role_may_use(spec, node);
-        if (left <= usable_out)
-                *n = before; /* it would be kept off everything */
+                usable += node_usable(node) && role_may_use(spec, node);
+        /* It would be kept off everything. */
+        if (usable <= excluded + shunned)
+                *n = of_job;
+        if (usable <= excluded)
+                *n = before;
 }
 
 /* ---- the store
@@ -340,12 +494,15 @@ static int load_blame(void *userdata, const struct blame_record *r) {
         if (!node)
                 return 0;
         memcpy(&s, r->state.data ? r->state.data : "", MIN(r->state.size, sizeof(s)));
-        if (s.version != STATE_VERSION || s.blame.state >= _BLAME_STATE_MAX ||
-            s.blame.n_strikes > BLAME_STRIKES_MAX)
+        if (s.version < 1 || s.version > STATE_VERSION || s.blame.state >= _BLAME_STATE_MAX ||
+            s.blame.n_strikes > BLAME_STRIKES_MAX || s.blame.n_shuns > BLAME_SHUNS_MAX)
                 return -EUCLEAN;
         if (!blame_of(node))
                 return -ENOMEM;
         *node->blame = s.blame;
+        for (uint32_t i = 0; i < s.blame.n_shuns; i++)
+                if (remember_shunner(m, s.blame.shuns[i].user, s.blame.shuns[i].until) < 0)
+                        return -ENOMEM;
         return placement_node_changed(m, node);
 }
 

@@ -33,9 +33,10 @@ uint32_t blaming_room(const struct node *node);
 /* An executor has got or lost its place on it. */
 void blaming_place_changed(struct manager *m, struct node *node);
 
-/* Appends the slots that an executor of the role is not to be placed on because of what failed there; at most
- * as many as the job's blacklistConfig has, and never all that are left. list has room for job.exclusions.n
- * more. */
+/* How many slots blaming_excluded() has at most. */
+size_t blaming_excluded_max(const struct manager *m, const struct job *j);
+/* Appends the slots that an executor of the role is not to be placed on because of what failed there: of the
+ * job, at most as many as its blacklistConfig has, or of its owner's jobs; and never all that are left. */
 void blaming_excluded(struct manager *m, const struct job *j, const struct role_spec *spec, uint32_t *list,
                       size_t *n);
 

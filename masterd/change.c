@@ -12,6 +12,8 @@
 #include "masterd/api/api.h"
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
+#include "masterd/holdings.h"
+#include "masterd/job/footprint.h"
 #include "masterd/job/reshape.h"
 #include "masterd/lifecycle.h"
 #include "masterd/limits.h"
@@ -160,6 +162,14 @@ static int refuse_version(const struct job *j, uint64_t version, sd_bus_error *e
                 j->number, j->version, version, text, j->number);
 }
 
+/* What leaves stays a while, so only what comes counts. */
+static int refuse_growth(const struct manager *m, const struct job *j, const struct job_spec *spec,
+                         sd_bus_error *error) {
+        size_t before = footprint_of_spec(j->spec), after = footprint_of_spec(spec);
+
+        return after > before ? holdings_admit(m, j->owner, after - before, error) : 0;
+}
+
 /* ---- leaving ---- */
 
 void change_gone(struct manager *m, struct executor *e) {
@@ -239,7 +249,8 @@ static uint32_t steps_left(const struct job *j, const struct job_spec *spec) {
         return n;
 }
 
-static void record_change(struct manager *m, struct job *j, const struct gone *gone, const char *before) {
+static void record_change(struct manager *m, struct job *j, const struct gone *gone, const char *before,
+                          const char *text) {
         const struct change_note *note = j->changes + j->n_changes - 1;
         struct change_record record = {
                 .job = j->number,
@@ -249,7 +260,7 @@ static void record_change(struct manager *m, struct job *j, const struct gone *g
                 .text = note->text,
                 .cuts = gone->cuts,
                 .before = { before, gone->role ? strlen(before) : 0 },
-                .config = { j->config, strlen(j->config) },
+                .config = { text, strlen(text) },
         };
 
         store_put_change(m->store, &record);
@@ -258,8 +269,8 @@ static void record_change(struct manager *m, struct job *j, const struct gone *g
                      note->text);
 }
 
-/* Takes spec and text over on success. */
-static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec *spec, char *text,
+/* Takes spec over on success; text is it. */
+static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec *spec, const char *text,
                  const char *what, const struct edit_effects *effects, sd_bus_error *error) {
         _cleanup_(limits_done) struct limits limits = {};
         bool limit_changes = j->spec->time_limit_usec != spec->time_limit_usec;
@@ -280,6 +291,8 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 return r;
         }
         r = cut(j, spec, &gone);
+        if (r >= 0 && gone.role)
+                r = spec_effective(j->spec, &before);
         if (r >= 0)
                 r = job_reshape(j, spec);
         if (r < 0) {
@@ -290,10 +303,9 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 j->version--;
                 return r;
         }
-        before = j->config;
-        j->config = text;
+        holdings_weigh(j);
         j->order_step = step;
-        record_change(m, j, &gone, before);
+        record_change(m, j, &gone, before, text);
         if (effects->limits) {
                 limits_apply(m, j, &limits);
                 record_job(m, j, NULL, false); /* since when */
@@ -355,6 +367,9 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
                 if (r < 0)
                         return r;
         }
+        r = refuse_growth(m, j, spec, error);
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < n; i++)
                 if (edits[i].kind == EDIT_ADD_ROLE && (r = submit_placement_admit(m, spec, error)) < 0)
                         return r;
@@ -371,7 +386,6 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
                 if (r < 0)
                         return r;
                 spec = NULL;
-                text = NULL;
         }
         *ret_version = j->version;
         return 0;

@@ -67,6 +67,11 @@ static int parse_score(const char *value, void *target, const char **ret_why) {
         return 0;
 }
 
+static int parse_users(const char *value, void *target, const char **ret_why) {
+        *ret_why = "expected a whole number from 1 to 16";
+        return parse_u32(value, 1, 16, target);
+}
+
 static int parse_condition(const char *value, void *target, const char **ret_why) {
         enum condition_severity s =
                 strcmp(value, "ignore") == 0 ? CONDITION_FINE : condition_severity_from_string(value);
@@ -101,6 +106,8 @@ static const struct conf_key keys[] = {
         { "Master", "JobsMax", conf_parse_u32, offsetof(struct conf, jobs_max), false, "10000" },
         { "Master", "JobsPerUserMax", conf_parse_u32, offsetof(struct conf, jobs_per_user_max), false,
           "1000" },
+        { "Master", "BytesPerUserMax", conf_parse_size, offsetof(struct conf, bytes_per_user_max), false,
+          "128M" },
         { "Master", "KeepSec", conf_parse_duration, offsetof(struct conf, keep_usec), false, "30d" },
         { "Master", "KeepJobs", conf_parse_u32, offsetof(struct conf, keep_jobs), false, "1000" },
         { "Master", "BundleMax", conf_parse_size, offsetof(struct conf, bundle_max), false, "4G" },
@@ -110,6 +117,7 @@ static const struct conf_key keys[] = {
           false, "1h" },
         { "Master", "QuarantineScore", parse_score, offsetof(struct conf, blame.threshold_milli), false,
           "5" },
+        { "Master", "QuarantineUsers", parse_users, offsetof(struct conf, blame.users), false, "2" },
         { "Master", "QuarantineSec", conf_parse_duration, offsetof(struct conf, blame.quarantine_usec), false,
           "30min" },
         { "Master", "BlameHalfLifeSec", conf_parse_duration, offsetof(struct conf, blame.half_life_usec),
@@ -189,6 +197,7 @@ int conf_read(struct conf *c, struct conf_report *report) {
                 .authority_usec = UINT64_C(7300) * 86400 * USEC_PER_SEC,
                 .jobs_max = 10000,
                 .jobs_per_user_max = 1000,
+                .bytes_per_user_max = 128 << 20,
                 .keep_usec = 30 * 86400 * USEC_PER_SEC,
                 .keep_jobs = 1000,
                 .bundle_max = UINT64_C(4) << 30,
@@ -202,7 +211,8 @@ int conf_read(struct conf *c, struct conf_report *report) {
                                 [CONDITION_KERNEL] = CONDITION_DRAIN },
                 .blame = { .threshold_milli = 5000,
                            .half_life_usec = 3600 * USEC_PER_SEC,
-                           .quarantine_usec = 1800 * USEC_PER_SEC },
+                           .quarantine_usec = 1800 * USEC_PER_SEC,
+                           .users = 2 },
                 .state_directory = strdup("/var/lib/primus"),
         };
         if (!c->state_directory)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that have ended. Invariant: an active job is never evicted; memory for ended ones is bounded by count
- * and executors. */
+/* Jobs that have ended. Invariant: an active job is never evicted; memory for ended ones is bounded by count,
+ * executors and bytes. */
 #include "masterd/history.h"
 
 #include <utlist.h>
@@ -9,17 +9,26 @@
 #include "masterd/api/api.h"
 #include "masterd/arrays.h"
 #include "masterd/feeding.h"
+#include "masterd/holdings.h"
 #include "masterd/manager.h"
 #include "masterd/recover.h"
 #include "masterd/usage.h"
 
+/* Off the list of those that have ended. */
+static void let_go(struct manager *m, struct job *j) {
+        DL_DELETE2(m->ended, j, ended_prev, ended_next);
+        j->ended_prev = j->ended_next = NULL;
+        m->n_ended--;
+        m->n_ended_executors -= j->n_executors;
+        m->ended_bytes -= j->bytes;
+}
+
 static void evict(struct manager *m) {
-        while (m->ended &&
-               (m->n_ended > HISTORY_JOBS || (m->n_ended_executors > HISTORY_EXECUTORS && m->n_ended > 1))) {
+        while (m->ended && (m->n_ended > HISTORY_JOBS ||
+                            ((m->n_ended_executors > HISTORY_EXECUTORS || m->ended_bytes > HISTORY_BYTES) &&
+                             m->n_ended > 1))) {
                 struct job *j = m->ended;
-                DL_DELETE2(m->ended, j, ended_prev, ended_next);
-                m->n_ended--;
-                m->n_ended_executors -= j->n_executors;
+                let_go(m, j);
                 HASH_DEL(m->jobs, j);
                 recover_job_free(j);
         }
@@ -27,8 +36,11 @@ static void evict(struct manager *m) {
 
 static void keep(struct manager *m, struct job *j) {
         DL_APPEND2(m->ended, j, ended_prev, ended_next);
+        job_forget_private(j);
+        holdings_weigh(j);
         m->n_ended++;
         m->n_ended_executors += j->n_executors;
+        m->ended_bytes += j->bytes;
 }
 
 /* Not at once: whoever handles the end still looks at the job. */
@@ -45,10 +57,7 @@ void history_job_ended(struct manager *m, struct job *j) {
 }
 
 void history_job_again(struct manager *m, struct job *j) {
-        DL_DELETE2(m->ended, j, ended_prev, ended_next);
-        j->ended_prev = j->ended_next = NULL;
-        m->n_ended--;
-        m->n_ended_executors -= j->n_executors;
+        let_go(m, j);
         m->n_active++;
 }
 

@@ -6,9 +6,10 @@
 
 struct manager;
 
-/* What is kept in memory: so many jobs with so many executors together. */
+/* What is kept in memory: so many jobs with so many executors and bytes together. */
 #define HISTORY_JOBS 200u
 #define HISTORY_EXECUTORS 1000u
+#define HISTORY_BYTES (32u << 20)
 
 void history_job_ended(struct manager *m, struct job *j);
 /* A job that had ended is active again. */

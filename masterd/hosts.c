@@ -299,10 +299,10 @@ int hosts_excluded(struct manager *m, const struct job *j, const struct role_spe
         uint64_t now = now_real(), limit = limit_of(j, spec, now);
         uint32_t *slots = NULL;
         struct window *w;
-        size_t n = 0;
+        size_t n = 0, failed = blaming_excluded_max(m, j);
 
-        if (j->n_avoid + m->n_windows + j->exclusions.n > 0) {
-                slots = calloc(j->n_avoid + m->n_windows + j->exclusions.n, sizeof(*slots));
+        if (j->n_avoid + m->n_windows + failed > 0) {
+                slots = calloc(j->n_avoid + m->n_windows + failed, sizeof(*slots));
                 if (!slots)
                         return -ENOMEM;
         }
@@ -314,7 +314,7 @@ int hosts_excluded(struct manager *m, const struct job *j, const struct role_spe
         DL_FOREACH (m->windows, w)
                 if (w->node->in_sched && window_blocks(w, limit, m->conf.maintenance_lead_usec, now))
                         slots[n++] = w->node->slot;
-        if (j->exclusions.n > 0)
+        if (failed > 0)
                 blaming_excluded(m, j, spec, slots, &n);
         *ret = slots;
         *ret_n = n;

@@ -9,7 +9,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "masterd/hooks.h"
+#include "masterd/link.h"
 #include "masterd/manager.h"
+#include "masterd/node/claim.h"
 #include "masterd/record.h"
 
 #define KEEP_REVOKED (UINT64_C(800) * 86400 * USEC_PER_SEC)
@@ -27,6 +30,8 @@ static int load_token(void *userdata, const struct token_record *r) {
         t->expires_real = r->expires_real;
         t->from = strdup(r->from);
         t->creator = r->creator;
+        snprintf(t->name, sizeof(t->name), "%s", r->name);
+        t->replace = r->replace;
         if (!t->from) {
                 free(t);
                 return -ENOMEM;
@@ -232,7 +237,9 @@ static void put_token(struct manager *m, const struct token *t) {
         struct token_record record = { .uses_left = t->uses_left,
                                        .expires_real = t->expires_real,
                                        .from = t->from,
-                                       .creator = t->creator };
+                                       .creator = t->creator,
+                                       .name = t->name,
+                                       .replace = t->replace };
 
         memcpy(record.id, t->id, sizeof(record.id));
         memcpy(record.secret_hash, t->secret_hash, sizeof(record.secret_hash));
@@ -246,8 +253,8 @@ static void forget_token(struct manager *m, struct token *t) {
         manager_touch(m);
 }
 
-int identity_token_new(struct manager *m, uint32_t uses, uint64_t lifetime_usec, const char *from,
-                       uint32_t creator, char ret_text[static TOKEN_TEXT_MAX]) {
+int identity_token_new(struct manager *m, const struct token_terms *terms, uint32_t creator,
+                       char ret_text[static TOKEN_TEXT_MAX]) {
         struct join_token text;
         uint8_t fingerprint[32];
         struct token *t, *next;
@@ -270,10 +277,12 @@ int identity_token_new(struct manager *m, uint32_t uses, uint64_t lifetime_usec,
                 return -ENOMEM;
         memcpy(t->id, text.id, sizeof(t->id));
         join_secret_hash(text.secret, t->secret_hash);
-        t->uses_left = uses;
-        t->expires_real = usec_add(now_real(), lifetime_usec);
+        t->uses_left = terms->uses;
+        t->expires_real = usec_add(now_real(), terms->lifetime_usec);
         t->creator = creator;
-        t->from = strdup(from);
+        snprintf(t->name, sizeof(t->name), "%s", terms->name);
+        t->replace = terms->replace;
+        t->from = strdup(terms->from);
         if (!t->from) {
                 free(t);
                 return -ENOMEM;
@@ -347,22 +356,42 @@ static void grant_join(struct manager *m, void *data) {
         free(g);
 }
 
+/* In the record of the node, and to people: a name that changes its owner is never given away in silence. */
+static void joined(struct manager *m, struct node *node, enum claim claim, const struct token *t,
+                   const struct addr *from) {
+        char text[160], address[ADDR_TEXT_MAX], id[TOKEN_ID_TEXT_MAX];
+
+        node->joined_real = now_real();
+        node->joined_from = *from;
+        node->joined_from.port = 0;
+        node->joined_by = t->creator;
+        node->taken_over = claim == CLAIM_TAKES_OVER;
+        record_node(m, node);
+        snprintf(text, sizeof(text), "from %s, with the token %s of uid %u", addr_format(from, address),
+                 token_id_format(t, id), t->creator);
+        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s %s %s%s", node->name,
+                 claim == CLAIM_NEW     ? "joined"
+                 : claim == CLAIM_AGAIN ? "joined again, without having come before,"
+                                        : "was taken over",
+                 text, claim == CLAIM_TAKES_OVER ? "; the certificate that it had is revoked" : "");
+        hooks_notify(m, claim == CLAIM_TAKES_OVER ? "host-taken-over" : "host-joined", node, NULL, text);
+}
+
 void identity_join(struct join_pending *pending, const struct join_request *q, void *userdata) {
         struct manager *m = userdata;
+        enum claim claim = CLAIM_NEW;
         struct granted *g = NULL;
         struct token *t = NULL;
         struct node *node;
         const char *why = refuse_join(m, q, &t);
-        char from[ADDR_TEXT_MAX];
+        char from[ADDR_TEXT_MAX], text[CLAIM_TEXT_MAX];
         int r;
 
-        addr_format(&q->from, from);
         if (!why) {
                 node = nodes_get(&m->nodes, q->name);
-                if (node && node->link)
-                        why = "a node of this name is connected; give this one another (--name), or remove "
-                              "that one "
-                              "first, on the master: primusctl node remove NAME";
+                claim = claim_judge(node, q->name, t->name, t->replace, &q->from);
+                if (claim >= _CLAIM_GRANTED)
+                        why = claim_refusal(claim, q->name, t->name, text);
         }
         if (why) {
                 join_answer(pending, why, NULL, NULL);
@@ -378,7 +407,8 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
                 if (g)
                         certificate_done(&g->certificate);
                 free(g);
-                log_warning_errno(r, "Cannot issue a certificate for %s (%s)", q->name, from);
+                log_warning_errno(r, "Cannot issue a certificate for %s (%s)", q->name,
+                                  addr_format(&q->from, from));
                 join_answer(pending,
                             r == -EBADMSG ? "the certificate request is not valid"
                                           : "the master cannot issue a certificate now",
@@ -388,15 +418,15 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
         /* A name that joins again gets a new certificate; the old one must not open doors any more. */
         if (node->serial[0])
                 (void)identity_revoke(m, node);
+        link_drop(node, "the name was given to another host");
         snprintf(node->serial, sizeof(node->serial), "%s", g->certificate.serial_hex);
-        record_node(m, node);
+        joined(m, node, claim, t, &q->from);
         if (t->uses_left != UINT32_MAX)
                 t->uses_left--;
         if (t->uses_left == 0)
                 forget_token(m, t);
         else
                 put_token(m, t);
-        log_notice("Node %s joined from %s", node->name, from);
         g->pending = pending;
         (void)manager_effect(m, grant_join, g);
 }

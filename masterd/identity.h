@@ -22,6 +22,8 @@ struct token {
         uint64_t expires_real;
         char *from;
         uint32_t creator;
+        char name[65]; /* of the one node that it is for; "": of any that is new */
+        bool replace;  /* that node may be there already */
         UT_hash_handle hh;
 };
 
@@ -37,9 +39,17 @@ struct revoked {
 int identity_load(struct manager *m);
 void identity_done(struct manager *m);
 
-/* A new token, recorded in the open batch. from: CIDR or "". -ENOBUFS: too many tokens. */
-int identity_token_new(struct manager *m, uint32_t uses, uint64_t lifetime_usec, const char *from,
-                       uint32_t creator, char ret_text[static TOKEN_TEXT_MAX]);
+/* What a token is to be good for. */
+struct token_terms {
+        uint32_t uses;
+        uint64_t lifetime_usec;
+        const char *from; /* CIDR or "" */
+        const char *name; /* as in struct token */
+        bool replace;
+};
+/* A new token, recorded in the open batch. -ENOBUFS: too many tokens. */
+int identity_token_new(struct manager *m, const struct token_terms *terms, uint32_t creator,
+                       char ret_text[static TOKEN_TEXT_MAX]);
 /* By which it is listed and revoked: 16 hex digits. Returns buf. */
 #define TOKEN_ID_TEXT_MAX 17
 char *token_id_format(const struct token *t, char buf[static TOKEN_ID_TEXT_MAX]);

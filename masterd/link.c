@@ -136,7 +136,7 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         sd_bus_message *reply = NULL;
         struct node *node;
         uint16_t major, minor;
-        const char *build;
+        const char *build, *why;
         bool bulk = false;
         int r;
 
@@ -147,13 +147,15 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 r = hello_extra(m, &bulk);
         if (r < 0)
                 return r;
+        /* Again: since the handshake, the name may have been given to another. */
+        why = identity_check(peer_name(l->peer), peer_serial(l->peer), manager);
+        if (why)
+                return refuse(m, LINK_ERROR_REFUSED, why);
         if (!link_versions_fit(major, minor))
                 return refuse_version(l, m, build, major, minor, bulk);
         if (l->node)
                 return refuse(m, LINK_ERROR_REFUSED, "Hello was said already");
         node = nodes_get(&manager->nodes, peer_name(l->peer));
-        if (!node)
-                return refuse(m, LINK_ERROR_REFUSED, "no node of this name belongs to the cluster");
         if (bulk) {
                 if (node->bulk && node->bulk != l)
                         peer_close(node->bulk->peer, "replaced by a new connection of the same node");

@@ -22,6 +22,7 @@
 struct manager;
 struct effect;
 struct placement;
+struct shunner;
 struct token;
 struct revoked;
 struct logs;
@@ -56,6 +57,7 @@ struct manager {
         struct nodes nodes;
         struct addr reached; /* this host's address as other hosts know it, see ownhost.h */
         sd_event_source *live_timer;
+        struct shunner *shunners;      /* users that some host is kept from, by uid (masterd/blaming.c) */
         sd_event_source *blame_timer;  /* when a quarantine is over, or a probe has run long enough */
         sd_event_source *health_timer; /* when executors are judged */
         sd_event_source *hosts_timer;  /* deadlines of drains, windows */
@@ -69,6 +71,7 @@ struct manager {
         uint32_t n_active;
         struct job *ended; /* oldest first */
         uint32_t n_ended, n_ended_executors;
+        uint64_t ended_bytes;
         struct dependents *dependents;        /* by the job that is waited for (masterd/depend.c) */
         struct job *settling, **settling_end; /* have ended, and those that wait for them are not told yet */
         struct placement *placement;

@@ -294,7 +294,7 @@ static int send_start(struct manager *m, struct executor *e) {
         };
         memcpy(order.bundle, e->job->bundle, sizeof(order.bundle));
 
-        r = order_message(m, e->node, "Start", &message);
+        r = start_order_bad_text(&order) ? -EILSEQ : order_message(m, e->node, "Start", &message);
         if (r >= 0)
                 r = start_order_append(message, &order);
         if (r >= 0)
@@ -336,7 +336,14 @@ static void run_start(struct manager *m, void *data) {
                          "Cannot order job %u %s/%u on %s", e->job->number, executor_role(e)->name, e->index,
                          e->node->name);
                 lifecycle_start_answered(
-                        m, e, &(struct start_result){ .error = LINK_ERROR_START, .message = strerror(-r) });
+                        m, e,
+                        &(struct start_result){
+                                .error = LINK_ERROR_START,
+                                /* Of a job that an earlier masterd took. */
+                                .message = r == -EILSEQ
+                                                   ? "its cwd or output has control characters, which no "
+                                                     "host takes: submit it anew"
+                                                   : strerror(-r) });
                 return;
         }
         if (e->state == EXECUTOR_PLACED)

@@ -13,7 +13,7 @@
 #include "masterd/sched/sched.h"
 
 void record_node(struct manager *m, const struct node *node) {
-        char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX];
+        char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX], from[ADDR_TEXT_MAX];
         struct node_record record = {
                 .name = node->name,
                 .serial = node->serial,
@@ -23,7 +23,11 @@ void record_node(struct manager *m, const struct node *node) {
                 .address = node->address.family ? addr_format(&node->address, address) : "",
                 .cpus = node->inventory.cpus,
                 .memory = node->inventory.memory,
+                .joined_real = node->joined_real,
                 .seen_real = node->last_seen_real,
+                .joined_from = node->joined_from.family ? addr_format(&node->joined_from, from) : "",
+                .joined_by = node->joined_by,
+                .taken_over = node->taken_over,
         };
 
         /* The port range and the GPUs by name, so that what executors hold can be told before the agent
@@ -40,6 +44,24 @@ void record_node(struct manager *m, const struct node *node) {
                 record.inventory = (struct store_bytes){ gpus, size };
         store_put_node(m->store, &record);
         manager_touch(m);
+}
+
+/* NAME=VALUE, each ended by NUL; allocated. */
+static int join_env(const struct job *j, struct store_bytes *ret) {
+        size_t size = 0, n = 0;
+        char *env;
+
+        for (char **p = j->env; p && *p; p++)
+                size += strlen(*p) + 1;
+        env = malloc(size + 1);
+        if (!env)
+                return -ENOMEM;
+        for (char **p = j->env; p && *p; p++) {
+                memcpy(env + n, *p, strlen(*p) + 1);
+                n += strlen(*p) + 1;
+        }
+        *ret = (struct store_bytes){ env, n };
+        return 0;
 }
 
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
@@ -72,7 +94,6 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                                        .held_by = j->held.by,
                                        .held_mode = j->held.mode };
         struct job_body_record b = {
-                .config = { j->config, j->config ? strlen(j->config) : 0 },
                 .cwd = { j->cwd, strlen(j->cwd) },
                 .warnings = { warnings, warnings ? strlen(warnings) : 0 },
                 .bundle = j->bundle,
@@ -95,25 +116,18 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                 .index = j->array_index,
                 .body = body ? &b : NULL,
         };
-        _cleanup_free_ char *env = NULL;
+        _cleanup_free_ char *config = NULL;
 
         snprintf(data.rolling_role, sizeof(data.rolling_role), "%s", j->rolling.role);
-        if (body && j->env) {
-                size_t size = 0, n = 0;
-                for (char **p = j->env; *p; p++)
-                        size += strlen(*p) + 1;
-                env = malloc(size + 1);
-                if (!env)
-                        record.number = 0; /* cannot be: refused below by the store as invalid, the batch
-                                              fails as a whole */
-                else
-                        for (char **p = j->env; *p; p++) {
-                                memcpy(env + n, *p, strlen(*p) + 1);
-                                n += strlen(*p) + 1;
-                        }
-                b.env = (struct store_bytes){ env, n };
+        if (body && (spec_effective(j->spec, &config) < 0 || join_env(j, &b.env) < 0)) {
+                /* A job without its body could not be loaded any more. */
+                (void)sd_event_exit(m->event, log_oom());
+                return;
         }
+        if (body)
+                b.config = (struct store_bytes){ config, strlen(config) };
         store_put_job(m->store, &record);
+        free((void *)b.env.data);
         manager_touch(m);
 }
 

@@ -18,6 +18,7 @@
 #include "masterd/epochs.h"
 #include "masterd/feeding.h"
 #include "masterd/healing.h"
+#include "masterd/holdings.h"
 #include "masterd/hosts.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"
@@ -100,6 +101,11 @@ static int load_node(void *userdata, const struct node_record *r) {
         node->inventory.cpus = r->cpus;
         node->inventory.memory = r->memory;
         node->last_seen_real = r->seen_real;
+        node->joined_real = r->joined_real;
+        if (*r->joined_from)
+                (void)addr_parse(r->joined_from, 0, &node->joined_from);
+        node->joined_by = r->joined_by;
+        node->taken_over = r->taken_over;
         k = load_inventory(node, &r->inventory);
         if (k >= 0)
                 k = placement_node_changed(m, node);
@@ -145,12 +151,11 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
 
         if (!r->body)
                 return -EUCLEAN;
-        k = spec_load(r->body->config.data, r->body->config.size, &spec, &d);
+        k = r->array > 0 ? arrays_load_spec(m, r, &spec)
+                         : spec_load(r->body->config.data, r->body->config.size, &spec, &d);
         if (k < 0)
                 return log_full(LOG_ERR, k, &(struct log_fields){ .job = r->number },
                                 "The stored configuration of job %u cannot be read", r->number);
-        if (r->array > 0)
-                arrays_strip(spec);
         k = job_new(r->number, r->uid, r->owner, spec, &j);
         if (k < 0)
                 return k;
@@ -162,10 +167,7 @@ int recover_job(struct manager *m, const struct job_record *r, struct job **ret)
                 return k;
         free(j->cwd);
         j->cwd = store_bytes_text(&r->body->cwd);
-        j->config = r->array > 0 ? NULL : store_bytes_text(&r->body->config);
-        if (r->array > 0 && spec_effective(j->spec, &j->config) < 0) /* the body is its array's */
-                j->config = NULL;
-        if (!j->cwd || !j->config)
+        if (!j->cwd)
                 return -ENOMEM;
         k = load_env(j, &r->body->env);
         if (k < 0)
@@ -448,6 +450,8 @@ int recover_load(struct manager *m) {
         r = stuck_load(m);
         if (r < 0)
                 return r;
+        HASH_ITER (hh, m->jobs, j, next)
+                holdings_weigh(j);
         HASH_ITER (hh, m->jobs, j, next)
                 if (j->array_number > 0 && (r = arrays_adopt(m, j)) < 0)
                         return r;

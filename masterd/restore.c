@@ -253,7 +253,7 @@ static void on_files(void *userdata, int error, const struct data_file_record *r
 
 static int make(struct restore *q, sd_bus_error *error) {
         struct submission *s = &q->submission;
-        _cleanup_free_ char *difference = NULL;
+        _cleanup_free_ char *difference = NULL, *own = NULL;
         int r;
 
         if (s->config_size == 0) {
@@ -272,7 +272,9 @@ static int make(struct restore *q, sd_bus_error *error) {
                         error, ERROR_BAD_CONFIG,
                         "1:1: array: an array cannot go on from a savepoint; submit its elements "
                         "one by one");
-        r = savepoint_same_data(q->config, q->job->config, &difference);
+        r = spec_effective(q->job->spec, &own);
+        if (r >= 0)
+                r = savepoint_same_data(q->config, own, &difference);
         if (r > 0)
                 return sd_bus_error_setf(
                         error, ERROR_BAD_CONFIG,

@@ -206,7 +206,8 @@ static void count(struct savepoint *s, const struct data *d) {
                 s->partial += t->place != TASK_GAVE_UP && (t->acked > t->start || t->skip > 0);
 }
 
-static void put(struct manager *m, const struct job *j, const struct savepoint *s, const char *manifest) {
+static void put(struct manager *m, const struct job *j, const struct savepoint *s, const char *manifest,
+                const char *config) {
         store_copy_files(m->store, j->number, s->key);
         store_put_savepoint(m->store, &(struct savepoint_record){
                                               .name = s->name,
@@ -222,7 +223,7 @@ static void put(struct manager *m, const struct job *j, const struct savepoint *
                                               .failed = s->failed,
                                               .bundle = s->bundle,
                                               .manifest = { manifest, strlen(manifest) },
-                                              .config = { j->config, strlen(j->config) },
+                                              .config = { config, strlen(config) },
                                       });
         manager_touch(m);
 }
@@ -264,7 +265,7 @@ static void on_synced(void *userdata, bool all) {
         struct manager *m = k->manager;
         struct savepoint *s = find(m, k->name);
         struct job *j = job_of(m, k);
-        _cleanup_free_ char *manifest = NULL;
+        _cleanup_free_ char *manifest = NULL, *config = NULL;
         char reason[SAVEPOINT_NAME_MAX + 64];
         int r;
 
@@ -276,6 +277,8 @@ static void on_synced(void *userdata, bool all) {
                 return;
         s->created_real = now_real();
         r = write_manifest(j, s, all, &manifest);
+        if (r >= 0)
+                r = spec_effective(j->spec, &config);
         if (r < 0) {
                 give_up(m, k, r,
                         r == -EBUSY ? "The master is still reading the job's data back; try again in a moment"
@@ -287,7 +290,7 @@ static void on_synced(void *userdata, bool all) {
         }
         s->key = store_next_savepoint(m->store);
         count(s, j->data->data);
-        put(m, j, s, manifest);
+        put(m, j, s, manifest, config);
         record_event(
                 m, j, "savepoint", NULL, "savepoint %s: %llu tasks done, %llu begun, %llu failed%s", s->name,
                 (unsigned long long)s->done, (unsigned long long)s->partial, (unsigned long long)s->failed,

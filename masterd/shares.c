@@ -189,6 +189,7 @@ static void on_resolved(void *data) {
         l->conf.pools = old;
         m->conf.jobs_max = l->conf.jobs_max;
         m->conf.jobs_per_user_max = l->conf.jobs_per_user_max;
+        m->conf.bytes_per_user_max = l->conf.bytes_per_user_max;
         m->conf.keep_usec = l->conf.keep_usec;
         m->conf.keep_jobs = l->conf.keep_jobs;
         m->conf.bundle_max = l->conf.bundle_max;

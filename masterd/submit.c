@@ -5,12 +5,15 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/heap.h"
 #include "lib/base/log.h"
 #include "lib/base/strv.h"
 #include "masterd/arrays.h"
 #include "masterd/bundles.h"
 #include "masterd/depend.h"
 #include "masterd/feeding.h"
+#include "masterd/holdings.h"
+#include "masterd/job/footprint.h"
 #include "masterd/manager.h"
 #include "masterd/queueing.h"
 #include "masterd/record.h"
@@ -39,8 +42,7 @@ void submission_done(struct submission *s) {
 }
 
 static int refuse_load(struct manager *m, const struct submission *s, sd_bus_error *error) {
-        uint32_t own = 0;
-        struct job *j, *next;
+        int r;
 
         if (store_full(m->store))
                 return sd_bus_error_set(
@@ -50,15 +52,17 @@ static int refuse_load(struct manager *m, const struct submission *s, sd_bus_err
                 return sd_bus_error_setf(
                         error, ERROR_REFUSED,
                         "%u jobs are active, which is the most this cluster takes (JobsMax=)", m->n_active);
-        if (s->owner == 0)
-                return 0;
-        HASH_ITER (hh, m->jobs, j, next)
-                own += j->owner == s->owner && !job_state_ended(j->state) && j->array_number == 0;
-        if (own >= m->conf.jobs_per_user_max)
-                return sd_bus_error_setf(
-                        error, ERROR_REFUSED,
-                        "You have %u active jobs, which is the most a user may have (JobsPerUserMax=)", own);
-        return 0;
+        r = holdings_admit_job(m, s->owner, error);
+        return r < 0 ? r : holdings_admit(m, s->owner, 0, error);
+}
+
+/* Before executors are made of it. */
+static int refuse_size(struct manager *m, const struct submission *s, const struct job_spec *spec,
+                       sd_bus_error *error) {
+        return holdings_admit(m, s->owner,
+                              footprint_of_spec(spec) + heap_of_strings(s->env) +
+                                      footprint_of_secrets(s->secrets, s->n_secrets),
+                              error);
 }
 
 /* Root's jobs only where some host takes them; better said now than by every host later. */
@@ -138,6 +142,8 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 r = submit_pool_admit(&m->conf.pools, s->owner, spec, error);
         if (r >= 0)
                 r = submit_placement_admit(m, spec, error);
+        if (r >= 0)
+                r = refuse_size(m, s, spec, error);
         if (r < 0) {
                 spec_free(spec);
                 return r;
@@ -172,8 +178,8 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 return r;
         j->manager = m;
         j->usage_known = true;
-        r = spec_effective(j->spec, &j->config);
-        if (r >= 0 && s->name)
+        r = 0;
+        if (s->name)
                 r = text_set(&j->name, "%s", s->name);
         if (r >= 0 && s->cwd && !*j->cwd) {
                 free(j->cwd);
@@ -196,6 +202,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         j->had_env = j->env && *j->env;
         j->had_secrets = j->n_secrets > 0;
         memcpy(j->bundle, s->bundle, sizeof(j->bundle));
+        holdings_weigh(j);
         *ret = j;
         *ret_warnings = TAKE_PTR(warnings);
         return 0;

@@ -107,7 +107,9 @@ static void look_at_host(struct asking *a, const struct node *node) {
                 return;
         }
         if (among(h.excluded, h.n_excluded, node->slot)) {
-                count_host(a->why, "avoided by the job");
+                count_host(a->why, node->blame && blame_shunned(node->blame, a->job->owner, now_real()) > 0
+                                           ? "kept from your jobs, of which too many failed there"
+                                           : "avoided by the job");
                 return;
         }
         h.restricted = true;

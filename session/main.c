@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "lib/base/cleanup.h"
 #include "session/listening.h"
@@ -108,12 +109,33 @@ static int fail(int control, const char *what, int error) {
         return EXIT_FAILURE;
 }
 
+/* Where the executor's launcher went; as there, the variable is not passed on. */
+static int enter_directory(int control) {
+        const char *directory = getenv("PRIMUS_DIRECTORY");
+        char why[512];
+
+        if (!directory || !*directory)
+                return 0;
+        if (chdir(directory) < 0) {
+                int error = errno;
+                snprintf(why, sizeof(why), "cannot enter the executor's directory%s%s: %s",
+                         strlen(directory) > 256 ? "" : " ", strlen(directory) > 256 ? "" : directory,
+                         strerror(error));
+                (void)relay_tell_end(control, SESSION_STATUS_BROKEN, why);
+                return -error;
+        }
+        (void)unsetenv("PRIMUS_DIRECTORY");
+        return 0;
+}
+
 static int run(int control, const struct start *s, const sigset_t *old, int signals) {
         struct relay_options o = { .control = control, .signals = signals };
         char why[128];
         int r;
 
         if (s->head.kind == SESSION_COMMAND) {
+                if (enter_directory(control) < 0)
+                        return EXIT_FAILURE;
                 r = command_start(s->arguments, s->head.pty, &s->head.size, old, &o.command);
                 if (r < 0)
                         return fail(control,

@@ -13,6 +13,8 @@ import sys
 
 BASE = {"lib/base"}
 WIRE = {"lib/base", "lib/wire"}
+HOST = WIRE | {"lib/unit"}
+STARTER_ROOMS = {"starter/unit", "starter/files"}
 MASTERD_ROOMS = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store",
                  "masterd/health"}
 AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
@@ -22,6 +24,8 @@ ALLOWED = {
     "lib/base": set(),
     "lib/wire": BASE,
     "lib/record": set(),
+    # What both daemons of a host know of its executors.
+    "lib/unit": WIRE,
     "lib/primus": WIRE | {"lib/record"},
     # masterd: the pure rooms see base alone; above them each sees what it decides about, and only api and the daemon
     # itself see everything.
@@ -36,10 +40,13 @@ ALLOWED = {
     "masterd": WIRE | MASTERD_ROOMS | {"masterd/api"},
     # What the starter and agentd share where the one looks for the other.
     "lib/observe": BASE,
-    # The starter: nothing of the daemons, and they nothing of it.
+    # What is root on a host: it knows neither daemon, nor the network.
+    "starter": HOST | STARTER_ROOMS | {"starter/observe"},
+    "starter/unit": HOST | {"starter/files"},
+    "starter/files": HOST,
     "starter/observe": BASE | {"lib/observe", "bpf"},
     # agentd: only probe sees what the BPF programs share.
-    "agentd/unit": WIRE,
+    "agentd/unit": HOST,
     "agentd/feed": WIRE,
     "agentd/log": WIRE,
     "agentd/capture": WIRE | {"lib/observe"},
@@ -49,7 +56,7 @@ ALLOWED = {
     "agentd/net": BASE,
     "agentd/metrics": WIRE | {"agentd/cgroup", "agentd/net", "agentd/probe"},
     "agentd/probe": BASE | {"bpf", "lib/observe"},
-    "agentd": WIRE | AGENTD_ROOMS | {"lib/observe"},
+    "agentd": HOST | AGENTD_ROOMS | {"lib/observe"},
     "bpf": set(),
     "executor": WIRE | {"lib/record", "lib/primus", "executor/read"},
     "executor/read": WIRE | {"lib/record"},
@@ -68,9 +75,7 @@ ALLOWED = {
 # What is measured is one table, for all who measure.
 HEADERS = {"lib/wire/telemetry-fields.h": AGENTD_ROOMS | {"masterd/health"}, "agentd/worker.h": AGENTD_ROOMS, "lib/wire/input.h": {"masterd/spec"},
            # What a capture may hold is one set of bounds.
-           "lib/wire/capture.h": {"lib/observe", "starter/observe"},
-           # Until the starter is a process of its own.
-           "starter/observe/observe.h": {"agentd"}}
+           "lib/wire/capture.h": {"lib/observe", "starter/observe"}}
 
 # Headers of libraries that only some rooms may use: the point of a room is what it does not know.
 LIBRARIES = {

@@ -13,30 +13,6 @@ bool fence_accepts(const struct fence *f, uint64_t term, uint64_t epoch) {
         return term >= f->term_seen && term == f->term && (epoch == 0 || epoch == f->epoch);
 }
 
-const char *admission_check(const struct start_order *o, const char *node, bool allow_root, char **ret_why) {
-        const char *error = LINK_ERROR_START;
-        int r;
-
-        if (!role_name_valid(o->id.role) || o->id.job == 0 || o->id.attempt == 0)
-                r = asprintf(ret_why, "the order names no valid executor");
-        else if (o->uid == 0 && !allow_root) {
-                error = LINK_ERROR_REFUSED;
-                r = asprintf(
-                        ret_why,
-                        "host %s does not run jobs of root; submit as an ordinary user, or set AllowRoot=yes "
-                        "in /etc/primus/agentd.conf there",
-                        node);
-        } else if (o->uid == UINT32_MAX || o->uid == UINT16_MAX)
-                r = asprintf(ret_why, "uid %u is not a user's", o->uid);
-        else if (o->cwd && *o->cwd && *o->cwd != '/')
-                r = asprintf(ret_why, "the working directory %s is not an absolute path", o->cwd);
-        else
-                return NULL;
-        if (r < 0)
-                *ret_why = NULL;
-        return error;
-}
-
 static bool taken(int family, uint16_t port) {
         _cleanup_close_ int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,

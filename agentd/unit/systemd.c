@@ -3,6 +3,7 @@
  * waits one of the two is reached. */
 #include "agentd/unit/systemd.h"
 
+#include <stdarg.h>
 #include <string.h>
 #include <uthash.h>
 #include <utlist.h>
@@ -12,6 +13,8 @@
 
 #define SERVICE "org.freedesktop.systemd1"
 #define OBJECT "/org/freedesktop/systemd1"
+#define STARTER_PATH "/org/primus/Starter1"
+#define STARTER_UNITS "org.primus.Starter1.Units"
 #define MANAGER "org.freedesktop.systemd1.Manager"
 /* PID 1 may be busy for long (a herd of units, a reload). */
 #define CALL_USEC (UINT64_C(120) * USEC_PER_SEC)
@@ -33,7 +36,7 @@ struct job_path {
 };
 
 struct systemd {
-        sd_bus *bus;
+        sd_bus *bus, *starter;
         struct systemd_handlers handlers;
         void *userdata;
         struct call *urgent, *waiting, *waiting_jobs, *under_way;
@@ -96,7 +99,7 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
 
 static void send_call(struct systemd *s, struct call *c) {
         sd_bus_message *failure = NULL;
-        int r = sd_bus_call_async(s->bus, &c->slot, c->message, on_reply, c, CALL_USEC);
+        int r = sd_bus_call_async(sd_bus_message_get_bus(c->message), &c->slot, c->message, on_reply, c, CALL_USEC);
 
         if (r >= 0) {
                 c->message = sd_bus_message_unref(c->message);
@@ -174,11 +177,42 @@ int systemd_message(struct systemd *s, const char *member, sd_bus_message **ret)
         return sd_bus_message_new_method_call(s->bus, ret, SERVICE, OBJECT, MANAGER, member);
 }
 
+int starter_message(struct systemd *s, const char *member, sd_bus_message **ret) {
+        return sd_bus_message_new_method_call(s->starter, ret, NULL, STARTER_PATH, STARTER_UNITS, member);
+}
+
+static int on_told(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+        if (e)
+                log_warning("primus-starter did not do as it was asked: %s", e->message ?: e->name);
+        return 0;
+}
+
+void starter_tell(struct systemd *s, const char *member, const char *types, ...) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = starter_message(s, member, &m);
+        va_list ap;
+
+        va_start(ap, types);
+        if (r >= 0)
+                r = sd_bus_message_appendv(m, types, ap);
+        va_end(ap);
+        if (r >= 0)
+                r = starter_send(s, m);
+        if (r < 0)
+                log_warning_errno(r, "Cannot ask primus-starter for %s", member);
+}
+
+int starter_send(struct systemd *s, sd_bus_message *m) {
+        return sd_bus_call_async(s->starter, NULL, m, on_told, NULL, CALL_USEC);
+}
+
 int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = systemd_message(s, "StopUnit", &m);
+        int r = starter_message(s, "Stop", &m);
 
-        if (r < 0 || (r = sd_bus_message_append(m, "ss", unit, "replace")) < 0)
+        if (r < 0 || (r = sd_bus_message_append(m, "s", unit)) < 0)
                 return r;
         return systemd_call_job(s, m, handler, userdata);
 }
@@ -186,7 +220,7 @@ int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler hand
 int systemd_kill(struct systemd *s, const char *unit, const char *whom, int signal,
                  systemd_reply_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = systemd_message(s, "KillUnit", &m);
+        int r = starter_message(s, "Kill", &m);
 
         if (r < 0 || (r = sd_bus_message_append(m, "ssi", unit, whom, (int32_t)signal)) < 0)
                 return r;
@@ -317,7 +351,7 @@ static int on_match_installed(sd_bus_message *reply, void *userdata, sd_bus_erro
         return 0;
 }
 
-int systemd_new(sd_bus *bus, const struct systemd_handlers *handlers, void *userdata, struct systemd **ret) {
+int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *handlers, void *userdata, struct systemd **ret) {
         static const struct {
                 const char *member;
                 sd_bus_message_handler_t handler;
@@ -332,6 +366,7 @@ int systemd_new(sd_bus *bus, const struct systemd_handlers *handlers, void *user
         if (!s)
                 return -ENOMEM;
         s->bus = sd_bus_ref(bus);
+        s->starter = sd_bus_ref(starter);
         s->handlers = *handlers;
         s->userdata = userdata;
         r = sd_bus_set_exit_on_disconnect(bus, true);
@@ -364,5 +399,6 @@ void systemd_free(struct systemd *s) {
                 forget_job(s, j);
         }
         sd_bus_unref(s->bus);
+        sd_bus_unref(s->starter);
         free(s);
 }

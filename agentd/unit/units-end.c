@@ -4,8 +4,8 @@
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "agentd/unit/exit-explain.h"
 #include "agentd/unit/units-internal.h"
 
 /* What systemd calls a success or not is one thing, what it means for a trainer another. */
@@ -31,13 +31,7 @@ static void judge(struct executor *e) {
 }
 
 void executor_remove_private(struct executor *e) {
-        char *path;
-
-        if (!*e->units->options.root)
-                ports_unpin(e->unit);
-
-        if (asprintf(&path, "%s" PRIVATE_DIR "/%s", e->units->options.root, e->unit) >= 0)
-                remove_later(e->units, path);
+        starter_tell(e->units->systemd, "RemovePrivate", "s", e->unit);
 }
 
 static struct exit_report blank_report(const struct executor *e) {
@@ -126,11 +120,11 @@ void executor_arm(struct executor *e, uint64_t usec) {
                 log_oom();
 }
 
-/* A unit whose directory or user does not exist can run nothing, not even primus-exit. What was missing is
- * found out afterwards, in the thread: the directory may be on a file system that hangs. */
+/* A unit whose user does not exist can run nothing, not even primus-exit. That is found out afterwards, in
+ * the thread: a name service may take its time. */
 struct diagnosis {
         struct units *units;
-        char unit[UNIT_NAME_MAX], *directory;
+        char unit[UNIT_NAME_MAX];
         uint32_t uid;
         int status; /* of systemd.exec(5); 0: not found out */
 };
@@ -139,11 +133,8 @@ static void run_diagnosis(void *data) {
         struct diagnosis *d = data;
         struct passwd pw, *found = NULL;
         char buf[4096];
-        struct stat st;
 
-        if (stat(d->directory, &st) < 0 ? errno == ENOENT || errno == ENOTDIR : !S_ISDIR(st.st_mode))
-                d->status = 200;
-        else if (getpwuid_r(d->uid, &pw, buf, sizeof(buf), &found) == 0 && !found)
+        if (getpwuid_r(d->uid, &pw, buf, sizeof(buf), &found) == 0 && !found)
                 d->status = 217;
 }
 
@@ -161,7 +152,6 @@ static void on_diagnosed(void *data) {
                 }
                 executor_event(e, EVENT_UNIT_GONE);
         }
-        free(d->directory);
         free(d);
 }
 
@@ -170,10 +160,9 @@ static int diagnose(struct executor *e) {
 
         if (!d)
                 return -ENOMEM;
-        *d = (struct diagnosis){ .units = e->units, .uid = e->uid, .directory = strdup(e->directory ?: "/") };
+        *d = (struct diagnosis){ .units = e->units, .uid = e->uid };
         strcpy(d->unit, e->unit);
-        if (!d->directory || worker_submit(e->units->worker, run_diagnosis, on_diagnosed, d) < 0) {
-                free(d->directory);
+        if (worker_submit(e->units->worker, run_diagnosis, on_diagnosed, d) < 0) {
                 free(d);
                 return -ENOMEM;
         }

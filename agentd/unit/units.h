@@ -9,7 +9,6 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#include "agentd/unit/builder.h"
 #include "agentd/unit/executor-state.h"
 #include "agentd/unit/hooks.h"
 #include "lib/base/cleanup.h"
@@ -53,15 +52,15 @@ struct units_ops {
 };
 
 struct units_options {
-        const char *root; /* "" in life, see private.h */
+        const char *root; /* "" in life, see lib/unit/files.h */
         const char *node;
         const struct inventory *inventory;
         uint64_t hook_usec;       /* how long a hook may take */
         uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die; 0: never */
 };
 
-/* bus: the system bus, attached. Strings and the inventory stay the caller's. */
-int units_new(sd_bus *bus, struct worker *worker, const struct units_options *options,
+/* bus: the system bus; starter: of primus-starter; both attached. Strings and the inventory stay the caller's. */
+int units_new(sd_bus *bus, sd_bus *starter, struct worker *worker, const struct units_options *options,
               const struct units_ops *ops, void *userdata, struct units **ret);
 /* After worker_free(). */
 void units_free(struct units *u);

@@ -350,6 +350,28 @@ char *text_one_line(char *s) {
         return s;
 }
 
+bool text_is_line(const char *s) {
+        const unsigned char *p = (const unsigned char *)s;
+        size_t n = strlen(s), l;
+
+        for (; n > 0; p += l, n -= l) {
+                l = utf8_sequence(p, n);
+                if (l == 0 || *p < ' ' || *p == 0x7f)
+                        return false;
+                if (p[0] == 0xc2 && p[1] < 0xa0) /* C1: U+0080 ... U+009F */
+                        return false;
+                if (p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9))
+                        return false;
+        }
+        return true;
+}
+
+bool text_is_setting(const char *s) {
+        size_t n = strlen(s);
+
+        return text_is_line(s) && (n == 0 || (s[0] != ' ' && s[n - 1] != ' ' && s[n - 1] != '\\'));
+}
+
 int utf8_fit(const char *s, size_t max) {
         size_t n = strnlen(s, max + 1);
 

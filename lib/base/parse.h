@@ -56,6 +56,14 @@ char *utf8_clean(const char *s, size_t n, char *buf, size_t size);
  * where a line of its own would be another message. Returns s. */
 char *text_one_line(char *s);
 
+/* True when nothing in s ends a line or begins one, wherever it is written: UTF-8 without control characters
+ * (C0, DEL, C1) and without the line and paragraph separators U+2028 and U+2029. */
+bool text_is_line(const char *s);
+
+/* And when it can stand behind "NAME=" on a line of a file that knows neither quotes nor escapes, as some of
+ * systemd's do: no backslash at its end, which would draw in the next line, no blank at either end. */
+bool text_is_setting(const char *s);
+
 /* For "%.*s": how many bytes of s fit into max without a character being cut in two, which D-Bus does not
  * take. */
 int utf8_fit(const char *s, size_t max);

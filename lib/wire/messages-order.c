@@ -106,6 +106,47 @@ static int start_order_check(const struct start_order *o) {
         return on_partition_to_string(o->on_partition) && ack_mode_to_string(o->ack) ? 0 : -EINVAL;
 }
 
+static bool all_lines(char *const *l) {
+        for (size_t i = 0; l && l[i]; i++)
+                if (!text_is_line(l[i]))
+                        return false;
+        return true;
+}
+
+static bool line_or_none(const char *s) {
+        return !s || text_is_line(s);
+}
+
+static bool io_lines(const struct start_extra *x) {
+        for (size_t i = 0; i < x->n_io; i++)
+                if (!line_or_none(x->io[i].path))
+                        return false;
+        return true;
+}
+
+const char *start_order_bad_text(const struct start_order *o) {
+        const struct start_extra *x = &o->extra;
+        const struct {
+                const char *name;
+                bool good;
+        } texts[] = {
+                { "working directory", !o->cwd || text_is_setting(o->cwd) },
+                { "output file", line_or_none(o->output) },
+                { "identity", all_lines(o->identity) },
+                { "list of GPUs", all_lines(o->gpus) && all_lines(o->visible_gpus) && line_or_none(x->gpus) },
+                { "list of CPUs", line_or_none(x->cpus) },
+                { "kind of readiness", text_is_line(x->ready) },
+                { "file of readiness", line_or_none(x->ready_file) },
+                { "NUMA policy", text_is_line(x->numa) },
+                { "path of an io limit", io_lines(x) },
+        };
+
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+                if (!texts[i].good)
+                        return texts[i].name;
+        return NULL;
+}
+
 /* ---- orders: append -------------------------------------------------------------------------- */
 
 static int append_byte_strings(sd_bus_message *m, char *const *l) {

@@ -426,6 +426,10 @@ struct start_order {
         bool new_privileges;      /* NoNewPrivileges=no */
         struct start_extra extra; /* travels beside the order */
 };
+/* Which of an order's texts has what could end a line (or, of cwd, what text_is_setting() refuses), static;
+ * NULL: none. Not of argv, env and secrets, which may have any. What is sent was checked where it came from,
+ * and is checked once more by who makes a unit of it. */
+const char *start_order_bad_text(const struct start_order *o);
 int start_order_append(sd_bus_message *m, const struct start_order *o);
 int start_order_read(sd_bus_message *m, struct start_order *ret);
 void start_order_done(struct start_order *o);

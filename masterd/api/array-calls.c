@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "lib/base/heap.h"
 #include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "masterd/api/api.h"
@@ -12,6 +13,8 @@
 #include "masterd/arrays.h"
 #include "masterd/bundles.h"
 #include "masterd/history.h"
+#include "masterd/holdings.h"
+#include "masterd/job/footprint.h"
 #include "masterd/manager.h"
 #include "masterd/submit.h"
 
@@ -163,19 +166,20 @@ static int again(struct manager *m, sd_bus_message *call, struct job *j, struct 
                  sd_bus_error *error) {
         int r = refuse_again(j, error);
 
+        if (r >= 0)
+                r = holdings_admit_job(m, j->owner, error);
+        if (r >= 0)
+                r = holdings_admit(m, j->owner,
+                                   footprint_of_job(j) + heap_of_strings(s->env) +
+                                           footprint_of_secrets(s->secrets, s->n_secrets),
+                                   error);
         if (r >= 0 && j->bundle[0] && !bundles_have(m, j->owner, j->bundle))
                 r = sd_bus_error_setf(error, ERROR_REFUSED, "The files of job %u are gone; submit it again",
                                       j->number);
         if (r < 0)
                 return r;
-        strings_free(j->env);
+        job_forget_private(j);
         j->env = TAKE_PTR(s->env);
-        for (size_t i = 0; i < j->n_secrets; i++) {
-                free(j->secrets[i].name);
-                explicit_bzero(j->secrets[i].data, j->secrets[i].size);
-                free(j->secrets[i].data);
-        }
-        free(j->secrets);
         j->secrets = TAKE_PTR(s->secrets);
         j->n_secrets = s->n_secrets;
         s->n_secrets = 0;
@@ -185,12 +189,18 @@ static int again(struct manager *m, sd_bus_message *call, struct job *j, struct 
 
 static int anew(struct manager *m, sd_bus_message *call, const struct job *j, struct submission *s,
                 sd_bus_error *error) {
+        _cleanup_free_ char *config = NULL;
+        int r;
+
         if (!job_state_ended(j->state))
                 return sd_bus_error_setf(error, ERROR_REFUSED,
                                          "Job %u is %s: only what has ended can be run again", j->number,
                                          job_state_to_string(j->state));
-        s->config = j->config;
-        s->config_size = strlen(j->config);
+        r = spec_effective(j->spec, &config);
+        if (r < 0)
+                return r;
+        s->config = config;
+        s->config_size = strlen(config);
         s->name = strdup(j->name);
         s->cwd = *j->cwd ? strdup(j->cwd) : NULL;
         if (!s->name || (*j->cwd && !s->cwd))

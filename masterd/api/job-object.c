@@ -30,8 +30,10 @@ struct job *api_job_or_error(struct manager *m, sd_bus_message *call, sd_bus_err
 
 static int get_config(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct job *j = api_job_or_error(userdata, call, error);
+        _cleanup_free_ char *config = NULL;
+        int r = j ? spec_effective(j->spec, &config) : API_JOB_GONE;
 
-        return j ? reply_bytes(call, j->config, strlen(j->config)) : API_JOB_GONE;
+        return r < 0 ? r : reply_bytes(call, config, strlen(config));
 }
 
 static void on_events(void *userdata, int error, const struct event_record *list, size_t n) {

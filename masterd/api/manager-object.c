@@ -261,6 +261,8 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
                         node_reason(node, held), "kernel", "s", v->kernel ? v->kernel : "", "os", "s",
                         v->os ? v->os : "", "version", "s", node->version ? node->version : "", "limits", "b",
                         (int)v->controllers, "boot", "s", sd_id128_to_string(node->boot_id, boot));
+        if (r >= 0 && node->taken_over)
+                r = sd_bus_message_append(reply, "{sv}", "takenOver", "t", node->joined_real);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);

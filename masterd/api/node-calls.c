@@ -390,6 +390,19 @@ static int append_executors(sd_bus_message *reply, struct manager *m, const stru
         return r < 0 ? r : reply_close_array(reply);
 }
 
+/* From whose jobs the host is kept; that others' fail is theirs to know. */
+static int append_avoided(sd_bus_message *reply, const struct node *node, uint32_t uid) {
+        int r = reply_open_array(reply, "avoidedFor", "a(ut)");
+        uint64_t now = now_real();
+
+        for (uint32_t i = 0; node->blame && i < node->blame->n_shuns; i++) {
+                const struct shun *x = node->blame->shuns + i;
+                if (r >= 0 && x->until > now && (uid == 0 || uid == x->user))
+                        r = sd_bus_message_append(reply, "(ut)", x->user, x->until);
+        }
+        return r < 0 ? r : reply_close_array(reply);
+}
+
 /* The version that is spoken with its agent; "": none. */
 static const char *link_of(const struct node *node, char text[static 16]) {
         *text = 0;
@@ -431,12 +444,19 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                                           v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "epoch",
                                           "t", node->epoch, "link", "s", link_of(node, link), "refused", "s",
                                           node->refused ? node->refused : "");
+        if (r >= 0 && node->joined_real > 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "joined", "t", node->joined_real,
+                                          "joinedFrom", "s", addr_format(&node->joined_from, address),
+                                          "joinedBy", "u", node->joined_by, "takenOver", "b",
+                                          (int)node->taken_over);
         if (r >= 0)
                 r = api_append_labels(reply, node);
         if (r >= 0)
                 r = append_holds(reply, node);
         if (r >= 0)
                 r = append_conditions(reply, m, node);
+        if (r >= 0)
+                r = append_avoided(reply, node, uid);
         if (r >= 0)
                 r = append_gpus(reply, node);
         if (r >= 0)

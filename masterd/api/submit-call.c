@@ -11,6 +11,7 @@
 #include "masterd/recover.h"
 #include "masterd/restore.h"
 #include "masterd/savepoint-text.h"
+#include "masterd/spec/valid.h"
 #include "masterd/submit-options.h"
 #include "masterd/submit.h"
 
@@ -129,11 +130,16 @@ static int read_cwd(sd_bus_message *m, struct submission *s, sd_bus_error *error
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
                                         "cwd: an absolute path is expected");
         s->cwd = strndup(bytes, size);
-        return s->cwd ? sd_bus_message_exit_container(m) : -ENOMEM;
+        if (!s->cwd)
+                return -ENOMEM;
+        if (!text_is_setting(s->cwd))
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "cwd: the path " DIRECTORY_RULE ", and must be UTF-8");
+        return sd_bus_message_exit_container(m);
 }
 
 static int read_name(sd_bus_message *m, struct submission *s, sd_bus_error *error) {
-        const char *name;
+        const char *name, *why;
         int r = sd_bus_message_read(m, "v", "s", &name);
 
         if (r < 0)
@@ -141,6 +147,8 @@ static int read_name(sd_bus_message *m, struct submission *s, sd_bus_error *erro
         if (!*name || strlen(name) > SPEC_NAME_MAX)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "name: 1 to %u bytes are expected",
                                          SPEC_NAME_MAX);
+        if (!valid_label(name, &why))
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "name: the name %s", why);
         s->name = strdup(name);
         return s->name ? 0 : -ENOMEM;
 }

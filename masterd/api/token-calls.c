@@ -15,19 +15,22 @@
 struct token_options {
         uint32_t uses;
         uint64_t expires;
-        const char *from;
+        const char *from, *name;
+        bool replace;
 };
 
 static const struct call_option token_options[] = {
         { "uses", 'u', offsetof(struct token_options, uses), NULL },
         { "expires", 't', offsetof(struct token_options, expires), NULL },
         { "from", 's', offsetof(struct token_options, from), NULL },
+        { "name", 's', offsetof(struct token_options, name), NULL },
+        { "replace", 'b', offsetof(struct token_options, replace), NULL },
         { NULL },
 };
 
 static int create_token(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        struct token_options o = { .uses = 1, .expires = 3600 * USEC_PER_SEC, .from = "" };
+        struct token_options o = { .uses = 1, .expires = 3600 * USEC_PER_SEC, .from = "", .name = "" };
         char text[TOKEN_TEXT_MAX];
         struct addr_cidr cidr;
         sd_bus_message *reply = NULL;
@@ -43,7 +46,22 @@ static int create_token(sd_bus_message *call, uint32_t uid, void *userdata, sd_b
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                          "from: '%.*s' is no address or block like 192.0.2.0/24",
                                          utf8_fit(o.from, 64), o.from);
-        r = identity_token_new(m, o.uses, o.expires, o.from, uid, text);
+        if (*o.name && !node_name_valid(o.name))
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                         "name: '%.*s' cannot be a node's name: lower case letters, digits, "
+                                         "'-' and '.', at most 64",
+                                         utf8_fit(o.name, 64), o.name);
+        if (*o.name ? o.uses > 1 : o.replace)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        *o.name ? "name: a token for one name is good for one host (uses)"
+                                                : "replace: which node is to be replaced, name has to say");
+        r = identity_token_new(m,
+                               &(struct token_terms){ .uses = o.uses,
+                                                      .lifetime_usec = o.expires,
+                                                      .from = o.from,
+                                                      .name = o.name,
+                                                      .replace = o.replace },
+                               uid, text);
         if (r == -ENOBUFS)
                 return sd_bus_error_setf(error, ERROR_REFUSED, "There are %u valid tokens already",
                                          TOKENS_MAX);
@@ -66,6 +84,23 @@ static int token_by_expiry(struct token *a, struct token *b) {
         return a->expires_real < b->expires_real ? -1 : a->expires_real > b->expires_real;
 }
 
+static int append_token(sd_bus_message *reply, const struct token *t) {
+        char id[TOKEN_ID_TEXT_MAX];
+        int r = sd_bus_message_open_container(reply, 'r', "sutsua{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "sutsu", token_id_format(t, id), t->uses_left,
+                                          t->expires_real, t->from, t->creator);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0 && *t->name)
+                r = sd_bus_message_append(reply, "{sv}{sv}", "name", "s", t->name, "replace", "b",
+                                          (int)t->replace);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 static int list_tokens(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
         sd_bus_message *reply = NULL;
@@ -75,12 +110,9 @@ static int list_tokens(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
 
         HASH_SORT(m->tokens, token_by_expiry);
         r = reply_list_new(call, "sutsua{sv}", &reply);
-        HASH_ITER (hh, m->tokens, t, next) {
-                char id[TOKEN_ID_TEXT_MAX];
+        HASH_ITER (hh, m->tokens, t, next)
                 if (r >= 0 && t->expires_real >= now)
-                        r = sd_bus_message_append(reply, "(sutsua{sv})", token_id_format(t, id), t->uses_left,
-                                                  t->expires_real, t->from, t->creator, 0);
-        }
+                        r = append_token(reply, t);
         return reply_list_send(reply, r);
 }
 

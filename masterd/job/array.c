@@ -7,13 +7,17 @@
 #include <stdlib.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/heap.h"
 
 struct array *array_free(struct array *a) {
         if (!a)
                 return NULL;
-        if (a->shared)
-                *a->shared -= array_active(a);
+        if (a->share) {
+                a->share->n -= array_active(a);
+                a->share->bytes -= array_active(a) * a->element_bytes;
+        }
         array_range_done(&a->range);
+        spec_free(a->element);
         free(a->states);
         free(a->jobs);
         free(a);
@@ -75,9 +79,16 @@ enum element_state element_state_of(enum job_state s) {
         }
 }
 
-void array_share(struct array *a, uint32_t *shared) {
-        a->shared = shared;
-        *shared += array_active(a);
+void array_join(struct array *a, struct array_share *share) {
+        a->share = share;
+        share->n += array_active(a);
+        share->bytes += array_active(a) * a->element_bytes;
+}
+
+void array_weigh(struct array *a, size_t element_bytes) {
+        if (a->share)
+                a->share->bytes += array_active(a) * (element_bytes - a->element_bytes);
+        a->element_bytes = element_bytes;
 }
 
 void array_set(struct array *a, uint32_t position, enum element_state s) {
@@ -86,8 +97,10 @@ void array_set(struct array *a, uint32_t position, enum element_state s) {
         a->n_state[a->states[position]]--;
         a->states[position] = (uint8_t)s;
         a->n_state[s]++;
-        if (a->shared)
-                *a->shared += array_active(a) - before;
+        if (a->share) {
+                a->share->n += array_active(a) - before;
+                a->share->bytes += (array_active(a) - (size_t)before) * a->element_bytes;
+        }
         if (s == ELEMENT_UNMADE)
                 a->next = MIN(a->next, position);
 }
@@ -100,10 +113,21 @@ bool array_over(const struct array *a) {
         return a->n_state[ELEMENT_UNMADE] == 0 && array_active(a) == 0;
 }
 
-bool array_wants(struct array *a, uint32_t *ret_position) {
+size_t array_bytes(const struct array *a) {
+        return heap_of(sizeof(*a)) + heap_of(a->range.n * sizeof(*a->range.indices)) +
+               heap_of(a->range.n * sizeof(*a->states)) + heap_of(a->range.n * sizeof(*a->jobs)) +
+               (a->element ? spec_bytes(a->element) : 0);
+}
+
+/* One more would be too much of what its owner has under way. */
+static bool share_is_full(const struct array *a, size_t bytes_max) {
+        return a->share && (a->share->n >= ARRAY_WINDOW || a->share->bytes + a->element_bytes > bytes_max);
+}
+
+bool array_wants(struct array *a, size_t bytes_max, uint32_t *ret_position) {
         uint32_t window = a->range.limit > 0 ? MIN(a->range.limit, ARRAY_WINDOW) : ARRAY_WINDOW;
 
-        if (array_active(a) >= window || (a->shared && *a->shared >= ARRAY_WINDOW && array_active(a) > 0))
+        if (array_active(a) >= window || (array_active(a) > 0 && share_is_full(a, bytes_max)))
                 return false;
         while (a->next < a->range.n && a->states[a->next] != ELEMENT_UNMADE)
                 a->next++;

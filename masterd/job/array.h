@@ -9,9 +9,10 @@
 
 #include "masterd/job/states.h"
 #include "masterd/spec/array.h"
+#include "masterd/spec/spec.h"
 
 /* Elements that are under way at a time at most, of one array and of all arrays of a user together (but one
- * of each, so that all go on). */
+ * of each, so that all go on). The same holds for the bytes that they take. */
 #define ARRAY_WINDOW 1000u
 
 enum element_state {
@@ -24,14 +25,22 @@ enum element_state {
         _ELEMENT_STATE_MAX,
 };
 
+/* What elements of all arrays of a user take together. */
+struct array_share {
+        uint32_t n;
+        size_t bytes;
+};
+
 struct array {
         struct array_range range;
-        uint8_t *states; /* enum element_state, by position in the range */
-        uint32_t *jobs;  /* number of the latest job of each; 0: none */
+        struct job_spec *element; /* the configuration that its elements have together; NULL: none made yet */
+        size_t element_bytes;     /* what each of them takes, as soon as one was made */
+        uint8_t *states;          /* enum element_state, by position in the range */
+        uint32_t *jobs;           /* number of the latest job of each; 0: none */
         uint32_t n_state[_ELEMENT_STATE_MAX];
-        uint32_t next;    /* none before it is UNMADE */
-        bool filling;     /* more will be made soon */
-        uint32_t *shared; /* what is under way of all arrays of its owner, or NULL; borrowed */
+        uint32_t next;             /* none before it is UNMADE */
+        bool filling;              /* more will be made soon */
+        struct array_share *share; /* what is under way of all arrays of its owner, or NULL; borrowed */
 };
 
 /* -EINVAL, -ENOMEM. */
@@ -46,10 +55,13 @@ enum element_state element_state_of(enum job_state s);
 void array_set(struct array *a, uint32_t position, enum element_state s);
 
 /* From now on it counts what is under way there as well, and takes it back when it goes. Once. */
-void array_share(struct array *a, uint32_t *shared);
+void array_join(struct array *a, struct array_share *share);
+/* Each element takes so many bytes. Said once, when the first one is made or loaded. */
+void array_weigh(struct array *a, size_t element_bytes);
 
-/* The next one to make, when one more may be under way. */
-bool array_wants(struct array *a, uint32_t *ret_position);
+/* The next one to make, when one more may be under way: of ARRAY_WINDOW, and of so many bytes. */
+bool array_wants(struct array *a, size_t bytes_max, uint32_t *ret_position);
+size_t array_bytes(const struct array *a);    /* that it takes itself */
 uint32_t array_active(const struct array *a); /* WAITS and RUNS */
 bool array_over(const struct array *a);       /* every element has ended */
 

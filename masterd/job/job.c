@@ -115,6 +115,19 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         return 0;
 }
 
+void job_forget_private(struct job *j) {
+        for (size_t i = 0; i < j->n_secrets; i++) {
+                free(j->secrets[i].name);
+                explicit_bzero(j->secrets[i].data, j->secrets[i].size);
+                free(j->secrets[i].data);
+        }
+        free(j->secrets);
+        strings_free(j->env);
+        j->secrets = NULL;
+        j->n_secrets = 0;
+        j->env = NULL;
+}
+
 struct job *job_free(struct job *j) {
         if (!j)
                 return NULL;
@@ -122,18 +135,13 @@ struct job *job_free(struct job *j) {
         for (uint32_t i = 0; j->executors && i < j->n_executors; i++)
                 executor_free(j->executors[i]);
         job_leaving_done(j);
-        for (size_t i = 0; i < j->n_secrets; i++) {
-                free(j->secrets[i].name);
-                explicit_bzero(j->secrets[i].data, j->secrets[i].size);
-                free(j->secrets[i].data);
-        }
+        job_forget_private(j);
         for (size_t i = 0; j->roles && i < j->spec->n_roles; i++) {
                 scope_free(j->roles[i].scope);
                 series_free(j->roles[i].series);
         }
         sd_event_source_disable_unref(j->scope.timer);
         exclusions_done(&j->exclusions);
-        strings_free(j->env);
         strings_free(j->array_env);
         free(j->after);
         free(j->usage);
@@ -145,7 +153,6 @@ struct job *job_free(struct job *j) {
         sd_event_source_disable_unref(j->signal_timer);
         sd_event_source_disable_unref(j->hold_timer);
         sd_event_source_disable_unref(j->epoch_timer);
-        free(j->secrets);
         free(j->left);
         for (size_t i = 0; i < j->n_avoid; i++)
                 free(j->avoid[i]);
@@ -154,7 +161,6 @@ struct job *job_free(struct job *j) {
         free(j->roles);
         free(j->name);
         free(j->cwd);
-        free(j->config);
         free(j->reason);
         free(j->first_error);
         for (unsigned i = 0; i < JOB_WATCHERS_MAX; i++)

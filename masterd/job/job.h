@@ -146,7 +146,7 @@ struct job {
         uint32_t attempt;      /* of the job, from 1 */
         uint64_t attempt_real; /* when it began; executors that were placed before belong to earlier ones */
         struct job_spec *spec;
-        char *config; /* effective JSON */
+        size_t bytes; /* that it takes of the master's memory, see masterd/holdings.h */
         char *cwd;    /* bytes; "" = the work directory */
         char **env;   /* submitter's variables, NULL-ended, or NULL */
         char bundle[65];
@@ -248,6 +248,8 @@ struct job_secret {
 int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *spec, struct job **ret);
 /* Frees all; timers included. The job must not be in any list or table. */
 struct job *job_free(struct job *j);
+/* Forgets secrets and variables of the submitter, which end with the job. */
+void job_forget_private(struct job *j);
 static inline void job_free_p(struct job **j) {
         job_free(*j);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "lib/base/heap.h"
 #include "masterd/job/peers.h"
 #include "masterd/job/series.h"
 
@@ -34,6 +35,15 @@ static void forget_retired(struct job *j) {
                 free(t);
         }
         j->retired = NULL;
+}
+
+size_t job_retired_bytes(const struct job *j) {
+        size_t sum = 0;
+        struct retired *t;
+
+        DL_FOREACH (j->retired, t)
+                sum += heap_of(sizeof(*t)) + spec_bytes(t->spec);
+        return sum;
 }
 
 void job_retired_trim(struct job *j) {

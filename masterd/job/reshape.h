@@ -28,6 +28,8 @@ int job_retire(struct job *j, struct job_spec *spec);
  */
 const struct role_spec *job_role_known(const struct job *j, const char *name);
 
+/* What former configurations take. */
+size_t job_retired_bytes(const struct job *j);
 /* Frees former configurations where nobody is leaving. */
 void job_retired_trim(struct job *j);
 /* Frees all who are leaving, and what they are of. */

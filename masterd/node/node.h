@@ -51,8 +51,12 @@ struct node {
         sd_id128_t boot_id;
         struct addr address;
         struct inventory inventory;
-        char *version;           /* the agent's build */
-        char *refused;           /* why its agent cannot talk to this master, by its version; NULL: it can */
+        char *version;        /* the agent's build */
+        char *refused;        /* why its agent cannot talk to this master, by its version; NULL: it can */
+        uint64_t joined_real; /* when it got its name by a token, and from where; 0: before that was kept */
+        struct addr joined_from;
+        uint32_t joined_by;      /* who had made the token */
+        bool taken_over;         /* then the name was another's, whose certificate was good */
         uint64_t last_seen_boot; /* CLOCK_BOOTTIME usec of the last sign of life; 0: none since start */
         uint64_t last_seen_real;
         uint32_t slot; /* in the scheduler's arrays */

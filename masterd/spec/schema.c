@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be done with a table without a configuration at hand: look up, preset, free. */
+/* What can be done with a table without a configuration at hand: look up, preset, free, weigh. */
 #include "masterd/spec/schema.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/heap.h"
 #include "lib/base/strv.h"
 #include "masterd/spec/locate.h"
 
@@ -102,4 +103,42 @@ void schema_done(const struct schema *s, void *message) {
                         break;
                 }
         }
+}
+
+size_t schema_bytes(const struct schema *s, const void *message) {
+        size_t sum = 0;
+
+        for (size_t i = 0; i < s->n; i++) {
+                const struct key *k = &s->keys[i];
+                /* The tables' targets are not const; nothing is written through them here. */
+                const void *target = key_target(k, (void *)message);
+
+                if (!target)
+                        continue;
+                switch (k->type) {
+                case KEY_TEXT:
+                        sum += heap_of_string(*(char *const *)target);
+                        break;
+                case KEY_TEXTS:
+                case KEY_NODES:
+                case KEY_MAP:
+                        sum += heap_of_strings(*(char **const *)target);
+                        break;
+                case KEY_MESSAGE:
+                        sum += schema_bytes(k->message, target);
+                        break;
+                case KEY_LIST: {
+                        size_t n = *(const size_t *)((const char *)message + k->count);
+                        const char *items = *(char *const *)target;
+                        if (items)
+                                sum += heap_of(n * k->item_size);
+                        for (size_t j = 0; j < n; j++)
+                                sum += schema_bytes(k->message, items + j * k->item_size);
+                        break;
+                }
+                default:
+                        break;
+                }
+        }
+        return sum;
 }

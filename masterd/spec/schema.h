@@ -114,3 +114,6 @@ int schema_preset(const struct schema *s, void *message);
 
 /* Frees what the struct's targets hold; the struct itself is the caller's. */
 void schema_done(const struct schema *s, void *message);
+
+/* Bytes of memory that the struct's targets hold, the struct itself not counted. */
+size_t schema_bytes(const struct schema *s, const void *message);

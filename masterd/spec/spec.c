@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/heap.h"
 #include "masterd/spec/check.h"
 #include "masterd/spec/read.h"
 #include "masterd/spec/schema.h"
@@ -172,11 +173,21 @@ int spec_load(const char *text, size_t size, struct job_spec **ret, struct diagn
         return parse_within(&effective, text, size, ret, d);
 }
 
+struct job_spec *spec_ref(struct job_spec *s) {
+        s->refs++;
+        return s;
+}
+
 struct job_spec *spec_free(struct job_spec *s) {
-        if (s)
-                schema_done(&job_schema, s);
+        if (!s || s->refs-- > 0)
+                return NULL;
+        schema_done(&job_schema, s);
         free(s);
         return NULL;
+}
+
+size_t spec_bytes(const struct job_spec *s) {
+        return heap_of(sizeof(*s)) + schema_bytes(&job_schema, s);
 }
 
 size_t spec_n_sources(const struct job_spec *s) {

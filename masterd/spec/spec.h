@@ -240,7 +240,8 @@ struct rendezvous_spec {
 };
 
 struct job_spec {
-        char *name;  /* default "job" */
+        uint32_t refs; /* others who have it beside the first, see spec_ref() */
+        char *name;    /* default "job" */
         char *queue; /* the pool, "default" without a word; whether there is one of that name masterd knows */
         struct queue_spec waits;
         char **files; /* NULL-ended; paths relative to the configuration's folder, or absolute; never NULL */
@@ -308,6 +309,9 @@ int spec_parse(const char *text, size_t size, struct job_spec **ret, struct diag
 
 /* The same for what spec_effective() wrote, which may be larger than what a person may hand us. */
 int spec_load(const char *text, size_t size, struct job_spec **ret, struct diagnostics *d);
+/* One more who has it, and frees it: a spec that several have is not changed any more. */
+struct job_spec *spec_ref(struct job_spec *s);
+/* Frees it, when nobody else has it. */
 struct job_spec *spec_free(struct job_spec *s);
 static inline void spec_free_p(struct job_spec **s) {
         spec_free(*s);
@@ -354,6 +358,9 @@ static inline enum restart_scope spec_restart_scope(const struct job_spec *s, co
 static inline uint32_t spec_role_budget(const struct job_spec *s, const struct role_spec *role) {
         return role->failover.max_role_failures ?: s->failure.max_role_failures;
 }
+
+/* Bytes of memory that it takes. */
+size_t spec_bytes(const struct job_spec *s);
 
 /* Executors of all roles together. */
 uint32_t spec_executors(const struct job_spec *s);

@@ -14,12 +14,7 @@ static bool rule(bool holds, const char *why, const char **ret_why) {
         return holds;
 }
 
-static bool has_control(const char *s) {
-        for (; *s; s++)
-                if ((unsigned char)*s < ' ' || *s == 0x7f)
-                        return true;
-        return false;
-}
+#define LINE_RULE "must not have line breaks or other control characters"
 
 bool valid_role_name(const char *s, const char **ret_why) {
         return rule(role_name_valid(s),
@@ -35,7 +30,7 @@ bool valid_env_name(const char *s, const char **ret_why) {
 }
 
 bool valid_label(const char *s, const char **ret_why) {
-        return rule(!has_control(s) && !strchr(s, '/'), "must not have '/' or control characters", ret_why);
+        return rule(text_is_line(s) && !strchr(s, '/'), "must not have '/' or control characters", ret_why);
 }
 
 bool valid_queue(const char *s, const char **ret_why) {
@@ -59,18 +54,20 @@ bool valid_signal(const char *s, const char **ret_why) {
 
 bool valid_file(const char *s, const char **ret_why) {
         return rule(*s && strlen(s) <= 4095, "must be a path of 1 to 4095 bytes", ret_why) &&
-               rule(!strstr(s, "://"), "must be a local file or directory: URLs are not fetched", ret_why);
+               rule(!strstr(s, "://"), "must be a local file or directory: URLs are not fetched", ret_why) &&
+               rule(text_is_line(s), LINE_RULE, ret_why);
 }
 
 bool valid_directory(const char *s, const char **ret_why) {
-        return rule(*s == '/', "must be an absolute path, which every host has", ret_why);
+        return rule(*s == '/', "must be an absolute path, which every host has", ret_why) &&
+               rule(text_is_setting(s), DIRECTORY_RULE, ret_why);
 }
 
 bool valid_output(const char *s, const char **ret_why) {
         for (const char *p = strchr(s, '%'); p; p = strchr(p + 2, '%'))
                 if (!p[1] || !strchr("jrian%", p[1]))
                         return rule(false, "must have only j, r, i, a, n or % behind each '%'", ret_why);
-        return true;
+        return rule(text_is_line(s), LINE_RULE, ret_why);
 }
 
 bool valid_stack_signal(const char *s, const char **ret_why) {

@@ -5,6 +5,10 @@
 
 #include <stdbool.h>
 
+/* What valid_directory() says of a path whose characters it does not take; Submit's cwd has the same rule. */
+#define DIRECTORY_RULE                                                                                       \
+        "must not have control characters or line breaks, a blank at its end or a backslash there"
+
 bool valid_role_name(const char *s, const char **ret_why);
 bool valid_env_name(const char *s, const char **ret_why);
 bool valid_label(const char *s, const char **ret_why); /* names of jobs and inputs */

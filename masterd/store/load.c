@@ -240,7 +240,8 @@ int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void
 int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata) {
         return load(
                 s,
-                "SELECT name, serial, epoch, boot_id, state, address, cpus, memory, joined, seen, inventory"
+                "SELECT name, serial, epoch, boot_id, state, address, cpus, memory, joined, seen, inventory,"
+                " joined_from, joined_by, taken_over"
                 " FROM node ORDER BY name",
                 &(struct load){ row_node, { .node = callback }, userdata });
 }
@@ -283,8 +284,11 @@ int store_load_verdicts(struct store *s, store_load_verdict_t callback, void *us
 }
 
 int store_load_tokens(struct store *s, store_load_token_t callback, void *userdata) {
-        return load(s, "SELECT id, secret_hash, uses_left, expires, source, creator FROM token ORDER BY id",
-                    &(struct load){ row_token, { .token = callback }, userdata });
+        return load(
+                s,
+                "SELECT id, secret_hash, uses_left, expires, source, creator, name, \"replace\" FROM token"
+                " ORDER BY id",
+                &(struct load){ row_token, { .token = callback }, userdata });
 }
 
 int store_load_shares(struct store *s, store_load_share_t callback, void *userdata) {

@@ -151,6 +151,13 @@ const char *const store_steps[] = {
         /* How long GPUs were busy. */
         "ALTER TABLE usage ADD COLUMN gpu_used INTEGER NOT NULL DEFAULT 0;"
         "ALTER TABLE usage ADD COLUMN gpu_measured INTEGER NOT NULL DEFAULT 0;",
+
+        /* 5: whom tokens are for, and how hosts came by their names. A token of before is for new names. */
+        "ALTER TABLE token ADD COLUMN name TEXT NOT NULL DEFAULT '';"
+        "ALTER TABLE token ADD COLUMN \"replace\" INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE node ADD COLUMN joined_from TEXT NOT NULL DEFAULT '';"
+        "ALTER TABLE node ADD COLUMN joined_by INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE node ADD COLUMN taken_over INTEGER NOT NULL DEFAULT 0;",
         NULL,
 };
 

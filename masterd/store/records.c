@@ -91,7 +91,8 @@ const struct field node_fields[] = {
         F(TEXT, node_record, name),     F(TEXT, node_record, serial),     F(U64, node_record, epoch),
         F(TEXT, node_record, boot_id),  F(U8, node_record, state),        F(TEXT, node_record, address),
         F(U32, node_record, cpus),      F(U64, node_record, memory),      F(U64, node_record, joined_real),
-        F(U64, node_record, seen_real), F(BYTES, node_record, inventory), {},
+        F(U64, node_record, seen_real), F(BYTES, node_record, inventory), F(TEXT, node_record, joined_from),
+        F(U32, node_record, joined_by), F(BOOL, node_record, taken_over), {},
 };
 
 const struct field hold_fields[] = {
@@ -163,6 +164,8 @@ const struct field token_fields[] = {
         F(U64, token_record, expires_real),
         F(TEXT, token_record, from),
         F(U32, token_record, creator),
+        F(TEXT, token_record, name),
+        F(BOOL, token_record, replace),
         {},
 };
 
@@ -357,8 +360,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
                           node_fields,
                           { "INSERT OR REPLACE INTO node(name, serial, epoch, boot_id, state, address, cpus, "
                             "memory,"
-                            " joined, seen, inventory) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-                            "?11)" } },
+                            " joined, seen, inventory, joined_from, joined_by, taken_over)"
+                            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)" } },
         [OP_PUT_HOLD] = { sizeof(struct hold_record),
                           hold_fields,
                           { "INSERT OR REPLACE INTO node_hold(node, cause, drain, reason, uid, since, "
@@ -404,8 +407,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_TOKEN] = { sizeof(struct token_record),
                            token_fields,
                            { "INSERT OR REPLACE INTO token(id, secret_hash, uses_left, expires, source, "
-                             "creator)"
-                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6)" } },
+                             "creator, name, \"replace\")"
+                             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)" } },
         [OP_PUT_REVOKED] = { sizeof(struct revoked_record),
                              revoked_fields,
                              { "INSERT OR REPLACE INTO revoked(serial, node, revoked, not_after)"

@@ -133,6 +133,9 @@ struct node_record {
         uint64_t memory;
         uint64_t joined_real, seen_real;
         struct store_bytes inventory; /* the registry's own form */
+        const char *joined_from;      /* addr_format(), or "" */
+        uint32_t joined_by;           /* uid of the token's creator */
+        bool taken_over;              /* by that join, from one whose certificate was good */
 };
 
 /* Why a host takes nothing new; masterd/node/hold.h says what the fields mean. */
@@ -215,6 +218,8 @@ struct token_record {
         uint64_t expires_real;
         const char *from; /* CIDR, or "" */
         uint32_t creator; /* uid */
+        const char *name; /* of the one node that it is for, or "" */
+        bool replace;     /* that one may be there already */
 };
 
 struct revoked_record {

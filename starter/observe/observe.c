@@ -30,7 +30,7 @@
 #define CAPTURE_CAPABILITIES                                                                                 \
         (CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_KILL) |                  \
          CAPABILITY(CAP_BPF) | CAPABILITY(CAP_PERFMON))
-#define USAGE_CAPABILITIES CAPABILITY(CAP_SYS_PTRACE)
+#define USAGE_CAPABILITIES (CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_DAC_OVERRIDE))
 /* Owners of children that are no user's. */
 #define OWNER_NOBODY UINT32_MAX
 #define OWNER_USAGE (UINT32_MAX - 1)

@@ -53,6 +53,7 @@ def test_jobs_roles_nodes(master, complete):
     assert complete("primusctl", "node", "") == ["show", "cordon", "uncordon", "drain", "label", "maintenance", "declare-dead", "remove"]
     assert complete("primusctl", "node", "drain", "n1", "") == ["n1", "n2"]
     assert complete("primusctl", "replace", "2", "") == ["n1", "n2"]
+    assert complete("primusctl", "token", "create", "--replace", "") == ["n1", "n2"]
 
 
 def test_data_and_savepoints(master, complete):
@@ -135,6 +136,7 @@ def test_zsh_words(zcomplete):
     assert zcomplete("primusctl", "--color", "al") == ["always"]
     assert zcomplete("primusctl", "list", "--color=ne") == ["never"]
     assert zcomplete("primusctl", "token", "") == ["create", "list", "revoke"]
+    assert zcomplete("primusctl", "token", "create", "--repl") == ["--replace"]
     assert zcomplete("primusctl", "join", "") == ["HOSTS"]
     assert zcomplete("primusctl", "submit", "") == ["FILES"]
     assert zcomplete("primusctl", "run", "-n", "2", "--", "host") == ["NORMAL host"]

@@ -180,14 +180,16 @@ def test_kill(master, job, ctl):
 
 
 def test_nodes(master, ctl):
-    master.nodes = [("n1", "READY", "10.99.0.11", 2.0, 1.5, 8 << 30, 6 << 30, 1, 0, 3, now(), {"limits": ("b", True)}),
+    master.nodes = [("n1", "READY", "10.99.0.11", 2.0, 1.5, 8 << 30, 6 << 30, 1, 0, 3, now(), {"limits": ("b", True), "takenOver": ("t", now() - 7200_000_000)}),
+                    ("n3", "READY", "10.99.0.13", 2.0, 1.5, 8 << 30, 6 << 30, 0, 0, 3, now(), {"limits": ("b", True), "takenOver": ("t", now() - 8 * 86400_000_000)}),
                     ("n2", "LOST", "10.99.0.12", 2.0, 2.0, 8 << 30, 8 << 30, 0, 0, 0, now() - 90_000_000,
                      {"reason": ("s", "silent"), "limits": ("b", False)})]
     r = ctl("nodes")
     assert "1.5/2 free" in r.stdout and "6G/8G free" in r.stdout and "0/1 free" in r.stdout
+    assert "taken over by a host that joined 2h ago" in r.stdout and r.stdout.count("taken over") == 1
     assert "silent; limits are not enforced" in r.stdout and "1min 30s ago" in r.stdout
     rows = json.loads(ctl("nodes", "--json").stdout)
-    assert rows[0]["cpusFree"] == 1.5 and rows[1]["state"] == "LOST"
+    assert rows[0]["cpusFree"] == 1.5 and rows[2]["state"] == "LOST"
     assert ctl("node", "remove", "n2").returncode == 0
     r = ctl("node", "declare-dead", "n9")
     assert r.returncode == 1 and r.stderr.count("\n") == 1
@@ -210,6 +212,11 @@ def test_token(master, ctl):
     r = ctl("token", "create", "--uses", 3, "--expires", "2h", "--from", "10.0.0.0/8")
     assert r.stdout == "primus1.abcdef\n" and r.stderr == ""
     assert {k: v[1] for k, v in master.last_token.items()} == {"uses": 3, "expires": 7200_000_000, "from": "10.0.0.0/8"}
+    for arguments, terms in ((("--name", "n7"), {"name": "n7", "replace": False}), (("--replace=n7",), {"name": "n7", "replace": True})):
+        assert ctl("token", "create", *arguments).returncode == 0
+        assert {k: v[1] for k, v in master.last_token.items()} == terms
+    both = ctl("token", "create", "--name=n7", "--replace=n7")
+    assert both.returncode == 2 and "leave --name out" in both.stderr
 
 
 def test_config_of_a_job(master, job, ctl):
@@ -221,12 +228,15 @@ def test_tokens(master, ctl, tty):
     r = ctl("token", "list")
     assert r.returncode == 0 and r.stdout == "There is no token that is still good; 'primusctl token create' makes one\n"
     soon = int((time.time() + 3600) * 1e6)
-    master.tokens = [("00ff", 1, soon, "", 0, {}), ("abcd", 5, soon, "10.0.0.0/8", 4000000000, {})]
+    bound = {"name": ("s", "n7"), "replace": ("b", True), "more": ("u", 1)}
+    master.tokens = [("00ff", 1, soon, "", 0, {}), ("abcd", 5, soon, "10.0.0.0/8", 4000000000, {}), ("eeee", 1, soon, "", 0, bound)]
     lines = ctl("token", "list").stdout.splitlines()
-    assert lines[0].split() == ["TOKEN", "HOSTS", "LEFT", "FROM", "MADE", "BY"] and lines[1].split()[0] == "00ff" and lines[1].split()[-2:] == ["anywhere", "root"]
+    assert lines[0].split() == ["TOKEN", "HOSTS", "LEFT", "FOR", "FROM", "MADE", "BY"] and lines[1].split()[0] == "00ff" and lines[1].split()[-2:] == ["anywhere", "root"]
     assert lines[2].split()[-3:] == ["10.0.0.0/8", "uid", "4000000000"]
-    assert [row["token"] for row in json.loads(ctl("token", "list", "--json").stdout)] == ["00ff", "abcd"]
-    assert ctl("token", "revoke", "abcd").stdout == "Token abcd opens nothing any more\n" and len(master.tokens) == 1
+    assert "new hosts" in lines[1] and "n7 (replaced)" in lines[3]
+    rows = json.loads(ctl("token", "list", "--json").stdout)
+    assert [(row["token"], row["name"], row["replace"]) for row in rows] == [("00ff", "", False), ("abcd", "", False), ("eeee", "n7", True)]
+    assert ctl("token", "revoke", "abcd").stdout == "Token abcd opens nothing any more\n" and len(master.tokens) == 2
     for arguments, status, says in [(("revoke", "abcd"), 1, "There is no token 'abcd'"), (("revoke",), 2, "token list"), (("revoke", "primus1.x"), 2, "token list"),
                                     (("list", "x"), 2, "unexpected: x"), (("list", "--uses=2"), 2, "token create"), (("make",), 2, "create, list and revoke")]:
         r = ctl("token", *arguments)
@@ -235,7 +245,7 @@ def test_tokens(master, ctl, tty):
     r = ctl("token", "create")
     assert r.stdout == "primus1.abcdef\n" and r.stderr == ""
     t = tty("token", "create", "--uses=3")
-    assert t.wait() == 0 and b"Good for 3 hosts, for 1h" in t.seen and b"primusctl join " in t.seen
+    assert t.wait() == 0 and b"Good for 3 new hosts, for 1h" in t.seen and b"primusctl join " in t.seen
 
 
 def test_help(ctl):

@@ -209,18 +209,69 @@ def node_row(cluster, name):
     return next(row for row in cluster.primusctl_json("nodes", user="root") if row["name"] == name)
 
 
+def blames(cluster, ledger, user, rule):
+    """A job of that user, on all hosts, which holds n3 responsible."""
+    command = "[ $PRIMUS_NODE != n3 ] || exit 9; sleep 60"
+    job = cluster.submit(ledger.config(command, num=3, scheduleStrategy=SPREAD, job={**rule, "stopGrace": "1s"}) | {"name": f"of-{user}"}, user=user)
+    cluster.wait_for(lambda: cluster.events(job, "host-excluded"), what="the blame")
+    cluster.primusctl("kill", str(job), user=user)
+    cluster.wait_for(lambda: cluster.status(job)["state"] == "KILLED", what="its end")
+    return job
+
+
+def test_one_user_puts_no_host_out(blaming):
+    """What eve's jobs say keeps n3 from eve's jobs, over a restart too, and from nobody else's; until one of them does well there."""
+    from ledger import Ledger
+    ledger = Ledger(blaming.shared)
+    rule = {"exitCodes": [{"codes": "9", "action": "blame"}], **BACKOFF}
+
+    def settings(text):
+        blaming.exec("n1", "sh", "-c", f"{text} /etc/primus/masterd.conf.d/95-longer.conf && systemctl restart {MASTERD}")
+        blaming.wait_nodes()
+
+    def avoided(user):
+        return [row["uid"] for row in blaming.primusctl_json("node", "show", "n3", user=user)["avoidedFor"]]
+
+    settings("printf '[Master]\\nQuarantineSec=20s\\n' >")
+    try:
+        jobs = [blames(blaming, ledger, "eve", rule) for _ in range(2)]
+        for _ in range(2):  # that can go nowhere else
+            alone = {"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "exit 9", "failover": failover(2)}
+            jobs.append(blaming.submit({"name": "alone", "nodes": ["n3"], "role": [alone], **rule}, user="eve"))
+            blaming.wait_for(lambda: len(blaming.events(jobs[-1], "executor-failed")) >= 2, what="its failures")
+            blaming.run("n1", "primusctl", "kill", str(jobs[-1]), user="eve")
+        row = node_row(blaming, "n3")
+        assert row["state"] == "READY" and "uarantin" not in row["reason"], row
+        said = [text for job in jobs for text in texts(blaming, job, "host-avoided")]
+        assert len(said) == 1 and said[0].startswith("jobs of uid 1001 are kept off n3 for 20s"), said
+        blaming.kill9_now("n1", MASTERD)
+        blaming.wait_nodes()
+        assert avoided("eve") == avoided("root") == [1001] and avoided("ml") == []
+        assert "Kept from:  jobs of eve" in blaming.primusctl("node", "show", "n3", user="eve")
+        role = {"roleName": "worker", "vcores": 0.1, "memoryMb": 32, "command": "true"}
+        for user, config, where in (("eve", {"num": 4, "scheduleStrategy": {"maxReplicasPerNode": 2}}, {"n1", "n2"}),
+                                    ("ml", {"num": 3, "scheduleStrategy": SPREAD}, {"n1", "n2", "n3"})):
+            job = blaming.submit({"name": "where", "role": [role | config]}, user=user)
+            assert blaming.wait_job(job, user=user) == 0
+            assert {e["node"] for e in blaming.status(job)["executors"]} == where
+        # One that needs all hosts waits, is told why, and goes on when the time is over; then all is forgotten.
+        wide = blaming.submit({"name": "wide", "role": [role | {"num": 3, "scheduleStrategy": SPREAD}]}, user="eve")
+        blaming.wait_for(lambda: "kept from your jobs" in blaming.primusctl("why", str(wide), user="eve"), 10, "the reason")
+        assert blaming.wait_job(wide, user="eve") == 0
+        assert avoided("root") == []
+    finally:
+        settings("rm -f")
+
+
 def test_blame_quarantine_probe_release(blaming):
-    """A host that jobs blame takes nothing new, what runs there runs on, it survives masterd, and one executor lets it in again."""
+    """A host that jobs of two users blame takes nothing new, what runs there runs on, it survives masterd, and one executor lets it in again."""
     from ledger import Ledger
     ledger = Ledger(blaming.shared)
     resident = blaming.submit(ledger.config(UNTIL_GO, name="resident", job={"nodes": ["n3"]}))
     blaming.wait_state(resident, "RUNNING")
     rule = {"exitCodes": [{"codes": "9", "action": "blame"}], **BACKOFF}
-    for n in range(2):
-        job = blaming.submit(ledger.config("[ $PRIMUS_NODE != n3 ] || exit 9; say fine", num=3, scheduleStrategy=SPREAD, name=f"b{n}",
-                                           job={**rule, "stopGrace": "1s"}) | {"name": f"b{n}"})
-        blaming.wait_for(lambda job=job: blaming.events(job, "host-excluded"), what="the blame")
-        blaming.kill(job)
+    for user in ("ml", "eve"):
+        blames(blaming, ledger, user, rule)
     row = node_row(blaming, "n3")
     assert row["state"] == "QUARANTINED" and "exitCodes" in row["reason"], row
     blaming.kill9_now("n1", MASTERD)
@@ -229,13 +280,18 @@ def test_blame_quarantine_probe_release(blaming):
     assert blaming.wait_job(elsewhere) == 0
     assert not ledger.entries("elsewhere", node="n3")
     assert blaming.status(resident)["state"] == "RUNNING"
-    # Probation: of many that want the host, one gets it; its failure sends the host back.
+    # Probation: of many that want the host, one gets it. One user's failures change nothing, a second user's sends the host back.
     blaming.wait_for(lambda: node_row(blaming, "n3")["state"] == "READY", timeout=20, what="the end of the quarantine")
     bad = blaming.submit(ledger.config("say probe; sleep 0.3; exit 9", name="bad", job={"nodes": ["n3"], **rule}, num=3, minNum=1)
                          | {"scheduler": {"schedulePolicy": {"dynamicPolicy": {}}}})
+    blaming.wait_for(lambda: len(ledger.entries("probe")) >= 3, what="a probe, again and again")
+    assert node_row(blaming, "n3")["state"] == "READY"
+    blaming.kill(bad)
+    times = sorted(e.time for e in ledger.entries("probe"))
+    assert all(b - a > 0.25 for a, b in zip(times, times[1:])), "one at a time"
+    other = blaming.submit({"name": "other", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "exit 9"}], "nodes": ["n3"], **rule}, user="eve")
     blaming.wait_for(lambda: node_row(blaming, "n3")["state"] == "QUARANTINED", what="the second quarantine")
-    blaming.primusctl("kill", str(bad))
-    assert len(ledger.entries("probe")) == 1
+    blaming.primusctl("kill", str(other), user="eve")
     assert "for 8s" in node_row(blaming, "n3")["reason"]
     blaming.wait_for(lambda: node_row(blaming, "n3")["state"] == "READY", timeout=30, what="the end of the second quarantine")
     good = blaming.submit(ledger.config("say good", name="good", job={"nodes": ["n3"]}))

@@ -96,6 +96,75 @@ def test_a_name_that_is_taken(cluster):
     cluster.wait_nodes()
 
 
+# Journal lines of a hook that says what it is told.
+TELLS = r"""mkdir -p /etc/primus/hooks; cat > /etc/primus/hooks/notify <<'E'
+#!/bin/sh
+echo "told: $PRIMUS_EVENT $PRIMUS_NODE $PRIMUS_TEXT"
+E
+chmod 755 /etc/primus/hooks/notify"""
+
+
+@pytest.fixture
+def away(out):
+    """n3 is out of the cluster, and n2 belongs to it and is not connected."""
+    out.exec("n1", "sh", "-c", TELLS)
+    out.exec("n2", "sh", "-c", f"cp -a /etc/primus/node /root/own; systemctl stop {AGENTD}")
+    out.wait_for(lambda: not out.primusctl_json("node", "show", "n2")["link"], 20, "n2 is away")
+    yield out
+    out.exec("n1", "rm", "/etc/primus/hooks/notify")
+    out.exec("n2", "sh", "-c", f"rm -rf /root/own; systemctl reset-failed {AGENTD}; systemctl start --no-block {AGENTD}")
+
+
+def test_a_name_whose_node_is_away(away):
+    """A token is no key to it, also one of many uses and one for another name; its node comes back as if nothing had been."""
+    plain = token(away, "--uses=5")
+    for text, options, why in ((plain, ("--name=n2",), "token create --replace n2"), (token(away, "--name=n2"), ("--name=n2",), "token create --replace n2"),
+                               (token(away, "--name=n9"), ("--name=n2",), "the token is for the name n9"), (token(away, "--replace=n2"), (), "the token is for the name n2")):
+        refused(away, text, why, *options)
+    says(away, "n1", MASTERD, r"Refused a connection from .*\(n2\): the name n2 belongs to a node")
+    away.exec("n2", "systemctl", "start", AGENTD)
+    away.wait_nodes(nodes=["n1", "n2"])
+    assert away.primusctl_json("node", "show", "n2")["takenOver"] is False
+    assert join(away, "n3", plain).returncode == 0, "what it is for"
+
+
+def test_a_name_that_is_replaced(away):
+    """By a token for that alone; everybody is told, and it can be done the other way round."""
+    done = join(away, "n3", token(away, "--replace=n2"), "--name=n2")
+    assert done.returncode == 0, done.stderr
+    says(away, "n1", MASTERD, r"Node n2 was taken over from .*, with the token [0-9a-f]{16} of uid 0; the certificate that it had is revoked")
+    away.exec("n3", "systemctl", "restart", AGENTD)
+    away.wait_nodes(nodes=["n1", "n2"])
+    away.exec("n2", "systemctl", "start", "--no-block", AGENTD)
+    says(away, "n2", AGENTD, "our certificate was revoked")
+    shown = away.primusctl_json("node", "show", "n2")
+    assert shown["takenOver"] is True and shown["joinedBy"] == 0 and shown["joinedFrom"] in away.exec("n3", "ip", "-o", "addr", "show", "host0")
+    assert "took the name over" in away.primusctl("node", "show", "n2")
+    away.wait_for(lambda: re.search(r"told: host-taken-over n2 from .* of uid 0", away.exec("n1", "journalctl", "-q", "--no-pager", "-u", "primus-hook-notify@*")),
+                  20, "the notify hook")
+    # It is still known after a restart, and taken back the same way.
+    away.exec("n1", "systemctl", "restart", MASTERD)
+    away.wait_nodes(nodes=["n1", "n2"])
+    assert re.search(r"^n2 .*taken over by a host that joined .* ago", away.primusctl("nodes"), re.M)
+    away.exec("n3", "sh", "-c", f"systemctl stop {AGENTD}; rm -f /etc/primus/node/*")
+    away.exec("n2", "systemctl", "stop", AGENTD)
+    text = token(away, "--replace=n2")
+    away.wait_for(lambda: join(away, "n2", text).returncode == 0, 20, "the name is free")
+    away.exec("n2", "systemctl", "start", AGENTD)
+    away.wait_nodes(nodes=["n1", "n2"])
+
+
+def test_a_removed_name_is_new(away):
+    away.exec("n1", "primusctl", "node", "remove", "n2")
+    assert join(away, "n3", token(away), "--name=n2").returncode == 0
+    forget(away, "n3")
+    away.exec("n1", "primusctl", "node", "remove", "n2")
+    assert join(away, "n2", token(away, "--name=n2")).returncode == 0
+    away.exec("n2", "systemctl", "start", AGENTD)
+    away.wait_nodes(nodes=["n1", "n2"])
+    away.wait_for(lambda: "told: host-joined n2 from" in away.exec("n1", "journalctl", "-q", "--no-pager", "-u", "primus-hook-notify@*"), 20, "the notify hook")
+
+
 def test_the_token_is_nowhere(out):
     text = token(out, "--uses=3")
     end = text[-20:]

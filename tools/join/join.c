@@ -145,7 +145,7 @@ static int join_local(const struct options *o) {
                 return r;
         local_target(&address);
         addr_format(&address, target);
-        r = local_token(&address, &token);
+        r = local_token(&address, name, &token);
         if (!r)
                 r = become_node(target, name, &token, !set, false);
         if (!r)

@@ -64,7 +64,7 @@ static int say_refusal(const sd_bus_error *error, int r) {
                     error->message ? error->message : strerror(-r));
 }
 
-int local_token(const struct addr *from, struct join_token *ret) {
+int local_token(const struct addr *from, const char *name, struct join_token *ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -81,8 +81,9 @@ int local_token(const struct addr *from, struct join_token *ret) {
         r = sd_bus_message_new_method_call(bus, &call, MASTER_NAME, "/org/primus/Master1",
                                            "org.primus.Master1.Manager", "CreateToken");
         if (r >= 0)
-                r = sd_bus_message_append(call, "a{sv}", 3, "uses", "u", UINT32_C(1), "expires", "t",
-                                          TOKEN_USEC, "from", "s", text);
+                r = sd_bus_message_append(call, "a{sv}", 5, "uses", "u", UINT32_C(1), "expires", "t",
+                                          TOKEN_USEC, "from", "s", text, "name", "s", name, "replace", "b",
+                                          1);
         if (r < 0)
                 return fail(JOIN_FAILED, "cannot make a call: %s", strerror(-r));
         r = sd_bus_call(bus, call, 0, &error, &reply);

@@ -17,6 +17,6 @@ void local_target(struct addr *ret);
 /* Whether the host of "HOST[:PORT]" is this one: one of its addresses can be bound here. */
 bool is_this_host(const char *master);
 
-/* A token of one use, for a minute and for one address, asked of masterd on the system bus. An exit status as
- * in place.h, said. */
-int local_token(const struct addr *from, struct join_token *ret);
+/* A token of one use, for a minute, one address and this name, which it may have had before; asked of masterd
+ * on the system bus. An exit status as in place.h, said. */
+int local_token(const struct addr *from, const char *name, struct join_token *ret);

@@ -104,6 +104,7 @@ _primusctl() {
                 ;;
         --follow) [[ $command == submit ]] && return ;;
         --hosts) __primusctl_reply "$(__primusctl_nodes)"; return ;;
+        --replace) [[ $command == token ]] && __primusctl_reply "$(__primusctl_nodes)"; return ;;
         --token-file | --secret) __primusctl_files; return ;;
         -H | --host)
                 if declare -F _known_hosts_real > /dev/null; then

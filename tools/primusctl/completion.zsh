@@ -99,6 +99,7 @@ _primusctl() {
                 return
                 ;;
         --hosts) __primusctl_offer node $(__primusctl_named nodes); return ;;
+        --replace) [[ $command == token ]] && __primusctl_offer node $(__primusctl_named nodes); return ;;
         --token-file | --secret) _files; return ;;
         -H | --host) _hosts; return ;;
         esac

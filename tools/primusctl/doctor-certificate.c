@@ -145,12 +145,16 @@ void doctor_certificate(struct findings *f, const char *root, uint64_t now) {
         else if (r == -ENOENT && doctor_joined(root) != JOINED)
                 return; /* which is said */
         else if (r < 0 || certificate_end(pem, &end) < 0)
-                findings_add(f, FINDING_FAIL, "certificate", "primusctl join, with a new token",
+                findings_add(f, FINDING_FAIL, "certificate",
+                             "primusctl join, with a new token (on the master: primusctl token create "
+                             "--replace, with this host's name)",
                              NODE_DIR "/node.crt cannot be read");
         else if (end <= now)
-                findings_add(f, FINDING_FAIL, "certificate",
-                             "primusctl join, with a new token: the old one cannot renew itself any more",
-                             "expired %s", format_time(end, when, sizeof(when)));
+                findings_add(
+                        f, FINDING_FAIL, "certificate",
+                        "primusctl join, with a new token (on the master: primusctl token create "
+                        "--replace, with this host's name): this certificate cannot renew itself any more",
+                        "expired %s", format_time(end, when, sizeof(when)));
         else if (end - now < 14 * DAY)
                 findings_add(f, FINDING_WARN, "certificate",
                              "journalctl -u primus-agentd (it renews with a third of its life left, while "

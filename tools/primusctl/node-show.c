@@ -102,6 +102,17 @@ static int read_gpus(sd_bus_message *m, json_t *list) {
         return r;
 }
 
+static int read_avoided(sd_bus_message *m, json_t *list) {
+        uint64_t until;
+        uint32_t uid;
+        int r;
+
+        while ((r = sd_bus_message_read(m, "(ut)", &uid, &until)) > 0)
+                (void)json_array_append_new(
+                        list, json_pack("{s:I, s:I}", "uid", (json_int_t)uid, "until", (json_int_t)until));
+        return r;
+}
+
 static int read_labels(sd_bus_message *m, json_t *list) {
         const char *label;
         int r;
@@ -118,6 +129,7 @@ static const struct {
         { "a(sbsuttts)", "(sbsuttts)", read_holds }, { "a(ttsu)", "(ttsu)", read_windows },
         { "a(sssst)", "(sssst)", read_conditions },  { "a(usuusut)", "(usuusut)", read_executors },
         { "a(sstsb)", "(sstsb)", read_gpus },        { "as", "s", read_labels },
+        { "a(ut)", "(ut)", read_avoided },
 };
 
 static int read_list(sd_bus_message *m, const char *contents, json_t **ret) {
@@ -280,6 +292,17 @@ static void print_conditions(json_t *conditions) {
                        local_time(number(x, "since"), since));
 }
 
+static void print_avoided(json_t *avoided) {
+        char user[32], until[32];
+        json_t *x;
+        size_t i;
+
+        json_array_foreach (avoided, i, x)
+                printf("%s jobs of %s, of which too many failed there, until %s\n",
+                       i == 0 ? "Kept from: " : "           ", user_name((uint32_t)number(x, "uid"), user),
+                       local_time(number(x, "until"), until));
+}
+
 static void print_windows(json_t *windows, const char *head) {
         char from[32], to[32];
         json_t *w;
@@ -341,6 +364,18 @@ static void print_gpus(json_t *list) {
         }
 }
 
+static void print_joined(json_t *all) {
+        bool taken = json_is_true(json_object_get(all, "takenOver"));
+        char when[32], user[32];
+
+        if (number(all, "joined"))
+                printf("Joined:     %s from %s, with a token of %s%s\n",
+                       local_time(number(all, "joined"), when), string(all, "joinedFrom"),
+                       user_name((uint32_t)number(all, "joinedBy"), user),
+                       taken ? "; took the name over from another, or the same before it was installed anew"
+                             : "");
+}
+
 int node_show(struct cli *c, const char *node) {
         _cleanup_(json_decref_p) json_t *all = NULL;
         char a[FORMAT_SIZE_MAX], b[FORMAT_SIZE_MAX], when[32];
@@ -357,10 +392,12 @@ int node_show(struct cli *c, const char *node) {
         if (number(all, "heartbeat"))
                 printf(", last heard %s", local_time(number(all, "heartbeat"), when));
         putchar('\n');
+        print_joined(all);
         if (*string(all, "refused"))
                 printf("Refused:    %s\n", string(all, "refused"));
         print_holds(json_object_get(all, "holds"));
         print_conditions(json_object_get(all, "conditions"));
+        print_avoided(json_object_get(all, "avoidedFor"));
         print_windows(json_object_get(all, "windows"), "Maintenance:");
         printf("Address:    %s\n", string(all, "address"));
         printf("CPUs:       %g of %" PRIu64 " free\n", json_number_value(json_object_get(all, "cpusFree")),

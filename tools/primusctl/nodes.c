@@ -10,13 +10,17 @@
 #include "tools/primusctl/commands.h"
 #include "tools/primusctl/table.h"
 
+/* So long 'nodes' says that a name has gone to another host; 'node show' always does. */
+#define TAKEN_OVER_SHOWN (UINT64_C(7) * 86400 * USEC_PER_SEC)
+
 struct node_row {
         const char *name, *state, *address; /* in the message */
         double cpus, cpus_free;
         uint64_t memory, memory_free, heartbeat;
         uint32_t gpus, gpus_free, executors;
         const char *kernel, *os, *version, *reason, *conditions;
-        char **labels; /* into the message; or NULL */
+        uint64_t taken_over; /* when the name was given to another host; 0: never */
+        char **labels;       /* into the message; or NULL */
         bool limits;
 };
 
@@ -82,7 +86,9 @@ static int read_extra(sd_bus_message *m, struct node_row *row) {
                 else if (strcmp(key, "limits") == 0 && strcmp(contents, "b") == 0) {
                         r = sd_bus_message_read(m, "v", "b", &b);
                         row->limits = r >= 0 && b;
-                } else if (strcmp(key, "labels") == 0 && strcmp(contents, "as") == 0)
+                } else if (strcmp(key, "takenOver") == 0 && strcmp(contents, "t") == 0)
+                        r = sd_bus_message_read(m, "v", "t", &row->taken_over);
+                else if (strcmp(key, "labels") == 0 && strcmp(contents, "as") == 0)
                         r = read_labels(m, row);
                 else
                         r = sd_bus_message_skip(m, "v");
@@ -128,14 +134,15 @@ static int print_json(const struct cli *c, sd_bus_message *m) {
                 (void)json_array_append_new(
                         array,
                         json_pack("{s:s, s:s, s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, "
-                                  "s:b, s:s, s:s, s:o}",
+                                  "s:b, s:s, s:s, s:I, s:o}",
                                   "name", n.name, "state", n.state, "address", n.address, "cpus", n.cpus,
                                   "cpusFree", n.cpus_free, "memory", (json_int_t)n.memory, "memoryFree",
                                   (json_int_t)n.memory_free, "gpus", (json_int_t)n.gpus, "gpusFree",
                                   (json_int_t)n.gpus_free, "executors", (json_int_t)n.executors, "heartbeat",
                                   (json_int_t)n.heartbeat, "kernel", n.kernel, "os", n.os, "version",
                                   n.version, "limits", (int)n.limits, "reason", n.reason, "conditions",
-                                  n.conditions, "labels", labels_json(&n)));
+                                  n.conditions, "takenOver", (json_int_t)n.taken_over, "labels",
+                                  labels_json(&n)));
         if (r < 0) {
                 json_decref(array);
                 return cli_bad_reply(c, r);
@@ -149,6 +156,25 @@ static void set_labels(struct table *t, int column, const struct node_row *n) {
 
         for (char **p = n->labels; p && *p && l + strlen(*p) + 2 < sizeof(text); p++)
                 l += (size_t)snprintf(text + l, sizeof(text) - l, "%s%s", l > 0 ? " " : "", *p);
+        table_set(t, column, COLOR_NONE, "%s", text);
+}
+
+/* Whatever a person should know of the host. */
+static void set_reason(struct table *t, int column, const struct node_row *n, uint64_t now) {
+        char taken[FORMAT_DURATION_MAX + 64] = "", ago[FORMAT_DURATION_MAX];
+        uint64_t age = usec_sub(now, n->taken_over);
+        const char *const parts[] = { n->reason, n->conditions, taken,
+                                      n->limits ? "" : "limits are not enforced (no cgroup v2 controllers)" };
+        char text[2048] = "";
+        size_t l = 0;
+
+        if (n->taken_over && age < TAKEN_OVER_SHOWN)
+                snprintf(taken, sizeof(taken), "taken over by a host that joined %s ago",
+                         format_duration(age / USEC_PER_SEC * USEC_PER_SEC, ago, sizeof(ago)));
+        for (size_t i = 0; i < ELEMENTSOF(parts) && l < sizeof(text); i++)
+                if (*parts[i])
+                        l += (size_t)snprintf(text + l, sizeof(text) - l, "%s%s", l > 0 ? "; " : "",
+                                              parts[i]);
         table_set(t, column, COLOR_NONE, "%s", text);
 }
 
@@ -197,10 +223,7 @@ static int print_table(const struct cli *c, sd_bus_message *m, bool labels) {
                 if (labels)
                         set_labels(t, 9, &n);
                 else
-                        table_set(t, 9, COLOR_NONE, "%s%s%s%s%s", n.reason,
-                                  *n.reason && *n.conditions ? "; " : "", n.conditions,
-                                  (*n.reason || *n.conditions) && !n.limits ? "; " : "",
-                                  n.limits ? "" : "limits are not enforced (no cgroup v2 controllers)");
+                        set_reason(t, 9, &n, now);
         }
         return r < 0 ? cli_bad_reply(c, r) : table_print(c, t);
 }

@@ -14,7 +14,7 @@
 struct token_options {
         uint32_t uses;
         uint64_t expires;
-        const char *from;
+        const char *from, *name, *replace;
 };
 
 static int add_options(sd_bus_message *m, const struct token_options *o) {
@@ -26,6 +26,9 @@ static int add_options(sd_bus_message *m, const struct token_options *o) {
                 r = sd_bus_message_append(m, "{sv}", "expires", "t", o->expires);
         if (r >= 0 && o->from)
                 r = sd_bus_message_append(m, "{sv}", "from", "s", o->from);
+        if (r >= 0 && (o->name || o->replace))
+                r = sd_bus_message_append(m, "{sv}{sv}", "name", "s", o->name ?: o->replace, "replace", "b",
+                                          (int)(o->replace != NULL));
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -45,7 +48,12 @@ static void explain(const struct cli *c, const struct token_options *o) {
 
         if (!isatty(STDERR_FILENO))
                 return;
-        fprintf(stderr, "Good for %" PRIu32 " host%s, for %s%s%s.\n", uses, uses == 1 ? "" : "s",
+        if (o->name || o->replace)
+                fprintf(stderr, "Good for the node %s%s", o->name ?: o->replace,
+                        o->replace ? ", in place of the one that has the name now" : "");
+        else
+                fprintf(stderr, "Good for %" PRIu32 " new host%s", uses, uses == 1 ? "" : "s");
+        fprintf(stderr, ", for %s%s%s.\n",
                 format_duration(o->expires ?: 3600 * USEC_PER_SEC, life, sizeof(life)),
                 o->from ? ", from " : "", o->from ?: "");
         if (isatty(STDOUT_FILENO))
@@ -77,19 +85,44 @@ static int create_token(struct cli *c, const struct token_options *o) {
 }
 
 struct token {
-        const char *id, *from; /* in the message */
+        const char *id, *from, *name; /* in the message */
         uint32_t uses, creator;
         uint64_t expires;
+        bool replace;
 };
+
+static int read_extra(sd_bus_message *m, struct token *t) {
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const char *key, *contents;
+                int b;
+
+                r = sd_bus_message_read(m, "s", &key);
+                if (r >= 0)
+                        r = sd_bus_message_peek_type(m, NULL, &contents);
+                if (r >= 0 && strcmp(key, "name") == 0 && strcmp(contents, "s") == 0)
+                        r = sd_bus_message_read(m, "v", "s", &t->name);
+                else if (r >= 0 && strcmp(key, "replace") == 0 && strcmp(contents, "b") == 0) {
+                        r = sd_bus_message_read(m, "v", "b", &b);
+                        t->replace = r >= 0 && b;
+                } else if (r >= 0)
+                        r = sd_bus_message_skip(m, "v");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
 
 static int next_token(sd_bus_message *m, struct token *t) {
         int r = sd_bus_message_enter_container(m, 'r', "sutsua{sv}");
 
         if (r <= 0)
                 return r;
+        *t = (struct token){ .name = "" };
         r = sd_bus_message_read(m, "sutsu", &t->id, &t->uses, &t->expires, &t->from, &t->creator);
         if (r >= 0)
-                r = sd_bus_message_skip(m, "a{sv}");
+                r = read_extra(m, t);
         if (r >= 0)
                 r = sd_bus_message_exit_container(m);
         return r < 0 ? r : 1;
@@ -101,10 +134,11 @@ static int print_tokens_json(struct cli *c, sd_bus_message *m) {
         int r;
 
         while ((r = next_token(m, &t)) > 0)
-                (void)json_array_append_new(list,
-                                            json_pack("{s:s, s:I, s:I, s:s, s:I}", "token", t.id, "uses",
-                                                      (json_int_t)t.uses, "expires", (json_int_t)t.expires,
-                                                      "from", t.from, "creator", (json_int_t)t.creator));
+                (void)json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:s, s:I, s:s, s:b}", "token",
+                                                            t.id, "uses", (json_int_t)t.uses, "expires",
+                                                            (json_int_t)t.expires, "from", t.from, "creator",
+                                                            (json_int_t)t.creator, "name", t.name, "replace",
+                                                            (int)t.replace));
         if (r < 0) {
                 json_decref(list);
                 return cli_bad_reply(c, r);
@@ -114,8 +148,8 @@ static int print_tokens_json(struct cli *c, sd_bus_message *m) {
 
 static int print_tokens(struct cli *c, sd_bus_message *m) {
         static const struct table_column columns[] = {
-                { "TOKEN", false, false }, { "HOSTS", true, false },   { "LEFT", true, false },
-                { "FROM", false, false },  { "MADE BY", false, true },
+                { "TOKEN", false, false }, { "HOSTS", true, false }, { "LEFT", true, false },
+                { "FOR", false, false },   { "FROM", false, false }, { "MADE BY", false, true },
         };
         _cleanup_(table_free_p) struct table *table = NULL;
         char left[FORMAT_DURATION_MAX];
@@ -134,11 +168,13 @@ static int print_tokens(struct cli *c, sd_bus_message *m) {
                 table_set(table, 1, COLOR_NONE, "%" PRIu32, t.uses);
                 table_set(table, 2, COLOR_NONE, "%s",
                           format_duration(usec_sub(t.expires, now_real()), left, sizeof(left)));
-                table_set(table, 3, COLOR_NONE, "%s", *t.from ? t.from : "anywhere");
+                table_set(table, 3, COLOR_NONE, "%s%s", *t.name ? t.name : "new hosts",
+                          t.replace ? " (replaced)" : "");
+                table_set(table, 4, COLOR_NONE, "%s", *t.from ? t.from : "anywhere");
                 if (p)
-                        table_set(table, 4, COLOR_NONE, "%s", p->pw_name);
+                        table_set(table, 5, COLOR_NONE, "%s", p->pw_name);
                 else
-                        table_set(table, 4, COLOR_NONE, "uid %" PRIu32, t.creator);
+                        table_set(table, 5, COLOR_NONE, "uid %" PRIu32, t.creator);
         }
         if (r < 0)
                 return cli_bad_reply(c, r);
@@ -179,8 +215,12 @@ static int token_run(struct cli *c, void *options, char **args, size_t n) {
         const struct token_options *o = options;
         bool creates = strcmp(args[0], "create") == 0, lists = strcmp(args[0], "list") == 0;
 
-        if (!creates && (o->uses || o->expires || o->from))
-                return cli_usage(c, "token: --uses, --expires and --from are for 'token create'");
+        if (!creates && (o->uses || o->expires || o->from || o->name || o->replace))
+                return cli_usage(c, "token: --uses, --expires, --from, --name and --replace are for 'token "
+                                    "create'");
+        if (o->name && o->replace)
+                return cli_usage(c, "token create: --replace %s is for that node already; leave --name out",
+                                 o->replace);
         if ((creates || lists) && n > 1)
                 return cli_usage(c, "token %s: unexpected: %s", args[0], args[1]);
         if (creates)
@@ -204,6 +244,10 @@ static const struct cli_option token_options[] = {
           "it is good for so long (1h)" },
         { "from", 0, "CIDR", option_string, offsetof(struct token_options, from),
           "only from these addresses, such as 10.0.0.0/8" },
+        { "name", 0, "NODE", option_string, offsetof(struct token_options, name),
+          "for the node of this name alone; else for any whose name is new" },
+        { "replace", 0, "NODE", option_string, offsetof(struct token_options, replace),
+          "for this node, which the cluster knows and which was installed anew" },
         { 0 },
 };
 

@@ -95,6 +95,32 @@ static void test_names(void **state) {
         assert_false(role_name_valid("abcdefghijklmnopqrstuvwxyzabcdefg"));
 }
 
+/* What could end a line, in whatever reads it, is in none; what only looks odd may stay. */
+static void test_lines(void **state) {
+        static const char *const neither[] = { "a\nb",     "a\rb",          "\t",           "a\x01",
+                                               "a\x1f",    "\x7f",          "a\xc2\x80",    "\xc2\x85",
+                                               "\xc2\x9f", "a\xe2\x80\xa8", "\xe2\x80\xa9", "\xff",
+                                               "\xc0\x8a", "\xe2\x80" },
+                                 *const lines[] = { " a", "a ", "a\\", "\\", "a\\\\", " " },
+                                 *const settings[] = { "",
+                                                       "/data",
+                                                       "a b",
+                                                       "a\\b",
+                                                       "%h$A\"'`;#",
+                                                       "\xc2\xa0",
+                                                       "\xe2\x80\xa7",
+                                                       "\xe2\x80\xaa",
+                                                       "\xf0\x9f\x98\x80",
+                                                       "\xc3\xa9t\xc3\xa9" };
+
+        for (size_t i = 0; i < ELEMENTSOF(neither); i++)
+                assert_false(text_is_line(neither[i]) || text_is_setting(neither[i]));
+        for (size_t i = 0; i < ELEMENTSOF(lines); i++)
+                assert_true(text_is_line(lines[i]) && !text_is_setting(lines[i]));
+        for (size_t i = 0; i < ELEMENTSOF(settings); i++)
+                assert_true(text_is_line(settings[i]) && text_is_setting(settings[i]));
+}
+
 static void test_utf8(void **state) {
         char buf[16];
 
@@ -122,9 +148,10 @@ static void test_distance(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_sizes),   cmocka_unit_test(test_durations),
-                cmocka_unit_test(test_formats), cmocka_unit_test(test_names),
-                cmocka_unit_test(test_utf8),    cmocka_unit_test(test_distance),
+                cmocka_unit_test(test_sizes),    cmocka_unit_test(test_durations),
+                cmocka_unit_test(test_formats),  cmocka_unit_test(test_names),
+                cmocka_unit_test(test_lines),    cmocka_unit_test(test_utf8),
+                cmocka_unit_test(test_distance),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

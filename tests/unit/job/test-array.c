@@ -23,33 +23,33 @@ static void test_states(void **state) {
 
         /* Two at a time, in order. */
         for (uint32_t i = 0; i < 2; i++) {
-                assert_true(array_wants(a, &p));
+                assert_true(array_wants(a, SIZE_MAX, &p));
                 assert_int_equal(p, i);
                 array_set(a, p, ELEMENT_WAITS);
         }
-        assert_false(array_wants(a, &p));
+        assert_false(array_wants(a, SIZE_MAX, &p));
         array_set(a, 0, ELEMENT_RUNS);
-        assert_false(array_wants(a, &p));
+        assert_false(array_wants(a, SIZE_MAX, &p));
         assert_int_equal(array_active(a), 2);
         assert_string_equal(array_text(a, text, sizeof(text)), "0 of 4 succeeded; 1 run, 3 wait");
         array_set(a, 0, ELEMENT_FAILED);
-        assert_true(array_wants(a, &p));
+        assert_true(array_wants(a, SIZE_MAX, &p));
         assert_int_equal(p, 2);
         array_set(a, 2, ELEMENT_SUCCEEDED);
         array_set(a, 1, ELEMENT_KILLED);
         assert_false(array_over(a));
         array_set(a, 3, ELEMENT_SUCCEEDED);
         assert_true(array_over(a));
-        assert_false(array_wants(a, &p));
+        assert_false(array_wants(a, SIZE_MAX, &p));
         assert_string_equal(array_text(a, text, sizeof(text)), "2 of 4 succeeded, 1 failed, 1 killed");
 
         /* What did not succeed, again. */
         assert_int_equal(array_again(a), 2);
         assert_false(array_over(a));
-        assert_true(array_wants(a, &p));
+        assert_true(array_wants(a, SIZE_MAX, &p));
         assert_int_equal(p, 0);
         array_set(a, 0, ELEMENT_SUCCEEDED);
-        assert_true(array_wants(a, &p));
+        assert_true(array_wants(a, SIZE_MAX, &p));
         assert_int_equal(p, 1);
         array_free(a);
 }
@@ -59,7 +59,7 @@ static void test_window(void **state) {
         uint32_t p, n = 0;
 
         assert_int_equal(array_new("0-99999%5000", &a), 0);
-        while (array_wants(a, &p)) {
+        while (array_wants(a, SIZE_MAX, &p)) {
                 array_set(a, p, ELEMENT_WAITS);
                 n++;
         }
@@ -70,31 +70,65 @@ static void test_window(void **state) {
 /* A user's arrays share one window; each goes on with one at least. */
 static void test_shared_window(void **state) {
         struct array *a = NULL, *b = NULL;
-        uint32_t p, n = 0, m = 0, shared = 0;
+        struct array_share shared = {};
+        uint32_t p, n = 0, m = 0;
 
         assert_int_equal(array_new("0-99999", &a), 0);
         assert_int_equal(array_new("0-9", &b), 0);
         array_set(b, 0, ELEMENT_RUNS);
-        array_share(a, &shared);
-        array_share(b, &shared);
-        assert_int_equal(shared, 1);
-        for (; array_wants(a, &p); n++)
+        array_join(a, &shared);
+        array_join(b, &shared);
+        assert_int_equal(shared.n, 1);
+        for (; array_wants(a, SIZE_MAX, &p); n++)
                 array_set(a, p, ELEMENT_WAITS);
         assert_int_equal(n, ARRAY_WINDOW - 1);
-        assert_false(array_wants(b, &p));
+        assert_false(array_wants(b, SIZE_MAX, &p));
         array_set(b, 0, ELEMENT_SUCCEEDED);
-        for (; array_wants(b, &p); m++)
+        for (; array_wants(b, SIZE_MAX, &p); m++)
                 array_set(b, p, ELEMENT_WAITS);
         assert_int_equal(m, 1);
         array_set(a, 0, ELEMENT_FAILED);
-        assert_true(array_wants(b, &p));
+        assert_true(array_wants(b, SIZE_MAX, &p));
         array_free(a);
-        assert_int_equal(shared, 1);
-        for (; array_wants(b, &p); m++)
+        assert_int_equal(shared.n, 1);
+        for (; array_wants(b, SIZE_MAX, &p); m++)
                 array_set(b, p, ELEMENT_WAITS);
         assert_int_equal(m, 9);
         array_free(b);
-        assert_int_equal(shared, 0);
+        assert_int_equal(shared.n, 0);
+}
+
+/* The bytes of what is under way have a bound as well, and each array goes on with one all the same. */
+static void test_shared_bytes(void **state) {
+        struct array_share shared = {};
+        struct array *a = NULL, *b = NULL;
+        uint32_t p, n = 0, m = 0;
+
+        assert_int_equal(array_new("0-99", &a), 0);
+        assert_int_equal(array_new("0-9", &b), 0);
+        array_join(a, &shared);
+        array_join(b, &shared);
+        for (; array_wants(a, 1000, &p); n++) {
+                array_set(a, p, ELEMENT_WAITS);
+                if (n == 0) /* known when the first is made */
+                        array_weigh(a, 300);
+        }
+        assert_int_equal(n, 3);
+        assert_int_equal(shared.bytes, 900);
+        array_weigh(b, 2000);
+        for (; array_wants(b, 1000, &p); m++)
+                array_set(b, p, ELEMENT_WAITS);
+        assert_int_equal(m, 1);
+        assert_int_equal(shared.bytes, 2900);
+        array_set(a, 0, ELEMENT_SUCCEEDED);
+        assert_false(array_wants(a, 1000, &p));
+        array_set(b, 0, ELEMENT_FAILED);
+        assert_int_equal(shared.bytes, 600);
+        assert_true(array_wants(a, 1000, &p));
+        array_free(b);
+        array_free(a);
+        assert_int_equal(shared.n, 0);
+        assert_int_equal(shared.bytes, 0);
 }
 
 static void test_of_jobs(void **state) {
@@ -109,9 +143,8 @@ static void test_of_jobs(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_states),
-                cmocka_unit_test(test_window),
-                cmocka_unit_test(test_shared_window),
+                cmocka_unit_test(test_states),        cmocka_unit_test(test_window),
+                cmocka_unit_test(test_shared_window), cmocka_unit_test(test_shared_bytes),
                 cmocka_unit_test(test_of_jobs),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

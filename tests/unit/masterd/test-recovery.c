@@ -43,6 +43,7 @@
 
 static struct link fake_link; /* no connection: orders find nobody, which is how a lost link looks */
 static uint64_t seed;
+static uint32_t blame_users;
 
 static uint32_t dice(uint32_t n) {
         seed ^= seed << 13;
@@ -52,7 +53,8 @@ static uint32_t dice(uint32_t n) {
 }
 
 static void serve(struct manager *m) {
-        m->conf.blame.threshold_milli = 2000; /* so that hosts are out now and then */
+        m->conf.blame.threshold_milli = 2000; /* so that hosts are out now and then, */
+        m->conf.blame.users = blame_users;    /* or kept from the one user that there is */
         kit_serve(m);
 }
 
@@ -267,8 +269,8 @@ static void dump_node(FILE *f, const struct manager *m, const struct node *node)
         placement_free_of(m, node, &cpu, &memory, &gpus);
         dump_holds(f, m, node);
         if (node->blame)
-                fprintf(f, "node %s blamed %u times %u strikes %u\n", node->name, node->blame->state,
-                        node->blame->times, node->blame->n_strikes);
+                fprintf(f, "node %s blamed %u times %u strikes %u for users %u\n", node->name,
+                        node->blame->state, node->blame->times, node->blame->n_strikes, node->blame->n_shuns);
         fprintf(f, "node %s %s epoch %" PRIu64 " executors %u free %" PRIu64 " %" PRIu64 " %u\n", node->name,
                 node_state_to_string(node->state == NODE_READY ? NODE_SUSPECT : node->state), node->epoch, n,
                 cpu, memory, gpus);
@@ -827,6 +829,7 @@ static void test_random(void **state) {
                 struct manager *m;
 
                 seed = run * UINT64_C(0x9E3779B97F4A7C15);
+                blame_users = 1 + run % 2;
                 print_message("run %llu\n", (unsigned long long)run);
                 snprintf(directory, sizeof(directory), "%.200s/test-recovery-XXXXXX", tmp ? tmp : "/tmp");
                 assert_non_null(mkdtemp(directory));

@@ -111,6 +111,28 @@ static void test_foreign_is_refused(void **state) {
         assert_int_equal(number(f->db, "PRAGMA user_version"), 0);
 }
 
+/* A token of before was good for every name; from now on it is good for new ones. */
+static void test_tokens_of_before(void **state) {
+        const char *const before[] = { store_steps[0], store_steps[1], store_steps[2], store_steps[3], NULL };
+        struct fixture *f = *state;
+
+        assert_int_equal(store_migrate_steps(f->db, f->path, before), 0);
+        assert_int_equal(
+                sqlite_exec(f->db,
+                            "INSERT INTO token(id, secret_hash, uses_left, expires, source, creator)"
+                            " VALUES (x'0102030405060708', x'00', 5, 9000000000000000, '', 0);"
+                            "INSERT INTO node(name, serial, epoch, boot_id, state, address, cpus, memory,"
+                            " joined, seen, inventory) VALUES ('n1', '0a', 3, '', 1, '', 1, 1, 0, 0, x'')"),
+                0);
+        assert_int_equal(store_migrate(f->db, f->path), 0);
+        assert_int_equal(
+                number(f->db,
+                       "SELECT count(*) FROM token WHERE name = '' AND \"replace\" = 0 AND uses_left = 5"),
+                1);
+        assert_int_equal(number(f->db, "SELECT count(*) FROM node WHERE taken_over = 0 AND joined_from = ''"),
+                         1);
+}
+
 static void test_real_schema(void **state) {
         struct fixture *f = *state;
 
@@ -436,6 +458,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_newer_is_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_failed_step_changes_nothing, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_foreign_is_refused, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_tokens_of_before, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_real_schema, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_from_the_first, setup, teardown),
                 cmocka_unit_test(test_from_every_version),

@@ -113,6 +113,9 @@ static int expect_node(void *userdata, const struct node_record *r) {
         assert_string_equal(r->name, "n1");
         assert_true(r->memory == UINT64_C(1) << 40);
         assert_true(r->epoch == 4);
+        assert_string_equal(r->joined_from, "192.0.2.7");
+        assert_int_equal(r->joined_by, 1000);
+        assert_true(r->taken_over);
         (*n)++;
         return 0;
 }
@@ -124,6 +127,8 @@ static int expect_token(void *userdata, const struct token_record *r) {
         assert_int_equal(r->secret_hash[31], 'z');
         assert_int_equal(r->uses_left, 2);
         assert_string_equal(r->from, "192.0.2.0/24");
+        assert_string_equal(r->name, "n7");
+        assert_true(r->replace);
         (*n)++;
         return 0;
 }
@@ -167,12 +172,18 @@ static void test_round_trip(void **state) {
         uint64_t seq;
 
         put_everything(f->store, store_next_job(f->store));
-        store_put_node(f->store,
-                       &(struct node_record){ .name = "n1", .epoch = 4, .memory = UINT64_C(1) << 40 });
+        store_put_node(f->store, &(struct node_record){ .name = "n1",
+                                                        .epoch = 4,
+                                                        .memory = UINT64_C(1) << 40,
+                                                        .joined_from = "192.0.2.7",
+                                                        .joined_by = 1000,
+                                                        .taken_over = true });
         store_put_token(f->store, &(struct token_record){ .id = "12345678",
                                                           .secret_hash[31] = 'z',
                                                           .uses_left = 2,
-                                                          .from = "192.0.2.0/24" });
+                                                          .from = "192.0.2.0/24",
+                                                          .name = "n7",
+                                                          .replace = true });
         store_put_revoked(f->store,
                           &(struct revoked_record){ .serial = "00ff", .node = "n2", .not_after_real = 5 });
         store_set_meta(f->store, "term", "7", 1);

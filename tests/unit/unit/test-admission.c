@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agentd/unit/admission.h"
+#include "lib/unit/admission.h"
 
 #include <arpa/inet.h>
 #include <setjmp.h>
@@ -47,6 +48,59 @@ static void test_check(void **state) {
         free(why);
 }
 
+/* Each text of an order that could be a line of a unit's file: a masterd that was taken over says what it
+ * likes. */
+static void test_texts(void **state) {
+        static char *const bad[] = { (char *)"/a\nExecStopPost=+/b", (char *)"/a\x01",
+                                     (char *)"/a\xe2\x80\xa8", (char *)"/a\x7f" };
+        static char good[] = "/a b", *none[] = { NULL };
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                char *list[] = { (char *)"PRIMUS_A=1", bad[i], NULL };
+                struct io_limit io = { .path = bad[i] };
+                char **lists[3];
+                char *texts[5];
+
+                for (size_t k = 0; k < ELEMENTSOF(lists) + ELEMENTSOF(texts) + 2; k++) {
+                        struct start_order o = { .id = { .job = 1, .role = "w", .attempt = 1 }, .uid = 1000 };
+                        char *why = NULL;
+
+                        for (size_t t = 0; t < ELEMENTSOF(texts); t++)
+                                texts[t] = t == k ? bad[i] : good;
+                        for (size_t l = 0; l < ELEMENTSOF(lists); l++)
+                                lists[l] = l + ELEMENTSOF(texts) == k ? list : none;
+                        o.cwd = texts[0];
+                        o.output = texts[1];
+                        o.extra.gpus = texts[2];
+                        o.extra.cpus = texts[3];
+                        o.extra.ready_file = texts[4];
+                        o.identity = lists[0];
+                        o.gpus = lists[1];
+                        o.visible_gpus = lists[2];
+                        if (k == ELEMENTSOF(lists) + ELEMENTSOF(texts)) {
+                                o.extra.io = &io;
+                                o.extra.n_io = 1;
+                        } else if (k > ELEMENTSOF(lists) + ELEMENTSOF(texts))
+                                strcpy(o.extra.numa, "a\nb");
+                        assert_string_equal(admission_check(&o, "n1", false, &why), LINK_ERROR_START);
+                        assert_non_null(strstr(why, "control characters"));
+                        free(why);
+                }
+        }
+        struct start_order o = { .id = { .job = 1, .role = "w", .attempt = 1 },
+                                 .uid = 1000,
+                                 .cwd = (char *)"/a\\" };
+        char *why = NULL;
+        assert_string_equal(admission_check(&o, "n1", false, &why), LINK_ERROR_START);
+        free(why);
+        o.cwd = (char *)"/a ";
+        assert_string_equal(admission_check(&o, "n1", false, &why), LINK_ERROR_START);
+        free(why);
+        o.cwd = good;
+        o.argv = o.env = (char *[]){ (char *)"A=x\ny\\", NULL }; /* these may have any */
+        assert_null(admission_check(&o, "n1", false, &why));
+}
+
 static void test_ports(void **state) {
         static const int families[] = { AF_INET, AF_INET6 };
 
@@ -82,6 +136,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_fence),
                 cmocka_unit_test(test_check),
+                cmocka_unit_test(test_texts),
                 cmocka_unit_test(test_ports),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

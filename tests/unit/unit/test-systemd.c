@@ -14,9 +14,13 @@
 #include "lib/base/cleanup.h"
 
 #include "fake-systemd.h"
+#include "starter-kit.h"
+#include "lib/base/file.h"
 
 struct world {
         struct fake_systemd fake;
+        struct starter_kit starter;
+        char root[64];
         struct systemd *systemd;
         int ready; /* 1: not yet */
         unsigned answers, errors, jobs_removed, units_removed, reloads, max_pending, max_jobs;
@@ -51,7 +55,10 @@ static int setup(void **state) {
         assert_non_null(w);
         fake_systemd_new(&w->fake);
         w->ready = 1;
-        assert_int_equal(systemd_new(w->fake.client, &handlers, w, &w->systemd), 0);
+        strcpy(w->root, "/tmp/primus-systemd-XXXXXX");
+        assert_non_null(mkdtemp(w->root));
+        starter_kit_new(&w->starter, w->fake.event, w->fake.client, w->root, "n2");
+        assert_int_equal(systemd_new(w->fake.client, w->starter.client, &handlers, w, &w->systemd), 0);
         fake_run_until(&w->fake, w->ready <= 0);
         assert_int_equal(w->ready, 0);
         *state = w;
@@ -62,6 +69,8 @@ static int teardown(void **state) {
         struct world *w = *state;
 
         systemd_free(w->systemd);
+        starter_kit_done(&w->starter);
+        assert_int_equal(remove_tree(w->root), 0);
         fake_systemd_done(&w->fake);
         free(w);
         return 0;
