@@ -14,6 +14,7 @@
 #include "agentd/link.h"
 #include "agentd/linkstate.h"
 #include "agentd/logs.h"
+#include "agentd/serving.h"
 #include "agentd/sessions.h"
 #include "agentd/traces.h"
 #include "agentd/unit/admission.h"
@@ -37,6 +38,7 @@ struct manager {
         struct data *data;
         struct logs *logs;
         struct sessions *sessions;
+        struct serving *serving;
         struct hostwatch *watch;
         struct gpus *gpus;
         struct eyes *eyes;
