@@ -134,7 +134,12 @@ static const struct conf_key keys[] = {
         { "Agent", "Master", conf_parse_string, offsetof(struct settings, master), false, "" },
         { "Agent", "NodeName", parse_node_name, offsetof(struct settings, node_name), false, "" },
         { "Agent", "Address", parse_address, offsetof(struct settings, address), true, "" },
-        { "Agent", "AllowRoot", conf_parse_bool, offsetof(struct settings, allow_root), true, "no" },
+        { "Agent", "AllowRoot", conf_parse_bool, offsetof(struct settings, serve.allow_root), true, "no" },
+        { "Agent", "MinUid", serve_parse_min_uid, offsetof(struct settings, serve.min_uid), true, "1000" },
+        { "Agent", "AllowUsers", serve_parse_names, offsetof(struct settings, serve.allow_users), true, "" },
+        { "Agent", "AllowGroups", serve_parse_names, offsetof(struct settings, serve.allow_groups), true,
+          "" },
+        { "Agent", "DenyUsers", serve_parse_names, offsetof(struct settings, serve.deny_users), true, "" },
         { "Agent", "Ports", parse_ports, offsetof(struct settings, ports), false, "23000-27999" },
         { "Agent", "MemoryReserve", conf_parse_size, offsetof(struct settings, memory_reserve), false,
           "256M" },
@@ -144,6 +149,8 @@ static const struct conf_key keys[] = {
         { "Agent", "GPUMemory", conf_parse_size, offsetof(struct settings, gpu_memory), false, "" },
         { "Agent", "HealthSec", conf_parse_duration, offsetof(struct settings, health_usec), false, "5min" },
         { "Agent", "HookSec", conf_parse_duration, offsetof(struct settings, hook_usec), false, "1min" },
+        { "Agent", "ExecutorsPerUserMax", conf_parse_u32, offsetof(struct settings, user_max), false,
+          "1024" },
         { "Agent", "UnkillableSec", conf_parse_duration, offsetof(struct settings, unkillable_usec), false,
           "1min" },
         { "Agent", "Interfaces", conf_parse_string, offsetof(struct settings, watch.interfaces), false, "" },
@@ -179,12 +186,14 @@ void settings_done(struct settings *s) {
         free(s->watch.disks);
         strings_free(s->labels);
         strings_free(s->metrics_listen);
+        serve_policy_done(&s->serve);
         *s = (struct settings){ 0 };
 }
 
 static int load(const char *root, struct settings *ret, struct conf_report *report) {
         struct settings s = { .ports = { 23000, 27999 },
                               .health_usec = 300 * USEC_PER_SEC,
+                              .user_max = 1024,
                               .hook_usec = 60 * USEC_PER_SEC,
                               .unkillable_usec = 60 * USEC_PER_SEC,
                               .watch.disk_warn = { 10, UINT64_C(10) << 30 },
@@ -203,6 +212,7 @@ static int load(const char *root, struct settings *ret, struct conf_report *repo
                 settings_done(&s);
                 return r;
         }
+        serve_policy_complete(&s.serve, root);
         /* More than all of a window is never reached. */
         s.memory_pressure_usec = MIN(s.memory_pressure_usec, s.pressure_window_usec);
         s.io_pressure_usec = MIN(s.io_pressure_usec, s.pressure_window_usec);

@@ -8,6 +8,7 @@
 
 #include "agentd/sensors.h"
 #include "lib/base/addr.h"
+#include "lib/policy/serve.h"
 
 struct port_range {
         uint16_t first, last;
@@ -24,10 +25,10 @@ struct watch_settings {
 
 struct settings {
         struct watch_settings watch;
-        char *master;        /* HOST[:PORT]; NULL: not set */
-        char *node_name;     /* NULL: the certificate's */
-        struct addr address; /* AF_UNSPEC: where masterd is reached from */
-        bool allow_root;
+        char *master;              /* HOST[:PORT]; NULL: not set */
+        char *node_name;           /* NULL: the certificate's */
+        struct addr address;       /* AF_UNSPEC: where masterd is reached from */
+        struct serve_policy serve; /* complete, but for what has to be looked up */
         struct port_range ports;
         uint64_t memory_reserve;
         uint64_t memory;                /* 0: the host's */
@@ -35,6 +36,7 @@ struct settings {
         char **labels;                  /* NULL-ended KEY=VALUE, or NULL */
         uint64_t gpu_memory;            /* of each GPU whose driver does not say; 0: unknown */
         uint64_t health_usec;           /* how often the health hook runs */
+        uint32_t user_max;              /* executors of one user at a time; 0: no bound */
         uint64_t hook_usec;             /* how long a hook may take */
         uint64_t unkillable_usec;       /* how long after SIGKILL an executor is said not to die */
         uint64_t condition_settle_usec; /* how long the host is better before that is told */

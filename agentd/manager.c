@@ -102,7 +102,9 @@ static int on_registration(sd_bus_message *message, const struct addr *local, vo
 
         m->inventory.address = m->settings.address.family != AF_UNSPEC ? m->settings.address
                                                                        : hostwatch_address(m->watch, local);
-        r = hostwatch_networks(m->watch, &m->inventory);
+        r = serving_describe(m->serving, &m->inventory.serves);
+        if (r >= 0)
+                r = hostwatch_networks(m->watch, &m->inventory);
         if (r >= 0)
                 r = inventory_append(message, &m->inventory);
         if (r < 0)
@@ -216,6 +218,18 @@ static void on_readiness(const struct executor_id *id, bool ready, const char *w
                            "registration");
 }
 
+static void on_taken(const struct executor_id *id, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct manager *m = userdata;
+        int r;
+
+        /* With another connection the start is asked for again, and counts again. */
+        if ((r = link_message(m->link, false, "Taken", &message)) < 0 ||
+            (r = executor_id_append(message, id)) < 0 || (r = link_append_extra_empty(message)) < 0 ||
+            (r = link_send(m->link, message)) < 0)
+                log_full(LOG_DEBUG, r, NULL, "Cannot say that systemd has an executor");
+}
+
 static int on_exited(const struct exit_report *report, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
         struct manager *m = userdata;
@@ -296,6 +310,17 @@ static int on_bundle(uint32_t uid, const char *sha256, bundle_handler handler, v
         return data_want_bundle(((struct manager *)userdata)->data, uid, sha256, handler, handler_data);
 }
 
+static void on_serve(uint32_t uid, serve_handler handler, void *handler_data, void *userdata) {
+        serving_ask(((struct manager *)userdata)->serving, uid, handler, handler_data);
+}
+
+static void on_serving_changed(void *userdata) {
+        struct manager *m = userdata;
+
+        manager_go_on(m);
+        link_again(m->link, "whom this host serves is known by now");
+}
+
 static void on_hook(const char *name, uint32_t job, bool ok, const char *text, void *userdata) {
         /* A prolog that failed is the answer to the start. */
         if (strcmp(name, "epilog") == 0)
@@ -345,7 +370,7 @@ static int start_link(struct manager *m) {
 }
 
 void manager_go_on(struct manager *m) {
-        if (!m->ready || m->link || !gpus_settled(m->gpus))
+        if (!m->ready || m->link || !gpus_settled(m->gpus) || !serving_settled(m->serving))
                 return;
         if (start_link(m) < 0) {
                 (void)sd_event_exit(m->event, EXIT_FAILURE);
@@ -409,7 +434,7 @@ int manager_load_inventory(struct manager *m) {
         m->inventory = inventory;
         m->inventory.port_first = m->settings.ports.first;
         m->inventory.port_last = m->settings.ports.last;
-        m->inventory.allow_root = m->settings.allow_root;
+        m->inventory.allow_root = m->settings.serve.allow_root;
         if (m->units && (r = tell_starter(m)) < 0)
                 return log_error_errno(r, "Cannot tell primus-starter what this host has");
         return 0;
@@ -432,6 +457,7 @@ int manager_new(sd_event *event, struct manager **ret) {
         static const struct units_ops ops = {
                 .ready = on_units_ready,
                 .exited = on_exited,
+                .taken = on_taken,
                 .readiness = on_readiness,
                 .starting = on_starting,
                 .account = on_account,
@@ -441,6 +467,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 .unkillable = on_unkillable,
                 .bundle = on_bundle,
                 .signal = on_signal,
+                .serve = on_serve,
                 .other_job = on_other_job,
         };
         _cleanup_(manager_free_p) struct manager *m = calloc(1, sizeof(*m));
@@ -489,11 +516,16 @@ int manager_new(sd_event *event, struct manager **ret) {
                                           .node = m->node,
                                           .inventory = &m->inventory,
                                           .hook_usec = m->settings.hook_usec,
+                                          .user_max = m->settings.user_max,
                                           .unkillable_usec = m->settings.unkillable_usec };
+        r = serving_new(event, &m->settings.serve, m->node, on_serving_changed, m, &m->serving);
+        if (r < 0)
+                return log_error_errno(r, "Cannot ask the user database");
         if ((r = units_new(m->bus, m->starter, m->remover, &options, &ops, m, &m->units)) < 0 ||
             (r = tell_starter(m)) < 0 ||
             (r = data_new(event, m->units, m->observer, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
-            (r = sessions_new(event, m->units, m->node, &m->sessions)) < 0 || (r = eyes_new(m, &m->eyes)) < 0)
+            (r = sessions_new(event, m->units, m->serving, m->node, &m->sessions)) < 0 ||
+            (r = eyes_new(m, &m->eyes)) < 0)
                 return r;
         r = hostwatch_new(m, &m->watch);
         if (r < 0)
@@ -524,6 +556,7 @@ void manager_free(struct manager *m) {
         data_free(m->data);
         logs_free(m->logs);
         units_free(m->units);
+        serving_free(m->serving);
         sessions_free(m->sessions);
         hostwatch_free(m->watch); /* which hands lines to the next */
         gpus_free(m->gpus);

@@ -15,6 +15,7 @@
 #include "agentd/linkstate.h"
 #include "agentd/logs.h"
 #include "agentd/observe/observer.h"
+#include "agentd/serving.h"
 #include "agentd/sessions.h"
 #include "agentd/traces.h"
 #include "agentd/unit/admission.h"
@@ -39,6 +40,7 @@ struct manager {
         struct data *data;
         struct logs *logs;
         struct sessions *sessions;
+        struct serving *serving;
         struct hostwatch *watch;
         struct gpus *gpus;
         struct eyes *eyes;

@@ -95,7 +95,7 @@ static int method_start(sd_bus_message *call, void *userdata, sd_bus_error *erro
         r = fenced(m, term, epoch, error);
         if (r <= 0)
                 return r;
-        name = admission_check(&order, m->node, m->settings.allow_root, &why);
+        name = admission_check(&order, m->node, &m->settings.serve, &why);
         if (name)
                 return sd_bus_error_set(error, name, why ?: "the order is not acceptable");
         log_full(LOG_INFO, 0, &(struct log_fields){ .job = order.id.job, .role = order.id.role },

@@ -62,6 +62,7 @@ static int submit(struct session *s) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct systemd *systemd = units_systemd(s->sessions->units);
         _cleanup_close_ int theirs = -EBADF;
+        char name[SESSION_UNIT_NAME_MAX];
         struct question *q;
         int fds[2], r;
 
@@ -79,7 +80,8 @@ static int submit(struct session *s) {
         q = question_new(s, 0);
         if (!q)
                 return -ENOMEM;
-        r = systemd_call_job(systemd, m, on_submitted, q);
+        session_unit_name(s->id.job, s->id.role, s->id.index, s->id.attempt, s->number, name);
+        r = systemd_call_job(systemd, s->uid, name, m, on_submitted, q);
         if (r < 0)
                 (void)question_done(q);
         else

@@ -58,6 +58,7 @@ struct question {
 struct sessions {
         sd_event *event;
         struct units *units;
+        struct serving *serving;
         const char *node;
         struct session *list;
         struct question *questions;

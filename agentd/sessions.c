@@ -344,6 +344,8 @@ int sessions_open(struct sessions *all, sd_bus_message *call, sd_bus_error *erro
         char unit[UNIT_NAME_MAX];
         struct unit_facts facts;
         struct executor_id id;
+        char why[SERVE_WHY_MAX];
+        const char *unserved;
         struct session *s = NULL;
         uint32_t number;
         size_t size;
@@ -367,6 +369,9 @@ int sessions_open(struct sessions *all, sd_bus_message *call, sd_bus_error *erro
         r = add_invocation(all, &start, &size, &facts);
         if (r < 0)
                 return r;
+        unserved = serving_known(all->serving, facts.uid, why);
+        if (unserved)
+                return sd_bus_error_set(error, LINK_ERROR_REFUSED, unserved);
         if (facts.frozen)
                 return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "%s/%u is frozen: resume the job first",
                                          id.role, id.index);
@@ -494,13 +499,15 @@ void sessions_job_over(struct sessions *all, const char *unit, const char *resul
                 }
 }
 
-int sessions_new(sd_event *event, struct units *units, const char *node, struct sessions **ret) {
+int sessions_new(sd_event *event, struct units *units, struct serving *serving, const char *node,
+                 struct sessions **ret) {
         struct sessions *s = calloc(1, sizeof(*s));
 
         if (!s)
                 return -ENOMEM;
         s->event = sd_event_ref(event);
         s->units = units;
+        s->serving = serving;
         s->node = node;
         *ret = s;
         return 0;

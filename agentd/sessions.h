@@ -7,13 +7,15 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
+#include "agentd/serving.h"
 #include "agentd/unit/units.h"
 #include "lib/base/cleanup.h"
 
 struct sessions;
 
 /* node: this host's name, borrowed. */
-int sessions_new(sd_event *event, struct units *units, const char *node, struct sessions **ret);
+int sessions_new(sd_event *event, struct units *units, struct serving *serving, const char *node,
+                 struct sessions **ret);
 /* After units_free(). */
 void sessions_free(struct sessions *s);
 DEFINE_CLEANUP(struct sessions *, sessions_free)

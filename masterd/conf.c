@@ -10,6 +10,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/policy/serve.h"
 #include "masterd/queueing.h"
 
 #define PORT_DEFAULT 7747
@@ -110,6 +111,7 @@ static const struct conf_key keys[] = {
           "128M" },
         { "Master", "KeepSec", conf_parse_duration, offsetof(struct conf, keep_usec), false, "30d" },
         { "Master", "KeepJobs", conf_parse_u32, offsetof(struct conf, keep_jobs), false, "1000" },
+        { "Master", "MinUid", serve_parse_min_uid, offsetof(struct conf, min_uid), true, "1000" },
         { "Master", "BundleMax", conf_parse_size, offsetof(struct conf, bundle_max), false, "4G" },
         { "Master", "BundlesPerUserMax", conf_parse_size, offsetof(struct conf, bundles_per_user_max), false,
           "16G" },
@@ -223,6 +225,8 @@ int conf_read(struct conf *c, struct conf_report *report) {
                 r = conf_load_groups(NULL, "masterd.conf", keys, groups, c, report);
         if (r < 0)
                 return r;
+        if (c->min_uid == 0)
+                c->min_uid = serve_login_min_uid("");
         r = pools_check(&c->pools);
         if (report)
                 report->warnings += (unsigned)r;

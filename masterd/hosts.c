@@ -21,6 +21,7 @@
 #include "masterd/orders.h"
 #include "masterd/placement.h"
 #include "masterd/record.h"
+#include "masterd/serving.h"
 #include "masterd/stuck.h"
 
 /* ---- holds
@@ -297,12 +298,13 @@ static uint64_t limit_of(const struct job *j, const struct role_spec *spec, uint
 int hosts_excluded(struct manager *m, const struct job *j, const struct role_spec *spec, uint32_t **ret,
                    size_t *ret_n) {
         uint64_t now = now_real(), limit = limit_of(j, spec, now);
+        size_t n = 0, failed = blaming_excluded_max(m, j),
+               most = j->n_avoid + m->n_windows + failed + serving_most(m, j->owner);
         uint32_t *slots = NULL;
         struct window *w;
-        size_t n = 0, failed = blaming_excluded_max(m, j);
 
-        if (j->n_avoid + m->n_windows + failed > 0) {
-                slots = calloc(j->n_avoid + m->n_windows + failed, sizeof(*slots));
+        if (most > 0) {
+                slots = calloc(most, sizeof(*slots));
                 if (!slots)
                         return -ENOMEM;
         }
@@ -316,6 +318,7 @@ int hosts_excluded(struct manager *m, const struct job *j, const struct role_spe
                         slots[n++] = w->node->slot;
         if (failed > 0)
                 blaming_excluded(m, j, spec, slots, &n);
+        serving_exclude(m, j->owner, slots, &n);
         *ret = slots;
         *ret_n = n;
         return 0;

@@ -35,6 +35,7 @@
 #include "masterd/restarts.h"
 #include "masterd/rolling.h"
 #include "masterd/scopes.h"
+#include "masterd/serving.h"
 #include "masterd/stuck.h"
 #include "masterd/suspension.h"
 #include "masterd/telemetry.h"
@@ -433,13 +434,26 @@ void lifecycle_start_answered(struct manager *m, struct executor *e, const struc
                 bounce(m, e, result->message);
                 return;
         }
+        if (strcmp(result->error, LINK_ERROR_USER_FULL) == 0 && e->state != EXECUTOR_STOPPING) {
+                bounce(m, e, result->message);
+                return;
+        }
         if (strcmp(result->error, LINK_ERROR_PROLOG) == 0 && e->state != EXECUTOR_STOPPING) {
                 /* First, so that it is not placed there again. */
                 hosts_prolog_failed(m, e->node, e->job, result->message);
                 bounce(m, e, result->message);
                 return;
         }
-        if (strcmp(result->error, LINK_ERROR_REFUSED) == 0 && e->state != EXECUTOR_STOPPING) {
+        if (strcmp(result->error, LINK_ERROR_NOT_SERVED) == 0 && e->state != EXECUTOR_STOPPING) {
+                serving_refused(m, e->node, e->job->owner);
+                if (serving_any(m, e->job->owner)) {
+                        bounce(m, e, result->message);
+                        return;
+                }
+        }
+        if ((strcmp(result->error, LINK_ERROR_REFUSED) == 0 ||
+             strcmp(result->error, LINK_ERROR_NOT_SERVED) == 0) &&
+            e->state != EXECUTOR_STOPPING) {
                 char reason[OUTCOME_TEXT_MAX];
                 snprintf(reason, sizeof(reason), "%s refuses %s/%u: %s", e->node->name,
                          executor_role(e)->name, e->index, result->message);

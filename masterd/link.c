@@ -391,6 +391,15 @@ static int on_ready_report(sd_bus_message *m, void *userdata, sd_bus_error *erro
         return 1;
 }
 
+static int on_taken(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct executor_id id;
+
+        if (executor_id_read(m, &id) > 0 && node_of(l))
+                orders_taken(l->manager, l, &id);
+        return 1;
+}
+
 static int on_feed_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct feed_report report;
@@ -503,6 +512,8 @@ static const sd_bus_vtable vtable[] = {
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Ready", "(ayusuu)bsa{sv}", "", on_ready_report,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
+        SD_BUS_METHOD("Taken", "(ayusuu)a{sv}", "", on_taken,
+                      SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("ScanBatch", "(ayusuu)aybsa{sv}", "", on_scan_batch,
                       SD_BUS_VTABLE_UNPRIVILEGED | SD_BUS_VTABLE_METHOD_NO_REPLY),
         SD_BUS_METHOD("Tail", "(ayusuu)taya{sv}", "", on_tail,
@@ -539,7 +550,7 @@ static void on_ended(struct peer *p, const struct peer_end *end, void *userdata)
                                  "Lost the connection to %s: %s", l->node->name, end->why);
                 detach(l);
                 HASH_DEL(m->links, l);
-                orders_forget_waiting(l);
+                orders_forget(l);
                 sd_event_source_disable_unref(l->hold);
                 free(l->build);
                 free(l);
@@ -593,7 +604,7 @@ void link_close_all(struct manager *m) {
                 detach(l);
                 HASH_DEL(m->links, l);
                 peer_free(l->peer);
-                orders_forget_waiting(l);
+                orders_forget(l);
                 sd_event_source_disable_unref(l->hold);
                 free(l->build);
                 free(l);

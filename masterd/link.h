@@ -2,6 +2,7 @@
 /* The connections of agents: who they are, what they say (interface org.primus.Link1, master's side). */
 #pragma once
 
+#include "lib/base/turns.h"
 #include <stdbool.h>
 #include <uthash.h>
 
@@ -20,8 +21,8 @@ struct link {
         uint16_t minor;    /* of the link's version, as spoken with this agent: see lib/wire/version.h */
         bool registered;   /* main: the reconciliation is done, orders may go out */
         char *build;
-        unsigned starts;       /* Start calls that wait for their answer, */
-        struct order *waiting; /* and those that wait for fewer of them; orders.c's */
+        struct turns turns;    /* of those that wait to be sent a Start, */
+        struct order *starts;  /* and who waits for its answer, by unit; orders-start.c's */
         sd_event_source *hold; /* not read until the store has room again, or for having said too much */
         struct burst noticed;  /* what it said of itself, within a second */
         UT_hash_handle hh;     /* by peer */

@@ -2,6 +2,8 @@
 /* What the parts of orders.c share. */
 #pragma once
 
+#include "lib/base/turns.h"
+#include "lib/base/unitname.h"
 #include "lib/wire/messages.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
@@ -11,7 +13,12 @@ struct order {
         struct manager *manager;
         struct executor_id id;
         char node[65];
-        struct order *next, *prev; /* waits in its link */
+        /* Of a start. */
+        struct turn turn;         /* waits in its link */
+        struct link *link;        /* by which it was sent; NULL: it has gone */
+        struct turns_user *place; /* that it holds there */
+        UT_hash_handle hh;        /* in its link, by unit */
+        char unit[UNIT_NAME_MAX];
 };
 
 /* To be freed with free(). NULL: no memory. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order that starts a unit: an executor, or what lists a source. Invariant: no more than STARTS_MAX of
- * them wait for a node's answer, and each executor has one on its way at the most. */
+ * them are under way with a node, and each executor has one on its way at the most. */
+#include <assert.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/cpulist.h"
@@ -20,34 +20,70 @@
 
 /* Staging files and slow hosts take their time; losing the link ends the wait at once. */
 #define START_TIMEOUT (3600 * USEC_PER_SEC)
-/* So many starts may wait for a node's answer. An order carries the whole rendezvous: a thousand of them for
- * a thousand executors are more than a connection takes, and than its agent should hold. More than agentd
- * hands to systemd at once, so that it is never idle for lack of orders. */
+/* So many starts may be under way with a node: not answered, and not said to be with systemd. An order
+ * carries the whole rendezvous: a thousand of them for a thousand executors are more than a connection takes,
+ * and than its agent should hold. More than agentd hands to systemd at once, so that it is never idle for
+ * lack of orders. */
 #define STARTS_MAX 192u
+#define STARTS_SHARE 144u /* of one user's */
 
-static void run_start(struct manager *m, void *data);
+static void start_one(struct manager *m, struct link *link, struct order *o);
 
-/* One start less is under way on the connection that the answer came by: the next may go. */
-static void start_next(struct manager *m, const char *name, sd_bus_message *reply) {
-        struct node *node = nodes_get(&m->nodes, name);
-        struct link *link = node ? node->link : NULL;
-        struct order *o;
+static void leave_place(struct order *o) {
+        if (o->place)
+                turns_give_back(&o->link->turns, TAKE_PTR(o->place));
+}
 
-        if (!link || peer_bus(link->peer) != sd_bus_message_get_bus(reply))
-                return;
-        link->starts--;
-        while (link->starts < STARTS_MAX && (o = link->waiting)) {
-                DL_DELETE(link->waiting, o);
-                run_start(m, o);
+static struct order *of_turn(struct turn *turn) {
+        return (struct order *)((char *)turn - offsetof(struct order, turn));
+}
+
+static void starts_pump(struct manager *m, struct link *link) {
+        struct turn *turn;
+
+        while ((turn = turns_next(&link->turns))) {
+                struct order *o = of_turn(turn);
+                o->place = turn->user;
+                o->link = link;
+                start_one(m, link, o);
         }
 }
 
-void orders_forget_waiting(struct link *link) {
-        struct order *o, *next;
+/* It is answered: the next may go. */
+static void start_over(struct manager *m, struct order *o) {
+        struct link *link = o->link;
 
-        DL_FOREACH_SAFE (link->waiting, o, next)
-                free(o);
-        link->waiting = NULL;
+        if (!link)
+                return;
+        HASH_DEL(link->starts, o);
+        leave_place(o);
+        o->link = NULL;
+        starts_pump(m, link);
+}
+
+void orders_taken(struct manager *m, struct link *link, const struct executor_id *id) {
+        char unit[UNIT_NAME_MAX];
+        struct order *o;
+
+        executor_unit_name(id->job, id->role, id->index, id->attempt, unit);
+        HASH_FIND_STR(link->starts, unit, o);
+        if (!o || !executor_id_equal(&o->id, id))
+                return;
+        leave_place(o);
+        starts_pump(m, link);
+}
+
+void orders_forget(struct link *link) {
+        struct order *o, *next;
+        struct turn *turn;
+
+        HASH_ITER (hh, link->starts, o, next) {
+                HASH_DEL(link->starts, o);
+                leave_place(o);
+                o->link = NULL; /* its answer, an error, is still to come */
+        }
+        while ((turn = turns_drop(&link->turns)))
+                free(of_turn(turn));
 }
 
 static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
@@ -57,7 +93,7 @@ static int on_started(sd_bus_message *reply, void *userdata, sd_bus_error *error
         const sd_bus_error *failure = sd_bus_message_get_error(reply);
         struct start_result result = {};
 
-        start_next(m, o->node, reply);
+        start_over(m, o);
         if (!e) {
                 free(o);
                 return 0;
@@ -232,19 +268,17 @@ static int append_start_extra(sd_bus_message *message, const struct executor *e,
         return start_extra_append(message, &extra);
 }
 
-static int send_start(struct manager *m, struct executor *e) {
+static int send_start(struct manager *m, struct executor *e, struct order *o) {
         _cleanup_(strings_free_p) char **rendezvous_env = NULL;
         _cleanup_free_ char **env = NULL, **gpus = NULL, **visible = NULL;
         const struct role_spec *spec = executor_role(e);
         const struct job_spec *js = e->job->spec;
-        struct executor_id id = executor_id_of(e);
         struct identity identity;
         bool feeds = spec->input_policy == INPUT_STREAMING && e->job->data;
         struct secret secrets[LINK_SECRETS_MAX];
         size_t n_secrets = 0;
         sd_bus_message *message = NULL;
         uint64_t may_open;
-        struct order *o;
         int r;
 
         /* Who was given none opens none; the others of the job here need to reach each other's. */
@@ -267,13 +301,13 @@ static int send_start(struct manager *m, struct executor *e) {
                 secrets[n_secrets++] = input_secret(e->job);
 
         struct start_order order = {
-                .id = id,
+                .id = o->id,
                 .kind = feeds ? ORDER_FEED : ORDER_TRAINER,
                 .uid = e->job->owner,
                 .argv = spec->argv,
                 .cwd = e->job->cwd,
                 .env = env,
-                .identity = identity_of(&identity, &id, e->node),
+                .identity = identity_of(&identity, &o->id, e->node),
                 .secrets = secrets,
                 .n_secrets = n_secrets,
                 .cpu_usec_per_sec = (uint64_t)spec->cpu_milli * 1000,
@@ -299,55 +333,70 @@ static int send_start(struct manager *m, struct executor *e) {
                 r = start_order_append(message, &order);
         if (r >= 0)
                 r = append_start_extra(message, e, rendezvous_env);
-        o = r >= 0 ? order_new(m, e->node, &id) : NULL;
-        if (r >= 0 && !o)
-                r = -ENOMEM;
         if (r >= 0)
                 r = sd_bus_call_async(sd_bus_message_get_bus(message), NULL, message, on_started, o,
                                       START_TIMEOUT);
         sd_bus_message_unref(message);
-        if (r < 0) {
-                free(o);
+        if (r < 0)
                 return r;
-        }
         e->ordered = true;
         e->epoch = e->job->epoch;
-        e->node->link->starts++;
         return 0;
+}
+
+static bool startable(const struct executor *e) {
+        return e && (e->state == EXECUTOR_PLACED || e->state == EXECUTOR_STARTING) && !e->ordered;
+}
+
+/* It has a place in the link. */
+static void start_one(struct manager *m, struct link *link, struct order *o) {
+        struct executor *e = order_executor(m, o);
+        struct order *other;
+        int r = -ESTALE;
+
+        executor_unit_name(o->id.job, o->id.role, o->id.index, o->id.attempt, o->unit);
+        HASH_FIND_STR(link->starts, o->unit, other);
+        if (startable(e) && e->node->link == link && !other)
+                r = send_start(m, e, o);
+        if (r < 0) {
+                leave_place(o);
+                free(o);
+        } else {
+                HASH_ADD_STR(link->starts, unit, o);
+                if (e->state == EXECUTOR_PLACED)
+                        (void)executor_transition(e, EXECUTOR_EVENT_ORDERED);
+        }
+        if (r >= 0 || r == -ESTALE || r == -ENOTCONN)
+                return; /* sent again when the node registers */
+        log_full(LOG_ERR, r, &(struct log_fields){ .job = e->job->number }, "Cannot order job %u %s/%u on %s",
+                 e->job->number, executor_role(e)->name, e->index, e->node->name);
+        lifecycle_start_answered(
+                m, e,
+                &(struct start_result){
+                        .error = LINK_ERROR_START,
+                        /* Of a job that an earlier masterd took. */
+                        .message = r == -EILSEQ ? "its cwd or output has control characters, which "
+                                                  "no host takes: submit it anew"
+                                                : strerror(-r) });
 }
 
 static void run_start(struct manager *m, void *data) {
         struct order *o = data;
         struct executor *e = order_executor(m, o);
-        int r;
+        struct link *link = startable(e) ? e->node->link : NULL;
 
-        if (e && e->node->link && e->node->link->starts >= STARTS_MAX) {
-                DL_APPEND(e->node->link->waiting, o);
+        if (!link) {
+                free(o);
                 return;
         }
-        free(o);
-        if (!e || (e->state != EXECUTOR_PLACED && e->state != EXECUTOR_STARTING) || e->ordered)
-                return;
-        r = send_start(m, e);
-        if (r == -ENOTCONN)
-                return; /* sent again when the node registers */
-        if (r < 0) {
-                log_full(LOG_ERR, r, &(struct log_fields){ .job = e->job->number },
-                         "Cannot order job %u %s/%u on %s", e->job->number, executor_role(e)->name, e->index,
-                         e->node->name);
-                lifecycle_start_answered(
-                        m, e,
-                        &(struct start_result){
-                                .error = LINK_ERROR_START,
-                                /* Of a job that an earlier masterd took. */
-                                .message = r == -EILSEQ
-                                                   ? "its cwd or output has control characters, which no "
-                                                     "host takes: submit it anew"
-                                                   : strerror(-r) });
+        link->turns.places = STARTS_MAX;
+        link->turns.share = STARTS_SHARE;
+        if (turns_wait(&link->turns, e->job->owner, &o->turn) < 0) {
+                log_oom();
+                free(o);
                 return;
         }
-        if (e->state == EXECUTOR_PLACED)
-                (void)executor_transition(e, EXECUTOR_EVENT_ORDERED);
+        starts_pump(m, link);
 }
 
 static int start_later(struct manager *m, struct executor *e) {

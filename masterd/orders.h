@@ -14,8 +14,11 @@ struct job;
 struct executor;
 struct link;
 
-/* Of a connection that is over: what waits in it to be sent. The next registration says it anew. */
-void orders_forget_waiting(struct link *link);
+/* Of a connection that is over: what waits in it to be sent, and that its answers are waited for. The next
+ * registration says it anew. */
+void orders_forget(struct link *link);
+/* Its agent has handed that start to systemd, where it may last: it does not keep others from being sent. */
+void orders_taken(struct manager *m, struct link *link, const struct executor_id *id);
 
 /* The id of the executor's current attempt. */
 struct executor_id executor_id_of(const struct executor *e);

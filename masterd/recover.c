@@ -38,6 +38,7 @@
 #include "masterd/savepoints.h"
 #include "masterd/sched/sched.h"
 #include "masterd/scopes.h"
+#include "masterd/serving.h"
 #include "masterd/stuck.h"
 #include "masterd/suspension.h"
 #include "masterd/usage.h"
@@ -498,17 +499,21 @@ static char **copy_texts(char *const *texts) {
         return copy;
 }
 
-static int take_inventory(const struct manager *m, struct node *node, const struct inventory *new) {
+static int take_inventory(struct manager *m, struct node *node, const struct inventory *new) {
         struct inventory copy = *new;
         struct addr before = node->address;
         struct executor *e;
+        int r;
 
+        copy.labels = copy.numa = NULL;
+        copy.networks = NULL;
+        r = serving_copy(&copy.serves, &new->serves);
         copy.hostname = strdup(new->hostname);
         copy.kernel = strdup(new->kernel);
         copy.os = strdup(new->os);
         copy.gpus = calloc(new->n_gpus + 1, sizeof(*copy.gpus));
         copy.n_gpus = 0;
-        if (!copy.hostname || !copy.kernel || !copy.os || !copy.gpus) {
+        if (r < 0 || !copy.hostname || !copy.kernel || !copy.os || !copy.gpus) {
                 inventory_done(&copy);
                 return -ENOMEM;
         }
@@ -535,6 +540,7 @@ static int take_inventory(const struct manager *m, struct node *node, const stru
         remap_gpus(node, &node->inventory, &copy);
         inventory_done(&node->inventory);
         node->inventory = copy;
+        serving_registered(m, node);
         if (copy.address.family != AF_UNSPEC)
                 node->address = ownhost_address(m, node, &copy.address);
         else if (node->link)

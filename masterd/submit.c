@@ -18,6 +18,7 @@
 #include "masterd/queueing.h"
 #include "masterd/record.h"
 #include "masterd/recover.h"
+#include "masterd/serving.h"
 #include "masterd/submit-options.h"
 #include "masterd/submit-placement.h"
 #include "masterd/submit-pool.h"
@@ -63,20 +64,6 @@ static int refuse_size(struct manager *m, const struct submission *s, const stru
                               footprint_of_spec(spec) + heap_of_strings(s->env) +
                                       footprint_of_secrets(s->secrets, s->n_secrets),
                               error);
-}
-
-/* Root's jobs only where some host takes them; better said now than by every host later. */
-static int refuse_root(struct manager *m, const struct submission *s, sd_bus_error *error) {
-        struct node *node, *next;
-
-        if (s->owner != 0)
-                return 0;
-        HASH_ITER (hh, m->nodes.by_name, node, next)
-                if (node->inventory.allow_root)
-                        return 0;
-        return sd_bus_error_set(error, ERROR_REFUSED,
-                                "Jobs of root are refused by every host; submit as an ordinary user "
-                                "(or set AllowRoot=yes in agentd.conf of the hosts that may run them)");
 }
 
 static int parse(const struct submission *s, struct job_spec **ret, char **ret_warnings,
@@ -133,7 +120,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
 
         r = refuse_load(m, s, error);
         if (r >= 0)
-                r = refuse_root(m, s, error);
+                r = serving_admit(m, s->owner, error);
         if (r >= 0)
                 r = parse(s, &spec, &warnings, error);
         if (r >= 0)

@@ -13,6 +13,7 @@
 #include "masterd/manager.h"
 #include "masterd/node/node.h"
 #include "masterd/placement-parts.h"
+#include "masterd/serving.h"
 #include "masterd/shapes.h"
 
 #define HOSTS_MAX 20000u /* looked at one by one */
@@ -104,6 +105,10 @@ static void look_at_host(struct asking *a, const struct node *node) {
         }
         if (h.restricted && !among(h.allowed, h.n_allowed, node->slot)) {
                 count_host(a->why, "not among the job's hosts");
+                return;
+        }
+        if (!serving_may(node, a->job->owner)) {
+                count_host(a->why, "not for this user (agentd.conf there)");
                 return;
         }
         if (among(h.excluded, h.n_excluded, node->slot)) {

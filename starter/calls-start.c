@@ -66,7 +66,7 @@ int starter_method_session(sd_bus_message *call, void *userdata, sd_bus_error *e
         unit.no_new_privileges = !privileges;
         TRY(relay_message(c, "StartTransientUnit", &m));
         TRY(session_unit_build(m, &unit));
-        return relay(c, call, m, error);
+        return relay_job(c, call, m, error);
 }
 
 int starter_method_hook(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -90,7 +90,7 @@ int starter_method_hook(sd_bus_message *call, void *userdata, sd_bus_error *erro
                 return starter_malformed(r, error);
         TRY(relay_message(c, "StartTransientUnit", &m));
         TRY(hook_unit_build(m, unit, name, environment, timeout, output));
-        return relay(c, call, m, error);
+        return relay_job(c, call, m, error);
 }
 
 static int read_inventory_entry(sd_bus_message *m, const char *key, void *userdata) {

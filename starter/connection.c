@@ -70,7 +70,7 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
                 return starter_malformed(r, error);
         TRY(relay_message(c, "StopUnit", &m));
         TRY(sd_bus_message_append(m, "ss", unit, "replace"));
-        return relay(c, call, m, error);
+        return relay_job(c, call, m, error);
 }
 
 static int method_kill(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -85,7 +85,7 @@ static int method_kill(sd_bus_message *call, void *userdata, sd_bus_error *error
                 return starter_malformed(r, error);
         TRY(relay_message(c, "KillUnit", &m));
         TRY(sd_bus_message_append(m, "ssi", unit, whom, number));
-        return relay(c, call, m, error);
+        return relay_call(c, call, m, error);
 }
 
 static int method_freeze(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -100,7 +100,7 @@ static int method_freeze(sd_bus_message *call, void *userdata, sd_bus_error *err
                 return starter_malformed(r, error);
         TRY(relay_message(c, freeze ? "FreezeUnit" : "ThawUnit", &m));
         TRY(sd_bus_message_append(m, "s", unit));
-        return relay(c, call, m, error);
+        return relay_call(c, call, m, error);
 }
 
 /* ---- what may change of a unit that runs ---- */
@@ -118,7 +118,7 @@ static int method_set_limits(sd_bus_message *call, void *userdata, sd_bus_error 
                 return starter_malformed(r, error);
         TRY(relay_message(c, "SetUnitProperties", &m));
         TRY(limits_build(m, unit, &limits));
-        return relay(c, call, m, error);
+        return relay_call(c, call, m, error);
 }
 
 static int method_set_cpus(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -134,7 +134,7 @@ static int method_set_cpus(sd_bus_message *call, void *userdata, sd_bus_error *e
                 return starter_malformed(r, error);
         TRY(relay_message(c, "SetUnitProperties", &m));
         TRY(unit_cpus_build(m, unit, bits));
-        return relay(c, call, m, error);
+        return relay_call(c, call, m, error);
 }
 
 static int method_set_devices(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -150,7 +150,7 @@ static int method_set_devices(sd_bus_message *call, void *userdata, sd_bus_error
                 return starter_malformed(r, error);
         TRY(relay_message(c, "SetUnitProperties", &m));
         TRY(devices_build(m, unit, gpus, &c->inventory, rdma));
-        return relay(c, call, m, error);
+        return relay_call(c, call, m, error);
 }
 
 /* ---- slices and shared memory ---- */
@@ -177,7 +177,7 @@ static int method_make_slice(sd_bus_message *call, void *userdata, sd_bus_error 
                 return starter_malformed(r, error);
         TRY(relay_message(c, "StartTransientUnit", &m));
         TRY(slice_build(m, job, &limits));
-        return relay(c, call, m, error);
+        return relay_job(c, call, m, error);
 }
 
 static int method_set_slice(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -191,7 +191,7 @@ static int method_set_slice(sd_bus_message *call, void *userdata, sd_bus_error *
                 return starter_malformed(r, error);
         TRY(relay_message(c, "SetUnitProperties", &m));
         TRY(slice_update_build(m, job, &limits));
-        return relay(c, call, m, error);
+        return relay_call(c, call, m, error);
 }
 
 static int method_make_shm(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -210,7 +210,7 @@ static int method_make_shm(sd_bus_message *call, void *userdata, sd_bus_error *e
         shm_names(job, job_uid, &names);
         TRY(relay_message(c, "StartTransientUnit", &m));
         TRY(shm_build(m, &names, job, size, uid));
-        return relay(c, call, m, error);
+        return relay_job(c, call, m, error);
 }
 
 /* Its mount point, once nothing is mounted there. */
@@ -436,7 +436,7 @@ static int method_power(sd_bus_message *call, void *userdata, sd_bus_error *erro
                 if (strcmp(action, targets[i].action) == 0) {
                         TRY(relay_message(c, "StartUnit", &m));
                         TRY(sd_bus_message_append(m, "ss", targets[i].target, "replace-irreversibly"));
-                        return relay(c, call, m, error);
+                        return relay_job(c, call, m, error);
                 }
         return starter_malformed(r, error);
 }
@@ -490,7 +490,7 @@ int connection_new(struct starter *starter, sd_bus *bus, struct connection **ret
 void connection_free(struct connection *c) {
         if (!c)
                 return;
-        relayed_free_all(c);
+        relay_forget(c);
         inventory_done(&c->inventory);
         free(c->node);
         free(c);

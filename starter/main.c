@@ -83,6 +83,7 @@ static int serve(uid_t agent) {
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         _cleanup_(sd_bus_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(remover_free_p) struct remover *remover = NULL;
+        _cleanup_(relay_free_p) struct relay *relay = NULL;
         _cleanup_(server_free_p) struct server *server = NULL;
         struct starter s = { .root = "", .agent_uid = agent };
         sigset_t signals;
@@ -112,6 +113,9 @@ static int serve(uid_t agent) {
                 return log_error_errno(r, "Cannot connect to the system bus");
         s.event = event;
         s.systemd = bus;
+        if ((r = relay_new(bus, NULL, NULL, &relay)) < 0)
+                return log_error_errno(r, "Cannot follow systemd on the system bus");
+        s.relay = relay;
         s.remover = remover;
         ports_reserve(&s.policy);
         extra_fields_sweep("");

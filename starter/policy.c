@@ -16,24 +16,48 @@
 #define PORT_FIRST 23000u
 #define PORT_LAST 27999u
 
-static int load_root(struct policy *p) {
-        _cleanup_free_ char *text = conf_lookup("agentd.conf", "Agent", "AllowRoot");
-        const char *why;
+/* One setting of agentd.conf. A value that is none would leave open what it was meant to close. */
+static int load_one(const char *key, conf_parser parse, void *target) {
+        _cleanup_free_ char *text = conf_lookup("agentd.conf", "Agent", key);
+        const char *why = "it is not valid";
 
-        if (text && conf_parse_bool(text, &p->allow_root, &why) < 0) {
-                log_error("AllowRoot=%s in agentd.conf: %s", text, why);
-                return -EPERSON;
+        if (!text || !*text || parse(text, target, &why) >= 0)
+                return 0;
+        log_error("%s=%s in agentd.conf: %s", key, text, why);
+        return -EPERSON;
+}
+
+static int load_serve(struct serve_policy *p) {
+        const struct {
+                const char *key;
+                conf_parser parse;
+                void *target;
+        } keys[] = {
+                { "AllowRoot", conf_parse_bool, &p->allow_root },
+                { "MinUid", serve_parse_min_uid, &p->min_uid },
+                { "AllowUsers", serve_parse_names, &p->allow_users },
+                { "AllowGroups", serve_parse_names, &p->allow_groups },
+                { "DenyUsers", serve_parse_names, &p->deny_users },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
+                int r = load_one(keys[i].key, keys[i].parse, keys[i].target);
+                if (r < 0)
+                        return r;
         }
+        serve_policy_complete(p, "");
         return 0;
 }
 
 int policy_load(struct policy *ret) {
         struct policy p = { .port_first = PORT_FIRST, .port_last = PORT_LAST };
         _cleanup_free_ char *ports = conf_lookup("agentd.conf", "Agent", "Ports");
-        int r = load_root(&p);
+        int r = load_serve(&p.serve);
 
-        if (r < 0)
+        if (r < 0) {
+                policy_done(&p);
                 return r;
+        }
         /* agentd says what is wrong with another value, and takes the default. */
         if (ports && port_range_parse(ports, &p.port_first, &p.port_last) < 0) {
                 p.port_first = PORT_FIRST;
@@ -43,9 +67,13 @@ int policy_load(struct policy *ret) {
         return 0;
 }
 
+void policy_done(struct policy *p) {
+        serve_policy_done(&p->serve);
+}
+
 const char *policy_refuses(const struct policy *p, const struct start_order *o, const char *node,
                            char **ret_why) {
-        const char *error = admission_check(o, node, p->allow_root, ret_why);
+        const char *error = admission_check(o, node, &p->serve, ret_why);
 
         for (size_t i = 0; i < o->n_ports && !error; i++)
                 if (o->ports[i] < p->port_first || o->ports[i] > p->port_last) {
@@ -58,7 +86,9 @@ const char *policy_refuses(const struct policy *p, const struct start_order *o, 
 }
 
 bool policy_refuses_uid(const struct policy *p, uint32_t uid) {
-        return (uid == 0 && !p->allow_root) || uid == UINT16_MAX || uid == UINT32_MAX;
+        char why[SERVE_WHY_MAX];
+
+        return serve_decide_number(&p->serve, uid, "", why, NULL) != NULL;
 }
 
 /* What drivers of GPUs make, and a number behind it where that ends in one. */

@@ -203,7 +203,7 @@ static int start(struct connection *c, sd_bus_message *call, struct start_order 
         r = make(&s, &m);
         if (r < 0)
                 return sd_bus_error_setf(error, LINK_ERROR_START, "%s", s.why ?: strerror(-r));
-        return relay(c, call, m, error);
+        return relay_job(c, call, m, error);
 }
 
 int starter_method_start(sd_bus_message *call, void *userdata, sd_bus_error *error) {

@@ -12,23 +12,21 @@
 #include "lib/wire/messages.h"
 #include "starter/files/remover.h"
 #include "starter/policy.h"
+#include "starter/relay.h"
 
 #define STARTER_PATH "/org/primus/Starter1"
 #define STARTER_UNITS "org.primus.Starter1.Units"
-/* Calls whose answer systemd has not given. More than agentd has under way at a time. */
-#define RELAYED_MAX 512u
 
 struct starter {
         sd_event *event;
         sd_bus *systemd;  /* the system bus */
         const char *root; /* "" in life, see lib/unit/files.h */
         struct policy policy;
+        struct relay *relay;
         struct remover *remover;
         uid_t agent_uid; /* of primus-agentd */
         bool ports_open; /* the kernel takes no program that keeps ports: it is not asked again */
 };
-
-struct relayed;
 
 /* One agentd. */
 struct connection {
@@ -36,7 +34,6 @@ struct connection {
         sd_bus *bus; /* borrowed */
         char *node;  /* NULL before SetInventory */
         struct inventory inventory;
-        struct relayed *relayed;
         unsigned n_relayed;
 };
 
@@ -44,15 +41,6 @@ struct connection {
 int connection_new(struct starter *starter, sd_bus *bus, struct connection **ret);
 void connection_free(struct connection *c);
 DEFINE_CLEANUP(struct connection *, connection_free)
-
-/* ---- calls to systemd, for a call of agentd's (relay.c) ---- */
-
-/* A call of systemd's manager. */
-int relay_message(struct connection *c, const char *member, sd_bus_message **ret);
-/* Sends it; systemd's answer, a job's path or nothing, or its error becomes that of call. 1, or an error of call in
- * *error. */
-int relay(struct connection *c, sd_bus_message *call, sd_bus_message *m, sd_bus_error *error);
-void relayed_free_all(struct connection *c);
 
 /* ---- handlers in files of their own ---- */
 

@@ -13,7 +13,8 @@ import sys
 
 BASE = {"lib/base"}
 WIRE = {"lib/base", "lib/wire"}
-HOST = WIRE | {"lib/unit"}
+POLICY = {"lib/policy"}
+HOST = WIRE | POLICY | {"lib/unit"}
 STARTER_ROOMS = {"starter/unit", "starter/files"}
 MASTERD_ROOMS = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store",
                  "masterd/health"}
@@ -23,9 +24,10 @@ AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup",
 ALLOWED = {
     "lib/base": set(),
     "lib/wire": BASE,
+    "lib/policy": BASE,
     "lib/record": set(),
     # What both daemons of a host know of its executors.
-    "lib/unit": WIRE,
+    "lib/unit": WIRE | POLICY,
     "lib/primus": WIRE | {"lib/record"},
     # masterd: the pure rooms see base alone; above them each sees what it decides about, and only api and the daemon
     # itself see everything.
@@ -37,7 +39,7 @@ ALLOWED = {
     "masterd/data": WIRE | {"masterd/spec", "masterd/store"},
     "masterd/job": WIRE | {"masterd/spec", "masterd/sched", "masterd/store", "masterd/node", "masterd/data"},
     "masterd/api": WIRE | MASTERD_ROOMS | {"masterd"},
-    "masterd": WIRE | MASTERD_ROOMS | {"masterd/api"},
+    "masterd": WIRE | POLICY | MASTERD_ROOMS | {"masterd/api"},
     # What the starter and agentd share where the one looks for the other.
     "lib/observe": BASE,
     # What is root on a host: it knows neither daemon, nor the network.

@@ -18,7 +18,7 @@ for name, value in re.findall(r"^#define (LINK_\w+_SIGNATURE) (.+)$", header, re
 
 # Where each struct travels.
 PLACES = {
-    "LINK_ID_SIGNATURE": [("FeedOpen", "id"), ("FeedReport", "id"), ("ScanBatch", "id"), ("Tail", "id"), ("Ready", "id"), ("Stop", "id"), ("Signal", "id"),
+    "LINK_ID_SIGNATURE": [("FeedOpen", "id"), ("FeedReport", "id"), ("ScanBatch", "id"), ("Tail", "id"), ("Ready", "id"), ("Taken", "id"), ("Stop", "id"), ("Signal", "id"),
                           ("ExitCommitted", "id"), ("Unkillable", "id"), ("Pressure", "id"), ("Grant", "id"), ("FeedControl", "id"), ("ReadLog", "id"),
                           ("Capture", "id"), ("Trace", "id")],
     "LINK_WELCOME_SIGNATURE": [("Hello", "welcome")],

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/policy/serve.h"
 #include "lib/wire/messages.h"
 
 struct fence {

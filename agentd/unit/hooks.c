@@ -186,7 +186,7 @@ static int start(struct run *r) {
                 return k;
         r->started = now_boot();
         log_full(LOG_DEBUG, 0, &(struct log_fields){ .job = r->job, .unit = r->unit }, "Running %s", r->unit);
-        return systemd_call_job(r->hooks->systemd, m, on_reply, r);
+        return systemd_call_job(r->hooks->systemd, 0, r->unit, m, on_reply, r);
 }
 
 static void start_next(struct hooks *h) {

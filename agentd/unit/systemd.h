@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An asynchronous client of systemd: on the system bus for what it says, by way of primus-starter for what it
  * does. At most SYSTEMD_WINDOW calls are under way
- * (dbus-daemon allows 128 pending replies per connection) and at most SYSTEMD_JOBS jobs of ours are in
- * systemd's queue (for each, PID 1 watches who asked for it, by a match rule of its own; it may have 512 and
- * loses its bus at the next one). The rest waits in order. Three matches in all, whatever the number of
- * units. Nothing here blocks; when the bus is lost the event loop exits with a failure, so that systemd
- * starts agentd anew. */
+ * (dbus-daemon allows 128 pending replies per connection), and at most SYSTEMD_JOBS jobs of ours wait in
+ * systemd or are asked for, SYSTEMD_SHARE of one user: users take turns (lib/base/turns.h). What systemd has
+ * begun to run does not count, however long a user makes it last, and neither does a stop: it waits for
+ * nothing but calls under way. Four matches in all, whatever the number of units. Nothing here blocks; when
+ * the bus is lost the event loop exits with a failure, so that systemd starts agentd anew. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +17,7 @@
 
 #define SYSTEMD_WINDOW 64u
 #define SYSTEMD_JOBS 128u
+#define SYSTEMD_SHARE 96u
 
 struct systemd;
 
@@ -51,10 +52,15 @@ void starter_tell(struct systemd *s, const char *member, const char *types, ...)
 int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler,
                  void *userdata);
 
-/* The same for a call whose answer is the path of a job. */
-int systemd_call_job(struct systemd *s, sd_bus_message *m, systemd_reply_handler handler, void *userdata);
+/* The same for a call whose answer is the path of a job of that unit, in the user's turn; what is asked for
+ * on one user's account keeps its order. */
+int systemd_call_job(struct systemd *s, uint32_t uid, const char *unit, sd_bus_message *m,
+                     systemd_reply_handler handler, void *userdata);
 
+/* At once: of what systemd has been told of. */
 int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler handler, void *userdata);
+/* Behind all that was asked for on the user's account. */
+int systemd_stop_in_turn(struct systemd *s, uint32_t uid, const char *unit);
 /* whom: all, main or control. */
 int systemd_kill(struct systemd *s, const char *unit, const char *whom, int signal,
                  systemd_reply_handler handler, void *userdata);
@@ -71,4 +77,5 @@ int systemd_get(struct systemd *s, const char *path, const char *interface, cons
 
 /* For tests and org.primus.Agent1. */
 unsigned systemd_pending(const struct systemd *s);
+/* Jobs that wait in systemd or were asked for. */
 unsigned systemd_jobs(const struct systemd *s);

@@ -55,7 +55,7 @@ static void drop_shm(struct job *j) {
                 return;
         j->shm = false;
         shm_names(j->number, j->uid, &names);
-        (void)systemd_stop(j->units->systemd, names.unit, NULL, NULL); /* job_shm_changed() follows */
+        (void)systemd_stop_in_turn(j->units->systemd, j->owner, names.unit); /* job_shm_changed() follows */
 }
 
 static bool shm_is_used(struct units *u, const struct shm_names *names) {
@@ -122,13 +122,15 @@ static void on_shm(sd_bus_message *reply, void *userdata) {
 
 int job_make_shm(struct job *j, uint64_t size) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct shm_names names;
         int r;
 
         if (j->shm)
                 return 0;
+        shm_names(j->number, j->uid, &names);
         if ((r = starter_message(j->units->systemd, "MakeSharedMemory", &m)) < 0 || (r = job_append(j, m)) < 0 ||
             (r = sd_bus_message_append(m, "tu", size, j->owner)) < 0 ||
-            (r = systemd_call_job(j->units->systemd, m, on_shm, NULL)) < 0)
+            (r = systemd_call_job(j->units->systemd, j->owner, names.unit, m, on_shm, NULL)) < 0)
                 return r;
         j->shm = true;
         return 0;
@@ -142,7 +144,7 @@ static void stop_slice(struct job *j) {
         if (!j->sliced)
                 return;
         j->sliced = false;
-        (void)systemd_stop(j->units->systemd, job_slice_name(j->number, slice), NULL, NULL);
+        (void)systemd_stop_in_turn(j->units->systemd, j->owner, job_slice_name(j->number, slice));
         drop_shm(j);
 }
 
@@ -304,6 +306,7 @@ static bool same_limits(const struct slice_limits *a, const struct slice_limits 
 int job_make_slice(struct job *j) {
         static const struct slice_limits none;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        char slice[UNIT_NAME_MAX];
         int r;
 
         if (j->sliced)
@@ -316,7 +319,8 @@ int job_make_slice(struct job *j) {
                 return 0;
         }
         if ((r = starter_message(j->units->systemd, "MakeSlice", &m)) < 0 || (r = append_slice(j, m)) < 0 ||
-            (r = systemd_call_job(j->units->systemd, m, on_slice, NULL)) < 0)
+            (r = systemd_call_job(j->units->systemd, j->owner, job_slice_name(j->number, slice), m, on_slice,
+                                  NULL)) < 0)
                 return r;
         j->sliced = j->told_known = true;
         j->told = j->limits;

@@ -141,6 +141,7 @@ static bool start_again(struct preparing *p) {
 static void on_start_reply(sd_bus_message *reply, void *userdata) {
         struct preparing *p = userdata;
         struct executor *e = p->executor;
+        struct units *u = p->units;
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         const char *job;
 
@@ -154,6 +155,8 @@ static void on_start_reply(sd_bus_message *reply, void *userdata) {
                         e->start_job = strdup(job);
                 if (e->state == EXECUTOR_STOPPING)
                         executor_event(e, EVENT_STOP); /* it came while the start waited */
+                else if (u->ops.taken && (*p->order.bundle || strcmp(p->order.extra.ready, "notify") == 0))
+                        u->ops.taken(&e->id, u->userdata);
         }
         preparing_free(p);
 }
@@ -190,7 +193,9 @@ static int call_start(struct preparing *p, sd_bus_message *m) {
 
         if (r >= 0 && p->order.extra.job_shm > 0)
                 r = job_make_shm(j, p->order.extra.job_shm);
-        return r < 0 ? r : systemd_call_job(p->units->systemd, m, on_start_reply, p);
+        return r < 0 ? r
+                     : systemd_call_job(p->units->systemd, p->order.uid, p->executor->unit, m, on_start_reply,
+                                        p);
 }
 
 static int submit_unit(struct preparing *p) {
@@ -273,12 +278,52 @@ static void on_work(sd_bus_message *reply, void *userdata) {
         refuse(e, why);
 }
 
-static int prepare(struct executor *e, uint64_t term, struct start_order *order, char **ret_why) {
+/* Nothing has been made for it so far. */
+static int make_room(struct executor *e) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct preparing *p = e->preparing;
+        struct start_order *order = &p->order;
+        struct units *u = e->units;
+        const struct slice_limits limits = { order->job_memory_max, order->extra.job_cpu,
+                                             order->extra.job_tasks, order->extra.job_weight };
+        int r;
+
+        if (*order->bundle && !u->ops.bundle)
+                return -EOPNOTSUPP;
+        if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits)) < 0 ||
+            (r = starter_message(u->systemd, "MakeWork", &m)) < 0 || (r = job_append(e->job, m)) < 0 ||
+            (r = sd_bus_message_append(m, "u", e->uid)) < 0)
+                return r;
+        return systemd_call(u->systemd, m, false, on_work, p);
+}
+
+/* No room was made for it: r says why. */
+static void refuse_room(struct executor *e, int r) {
+        if (e->preparing)
+                preparing_free(e->preparing);
+        refuse(e, r == -EOPNOTSUPP ? "this agent was built without the transfer of files" : strerror(-r));
+}
+
+static void on_served(const char *why, void *userdata) {
+        struct preparing *p = userdata;
+        struct executor *e = p->executor;
+        int r;
+
+        if (!e || why) {
+                preparing_free(p);
+                if (e)
+                        refuse_as(e, LINK_ERROR_NOT_SERVED, why);
+                return;
+        }
+        r = make_room(e);
+        if (r < 0)
+                refuse_room(e, r);
+}
+
+static int prepare(struct executor *e, uint64_t term, struct start_order *order) {
         _cleanup_free_ char *work = NULL;
         struct units *u = e->units;
         struct preparing *p = calloc(1, sizeof(*p));
-        int r;
 
         if (!p)
                 return -ENOMEM;
@@ -300,23 +345,27 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order,
         e->directory = strdup(order->cwd && *order->cwd ? order->cwd : work);
         if (!e->directory)
                 return -ENOMEM;
-        const struct slice_limits limits = { order->job_memory_max, order->extra.job_cpu,
-                                             order->extra.job_tasks, order->extra.job_weight };
-        if (*order->bundle && !u->ops.bundle)
-                return asprintf(ret_why, "this agent was built without the transfer of files") < 0 ? -ENOMEM
-                                                                                                   : -EOPNOTSUPP;
-        if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits)) < 0 ||
-            (r = starter_message(u->systemd, "MakeWork", &m)) < 0 || (r = job_append(e->job, m)) < 0 ||
-            (r = sd_bus_message_append(m, "u", e->uid)) < 0)
-                return r;
-        return systemd_call(u->systemd, m, false, on_work, p);
+        if (u->ops.serve)
+                u->ops.serve(e->uid, on_served, p, u->userdata);
+        else
+                on_served(NULL, p);
+        return 0;
+}
+
+/* Those that have something on the host, not those whose end only waits to be committed. */
+static uint32_t user_executors(const struct units *u, uint32_t uid) {
+        const struct executor *e, *next;
+        uint32_t n = 0;
+
+        HASH_ITER (hh, u->executors, e, next)
+                n += e->uid == uid && e->state <= EXECUTOR_ENDING;
+        return n;
 }
 
 void units_start(struct units *u, uint64_t term, struct start_order *order, start_handler handler,
                  void *userdata) {
         struct start_result refused = { .error = LINK_ERROR_START };
-        _cleanup_free_ char *why = NULL;
-        char unit[UNIT_NAME_MAX], text[96];
+        char unit[UNIT_NAME_MAX], text[LINK_TEXT_MAX];
         struct executor *e;
         struct waiter *w;
         uint16_t port;
@@ -344,6 +393,16 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
                 handler(&refused, userdata);
                 return;
         }
+        if (!e && u->options.user_max > 0 && user_executors(u, order->uid) >= u->options.user_max) {
+                snprintf(text, sizeof(text),
+                         "host %s runs %u executors of uid %u already, and takes no more of one user "
+                         "(ExecutorsPerUserMax=)",
+                         u->options.node, u->options.user_max, order->uid);
+                refused.error = LINK_ERROR_USER_FULL;
+                refused.message = text;
+                handler(&refused, userdata);
+                return;
+        }
         w = calloc(1, sizeof(*w));
         if (w && !e)
                 e = executor_new(u, &order->id);
@@ -360,10 +419,7 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
                         executor_answer_running(e);
                 return;
         }
-        r = prepare(e, term, order, &why);
-        if (r >= 0)
-                return;
-        if (e->preparing)
-                preparing_free(e->preparing);
-        refuse(e, why ?: strerror(-r));
+        r = prepare(e, term, order);
+        if (r < 0)
+                refuse_room(e, r);
 }

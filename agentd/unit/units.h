@@ -20,6 +20,8 @@ struct systemd;
 
 /* r < 0: the bundle is not there and text says why; else path is its file. */
 typedef void (*bundle_handler)(void *userdata, int r, const char *text, const char *path);
+/* why NULL: the host serves that user. */
+typedef void (*serve_handler)(const char *why, void *userdata);
 
 struct units_ops {
         /* All that is on the host is known. */
@@ -32,6 +34,8 @@ struct units_ops {
         void (*ended)(const struct executor_id *id, void *userdata);
         /* Before that, with its report, to put in what was measured of it. May be NULL. */
         void (*account)(struct exit_report *report, void *userdata);
+        /* systemd has its unit, whose start may last. May be NULL. */
+        void (*taken)(const struct executor_id *id, void *userdata);
         /* It is ready; or why not, though the time for that is over. May be NULL. */
         void (*readiness)(const struct executor_id *id, bool ready, const char *why, void *userdata);
         /* SIGKILL did not end it; text: what is in the way. Told again to every master. */
@@ -47,6 +51,9 @@ struct units_ops {
                       void *userdata);
         /* The signal is to go to those processes of a unit that catch it. NULL: there is no way to. */
         int (*signal)(const struct executor_id *id, const char *unit, int signal, void *userdata);
+        /* Whether the host serves the user; calls handler exactly once, maybe at once. May be NULL: it does.
+         */
+        void (*serve)(uint32_t uid, serve_handler handler, void *handler_data, void *userdata);
         /* A job of systemd's, of a unit that is no executor's, is over. */
         void (*other_job)(const char *unit, const char *result, void *userdata);
 };
@@ -56,6 +63,7 @@ struct units_options {
         const char *node;
         const struct inventory *inventory;
         uint64_t hook_usec;       /* how long a hook may take */
+        uint32_t user_max;        /* executors of one user at a time; 0: no bound */
         uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die; 0: never */
 };
 

@@ -94,6 +94,23 @@ static int append_networks(sd_bus_message *m, const struct inventory *i) {
         return sd_bus_message_close_container(m);
 }
 
+static int append_serves(sd_bus_message *m, const struct serves_info *s) {
+        int r;
+
+        if (!s->known)
+                return 0;
+        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+            (r = sd_bus_message_append(m, "s", "serves")) < 0 ||
+            (r = sd_bus_message_open_container(m, 'v', "(ubbauau)")) < 0 ||
+            (r = sd_bus_message_open_container(m, 'r', "ubbauau")) < 0 ||
+            (r = sd_bus_message_append(m, "ubb", s->min_uid, (int)s->listed, (int)s->groups)) < 0 ||
+            (r = sd_bus_message_append_array(m, 'u', s->allow, s->n_allow * sizeof(*s->allow))) < 0 ||
+            (r = sd_bus_message_append_array(m, 'u', s->deny, s->n_deny * sizeof(*s->deny))) < 0 ||
+            (r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0)
+                return r;
+        return sd_bus_message_close_container(m);
+}
+
 int inventory_append_extra(sd_bus_message *m, const struct inventory *i) {
         int r = append_texts(m, "labels", i->labels);
 
@@ -111,6 +128,8 @@ int inventory_append_extra(sd_bus_message *m, const struct inventory *i) {
                 r = sd_bus_message_append(m, "{sv}", "shm", "t", i->shm);
         if (r >= 0)
                 r = append_networks(m, i);
+        if (r >= 0)
+                r = append_serves(m, &i->serves);
         return r;
 }
 
@@ -234,6 +253,41 @@ static int read_networks(sd_bus_message *m, struct inventory *i) {
         return r < 0 ? link_bad(r) : 1;
 }
 
+static int read_uids(sd_bus_message *m, uint32_t **ret, size_t *ret_n) {
+        const void *uids;
+        size_t size;
+        int r = sd_bus_message_read_array(m, 'u', &uids, &size);
+
+        if (r < 0)
+                return r;
+        if (size > LINK_SERVES_MAX * sizeof(**ret))
+                return -EBADMSG;
+        *ret = malloc(size + 1);
+        if (!*ret)
+                return -ENOMEM;
+        if (size > 0)
+                memcpy(*ret, uids, size);
+        *ret_n = size / sizeof(**ret);
+        return 0;
+}
+
+static int read_serves(sd_bus_message *m, struct serves_info *s) {
+        int r, listed, groups;
+
+        if (s->known)
+                return -EBADMSG;
+        s->known = true;
+        if ((r = sd_bus_message_enter_container(m, 'v', "(ubbauau)")) < 0 ||
+            (r = sd_bus_message_enter_container(m, 'r', "ubbauau")) < 0 ||
+            (r = sd_bus_message_read(m, "ubb", &s->min_uid, &listed, &groups)) < 0 ||
+            (r = read_uids(m, &s->allow, &s->n_allow)) < 0 || (r = read_uids(m, &s->deny, &s->n_deny)) < 0 ||
+            (r = sd_bus_message_exit_container(m)) < 0 || (r = sd_bus_message_exit_container(m)) < 0)
+                return link_bad(r);
+        s->listed = listed;
+        s->groups = groups;
+        return 1;
+}
+
 int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i) {
         int r;
 
@@ -251,6 +305,8 @@ int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i
                 return read_gpu_links(m, i);
         if (strcmp(key, "networks") == 0)
                 return read_networks(m, i);
+        if (strcmp(key, "serves") == 0)
+                return read_serves(m, &i->serves);
         if (strcmp(key, "shm") != 0)
                 return 0;
         r = sd_bus_message_read(m, "v", "t", &i->shm);

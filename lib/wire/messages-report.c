@@ -100,6 +100,8 @@ void inventory_done(struct inventory *i) {
         strings_free(i->labels);
         strings_free(i->numa);
         free(i->networks);
+        free(i->serves.allow);
+        free(i->serves.deny);
         *i = (struct inventory){};
 }
 

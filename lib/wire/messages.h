@@ -45,7 +45,9 @@
 #define LINK_ERROR_PORT_TAKEN "org.primus.Error.PortTaken"   /* a granted port is in use on the host */
 #define LINK_ERROR_UNKNOWN "org.primus.Error.UnknownExecutor"
 #define LINK_ERROR_START "org.primus.Error.StartFailed" /* systemd refused the unit; the message says why */
-#define LINK_ERROR_PROLOG "org.primus.Error.Prolog"     /* the site's prolog failed; the message says how */
+#define LINK_ERROR_NOT_SERVED "org.primus.Error.NotServed" /* the host runs nothing as that user */
+#define LINK_ERROR_PROLOG "org.primus.Error.Prolog"      /* the site's prolog failed; the message says how */
+#define LINK_ERROR_USER_FULL "org.primus.Error.UserFull" /* the host runs as many of his as it takes */
 #define LINK_ERROR_NOT_FOUND "org.primus.Error.NotFound"
 #define LINK_ERROR_BUSY "org.primus.Error.Busy"
 
@@ -172,6 +174,17 @@ struct network_info {
         uint32_t mbps; /* of the link */
 };
 
+/* Whom the host serves, as far as it can be told beforehand: what refuses early. The host itself decides. */
+struct serves_info {
+        bool known;
+        uint32_t min_uid;
+        bool listed; /* only the users of allow, and those of groups */
+        bool groups; /* also members of groups that only the host knows */
+        uint32_t *allow, *deny;
+        size_t n_allow, n_deny;
+};
+#define LINK_SERVES_MAX 256u /* uids in each list */
+
 struct inventory {
         char *hostname;
         char *kernel;
@@ -191,11 +204,12 @@ struct inventory {
         uint64_t shm;  /* bytes of /dev/shm */
         struct network_info *networks;
         size_t n_networks;
+        struct serves_info serves;
 };
 #define LINK_LABELS_MAX 128u
 #define LINK_NUMA_MAX 64u
 #define LINK_NETWORKS_MAX 16u
-/* Entries of an open a{sv}: labels, numa, gpuNuma, gpuMig, gpuParents, gpuLinks, shm, networks. */
+/* Entries of an open a{sv}: labels, numa, gpuNuma, gpuMig, gpuParents, gpuLinks, shm, networks, serves. */
 int inventory_append_extra(sd_bus_message *m, const struct inventory *i);
 /* The value of an entry, if it is one of these: 1; 0: it is not, and is still to be read. */
 int inventory_read_extra(sd_bus_message *m, const char *key, struct inventory *i);

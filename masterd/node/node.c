@@ -239,8 +239,14 @@ void nodes_unwatch(struct nodes *n, struct node *node) {
         node->live = false;
 }
 
+void node_set_choosy(struct nodes *n, struct node *node, bool choosy) {
+        n->n_choosy += choosy - node->choosy;
+        node->choosy = choosy;
+}
+
 void nodes_remove(struct nodes *n, struct node *node) {
         nodes_unwatch(n, node);
+        node_set_choosy(n, node, false);
         HASH_DEL(n->by_name, node);
         n->n--;
         node_free(node);

@@ -42,6 +42,8 @@ struct link;
 struct executor;
 struct stuck;
 
+#define NODE_UNSERVED_MAX 16u /* the last ones */
+
 struct node {
         uint64_t renewed_boot; /* when its certificate was renewed last, 0: not since masterd started */
         char *name;
@@ -76,6 +78,9 @@ struct node {
         bool left_told;                     /* that it is drained was said */
         struct node *live_prev, *live_next; /* by last sign of life, oldest first; READY, SUSPECT only */
         bool live;
+        bool choosy; /* it may refuse a user whom others serve; counted in struct nodes */
+        uint32_t unserved[NODE_UNSERVED_MAX]; /* uids that it has refused since it registered */
+        uint8_t n_unserved;
         struct burst samples; /* of telemetry, within a second */
         uint32_t drop_told;   /* number of the job whose end this node was told of last */
         UT_hash_handle hh;
@@ -86,7 +91,10 @@ struct nodes {
         struct node *live_head; /* oldest sign of life; live_prev of it is the newest (utlist) */
         struct node *fresh;     /* all before it on the list are SUSPECT; NULL: all are */
         uint32_t n;
+        uint32_t n_choosy;
 };
+
+void node_set_choosy(struct nodes *n, struct node *node, bool choosy);
 
 /* Whether anything new may be placed there. */
 bool node_usable(const struct node *node);

@@ -39,6 +39,7 @@ static const struct {
         { "Exited", "((ayusuu)ayssibbttttttts)a{sv}" },
         { "FeedOpen", "(ayusuu)ua{sv}" },
         { "Ready", "(ayusuu)bsa{sv}" },
+        { "Taken", "(ayusuu)a{sv}" },
         { "Unkillable", "(ayusuu)sa{sv}" },
         { "HookResult", "subsa{sv}" },
         { "FeedReport", "(ayusuu)ayu(tttt)a{sv}" },

@@ -12,7 +12,8 @@
 
 #include "starter/files/prepare.h"
 
-void starter_kit_new(struct starter_kit *k, sd_event *event, sd_bus *systemd, const char *root, const char *node) {
+void starter_kit_new(struct starter_kit *k, sd_event *event, sd_bus *systemd,
+                     int (*connect)(sd_bus **ret, void *userdata), void *userdata, const char *root, const char *node) {
         sigset_t children;
         sd_id128_t id;
         int fds[2];
@@ -25,8 +26,11 @@ void starter_kit_new(struct starter_kit *k, sd_event *event, sd_bus *systemd, co
                                                 .systemd = systemd,
                                                 .root = root,
                                                 .agent_uid = geteuid(),
-                                                .policy = { .allow_root = true, .port_first = 23000, .port_last = 27999 } } };
+                                                .policy = { .serve = { .allow_root = true, .min_uid = 1 },
+                                                            .port_first = 23000,
+                                                            .port_last = 27999 } } };
         assert_int_equal(remover_new(event, &k->starter.remover), 0);
+        assert_int_equal(relay_new(systemd, connect, userdata, &k->starter.relay), 0);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
         assert_true(sd_id128_randomize(&id) >= 0);
         assert_true(sd_bus_new(&k->server) >= 0 && sd_bus_set_fd(k->server, fds[0], fds[0]) >= 0 &&
@@ -45,5 +49,6 @@ void starter_kit_done(struct starter_kit *k) {
         connection_free(k->connection);
         sd_bus_close_unref(k->client);
         sd_bus_close_unref(k->server);
+        relay_free(k->starter.relay);
         remover_free(k->starter.remover);
 }

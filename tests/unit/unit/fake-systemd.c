@@ -58,6 +58,14 @@ struct fake_unit *fake_unit_add(struct fake_systemd *f, const char *name, const 
         return u;
 }
 
+static void count_call(struct fake_systemd *f, sd_bus_message *m) {
+        size_t i = 0;
+
+        while (i < f->n_more && f->more[i] != sd_bus_message_get_bus(m))
+                i++;
+        f->calls_on[i < f->n_more ? i + 1 : 0]++;
+}
+
 static int reply_job(struct fake_systemd *f, sd_bus_message *m, unsigned job) {
         char path[64];
 
@@ -72,6 +80,7 @@ static int method_start(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 
         assert_true(sd_bus_message_read(m, "s", &name) > 0);
         f->starts++;
+        count_call(f, m);
         if (f->refuse)
                 return sd_bus_error_set(error, SD_BUS_ERROR_FAILED, f->refuse);
         if (fake_unit_find(f, name))
@@ -106,6 +115,7 @@ static int method_stop(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
         assert_true(sd_bus_message_read(m, "ss", &name, NULL) > 0);
         f->stops++;
+        count_call(f, m);
         snprintf(f->last_stop, sizeof(f->last_stop), "%s", name);
         return reply_job(f, m, ++f->jobs);
 }
@@ -222,6 +232,18 @@ static void emit(struct fake_systemd *f, const char *member, const char *types, 
         assert_true(sd_bus_send(f->server, m, NULL) >= 0);
 }
 
+void fake_job_runs(struct fake_systemd *f, unsigned job) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        char path[64];
+
+        snprintf(path, sizeof(path), OBJECT "/job/%u", job);
+        assert_true(sd_bus_message_new_signal(f->server, &m, path, "org.freedesktop.DBus.Properties",
+                                              "PropertiesChanged") >= 0);
+        assert_true(sd_bus_message_set_sender(m, SERVICE) >= 0);
+        assert_true(sd_bus_message_append(m, "sa{sv}as", SERVICE ".Job", 1, "State", "s", "running", 0) >= 0);
+        assert_true(sd_bus_send(f->server, m, NULL) >= 0);
+}
+
 void fake_job_removed(struct fake_systemd *f, unsigned job, const char *name, const char *result) {
         char path[64];
 
@@ -259,30 +281,46 @@ void fake_settle(struct fake_systemd *f, uint64_t usec) {
                 ;
 }
 
-void fake_systemd_new(struct fake_systemd *f) {
+/* A connection: the server's end is attached, the client's is the caller's. */
+static void connect_pair(struct fake_systemd *f, sd_bus **ret_server, sd_bus **ret_client) {
+        sd_bus *server, *client;
         sd_id128_t id;
         int fds[2];
 
-        *f = (struct fake_systemd){ 0 };
-        assert_true(sd_event_new(&f->event) >= 0);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
         assert_true(sd_id128_randomize(&id) >= 0);
-        assert_true(sd_bus_new(&f->server) >= 0);
-        assert_true(sd_bus_set_fd(f->server, fds[0], fds[0]) >= 0);
-        assert_true(sd_bus_set_server(f->server, true, id) >= 0);
-        assert_true(sd_bus_set_trusted(f->server, true) >= 0);
-        assert_true(sd_bus_start(f->server) >= 0);
-        assert_true(sd_bus_attach_event(f->server, f->event, SD_EVENT_PRIORITY_NORMAL) >= 0);
-        assert_true(sd_bus_add_object_vtable(f->server, NULL, "/org/freedesktop/DBus", "org.freedesktop.DBus",
+        assert_true(sd_bus_new(&server) >= 0);
+        assert_true(sd_bus_set_fd(server, fds[0], fds[0]) >= 0);
+        assert_true(sd_bus_set_server(server, true, id) >= 0);
+        assert_true(sd_bus_set_trusted(server, true) >= 0);
+        assert_true(sd_bus_start(server) >= 0);
+        assert_true(sd_bus_attach_event(server, f->event, SD_EVENT_PRIORITY_NORMAL) >= 0);
+        assert_true(sd_bus_add_object_vtable(server, NULL, "/org/freedesktop/DBus", "org.freedesktop.DBus",
                                              driver, f) >= 0);
-        assert_true(sd_bus_add_object_vtable(f->server, NULL, OBJECT, SERVICE ".Manager", manager, f) >= 0);
-        assert_true(sd_bus_add_fallback_vtable(f->server, NULL, UNITS, SERVICE ".Unit", unit, find_unit, f) >=
+        assert_true(sd_bus_add_object_vtable(server, NULL, OBJECT, SERVICE ".Manager", manager, f) >= 0);
+        assert_true(sd_bus_add_fallback_vtable(server, NULL, UNITS, SERVICE ".Unit", unit, find_unit, f) >=
                     0);
-        assert_true(sd_bus_add_fallback_vtable(f->server, NULL, UNITS, SERVICE ".Service", service, find_unit,
+        assert_true(sd_bus_add_fallback_vtable(server, NULL, UNITS, SERVICE ".Service", service, find_unit,
                                                f) >= 0);
-        assert_true(sd_bus_new(&f->client) >= 0);
-        assert_true(sd_bus_set_fd(f->client, fds[1], fds[1]) >= 0);
-        assert_true(sd_bus_set_bus_client(f->client, true) >= 0);
+        assert_true(sd_bus_new(&client) >= 0);
+        assert_true(sd_bus_set_fd(client, fds[1], fds[1]) >= 0);
+        assert_true(sd_bus_set_bus_client(client, true) >= 0);
+        *ret_server = server;
+        *ret_client = client;
+}
+
+sd_bus *fake_systemd_connect(struct fake_systemd *f) {
+        sd_bus *client;
+
+        assert_true(f->n_more < FAKE_BUSES);
+        connect_pair(f, &f->more[f->n_more++], &client);
+        return client;
+}
+
+void fake_systemd_new(struct fake_systemd *f) {
+        *f = (struct fake_systemd){ 0 };
+        assert_true(sd_event_new(&f->event) >= 0);
+        connect_pair(f, &f->server, &f->client);
         assert_true(sd_bus_start(f->client) >= 0);
         assert_true(sd_bus_attach_event(f->client, f->event, SD_EVENT_PRIORITY_NORMAL) >= 0);
 }
@@ -293,5 +331,7 @@ void fake_systemd_done(struct fake_systemd *f) {
                 sd_bus_message_unref(f->held[i]);
         sd_bus_close_unref(f->client);
         sd_bus_close_unref(f->server);
+        for (size_t i = 0; i < f->n_more; i++)
+                sd_bus_close_unref(f->more[i]);
         sd_event_unref(f->event);
 }

@@ -9,6 +9,7 @@
 #include <systemd/sd-event.h>
 
 #define FAKE_UNITS 512
+#define FAKE_BUSES 8
 
 struct fake_unit {
         char name[128];
@@ -21,6 +22,9 @@ struct fake_unit {
 struct fake_systemd {
         sd_event *event;
         sd_bus *server, *client;
+        sd_bus *more[FAKE_BUSES]; /* servers' ends of other connections; signals go to the first alone */
+        size_t n_more;
+        unsigned calls_on[FAKE_BUSES + 1]; /* starts and stops by connection, the first is 0 */
         struct fake_unit units[FAKE_UNITS];
         size_t n_units;
         unsigned jobs; /* number of the last */
@@ -45,7 +49,10 @@ struct fake_unit *fake_unit_add(struct fake_systemd *f, const char *name, const 
                                 const char *sub);
 /* Answers what was held back. */
 void fake_release(struct fake_systemd *f);
+/* Another connection to the same systemd, to be started and attached. */
+sd_bus *fake_systemd_connect(struct fake_systemd *f);
 /* Signals. */
+void fake_job_runs(struct fake_systemd *f, unsigned job);
 void fake_job_removed(struct fake_systemd *f, unsigned job, const char *unit, const char *result);
 void fake_unit_gone(struct fake_systemd *f, const char *name);
 void fake_reloaded(struct fake_systemd *f);

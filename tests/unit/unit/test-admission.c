@@ -12,6 +12,8 @@
 
 #include "lib/base/cleanup.h"
 
+static const struct serve_policy users = { .min_uid = 1000 };
+
 static void test_fence(void **state) {
         const struct fence f = { .term = 7, .epoch = 3, .term_seen = 7 };
 
@@ -25,26 +27,31 @@ static void test_fence(void **state) {
 static void test_check(void **state) {
         char relative[] = "data", absolute[] = "/data";
         struct start_order o = { .id = { .job = 1, .role = "w", .attempt = 1 }, .uid = 1000 };
+        const struct serve_policy root = { .min_uid = 1000, .allow_root = true };
         char *why = NULL;
 
-        assert_null(admission_check(&o, "n1", false, &why));
+        assert_null(admission_check(&o, "n1", &users, &why));
         o.cwd = absolute;
-        assert_null(admission_check(&o, "n1", false, &why));
+        assert_null(admission_check(&o, "n1", &users, &why));
         o.cwd = relative;
-        assert_string_equal(admission_check(&o, "n1", false, &why), LINK_ERROR_START);
+        assert_string_equal(admission_check(&o, "n1", &users, &why), LINK_ERROR_START);
         free(why);
         o.cwd = NULL;
         o.uid = 0;
-        assert_string_equal(admission_check(&o, "n1", false, &why), LINK_ERROR_REFUSED);
+        assert_string_equal(admission_check(&o, "n1", &users, &why), LINK_ERROR_NOT_SERVED);
         assert_non_null(strstr(why, "AllowRoot"));
         free(why);
-        assert_null(admission_check(&o, "n1", true, &why));
+        assert_null(admission_check(&o, "n1", &root, &why));
         o.uid = UINT32_MAX; /* chown() takes it for "as it is" */
-        assert_string_equal(admission_check(&o, "n1", true, &why), LINK_ERROR_START);
+        assert_string_equal(admission_check(&o, "n1", &root, &why), LINK_ERROR_NOT_SERVED);
+        free(why);
+        o.uid = 33;
+        assert_string_equal(admission_check(&o, "n1", &users, &why), LINK_ERROR_NOT_SERVED);
+        assert_non_null(strstr(why, "system account"));
         free(why);
         o.uid = 1000;
         o.id.attempt = 0;
-        assert_string_equal(admission_check(&o, "n1", false, &why), LINK_ERROR_START);
+        assert_string_equal(admission_check(&o, "n1", &users, &why), LINK_ERROR_START);
         free(why);
 }
 
@@ -82,7 +89,7 @@ static void test_texts(void **state) {
                                 o.extra.n_io = 1;
                         } else if (k > ELEMENTSOF(lists) + ELEMENTSOF(texts))
                                 strcpy(o.extra.numa, "a\nb");
-                        assert_string_equal(admission_check(&o, "n1", false, &why), LINK_ERROR_START);
+                        assert_string_equal(admission_check(&o, "n1", &users, &why), LINK_ERROR_START);
                         assert_non_null(strstr(why, "control characters"));
                         free(why);
                 }
@@ -91,14 +98,14 @@ static void test_texts(void **state) {
                                  .uid = 1000,
                                  .cwd = (char *)"/a\\" };
         char *why = NULL;
-        assert_string_equal(admission_check(&o, "n1", false, &why), LINK_ERROR_START);
+        assert_string_equal(admission_check(&o, "n1", &users, &why), LINK_ERROR_START);
         free(why);
         o.cwd = (char *)"/a ";
-        assert_string_equal(admission_check(&o, "n1", false, &why), LINK_ERROR_START);
+        assert_string_equal(admission_check(&o, "n1", &users, &why), LINK_ERROR_START);
         free(why);
         o.cwd = good;
         o.argv = o.env = (char *[]){ (char *)"A=x\ny\\", NULL }; /* these may have any */
-        assert_null(admission_check(&o, "n1", false, &why));
+        assert_null(admission_check(&o, "n1", &users, &why));
 }
 
 static void test_ports(void **state) {

@@ -44,7 +44,7 @@ static void test_defaults(void **state) {
         assert_null(s.master);
         assert_null(s.node_name);
         assert_int_equal(s.address.family, AF_UNSPEC);
-        assert_false(s.allow_root);
+        assert_false(s.serve.allow_root);
         assert_int_equal(s.ports.first, 23000);
         assert_int_equal(s.ports.last, 27999);
         assert_int_equal(s.memory_reserve + s.memory + s.cpus, 0);
@@ -62,7 +62,7 @@ static void test_all(void **state) {
         assert_string_equal(s.master, "head:7000");
         assert_string_equal(s.node_name, "n1.lab");
         assert_int_equal(s.address.family, AF_INET6);
-        assert_true(s.allow_root);
+        assert_true(s.serve.allow_root);
         assert_int_equal(s.ports.first, 1024);
         assert_int_equal(s.ports.last, 65535);
         assert_int_equal(s.memory_reserve, UINT64_C(1) << 30);
@@ -98,7 +98,9 @@ static void test_bad(void **state) {
 /* Who may run here, who may look and over which network is not guessed. */
 static void test_security(void **state) {
         static const char *const lines[] = { "AllowRoot=perhaps", "Address=head", "MetricsListen=here",
-                                             "MetricsJobs=some",  "AllowRot=no",  "MetricsListen no" };
+                                             "MetricsJobs=some",  "AllowRot=no",  "MetricsListen no",
+                                             "MinUid=0",          "MinUid=-1",    "MinUid=many",
+                                             "AllowUsers=a,b",    "DenyUser=eve", "AllowGroups=-x" };
 
         for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
                 char text[128];

@@ -82,7 +82,7 @@ static int setup(void **state) {
         assert_non_null(mkdtemp(w->root));
         fake_systemd_new(&w->fake);
         assert_int_equal(worker_new(w->fake.event, &w->worker), 0);
-        starter_kit_new(&w->starter, w->fake.event, w->fake.client, w->root, "n2");
+        starter_kit_new(&w->starter, w->fake.event, w->fake.client, NULL, NULL, w->root, "n2");
         begin(w);
         *state = w;
         return 0;

@@ -207,7 +207,17 @@ static void test_inventory_gpus(void **state) {
         struct inventory i = sample_inventory(gpus, 3);
         _cleanup_(inventory_done) struct inventory o = {};
         _cleanup_message_ sd_bus_message *m = message_new();
+        uint32_t allow[] = { 1000, 1005 }, deny[] = { 1001 };
         const char *key;
+
+        i.serves = (struct serves_info){ .known = true,
+                                         .min_uid = 500,
+                                         .listed = true,
+                                         .groups = true,
+                                         .allow = allow,
+                                         .n_allow = 2,
+                                         .deny = deny,
+                                         .n_deny = 1 };
 
         assert_true(inventory_append(m, &i) >= 0);
         assert_true(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
@@ -227,6 +237,33 @@ static void test_inventory_gpus(void **state) {
         assert_string_equal(o.gpus[1].parent, "GPU-9");
         assert_true(o.gpus[0].links == 4 && o.gpus[1].links == 0 && o.gpus[2].links == 1);
         assert_int_equal(o.gpus[2].numa, 1);
+        assert_true(o.serves.known && o.serves.listed && o.serves.groups && o.serves.min_uid == 500);
+        assert_int_equal(o.serves.n_allow, 2);
+        assert_memory_equal(o.serves.allow, allow, sizeof(allow));
+        assert_true(o.serves.n_deny == 1 && o.serves.deny[0] == 1001);
+}
+
+/* More than a host has to say, and twice. */
+static void test_serves_refused(void **state) {
+        static const uint32_t many[LINK_SERVES_MAX + 1] = {};
+
+        for (size_t n = LINK_SERVES_MAX; n <= LINK_SERVES_MAX + 1; n++) {
+                _cleanup_(inventory_done) struct inventory o = {};
+                _cleanup_message_ sd_bus_message *m = message_new();
+
+                for (unsigned k = 0; k < 2; k++)
+                        assert_true(sd_bus_message_open_container(m, 'v', "(ubbauau)") >= 0 &&
+                                    sd_bus_message_open_container(m, 'r', "ubbauau") >= 0 &&
+                                    sd_bus_message_append(m, "ubb", 1000, 0, 0) >= 0 &&
+                                    sd_bus_message_append_array(m, 'u', many, 0) >= 0 &&
+                                    sd_bus_message_append_array(m, 'u', many, n * sizeof(*many)) >= 0 &&
+                                    sd_bus_message_close_container(m) >= 0 &&
+                                    sd_bus_message_close_container(m) >= 0);
+                message_seal(m);
+                assert_int_equal(inventory_read_extra(m, "serves", &o), n > LINK_SERVES_MAX ? -EBADMSG : 1);
+                if (n <= LINK_SERVES_MAX)
+                        assert_int_equal(inventory_read_extra(m, "serves", &o), -EBADMSG);
+        }
 }
 
 static int hostile_inventory(size_t n_gpus, uint32_t cpus, uint16_t first, uint16_t last, uint8_t family,
@@ -674,6 +711,7 @@ int main(void) {
                 cmocka_unit_test(test_feed_extra),
                 cmocka_unit_test(test_scan_batch),
                 cmocka_unit_test(test_grants_and_control),
+                cmocka_unit_test(test_serves_refused),
                 cmocka_unit_test(test_order),
                 cmocka_unit_test(test_order_smallest),
                 cmocka_unit_test(test_order_refused),
