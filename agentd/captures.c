@@ -3,21 +3,19 @@
  * up to then. */
 #include "agentd/captures.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <utlist.h>
 
-#include "agentd/capture/look.h"
-#include "agentd/probe/latency.h"
-#include "agentd/unit-group.h"
-#include "agentd/unit/private.h"
+#include "agentd/capture/found.h"
+#include "agentd/observe/records.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/unitname.h"
+#include "lib/unit/files.h"
 
 #define FLAG_PYTHON 1u
-/* At once. Looks that hang are counted where they do, see look.h. */
+/* At once. Looks that hang are counted by the starter. */
 #define CAPTURES_MAX 8u
 #define LOOK_USEC (8 * USEC_PER_SEC)
 
@@ -25,15 +23,17 @@ struct capturing {
         struct captures *captures;
         struct executor_id id;
         sd_bus_message *call;
-        int signal;
-        struct look *look;
-        sd_event_source *over, *deadline;
+        sd_bus_slot *asked;
+        struct records *records;
+        struct capture found;
+        sd_event_source *deadline;
         struct capturing *next, *prev;
 };
 
 struct captures {
         sd_event *event;
         struct units *units;
+        struct observer *observer;
         struct capturing *list;
         unsigned n;
 };
@@ -41,19 +41,20 @@ struct captures {
 static void capturing_free(struct capturing *c) {
         DL_DELETE(c->captures->list, c);
         c->captures->n--;
-        sd_event_source_disable_unref(c->over);
+        sd_bus_slot_unref(c->asked);
+        records_free(c->records);
+        capture_done(&c->found);
         sd_event_source_disable_unref(c->deadline);
-        look_free(c->look);
         sd_bus_message_unref(c->call);
         free(c);
 }
 
-int captures_new(sd_event *event, struct units *units, struct captures **ret) {
+int captures_new(sd_event *event, struct units *units, struct observer *observer, struct captures **ret) {
         struct captures *c = calloc(1, sizeof(*c));
 
         if (!c)
                 return -ENOMEM;
-        *c = (struct captures){ .event = sd_event_ref(event), .units = units };
+        *c = (struct captures){ .event = sd_event_ref(event), .units = units, .observer = observer };
         *ret = c;
         return 0;
 }
@@ -76,24 +77,16 @@ static void refuse(struct capturing *c, const char *name, const char *text) {
 
 static void answer(struct capturing *c, const char *note) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_(capture_done) struct capture found = {};
         int r;
 
-        look_take(c->look, &found);
-        if (note && !found.note)
-                found.note = strdup(note);
+        if (note && !c->found.note)
+                c->found.note = strdup(note);
         if ((r = sd_bus_message_new_method_return(c->call, &reply)) >= 0 &&
-            (r = capture_append(reply, &found)) >= 0)
+            (r = capture_append(reply, &c->found)) >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
-        (void)malloc_trim(0); /* as for a trace: the kernel's types */
-        if (r < 0)            /* the link is gone */
+        if (r < 0) /* the link is gone */
                 log_full(LOG_DEBUG, r, NULL, "Cannot answer a capture");
         capturing_free(c);
-}
-
-static int on_over(sd_event_source *s, int fd, uint32_t events, void *userdata) {
-        answer(userdata, NULL);
-        return 0;
 }
 
 static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -105,50 +98,45 @@ static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
 
 /* ---- the look ---- */
 
-static int begin(struct capturing *c, const pid_t *pids, size_t n, uint32_t uid, const char *unit) {
-        _cleanup_free_ char *directory = c->signal > 0 ? work_path("", c->id.job, c->id.job_uid) : NULL;
-        struct unit_group group = {};
-        const bool grouped = unit_group_find(&c->id, &group) >= 0;
-        const struct look_request q = {
-                .proc = "/proc",
-                .pids = pids,
-                .n_pids = n,
-                .unit = unit,
-                .signal = c->signal,
-                .directory = directory,
-                .uid = uid,
-                .tell = process_signal,
-                .stacks = grouped ? latency_stacks : NULL,
-                .slice = group.slice,
-                .cgroup_id = group.unit,
-        };
-        int fd, r;
+static void on_record(int r, const struct stream_item *item, void *userdata) {
+        struct capturing *c = userdata;
 
-        if ((r = look_new(&q, &c->look, &fd)) < 0 ||
-            (r = sd_event_add_io(c->captures->event, &c->over, fd, EPOLLIN, on_over, c)) < 0)
-                return r;
-        return sd_event_add_time_relative(c->captures->event, &c->deadline, CLOCK_MONOTONIC, LOOK_USEC, 0,
-                                          on_deadline, c);
+        if (item)
+                r = found_add(&c->found, item);
+        if (!item)
+                answer(c,
+                       r < 0 ? "the look at its threads was cut short; this is what was found before" : NULL);
+        else if (r < 0)
+                answer(c, "this host's agent is short of memory; this is what was found before");
 }
 
-static void on_processes(int r, const pid_t *pids, size_t n, void *userdata) {
+static void on_pipe(int r, const char *error, int fd, void *userdata) {
         struct capturing *c = userdata;
+
+        c->asked = sd_bus_slot_unref(c->asked);
+        if (r >= 0) {
+                r = records_new(c->captures->event, fd, on_record, c, &c->records);
+                error = r < 0 ? strerror(-r) : NULL;
+        }
+        if (r < 0)
+                refuse(c, r == -ENOENT ? LINK_ERROR_UNKNOWN : LINK_ERROR_BUSY,
+                       r == -ENOENT ? "it has ended meanwhile, or not begun" : error);
+}
+
+static int begin(struct capturing *c, int signal) {
         struct unit_facts facts;
-        char unit[UNIT_NAME_MAX];
+        char unit[UNIT_NAME_MAX], work[WORK_NAME_MAX];
+        int r;
 
         executor_unit_name(c->id.job, c->id.role, c->id.index, c->id.attempt, unit);
-        if (r >= 0)
-                r = units_find(c->captures->units, unit, &facts);
-        if (r < 0) {
-                refuse(c, LINK_ERROR_UNKNOWN, "it has ended meanwhile");
-                return;
-        }
-        r = begin(c, pids, n, facts.uid, unit);
-        if (r < 0)
-                refuse(c, LINK_ERROR_BUSY,
-                       r == -EBUSY ? "too many are looking at executors of this user, or hang in it; try "
-                                     "again later"
-                                   : strerror(-r));
+        r = units_find(c->captures->units, unit, &facts);
+        if (r < 0 || facts.state > EXECUTOR_STOPPING)
+                return -ENOENT;
+        r = observer_capture(c->captures->observer, unit, work_name(c->id.job, c->id.job_uid, work), signal,
+                             on_pipe, c, &c->asked);
+        return r < 0 ? r
+                     : sd_event_add_time_relative(c->captures->event, &c->deadline, CLOCK_MONOTONIC,
+                                                  LOOK_USEC, 0, on_deadline, c);
 }
 
 /* ---- the order ---- */
@@ -185,13 +173,10 @@ int captures_order(struct captures *captures, const struct executor_id *id, sd_b
         c = calloc(1, sizeof(*c));
         if (!c)
                 return -ENOMEM;
-        *c = (struct capturing){ .captures = captures,
-                                 .id = *id,
-                                 .call = sd_bus_message_ref(call),
-                                 .signal = flags & FLAG_PYTHON ? signal : 0 };
+        *c = (struct capturing){ .captures = captures, .id = *id, .call = sd_bus_message_ref(call) };
         DL_APPEND(captures->list, c);
         captures->n++;
-        r = units_processes(captures->units, id, on_processes, c);
+        r = begin(c, flags & FLAG_PYTHON ? signal : 0);
         if (r >= 0)
                 return 1;
         capturing_free(c);

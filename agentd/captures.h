@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Link1.Capture: from the order over systemd's list of processes and the look at them to the answer. */
+/* Link1.Capture: from the order over the starter's look at its processes to the answer. */
 #pragma once
 
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
+#include "agentd/observe/observer.h"
 #include "agentd/unit/units.h"
 #include "lib/base/cleanup.h"
 
 struct captures;
 
-int captures_new(sd_event *event, struct units *units, struct captures **ret);
+int captures_new(sd_event *event, struct units *units, struct observer *observer, struct captures **ret);
 /* After units_free(). */
 void captures_free(struct captures *c);
 DEFINE_CLEANUP(struct captures *, captures_free)

@@ -17,7 +17,7 @@
 #define TEXT_INTERVAL (60 * USEC_PER_SEC)       /* another text alone is told no more often */
 #define TIMES_INTERVAL (10 * 60 * USEC_PER_SEC) /* and how often it came no more often than that */
 #define CONFIRM_USEC (120 * USEC_PER_SEC) /* a state that was loaded is over when nobody says it again */
-#define CONDITIONS_FILE "/run/primus/conditions"
+#define CONDITIONS_FILE "/run/primus/agent/conditions"
 
 struct condition {
         struct host_condition told;

@@ -15,6 +15,7 @@
 #include "lib/base/labels.h"
 #include "lib/base/parse.h"
 #include "lib/base/strv.h"
+#include "lib/unit/ports-range.h"
 
 #define LABELS_MAX 64u
 #define LISTEN_MAX 8u
@@ -27,20 +28,9 @@ static int parse_address(const char *value, void *target, const char **ret_why) 
 
 static int parse_ports(const char *value, void *target, const char **ret_why) {
         struct port_range *range = target;
-        uint32_t first, last;
-        char text[16];
-        const char *dash = strchr(value, '-');
 
         *ret_why = "expected FIRST-LAST with ports from 1024 to 65535";
-        if (!dash || (size_t)(dash - value) >= sizeof(text))
-                return -EINVAL;
-        memcpy(text, value, (size_t)(dash - value));
-        text[dash - value] = 0;
-        if (parse_u32(text, 1024, UINT16_MAX, &first) < 0 ||
-            parse_u32(dash + 1, first, UINT16_MAX, &last) < 0)
-                return -EINVAL;
-        *range = (struct port_range){ (uint16_t)first, (uint16_t)last };
-        return 0;
+        return port_range_parse(value, &range->first, &range->last);
 }
 
 static int parse_level(const char *value, void *target, const char **ret_why) {

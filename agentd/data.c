@@ -9,11 +9,12 @@
 #include "agentd/feed/bundles.h"
 #include "agentd/feed/final.h"
 #include "agentd/feed/server.h"
+#include "agentd/unit/systemd.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/unit/files.h"
 #include "lib/base/unitname.h"
 
-#define BUNDLES_DIR "/var/lib/primus-agent/bundles"
 #define FETCH_USEC (60 * USEC_PER_SEC)
 
 /* GetBundle, under way (slot) or waiting for the connection. */
@@ -39,6 +40,7 @@ struct paused {
 struct data {
         sd_event *event;
         struct units *units;
+        struct observer *observer;
         struct link *link;
         struct feed_server *feed;
         struct bundles *bundles;
@@ -112,6 +114,16 @@ static int bundle_get(void *userdata, uint32_t uid, const char *sha256, uint64_t
                 return r;
         }
         return 0;
+}
+
+static int bundle_give(void *userdata, int fd, uint32_t uid) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct systemd *s = units_systemd(((struct data *)userdata)->units);
+        int r;
+
+        if ((r = starter_message(s, "GiveBundle", &m)) < 0 || (r = sd_bus_message_append(m, "hu", fd, uid)) < 0)
+                return r;
+        return starter_send(s, m);
 }
 
 int data_want_bundle(struct data *d, uint32_t uid, const char *sha256, bundle_handler handler,
@@ -361,8 +373,12 @@ int data_control(struct data *d, sd_bus_message *m) {
 /* ---- the rest
  * ------------------------------------------------------------------------------------------------------- */
 
-int data_new(sd_event *event, struct units *units, struct data **ret) {
-        static const struct bundle_ops ops = { .get = bundle_get };
+static void on_narrow_pipe(int fd, uint32_t size, void *userdata) {
+        observer_widen(((struct data *)userdata)->observer, fd, size);
+}
+
+int data_new(sd_event *event, struct units *units, struct observer *observer, struct data **ret) {
+        static const struct bundle_ops ops = { .get = bundle_get, .give = bundle_give };
         _cleanup_(data_free_p) struct data *d = calloc(1, sizeof(*d));
         int r;
 
@@ -370,6 +386,7 @@ int data_new(sd_event *event, struct units *units, struct data **ret) {
                 return -ENOMEM;
         d->event = sd_event_ref(event);
         d->units = units;
+        d->observer = observer;
         r = bundles_new(event, BUNDLES_DIR, &bundle_limits_default, &ops, d, &d->bundles);
         if (r < 0)
                 return log_error_errno(r, "Cannot open the cache of job files in " BUNDLES_DIR);
@@ -385,6 +402,7 @@ int data_listen(struct data *d) {
                 .on_final = on_final,
                 .on_entries = on_entries,
                 .on_bye = on_bye,
+                .widen = on_narrow_pipe,
         };
         int r = final_sweep("", still_known, d);
 

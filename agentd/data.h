@@ -7,12 +7,13 @@
 #include <systemd/sd-event.h>
 
 #include "agentd/link.h"
+#include "agentd/observe/observer.h"
 #include "agentd/unit/units.h"
 #include "lib/base/cleanup.h"
 
 struct data;
 
-int data_new(sd_event *event, struct units *units, struct data **ret);
+int data_new(sd_event *event, struct units *units, struct observer *observer, struct data **ret);
 void data_free(struct data *d);
 DEFINE_CLEANUP(struct data *, data_free)
 

@@ -10,7 +10,6 @@
 #include "agentd/cgroup/pressure.h"
 #include "agentd/eyes.h"
 #include "agentd/manager.h"
-#include "agentd/unit-group.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -30,8 +29,7 @@ struct watched {
 struct eyes_pressure {
         struct manager *manager;
         struct watched *watched;
-        bool said;      /* that pressure cannot be watched here */
-        uint64_t slice; /* inode of primus.slice when the agent began; 0: there was none */
+        bool said; /* that pressure cannot be watched here */
 };
 
 static void tell(struct watched *w, enum pressure_kind kind, uint64_t amount) {
@@ -81,12 +79,46 @@ static void on_pressure(enum pressure_kind kind, uint64_t amount, void *userdata
         w->kinds[kind].amount = 0;
 }
 
-/* Somebody stopped primus.slice, and the next executor made it anew: another control group, to which this
- * process, set up for the old one, has no way, and on which none of its probes is. */
-static bool slice_is_new(const struct eyes_pressure *p) {
-        uint64_t slice;
+/* Asked of the starter, who alone may write a unit's files. */
+struct asked {
+        struct eyes_pressure *pressures;
+        enum pressure_kind kind;
+        char unit[UNIT_NAME_MAX];
+};
 
-        return p->slice != 0 && unit_group_slice(&slice) >= 0 && slice != p->slice;
+static void say(struct eyes_pressure *p, int r) {
+        /* -ENODEV, -ENOENT: it ended a moment ago, or the kernel has no such thing. */
+        if (p->said || r == -ENODEV || r == -ENOENT)
+                return;
+        p->said = true;
+        log_full(LOG_NOTICE, r, NULL,
+                 "The kernel does not tell of executors' lack of memory and I/O as it happens");
+}
+
+static void on_file(int r, const char *error, int fd, void *userdata) {
+        const struct asked *a = userdata;
+        struct watched *w;
+
+        HASH_FIND_STR(a->pressures->watched, a->unit, w);
+        if (r >= 0 && w)
+                r = pressure_watch(w->pressure, a->kind, fd);
+        else
+                close_fd(fd);
+        if (r < 0)
+                say(a->pressures, r);
+}
+
+static void ask(struct watched *w, enum pressure_kind kind, const char *file) {
+        struct asked *a = calloc(1, sizeof(*a));
+
+        if (!a) {
+                log_oom();
+                return;
+        }
+        a->pressures = w->pressures;
+        a->kind = kind;
+        memcpy(a->unit, w->unit, sizeof(a->unit));
+        (void)observer_open(w->pressures->manager->observer, w->unit, file, on_file, a, free, NULL);
 }
 
 void eyes_pressure_watch(struct eyes_pressure *p, const struct sampled *unit) {
@@ -100,32 +132,23 @@ void eyes_pressure_watch(struct eyes_pressure *p, const struct sampled *unit) {
         HASH_FIND_STR(p->watched, unit->unit, w);
         if (w)
                 return;
-        if (slice_is_new(p)) {
-                log_notice("primus.slice was stopped and made anew: the agent ends, to be started again for "
-                           "the new one; executors go on");
-                (void)sd_event_exit(p->manager->event, 0);
-                return;
-        }
         w = calloc(1, sizeof(*w));
-        if (!w) {
+        if (!w || pressure_new(p->manager->event, &options, on_pressure, w, &w->pressure) < 0) {
                 log_oom();
+                free(w);
                 return;
         }
         w->pressures = p;
         w->id = *unit->id;
         snprintf(w->unit, sizeof(w->unit), "%s", unit->unit);
-        r = pressure_new(p->manager->event, cgroup_fd(unit->cgroup), &options, on_pressure, w, &w->pressure);
-        if (r < 0) {
-                /* -ENODEV: it ended a moment ago */
-                if (!p->said && r != -ENODEV)
-                        log_full(LOG_NOTICE, r, NULL,
-                                 "The kernel does not tell of executors' lack of memory and I/O as it "
-                                 "happens");
-                p->said = p->said || r != -ENODEV;
-                free(w);
-                return;
-        }
         HASH_ADD_STR(p->watched, unit, w);
+        r = pressure_watch_events(w->pressure, cgroup_fd(unit->cgroup));
+        if (r < 0)
+                say(p, r);
+        if (pressure_wanted(&options, PRESSURE_MEMORY))
+                ask(w, PRESSURE_MEMORY, OBSERVE_FILE_MEMORY_PRESSURE);
+        if (pressure_wanted(&options, PRESSURE_IO))
+                ask(w, PRESSURE_IO, OBSERVE_FILE_IO_PRESSURE);
 }
 
 static void watched_free(struct eyes_pressure *p, struct watched *w) {
@@ -148,7 +171,6 @@ int eyes_pressure_new(struct manager *m, struct eyes_pressure **ret) {
         if (!p)
                 return -ENOMEM;
         p->manager = m;
-        (void)unit_group_slice(&p->slice); /* where there is none, there is nothing to watch either */
         *ret = p;
         return 0;
 }

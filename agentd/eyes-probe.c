@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "agentd/cgroup/cgroup.h"
+#include "agentd/eyes-usage.h"
 #include "agentd/manager.h"
 #include "lib/base/log.h"
 
@@ -17,7 +18,11 @@
 #define VICTIMS_MAX 16u
 
 struct eyes_probe {
+        struct manager *manager;
         struct probe *probe;
+        struct eyes_usage *usage; /* what is known where the probes are not */
+        sd_bus_slot *asked;       /* for the programs */
+        bool said;                /* what is missing */
         sd_event_source *source;
         int root; /* of the v2 hierarchy; -EBADF: there is none */
         ino_t slice;
@@ -79,6 +84,8 @@ static void name_victim(struct eyes_probe *e, struct exit_report *x) {
 /* ---- the provider
  * --------------------------------------------------------------------------------------------------- */
 
+static void ask(struct eyes_probe *e);
+
 static void find_slice(struct eyes_probe *e) {
         _cleanup_close_ int fd = -EBADF;
         struct stat st;
@@ -88,22 +95,34 @@ static void find_slice(struct eyes_probe *e) {
                 return;
         fd = openat(e->root, SLICE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         r = fd < 0 ? -errno : probe_set_slice(e->probe, fd);
-        if (r < 0)
+        if (r < 0) {
                 log_warning_errno(r, "Cannot look below " SLICE);
-        else
-                e->slice = st.st_ino;
+                return;
+        }
+        e->slice = st.st_ino;
+        ask(e);
 }
 
 static int look(const uint64_t *ids, size_t n, void *userdata) {
         struct eyes_probe *e = userdata;
 
+        int r;
+
         find_slice(e);
-        return probe_scrape(e->probe);
+        r = probe_scrape(e->probe);
+        if (r < 0)
+                eyes_usage_ask(e->usage);
+        return r;
 }
 
 static void fill(const struct sampled *u, uint64_t values[static _TELEMETRY_MAX], void *userdata) {
-        if (u->cgroup_id > 0)
-                probe_fill(((struct eyes_probe *)userdata)->probe, u->cgroup_id, values);
+        struct eyes_probe *e = userdata;
+
+        if (u->cgroup_id == 0)
+                return;
+        probe_fill(e->probe, u->cgroup_id, values);
+        if (!probe_counts(e->probe))
+                eyes_usage_want(e->usage, u->unit, u->cgroup_id);
 }
 
 static void forget(const struct sampled *u, void *userdata) {
@@ -164,30 +183,74 @@ static void say_what_is_missing(struct eyes_probe *e) {
                                  programs[i].why);
 }
 
+/* ---- the starter's programs ---- */
+
+static int watch_events(struct eyes_probe *e) {
+        int fd = probe_fd(e->probe);
+
+        return e->source || fd < 0
+                       ? 0
+                       : sd_event_add_io(e->manager->event, &e->source, fd, EPOLLIN, on_readable, e);
+}
+
+static void on_programs(int r, const char *error, const int fds[static _OBSERVED_FD_MAX],
+                        const struct observed_program observed[static _OBSERVE_PROGRAM_MAX], void *userdata) {
+        struct probe_program programs[_OBSERVE_PROGRAM_MAX];
+        struct probe_descriptors d = { .state = fds[OBSERVED_STATE],
+                                       .units = fds[OBSERVED_UNITS],
+                                       .flows = fds[OBSERVED_FLOWS],
+                                       .events = fds[OBSERVED_EVENTS],
+                                       .tasks = fds[OBSERVED_TASKS] };
+        struct eyes_probe *e = userdata;
+
+        e->asked = sd_bus_slot_unref(e->asked);
+        if (r < 0) {
+                char why[OBSERVE_WHY_MAX];
+
+                snprintf(why, sizeof(why), "the starter cannot say: %s", error);
+                probe_disown(e->probe, why);
+        } else {
+                for (size_t i = 0; i < _OBSERVE_PROGRAM_MAX; i++) {
+                        programs[i] = (struct probe_program){ .up = observed[i].up,
+                                                              .out_of_place = observed[i].out_of_place };
+                        memcpy(programs[i].why, observed[i].why, sizeof(programs[i].why));
+                }
+                if (probe_adopt(e->probe, programs, &d) < 0 || watch_events(e) < 0)
+                        log_oom();
+        }
+        if (!e->said)
+                say_what_is_missing(e);
+        e->said = true;
+}
+
+static void ask(struct eyes_probe *e) {
+        int r;
+
+        e->asked = sd_bus_slot_unref(e->asked); /* a later answer has the last word */
+        r = observer_probes(e->manager->observer, on_programs, e, &e->asked);
+        if (r < 0)
+                log_warning_errno(r, "Cannot ask the starter for probes in the kernel");
+}
+
 int eyes_probe_new(struct manager *m, struct eyes_probe **ret) {
         _cleanup_(eyes_probe_free_p) struct eyes_probe *e = calloc(1, sizeof(*e));
         _cleanup_free_ char *root = NULL;
-        int fd, r;
+        int r;
 
         if (!e)
                 return -ENOMEM;
+        e->manager = m;
         e->root = -EBADF;
         r = cgroup_root("", &root);
         if (r == -ENOMEM)
                 return r;
         if (root)
                 e->root = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        r = probe_new(-1, &e->probe);
-        if (r < 0)
+        if ((r = probe_new(&e->probe)) < 0 || (r = eyes_usage_new(m, e->probe, &e->usage)) < 0)
                 return r;
         find_slice(e);
-        say_what_is_missing(e);
-        fd = probe_fd(e->probe);
-        if (fd >= 0) {
-                r = sd_event_add_io(m->event, &e->source, fd, EPOLLIN, on_readable, e);
-                if (r < 0)
-                        return r;
-        }
+        if (!e->asked) /* there is no slice: why there are no probes is to be known all the same */
+                ask(e);
         *ret = TAKE_PTR(e);
         return 0;
 }
@@ -195,7 +258,9 @@ int eyes_probe_new(struct manager *m, struct eyes_probe **ret) {
 void eyes_probe_free(struct eyes_probe *e) {
         if (!e)
                 return;
+        sd_bus_slot_unref(e->asked);
         sd_event_source_disable_unref(e->source);
+        eyes_usage_free(e->usage);
         probe_free(e->probe);
         close_fd(e->root);
         free(e);

@@ -11,7 +11,7 @@
 struct eyes_probe;
 struct manager;
 
-/* Loads the probes, and says what the kernel refuses. -ENOMEM only. */
+/* Asks the starter for the probes; what the kernel refuses is said once it has answered. -ENOMEM only. */
 int eyes_probe_new(struct manager *m, struct eyes_probe **ret);
 void eyes_probe_free(struct eyes_probe *e);
 DEFINE_CLEANUP(struct eyes_probe *, eyes_probe_free)

@@ -156,6 +156,29 @@ static void on_opened(const struct sampled *u, void *userdata) {
         eyes_pressure_watch(((struct eyes *)userdata)->pressure, u);
 }
 
+/* The page lies in a directory of root's, and is the user's: the starter opens it. */
+struct page_asked {
+        struct eyes *eyes;
+        char unit[UNIT_NAME_MAX];
+};
+
+static void on_page(int r, const char *error, int fd, void *userdata) {
+        const struct page_asked *a = userdata;
+
+        if (r >= 0)
+                sampler_set_progress(a->eyes->sampler, a->unit, fd);
+}
+
+static void on_progress_wanted(const char *unit, void *userdata) {
+        struct page_asked *a = calloc(1, sizeof(*a));
+
+        if (!a)
+                return;
+        a->eyes = userdata;
+        snprintf(a->unit, sizeof(a->unit), "%s", unit);
+        (void)observer_open(a->eyes->manager->observer, unit, OBSERVE_FILE_PROGRESS, on_page, a, free, NULL);
+}
+
 void eyes_push(struct eyes *e, const char *unit) {
         struct sending s = { .link = e->manager->link, .now_boot = now_boot() };
         const struct telemetry_sample *x = sampler_refresh(e->sampler, unit);
@@ -214,7 +237,9 @@ int eyes_start(struct eyes *e) {
 }
 
 int eyes_new(struct manager *m, struct eyes **ret) {
-        static const struct sampler_ops ops = { .telemetry = on_telemetry, .opened = on_opened };
+        static const struct sampler_ops ops = { .telemetry = on_telemetry,
+                                                .opened = on_opened,
+                                                .progress = on_progress_wanted };
         const struct sampler_options options = { .root = "", .telemetry_usec = m->settings.telemetry_usec };
         _cleanup_(eyes_free_p) struct eyes *e = calloc(1, sizeof(*e));
         int r;

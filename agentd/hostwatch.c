@@ -97,7 +97,7 @@ static void on_condition(const struct host_condition *c, void *userdata) {
                         r, "Cannot tell masterd how the host is; it is told with the next registration");
         r = w->conditions ? conditions_save(w->conditions, "") : 0;
         if (r < 0)
-                log_full(LOG_DEBUG, r, NULL, "Cannot write /run/primus/conditions");
+                log_full(LOG_DEBUG, r, NULL, "Cannot write /run/primus/agent/conditions");
         if (w->manager->bus)
                 agent_bus_changed(w->manager, "Conditions");
 }
@@ -462,7 +462,7 @@ int hostwatch_new(struct manager *m, struct hostwatch **ret) {
         r = conditions_load_at(c, now_boot(), "");
         w->conditions = c;
         if (r < 0)
-                log_full(LOG_NOTICE, r, NULL, "Ignoring /run/primus/conditions");
+                log_full(LOG_NOTICE, r, NULL, "Ignoring /run/primus/agent/conditions");
         return start_sensors(w);
 }
 

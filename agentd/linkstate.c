@@ -10,7 +10,7 @@
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
 
-#define LINK_FILE "/run/primus/link"
+#define LINK_FILE "/run/primus/agent/link"
 #define MARGIN_MAX (10 * USEC_PER_SEC)
 
 uint64_t link_state_deadline(const struct link_state *s) {

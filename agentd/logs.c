@@ -12,7 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/unitname.h"
 
-#define TAIL_STATE "/run/primus/tail"
+#define TAIL_STATE "/run/primus/agent/tail"
 
 struct reader {
         struct logs *logs;

@@ -12,6 +12,8 @@
 #include "agentd/eyes.h"
 #include "agentd/health.h"
 #include "agentd/private-guard.h"
+#include "agentd/starter.h"
+#include "agentd/unit/systemd.h"
 #include "lib/base/clock.h"
 #include "lib/base/exit.h"
 #include "lib/base/file.h"
@@ -22,8 +24,6 @@
 #define MEMORY_RESERVE (UINT64_C(256) << 20)
 /* So many heartbeats after the last executor ended, unused memory is given back. */
 #define TRIM_HEARTBEATS 3u
-#define RESERVED_PORTS "/proc/sys/net/ipv4/ip_local_reserved_ports"
-#define LOCAL_PORTS "/proc/sys/net/ipv4/ip_local_port_range"
 
 /* ---- onPartition=stop
  * ----------------------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static void save_link_state(struct manager *m) {
         int r = link_state_save("", &m->link_state);
 
         if (r < 0)
-                log_warning_errno(r, "Cannot write /run/primus/link");
+                log_warning_errno(r, "Cannot write /run/primus/agent/link");
 }
 
 /* ---- link
@@ -76,7 +76,7 @@ static int on_welcome(const struct welcome *w, const char **ret_why, void *userd
         if (!sd_id128_is_null(m->link_state.cluster) && !sd_id128_equal(m->link_state.cluster, w->cluster)) {
                 *ret_why =
                         "it is of another cluster than the one this host has followed since it booted (where "
-                        "that is meant: rm /run/primus/link, and restart primus-agentd)";
+                        "that is meant: rm /run/primus/agent/link, and restart primus-agentd)";
                 return -EPERM;
         }
         if (w->term < m->fence.term_seen) {
@@ -270,6 +270,34 @@ static void on_ended(const struct executor_id *id, void *userdata) {
         m->ended = TRIM_HEARTBEATS;
 }
 
+/* Heard of by who waits for it: a line in the journal. */
+struct told {
+        struct executor_id id;
+        int signal;
+};
+
+static void on_told(int r, const char *error, uint32_t told, uint32_t processes, void *userdata) {
+        struct told *t = userdata;
+        const struct log_fields fields = { .job = t->id.job, .role = t->id.role };
+
+        if (r < 0)
+                log_full(r == -ENOENT ? LOG_DEBUG : LOG_WARNING, 0, &fields, "SIG%s for %s %u: %s",
+                         sigabbrev_np(t->signal) ?: "RT", t->id.role, t->id.index, error);
+        else
+                log_full(LOG_INFO, 0, &fields, "SIG%s for %s %u: %u of %u processes catch it",
+                         sigabbrev_np(t->signal) ?: "RT", t->id.role, t->id.index, told, processes);
+}
+
+static int on_signal(const struct executor_id *id, const char *unit, int signal, void *userdata) {
+        struct manager *m = userdata;
+        struct told *t = malloc(sizeof(*t));
+
+        if (!t)
+                return -ENOMEM;
+        *t = (struct told){ .id = *id, .signal = signal };
+        return observer_signal(m->observer, unit, signal, on_told, t, free);
+}
+
 static void on_other_job(const char *unit, const char *result, void *userdata) {
         struct manager *m = userdata;
 
@@ -370,40 +398,20 @@ static void on_units_ready(void *userdata) {
  * ----------------------------------------------------------------------------------------------------------
  */
 
-/* Whether it would at all: its own range for connections is above 32767, unless somebody has changed that. */
-static bool hands_out(const struct port_range *ports) {
-        _cleanup_free_ char *text = NULL;
-        unsigned first, last;
-
-        return read_file(LOCAL_PORTS, 64, &text, NULL) < 0 || sscanf(text, "%u %u", &first, &last) != 2 ||
-               (ports->first <= last && first <= ports->last);
-}
-
-/* Keeps the kernel from handing out the jobs' ports to whoever connects somewhere. */
-static void reserve_ports(const struct port_range *ports) {
-        _cleanup_free_ char *old = NULL, *text = NULL;
-        char range[32];
-        _cleanup_close_ int fd = -EBADF;
+/* Orders name GPUs, whose device nodes these are. */
+static int tell_starter(struct manager *m) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        struct systemd *s = units_systemd(m->units);
         int r;
 
-        snprintf(range, sizeof(range), "%u-%u", ports->first, ports->last);
-        r = read_file(RESERVED_PORTS, 64 << 10, &old, NULL);
-        if (r >= 0) {
-                old[strcspn(old, "\n")] = 0;
-                if (strstr(old, range))
-                        return;
-                if (asprintf(&text, "%s%s%s", old, *old ? "," : "", range) < 0) {
-                        log_oom();
-                        return;
-                }
-                fd = open(RESERVED_PORTS, O_WRONLY | O_CLOEXEC);
-                r = fd < 0 ? -errno : write_all(fd, text, strlen(text));
-        }
-        if (r < 0)
-                log_full(hands_out(ports) ? LOG_NOTICE : LOG_DEBUG, r, NULL,
-                         "Cannot reserve ports %s in net.ipv4.ip_local_reserved_ports; a connection may take "
-                         "one",
-                         range);
+        if ((r = starter_message(s, "SetInventory", &message)) < 0 ||
+            (r = sd_bus_message_append(message, "s", m->node)) < 0 ||
+            (r = inventory_append(message, &m->inventory)) < 0 ||
+            (r = sd_bus_message_open_container(message, 'a', "{sv}")) < 0 ||
+            (r = inventory_append_extra(message, &m->inventory)) < 0 ||
+            (r = sd_bus_message_close_container(message)) < 0)
+                return r;
+        return starter_send(s, message);
 }
 
 int manager_load_inventory(struct manager *m) {
@@ -427,6 +435,8 @@ int manager_load_inventory(struct manager *m) {
         m->inventory.port_first = m->settings.ports.first;
         m->inventory.port_last = m->settings.ports.last;
         m->inventory.allow_root = m->settings.serve.allow_root;
+        if (m->units && (r = tell_starter(m)) < 0)
+                return log_error_errno(r, "Cannot tell primus-starter what this host has");
         return 0;
 }
 
@@ -456,6 +466,7 @@ int manager_new(sd_event *event, struct manager **ret) {
                 .hook = on_hook,
                 .unkillable = on_unkillable,
                 .bundle = on_bundle,
+                .signal = on_signal,
                 .serve = on_serve,
                 .other_job = on_other_job,
         };
@@ -485,9 +496,8 @@ int manager_new(sd_event *event, struct manager **ret) {
         sd_id128_to_string(boot, m->boot_id);
         r = link_state_load("", &m->link_state);
         if (r < 0)
-                log_warning_errno(r, "Ignoring /run/primus/link");
+                log_warning_errno(r, "Ignoring /run/primus/agent/link");
         m->fence.term_seen = m->link_state.term;
-        reserve_ports(&m->settings.ports);
 
         if ((r = worker_new(event, &m->resolver)) < 0 || (r = worker_new(event, &m->remover)) < 0)
                 return log_error_errno(r, "Cannot start a thread");
@@ -496,18 +506,24 @@ int manager_new(sd_event *event, struct manager **ret) {
                 r = sd_bus_attach_event(m->bus, event, SD_EVENT_PRIORITY_NORMAL);
         if (r < 0)
                 return log_error_errno(r, "Cannot connect to the system bus");
+        r = starter_open(event, &m->starter);
+        if (r < 0)
+                return log_error_errno(r, "Cannot connect to primus-starter at " STARTER_SOCKET);
+        r = observer_new(m->starter, &m->observer);
+        if (r < 0)
+                return log_oom();
         options = (struct units_options){ .root = "",
                                           .node = m->node,
                                           .inventory = &m->inventory,
-                                          .hide_managers = m->settings.hide_managers,
                                           .hook_usec = m->settings.hook_usec,
                                           .user_max = m->settings.user_max,
                                           .unkillable_usec = m->settings.unkillable_usec };
         r = serving_new(event, &m->settings.serve, m->node, on_serving_changed, m, &m->serving);
         if (r < 0)
                 return log_error_errno(r, "Cannot ask the user database");
-        if ((r = units_new(m->bus, m->remover, &options, &ops, m, &m->units)) < 0 ||
-            (r = data_new(event, m->units, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
+        if ((r = units_new(m->bus, m->starter, m->remover, &options, &ops, m, &m->units)) < 0 ||
+            (r = tell_starter(m)) < 0 ||
+            (r = data_new(event, m->units, m->observer, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
             (r = sessions_new(event, m->units, m->serving, m->node, &m->sessions)) < 0 ||
             (r = eyes_new(m, &m->eyes)) < 0)
                 return r;
@@ -517,8 +533,8 @@ int manager_new(sd_event *event, struct manager **ret) {
         r = gpus_new(m, &m->gpus);
         if (r < 0)
                 return log_error_errno(r, "Cannot watch the host's GPUs");
-        if ((r = captures_new(event, m->units, &m->captures)) < 0 ||
-            (r = traces_new(event, m->units, &m->traces)) < 0 ||
+        if ((r = captures_new(event, m->units, m->observer, &m->captures)) < 0 ||
+            (r = traces_new(event, m->units, m->observer, &m->traces)) < 0 ||
             (r = private_guard_new(m, &m->private_guard)) < 0)
                 return r;
         r = agent_bus_offer(m);
@@ -546,10 +562,12 @@ void manager_free(struct manager *m) {
         gpus_free(m->gpus);
         captures_free(m->captures);
         traces_free(m->traces);
+        observer_free(m->observer);
         sd_event_source_disable_unref(m->partition);
         sd_event_source_disable_unref(m->renewal);
         sd_event_source_disable_unref(m->health.timer);
         sd_bus_close_unref(m->bus);
+        sd_bus_close_unref(m->starter);
         tls_credentials_free(m->credentials);
         inventory_done(&m->inventory);
         settings_done(&m->settings);

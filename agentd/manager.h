@@ -14,6 +14,7 @@
 #include "agentd/link.h"
 #include "agentd/linkstate.h"
 #include "agentd/logs.h"
+#include "agentd/observe/observer.h"
 #include "agentd/serving.h"
 #include "agentd/sessions.h"
 #include "agentd/traces.h"
@@ -24,7 +25,9 @@
 
 struct manager {
         sd_event *event;
-        sd_bus *bus; /* the system bus */
+        sd_bus *bus;     /* the system bus */
+        sd_bus *starter; /* primus-starter */
+        struct observer *observer; /* primus-starter's eyes */
         struct settings settings;
         char *node, boot_id[SD_ID128_STRING_MAX];
         struct inventory inventory;

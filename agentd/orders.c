@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "agentd/manager.h"
-#include "agentd/power.h"
+#include "agentd/unit/systemd.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/unit/admission.h"
 
 /* > 0: go on; otherwise the handler's result. */
 static int fenced(struct manager *m, uint64_t term, uint64_t epoch, sd_bus_error *error) {
@@ -275,10 +276,10 @@ static int method_power(sd_bus_message *call, void *userdata, sd_bus_error *erro
         if (r <= 0)
                 return r;
         log_notice("masterd asks for: %s%s%s", action, *reason ? ": " : "", reason);
-        r = power_start(m->bus, action);
-        if (r < 0)
-                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "host %s cannot do '%.*s': %s", m->node,
-                                         utf8_fit(action, 32), action, strerror(-r));
+        if (strcmp(action, "reboot") != 0 && strcmp(action, "poweroff") != 0)
+                return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "host %s cannot do '%.*s'", m->node,
+                                         utf8_fit(action, 32), action);
+        starter_tell(units_systemd(m->units), "Power", "s", action);
         return done(call);
 }
 

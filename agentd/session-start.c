@@ -8,8 +8,6 @@
 #include <sys/socket.h>
 
 #include "agentd/sessions-internal.h"
-#include "agentd/unit/environment.h"
-#include "agentd/unit/session-unit.h"
 #include "agentd/unit/systemd.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
@@ -74,18 +72,10 @@ static int submit(struct session *s) {
         theirs = fds[1];
         if (fcntl(s->fd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
-        const struct session_unit unit = {
-                .id = &s->id,
-                .session = s->number,
-                .uid = s->uid,
-                .environment = s->environment,
-                .no_new_privileges = s->no_new_privileges,
-                .hide_managers = units_hide_managers(s->sessions->units),
-                .memlock = s->memlock,
-                .control = theirs,
-        };
-        if ((r = systemd_message(systemd, "StartTransientUnit", &m)) < 0 ||
-            (r = session_unit_build(m, &unit)) < 0)
+        if ((r = starter_message(systemd, "StartSession", &m)) < 0 || (r = executor_id_append(m, &s->id)) < 0 ||
+            (r = sd_bus_message_append(m, "uu", s->number, s->uid)) < 0 ||
+            (r = sd_bus_message_append_strv(m, s->environment)) < 0 ||
+            (r = sd_bus_message_append(m, "bth", (int)!s->no_new_privileges, s->memlock, theirs)) < 0)
                 return r;
         q = question_new(s, 0);
         if (!q)

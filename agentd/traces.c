@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces under way. Invariant: programs of a kind are in the kernel if and only if a trace of that kind has a
- * lease that is not over. */
+/* Traces under way. Invariant: the starter is asked for the programs of a kind while a trace of that kind has
+ * a lease that is not over, and told when none has any more. */
 #include "agentd/traces.h"
 
-#include <malloc.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -17,9 +16,11 @@
 /* In a row; then the executor is left alone for a moment, so that nobody traces it for ever. */
 #define TRACE_MAX_USEC (605 * USEC_PER_SEC)
 #define REST_USEC (60 * USEC_PER_SEC)
+/* Orders that wait for the starter to bring the programs. */
+#define WAITING_MAX 64u
 
 struct trace {
-        enum latency_kind kind;
+        enum observe_trace kind;
         struct executor_id id;
         uint32_t uid;
         uint64_t cgroup_id;
@@ -28,38 +29,67 @@ struct trace {
         struct trace *next, *prev;
 };
 
+struct waiting {
+        struct executor_id id;
+        uint64_t lease_usec;
+        sd_bus_message *call;
+        struct waiting *next, *prev;
+};
+
+/* One for each kind. */
+struct kind {
+        struct traces *traces;
+        enum observe_trace which;
+        struct latency *latency; /* NULL: the programs are not there */
+        unsigned n;              /* that count */
+        sd_bus_slot *asked;      /* the starter, for the programs or to keep them */
+        uint64_t renewed_boot;
+        struct waiting *waiting;
+        unsigned n_waiting;
+};
+
 struct traces {
         sd_event *event;
         struct units *units;
+        struct observer *observer;
         sd_event_source *timer;
-        struct latency *latencies[_LATENCY_KIND_MAX];
-        unsigned n[_LATENCY_KIND_MAX]; /* that count */
+        struct kind kinds[_OBSERVE_TRACE_MAX];
         struct trace *list;
 };
 
-int traces_new(sd_event *event, struct units *units, struct traces **ret) {
+int traces_new(sd_event *event, struct units *units, struct observer *observer, struct traces **ret) {
         struct traces *t = calloc(1, sizeof(*t));
 
         if (!t)
                 return -ENOMEM;
         t->event = sd_event_ref(event);
         t->units = units;
+        t->observer = observer;
+        for (int k = 0; k < _OBSERVE_TRACE_MAX; k++)
+                t->kinds[k] = (struct kind){ .traces = t, .which = (enum observe_trace)k };
         *ret = t;
         return 0;
 }
 
+static void drop(struct kind *k) {
+        k->asked = sd_bus_slot_unref(k->asked);
+        latency_free(k->latency);
+        k->latency = NULL;
+        observer_untrace(k->traces->observer, k->which);
+}
+
 /* It does not count any more; the last one takes the programs along. */
 static void stop(struct traces *t, struct trace *x) {
+        struct kind *k = &t->kinds[x->kind];
+
         if (x->resting)
                 return;
-        latency_remove(t->latencies[x->kind], x->cgroup_id);
-        if (--t->n[x->kind] > 0)
+        latency_remove(k->latency, x->cgroup_id);
+        if (--k->n > 0)
                 return;
-        latency_free(t->latencies[x->kind]);
-        t->latencies[x->kind] = NULL;
-        (void)malloc_trim(0); /* the kernel's types were read to load them: some MB */
+        drop(k);
         log_info("Nobody traces %s any more; its programs are out of the kernel",
-                 latency_kind_to_string(x->kind));
+                 observe_trace_to_string(x->kind));
 }
 
 static void trace_free(struct traces *t, struct trace *x) {
@@ -68,9 +98,21 @@ static void trace_free(struct traces *t, struct trace *x) {
         free(x);
 }
 
+static void waiting_free(struct kind *k, struct waiting *w) {
+        DL_DELETE(k->waiting, w);
+        k->n_waiting--;
+        sd_bus_message_unref(w->call);
+        free(w);
+}
+
 void traces_free(struct traces *t) {
         if (!t)
                 return;
+        for (int k = 0; k < _OBSERVE_TRACE_MAX; k++) {
+                while (t->kinds[k].waiting)
+                        waiting_free(&t->kinds[k], t->kinds[k].waiting);
+                sd_bus_slot_unref(t->kinds[k].asked);
+        }
         while (t->list)
                 trace_free(t, t->list);
         sd_event_source_disable_unref(t->timer);
@@ -120,24 +162,24 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
 /* ---- the order ---- */
 
 struct order {
-        enum latency_kind kind;
+        enum observe_trace kind;
         uint64_t lease_usec;
-        const char *text; /* of the kind */
 };
 
 static int read_order(sd_bus_message *call, struct order *ret) {
+        const char *text;
         struct order o;
-        int r = sd_bus_message_read(call, "st", &o.text, &o.lease_usec);
+        int r = sd_bus_message_read(call, "st", &text, &o.lease_usec);
 
         if (r <= 0 || link_skip_extra(call) < 0)
                 return -EBADMSG;
         o.lease_usec = MIN(o.lease_usec, LEASE_MAX_USEC);
-        o.kind = latency_kind_from_string(o.text);
+        o.kind = observe_trace_from_string(text);
         *ret = o;
         return 0;
 }
 
-static struct trace *find(struct traces *t, enum latency_kind kind, const struct executor_id *id) {
+static struct trace *find(struct traces *t, enum observe_trace kind, const struct executor_id *id) {
         struct trace *x;
 
         DL_FOREACH (t->list, x)
@@ -146,27 +188,15 @@ static struct trace *find(struct traces *t, enum latency_kind kind, const struct
         return NULL;
 }
 
-/* The first of its kind brings the programs. */
-static int count(struct traces *t, enum latency_kind kind, const struct unit_group *g, sd_bus_error *error) {
-        char why[LATENCY_WHY_MAX] = "";
-        int r;
+static int count(struct kind *k, const struct unit_group *g, sd_bus_error *error) {
+        int r = latency_add(k->latency, g->unit);
 
-        if (!t->latencies[kind]) {
-                r = latency_new(kind, g->slice, why, &t->latencies[kind]);
-                if (r < 0)
-                        return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "this host cannot trace %s: %s",
-                                                 latency_kind_to_string(kind), *why ? why : strerror(-r));
-                log_info("Tracing %s: its programs are in the kernel", latency_kind_to_string(kind));
-        }
-        r = latency_add(t->latencies[kind], g->unit);
         if (r >= 0) {
-                t->n[kind]++;
+                k->n++;
                 return 0;
         }
-        if (t->n[kind] == 0) {
-                latency_free(t->latencies[kind]);
-                t->latencies[kind] = NULL;
-        }
+        if (k->n == 0)
+                drop(k);
         return r == -E2BIG
                        ? sd_bus_error_setf(error, LINK_ERROR_BUSY,
                                            "%u executors of this host are traced already", TRACE_UNITS_MAX)
@@ -174,7 +204,7 @@ static int count(struct traces *t, enum latency_kind kind, const struct unit_gro
 }
 
 /* How many executors of a user count; those that rest have no slot. */
-static unsigned share(const struct traces *t, enum latency_kind kind, uint32_t uid) {
+static unsigned share(const struct traces *t, enum observe_trace kind, uint32_t uid) {
         unsigned n = 0;
         struct trace *x;
 
@@ -183,7 +213,7 @@ static unsigned share(const struct traces *t, enum latency_kind kind, uint32_t u
         return n;
 }
 
-static int begin(struct traces *t, enum latency_kind kind, const struct executor_id *id, struct trace **ret,
+static int begin(struct traces *t, enum observe_trace kind, const struct executor_id *id, struct trace **ret,
                  sd_bus_error *error) {
         struct unit_facts facts;
         struct unit_group g;
@@ -204,7 +234,7 @@ static int begin(struct traces *t, enum latency_kind kind, const struct executor
         x = calloc(1, sizeof(*x));
         if (!x)
                 return -ENOMEM;
-        r = count(t, kind, &g, error);
+        r = count(&t->kinds[kind], &g, error);
         if (r < 0) {
                 free(x);
                 return r;
@@ -229,7 +259,7 @@ static int append_histogram(sd_bus_message *m, const char *name, const struct tr
 
 static int answer(struct traces *t, const struct trace *x, sd_bus_message *call) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        struct latency *l = t->latencies[x->kind];
+        struct latency *l = t->kinds[x->kind].latency;
         struct trace_unit all;
         const char *name;
         int r;
@@ -260,10 +290,101 @@ static bool rests(struct traces *t, struct trace *x, uint64_t now) {
         return x->resting;
 }
 
-int traces_order(struct traces *t, const struct executor_id *id, sd_bus_message *call, sd_bus_error *error) {
+/* ---- the starter ---- */
+
+static int carry_out(struct traces *t, const struct executor_id *id, const struct order *o,
+                     sd_bus_message *call, sd_bus_error *error) {
         uint64_t now = now_boot();
+        struct trace *x = find(t, o->kind, id);
+        int r;
+
+        if (!x && (r = begin(t, o->kind, id, &x, error)) < 0)
+                return r;
+        if (rests(t, x, now))
+                return sd_bus_error_set(error, LINK_ERROR_BUSY,
+                                        "it has been traced for 10 minutes; it can be again in a minute");
+        x->until_boot = MAX(x->until_boot, now + o->lease_usec);
+        r = answer(t, x, call);
+        if (x->until_boot <= now)
+                trace_free(t, x);
+        (void)arm(t);
+        return r;
+}
+
+/* They came, or they do not: whoever waits is told. */
+static void serve(struct kind *k, const char *why) {
+        while (k->waiting) {
+                _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+                struct waiting *w = k->waiting;
+                const struct order o = { .kind = k->which, .lease_usec = w->lease_usec };
+                int r = 0;
+
+                if (why)
+                        r = sd_bus_error_setf(&error, LINK_ERROR_REFUSED, "this host cannot trace %s: %s",
+                                              observe_trace_to_string(k->which), why);
+                if (r >= 0 && k->latency)
+                        r = carry_out(k->traces, &w->id, &o, w->call, &error);
+                else if (r >= 0) /* the one before could not be counted and took them along */
+                        r = sd_bus_error_set(&error, LINK_ERROR_BUSY, "it cannot be traced now; try again");
+                if (r < 0)
+                        (void)sd_bus_reply_method_errno(w->call, r, &error);
+                waiting_free(k, w);
+        }
+        if (k->latency && k->n == 0)
+                drop(k); /* who asked has not stayed */
+}
+
+static void on_programs(int r, const char *error, int settings, int latencies, void *userdata) {
+        struct kind *k = userdata;
+
+        k->asked = sd_bus_slot_unref(k->asked);
+        if (k->latency) { /* kept */
+                close_fd(settings);
+                close_fd(latencies);
+                return;
+        }
+        if (r >= 0)
+                r = latency_new(settings, latencies, &k->latency);
+        if (r < 0) {
+                serve(k, error ?: strerror(-r));
+                if (!error)
+                        observer_untrace(k->traces->observer, k->which);
+                return;
+        }
+        log_info("Tracing %s: its programs are in the kernel", observe_trace_to_string(k->which));
+        serve(k, NULL);
+}
+
+static int ask(struct kind *k) {
+        if (k->asked)
+                return 0;
+        k->renewed_boot = now_boot();
+        return observer_trace(k->traces->observer, k->which, on_programs, k, &k->asked);
+}
+
+/* The first of its kind waits for the programs. */
+static int wait_for_programs(struct kind *k, const struct executor_id *id, const struct order *o,
+                             sd_bus_message *call, sd_bus_error *error) {
+        struct waiting *w;
+        int r;
+
+        if (k->n_waiting == WAITING_MAX)
+                return sd_bus_error_set(error, LINK_ERROR_BUSY,
+                                        "too many wait to trace executors of this host");
+        if ((r = ask(k)) < 0)
+                return r;
+        w = calloc(1, sizeof(*w));
+        if (!w)
+                return -ENOMEM;
+        *w = (struct waiting){ .id = *id, .lease_usec = o->lease_usec, .call = sd_bus_message_ref(call) };
+        DL_APPEND(k->waiting, w);
+        k->n_waiting++;
+        return 1;
+}
+
+int traces_order(struct traces *t, const struct executor_id *id, sd_bus_message *call, sd_bus_error *error) {
         struct order o;
-        struct trace *x;
+        struct kind *k;
         int r = read_order(call, &o);
 
         if (r < 0)
@@ -272,16 +393,10 @@ int traces_order(struct traces *t, const struct executor_id *id, sd_bus_message 
         if (o.kind < 0)
                 return sd_bus_error_set(error, LINK_ERROR_REFUSED,
                                         "this host's agent knows no trace of that name");
-        x = find(t, o.kind, id);
-        if (!x && (r = begin(t, o.kind, id, &x, error)) < 0)
-                return r;
-        if (rests(t, x, now))
-                return sd_bus_error_set(error, LINK_ERROR_BUSY,
-                                        "it has been traced for 10 minutes; it can be again in a minute");
-        x->until_boot = MAX(x->until_boot, now + o.lease_usec);
-        r = answer(t, x, call);
-        if (x->until_boot <= now)
-                trace_free(t, x);
-        (void)arm(t);
-        return r;
+        k = &t->kinds[o.kind];
+        if (!k->latency)
+                return wait_for_programs(k, id, &o, call, error);
+        if (now_boot() > k->renewed_boot + OBSERVE_TRACE_LEASE_USEC / 3)
+                (void)ask(k);
+        return carry_out(t, id, &o, call, error);
 }

@@ -8,6 +8,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
+#include "agentd/observe/observer.h"
 #include "agentd/unit/units.h"
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages.h"
@@ -17,11 +18,11 @@
 #define TRACE_USER_MAX 16u
 
 struct traces;
-int traces_new(sd_event *event, struct units *units, struct traces **ret);
+int traces_new(sd_event *event, struct units *units, struct observer *observer, struct traces **ret);
 void traces_free(struct traces *t);
 DEFINE_CLEANUP(struct traces *, traces_free)
 
-/* The order behind its head; answers. */
+/* The order behind its head; answers, the first of a kind when the starter has. */
 int traces_order(struct traces *t, const struct executor_id *id, sd_bus_message *call, sd_bus_error *error);
 /* The executor has ended. */
 void traces_ended(struct traces *t, const struct executor_id *id);

@@ -18,19 +18,6 @@ static int inode_of(const char *path, uint64_t *ret) {
         return 0;
 }
 
-int unit_group_slice(uint64_t *ret) {
-        _cleanup_free_ char *root = NULL, *slice = NULL;
-        int r = cgroup_root("", &root);
-
-        if (r < 0)
-                return r;
-        if (asprintf(&slice, "%s/primus.slice", root) < 0) {
-                slice = NULL;
-                return -ENOMEM;
-        }
-        return inode_of(slice, ret);
-}
-
 int unit_group_find(const struct executor_id *id, struct unit_group *ret) {
         _cleanup_free_ char *root = NULL, *slice = NULL, *unit = NULL;
         char name[UNIT_NAME_MAX], job[UNIT_NAME_MAX];

@@ -11,5 +11,3 @@ struct unit_group {
 };
 /* -ENOENT: the host has no cgroup v2 tree, or the unit is not in it (any more). */
 int unit_group_find(const struct executor_id *id, struct unit_group *ret);
-/* The inode of primus.slice; -ENOENT as well. */
-int unit_group_slice(uint64_t *ret);

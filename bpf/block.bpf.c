@@ -9,7 +9,7 @@
 
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(primus_block, struct request *request, int error, unsigned bytes) {
-        struct probe_state *s = probe_state();
+        struct probe_place *s = probe_place();
         unsigned operation = request->cmd_flags & OPERATION_MASK;
         struct probe_flow *flow;
         struct cgroup *cgroup;
@@ -31,7 +31,7 @@ int BPF_PROG(primus_block, struct request *request, int error, unsigned bytes) {
         id = unit_of(cgroup, s->slice);
         if (id == 0)
                 return 0;
-        flow = flow_get(s, id);
+        flow = flow_get(id);
         if (!flow)
                 return 0;
         if (operation == OPERATION_READ)

@@ -6,7 +6,7 @@ import sys
 
 def main():
     output, *objects = sys.argv[1:]
-    parts = ['/* Made by bpf/embed.py. */\n#include "agentd/probe/images.h"\n']
+    parts = ['/* Made by bpf/embed.py. */\n#include "starter/observe/images.h"\n']
     for name, path in (word.split("=", 1) for word in objects):
         with open(path, "rb") as f:
             data = f.read()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
-/* What the programs in the kernel and agentd/probe share: values of the maps and records of the ring buffer.
- * Read by both compilers; fixed widths, no padding left to chance. A unit is known by the id of its control
- * group on the v2 hierarchy, which is the inode of its directory. */
+/* What the programs in the kernel, starter/observe and agentd/probe share: values of the maps and records of
+ * the ring buffer. Read by both compilers; fixed widths, no padding left to chance. A unit is known by the id
+ * of its control group on the v2 hierarchy, which is the inode of its directory. */
 #pragma once
 
 #include <stdint.h>
@@ -11,13 +11,18 @@
 #define PROBE_EVENTS_SIZE (64u << 10) /* bytes of the ring buffer */
 #define PROBE_DEPTH_MAX 16            /* levels between a task's control group and primus.slice, and above */
 
-/* Map "state", one element, index 0. */
-struct probe_state {
-        uint64_t slice;   /* id of primus.slice; agentd writes it, and the next four */
-        uint64_t pass;    /* number of the pass of iter/task that is under way */
+/* Map "place", one element, index 0. The starter writes it and hands it to nobody: what is counted at all is
+ * not for the agent to say. */
+struct probe_place {
+        uint64_t slice;   /* id of primus.slice; 0: not known yet */
+        uint64_t level;   /* its depth, found out by the first packet; 0: not yet */
         uint32_t recover; /* this pass also takes what ended before the probes were there */
         uint32_t reserved;
-        uint64_t level;   /* depth of primus.slice, found out by the first packet; 0: not yet */
+};
+
+/* Map "state", one element, index 0. The agent's. */
+struct probe_state {
+        uint64_t pass;    /* number of the pass of iter/task that is under way */
         uint64_t dropped; /* units that found no room in a map, events that found none in the ring */
 };
 

@@ -5,7 +5,7 @@
 
 #define SIGNAL_MASK 0x7f
 
-BPF_INLINE void exit_tell(struct probe_state *s, struct task_struct *task, uint64_t unit) {
+BPF_INLINE void exit_tell(struct task_struct *task, uint64_t unit) {
         uint32_t pid = task->pid;
         uint64_t *victim = bpf_map_lookup_elem(&victims, &pid);
         int signal = task->exit_code & SIGNAL_MASK;
@@ -20,7 +20,7 @@ BPF_INLINE void exit_tell(struct probe_state *s, struct task_struct *task, uint6
                 return;
         e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
         if (!e) {
-                __sync_fetch_and_add(&s->dropped, 1);
+                probe_drop();
                 return;
         }
         __builtin_memset(e, 0, sizeof(*e));
@@ -36,14 +36,14 @@ BPF_INLINE void exit_tell(struct probe_state *s, struct task_struct *task, uint6
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(primus_exits, struct task_struct *task) {
-        struct probe_state *s = probe_state();
+        struct probe_place *s = probe_place();
         struct probe_unit *unit;
         uint64_t id;
 
         id = account_of(s, task);
         if (id == 0)
                 return 0;
-        unit = unit_get(s, id);
+        unit = unit_get(id);
         if (!unit)
                 return 0;
         __sync_fetch_and_add(&unit->ended.cpu_ns, task->se.sum_exec_runtime);
@@ -54,6 +54,6 @@ int BPF_PROG(primus_exits, struct task_struct *task) {
         __sync_fetch_and_add(&unit->ended.block_write_bytes, task->ioac.write_bytes);
         __sync_fetch_and_add(&unit->exits, 1);
         if (task->pid == task->tgid)
-                exit_tell(s, task, id);
+                exit_tell(task, id);
         return 0;
 }

@@ -6,7 +6,7 @@
 #define PASS 1
 
 /* How deep primus.slice lies is asked once: a container host does not see what it is mounted below. */
-BPF_INLINE int find_level(struct __sk_buff *skb, struct probe_state *s) {
+BPF_INLINE int find_level(struct __sk_buff *skb, struct probe_place *s) {
         for (int i = 1; i < PROBE_DEPTH_MAX; i++)
                 if (bpf_skb_ancestor_cgroup_id(skb, i) == s->slice) {
                         s->level = i;
@@ -16,7 +16,7 @@ BPF_INLINE int find_level(struct __sk_buff *skb, struct probe_state *s) {
 }
 
 BPF_INLINE struct probe_flow *flow_of(struct __sk_buff *skb) {
-        struct probe_state *s = probe_state();
+        struct probe_place *s = probe_place();
         uint64_t id;
         int level;
 
@@ -26,7 +26,7 @@ BPF_INLINE struct probe_flow *flow_of(struct __sk_buff *skb) {
         if (level == 0)
                 return 0;
         id = bpf_skb_ancestor_cgroup_id(skb, level + 2);
-        return id != 0 ? flow_get(s, id) : 0;
+        return id != 0 ? flow_get(id) : 0;
 }
 
 SEC("cgroup_skb/ingress")

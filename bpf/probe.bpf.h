@@ -5,7 +5,14 @@
 
 #include "bpf/unit.bpf.h"
 
-/* agentd makes them, once for all programs, and puts them in the place of these. */
+/* The starter makes them, once for all programs, and puts them in the place of these. */
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, uint32_t);
+        __type(value, struct probe_place);
+} place SEC(".maps");
+
 struct {
         __uint(type, BPF_MAP_TYPE_ARRAY);
         __uint(max_entries, 1);
@@ -39,13 +46,26 @@ struct {
         __uint(max_entries, PROBE_EVENTS_SIZE);
 } events SEC(".maps");
 
+BPF_INLINE struct probe_place *probe_place(void) {
+        uint32_t zero = 0;
+
+        return bpf_map_lookup_elem(&place, &zero);
+}
+
 BPF_INLINE struct probe_state *probe_state(void) {
         uint32_t zero = 0;
 
         return bpf_map_lookup_elem(&state, &zero);
 }
 
-BPF_INLINE struct probe_unit *unit_get(struct probe_state *s, uint64_t id) {
+BPF_INLINE void probe_drop(void) {
+        struct probe_state *s = probe_state();
+
+        if (s)
+                __sync_fetch_and_add(&s->dropped, 1);
+}
+
+BPF_INLINE struct probe_unit *unit_get(uint64_t id) {
         struct probe_unit *unit = bpf_map_lookup_elem(&units, &id);
         struct probe_unit new = {};
 
@@ -55,11 +75,11 @@ BPF_INLINE struct probe_unit *unit_get(struct probe_state *s, uint64_t id) {
         (void)bpf_map_update_elem(&units, &id, &new, BPF_NOEXIST);
         unit = bpf_map_lookup_elem(&units, &id);
         if (!unit)
-                __sync_fetch_and_add(&s->dropped, 1);
+                probe_drop();
         return unit;
 }
 
-BPF_INLINE struct probe_flow *flow_get(struct probe_state *s, uint64_t id) {
+BPF_INLINE struct probe_flow *flow_get(uint64_t id) {
         struct probe_flow *flow = bpf_map_lookup_elem(&flows, &id);
         struct probe_flow new = {};
 
@@ -69,7 +89,7 @@ BPF_INLINE struct probe_flow *flow_get(struct probe_state *s, uint64_t id) {
         (void)bpf_map_update_elem(&flows, &id, &new, BPF_NOEXIST);
         flow = bpf_map_lookup_elem(&flows, &id);
         if (!flow)
-                __sync_fetch_and_add(&s->dropped, 1);
+                probe_drop();
         return flow;
 }
 
@@ -93,7 +113,7 @@ BPF_INLINE bool is_ours(struct task_struct *task) {
 }
 
 /* The unit in whose account a task is counted, for both programs that count tasks; 0: in none. */
-BPF_INLINE uint64_t account_of(struct probe_state *s, struct task_struct *task) {
+BPF_INLINE uint64_t account_of(struct probe_place *s, struct task_struct *task) {
         uint64_t id;
 
         if (!s || s->slice == 0)

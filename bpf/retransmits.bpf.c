@@ -4,7 +4,7 @@
 
 SEC("tp_btf/tcp_retransmit_skb")
 int BPF_PROG(primus_retransmits, const struct sock *sk) {
-        struct probe_state *s = probe_state();
+        struct probe_place *s = probe_place();
         struct probe_flow *flow;
         uint64_t id;
 
@@ -13,7 +13,7 @@ int BPF_PROG(primus_retransmits, const struct sock *sk) {
         id = unit_of(sk->sk_cgrp_data.cgroup, s->slice);
         if (id == 0)
                 return 0;
-        flow = flow_get(s, id);
+        flow = flow_get(id);
         if (flow)
                 __sync_fetch_and_add(&flow->retransmits, 1);
         return 0;

@@ -69,20 +69,21 @@ BPF_INLINE void pass_memory(struct probe_unit *unit, struct task_struct *task) {
 SEC("iter/task")
 int primus_tasks(struct bpf_iter__task *ctx) {
         struct task_struct *task = ctx->task;
-        struct probe_state *s = probe_state();
+        struct probe_place *s = probe_place();
+        struct probe_state *state = probe_state();
         struct probe_unit *unit;
         uint64_t id;
 
-        if (!task)
+        if (!task || !state)
                 return 0;
         id = account_of(s, task);
         if (id == 0)
                 return 0;
-        unit = unit_get(s, id);
+        unit = unit_get(id);
         if (!unit)
                 return 0;
-        if (unit->pass != s->pass)
-                pass_begin(unit, s->pass);
+        if (unit->pass != state->pass)
+                pass_begin(unit, state->pass);
         if (s->recover)
                 pass_recover(unit, task);
         if (task->exit_state != 0)

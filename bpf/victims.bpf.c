@@ -3,19 +3,19 @@
  * kernel 6.8 and by the task itself since: two programs, and agentd loads the one that fits. */
 #include "bpf/probe.bpf.h"
 
-BPF_INLINE int victim_tell(struct probe_state *s, struct task_struct *task) {
+BPF_INLINE int victim_tell(struct probe_place *s, struct task_struct *task) {
         uint64_t id = unit_of(task->cgroups->dfl_cgrp, s->slice);
         struct probe_event *e;
         struct probe_flow *flow;
 
         if (id == 0)
                 return 0;
-        flow = flow_get(s, id);
+        flow = flow_get(id);
         if (flow)
                 __sync_fetch_and_add(&flow->oom_kills, 1);
         e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
         if (!e) {
-                __sync_fetch_and_add(&s->dropped, 1);
+                probe_drop();
                 return 0;
         }
         __builtin_memset(e, 0, sizeof(*e));
@@ -30,7 +30,7 @@ BPF_INLINE int victim_tell(struct probe_state *s, struct task_struct *task) {
 
 SEC("tp_btf/mark_victim")
 int BPF_PROG(primus_victims_task, struct task_struct *task) {
-        struct probe_state *s = probe_state();
+        struct probe_place *s = probe_place();
 
         return s && s->slice != 0 ? victim_tell(s, task) : 0;
 }
@@ -38,7 +38,7 @@ int BPF_PROG(primus_victims_task, struct task_struct *task) {
 /* Who it is shows when it is the one that asked for memory; else when it ends, to exits.bpf.c. */
 SEC("tp_btf/mark_victim")
 int BPF_PROG(primus_victims_pid, int pid) {
-        struct probe_state *s = probe_state();
+        struct probe_place *s = probe_place();
         struct task_struct *self = (void *)bpf_get_current_task_btf();
         uint32_t key = pid;
         uint64_t now;

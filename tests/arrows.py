@@ -14,16 +14,20 @@ import sys
 BASE = {"lib/base"}
 WIRE = {"lib/base", "lib/wire"}
 POLICY = {"lib/policy"}
+HOST = WIRE | POLICY | {"lib/unit"}
+STARTER_ROOMS = {"starter/unit", "starter/files"}
 MASTERD_ROOMS = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store",
                  "masterd/health"}
 AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
-                "agentd/feed", "agentd/log", "agentd/capture"}
+                "agentd/feed", "agentd/log", "agentd/capture", "agentd/observe"}
 
 ALLOWED = {
     "lib/base": set(),
     "lib/wire": BASE,
     "lib/policy": BASE,
     "lib/record": set(),
+    # What both daemons of a host know of its executors.
+    "lib/unit": WIRE | POLICY,
     "lib/primus": WIRE | {"lib/record"},
     # masterd: the pure rooms see base alone; above them each sees what it decides about, and only api and the daemon
     # itself see everything.
@@ -36,17 +40,25 @@ ALLOWED = {
     "masterd/job": WIRE | {"masterd/spec", "masterd/sched", "masterd/store", "masterd/node", "masterd/data"},
     "masterd/api": WIRE | MASTERD_ROOMS | {"masterd"},
     "masterd": WIRE | POLICY | MASTERD_ROOMS | {"masterd/api"},
+    # What the starter and agentd share where the one looks for the other.
+    "lib/observe": BASE,
+    # What is root on a host: it knows neither daemon, nor the network.
+    "starter": HOST | STARTER_ROOMS | {"starter/observe"},
+    "starter/unit": HOST | {"starter/files"},
+    "starter/files": HOST,
+    "starter/observe": BASE | {"lib/observe", "bpf"},
     # agentd: only probe sees what the BPF programs share.
-    "agentd/unit": WIRE | POLICY,
+    "agentd/unit": HOST,
     "agentd/feed": WIRE,
     "agentd/log": WIRE,
-    "agentd/capture": WIRE,
+    "agentd/capture": WIRE | {"lib/observe"},
+    "agentd/observe": BASE | {"lib/observe"},
     "agentd/device": WIRE,
     "agentd/cgroup": BASE,
     "agentd/net": BASE,
     "agentd/metrics": WIRE | {"agentd/cgroup", "agentd/net", "agentd/probe"},
-    "agentd/probe": BASE | {"bpf"},
-    "agentd": WIRE | POLICY | AGENTD_ROOMS,
+    "agentd/probe": BASE | {"bpf", "lib/observe"},
+    "agentd": HOST | AGENTD_ROOMS | {"lib/observe"},
     "bpf": set(),
     "executor": WIRE | {"lib/record", "lib/primus", "executor/read"},
     "executor/read": WIRE | {"lib/record"},
@@ -63,7 +75,9 @@ ALLOWED = {
 # Single headers of a daemon's own folder that its rooms stand on.
 # The words of an input stand in the configuration as they do in what executors are told of it.
 # What is measured is one table, for all who measure.
-HEADERS = {"lib/wire/telemetry-fields.h": AGENTD_ROOMS | {"masterd/health"}, "agentd/worker.h": AGENTD_ROOMS, "lib/wire/input.h": {"masterd/spec"}}
+HEADERS = {"lib/wire/telemetry-fields.h": AGENTD_ROOMS | {"masterd/health"}, "agentd/worker.h": AGENTD_ROOMS, "lib/wire/input.h": {"masterd/spec"},
+           # What a capture may hold is one set of bounds.
+           "lib/wire/capture.h": {"lib/observe", "starter/observe"}}
 
 # Headers of libraries that only some rooms may use: the point of a room is what it does not know.
 LIBRARIES = {
@@ -71,11 +85,11 @@ LIBRARIES = {
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
     r"archive(_entry)?\.h": {"executor", "tools/primusctl", "tools/state"},
     r"jansson\.h": {"lib/wire", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd", "tools/primusctl", "tools/state", "sim"},
-    r"bpf/.*": {"agentd/probe", "bpf"},
+    r"bpf/.*": {"starter/observe", "bpf"},
     r"curl/.*": {"executor", "executor/read"},
     r"librdkafka/.*": {"executor/read"},
     r"(zlib|zstd)\.h": {"executor/read"},
-    r"seccomp\.h": {"agentd/capture", "agentd/probe"},  # for the names of system calls
+    r"seccomp\.h": {"agentd/capture"},  # for the names of system calls
     r"libsmartcols/.*": {"tools/primusctl"},
 }
 
@@ -111,7 +125,7 @@ def check_file(top, room, path):
                 if quoted.startswith(("../", "./")):
                     yield number, f'"{quoted}": name it from the top of the source'
                     continue
-                if target and not os.path.isdir(os.path.join(top, target)) and room not in ("bpf", "agentd/probe"):
+                if target and not os.path.isdir(os.path.join(top, target)) and room not in ("bpf", "starter/observe"):
                     yield number, f'"{quoted}": no such folder; use <> for a library'
                     continue
                 if target and target != room and target not in ALLOWED[room] and room not in HEADERS.get(quoted, ()):

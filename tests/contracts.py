@@ -68,12 +68,14 @@ check(named == {action.get("id") for action in actions.iter("action")}, f"org.pr
 masterd, agentd = unit("primus-masterd.service"), unit("primus-agentd.service")
 check(masterd.get("Service", "User") == master_owner[0], "masterd runs as another user than may own its name")
 check(agentd.get("Service", "User", fallback="root") == agent_owner[0], "agentd runs as another user than may own its name")
-check(agentd.get("Service", "RuntimeDirectoryPreserve") == "yes", "/run/primus must outlive the agent")
+check(not agentd.has_option("Service", "RuntimeDirectory"), "/run/primus must outlive the agent, and is not its user's")
 activation = configparser.RawConfigParser(comment_prefixes="#")
 activation.read(source / "dbus/org.primus.Master1.service")
 check(activation.get("D-BUS Service", "SystemdService") == masterd.get("Install", "Alias"), "the bus activates what enabling does not name")
 users = (source / "units/primus.sysusers.conf").read_text(encoding="utf-8")
 check(re.search(rf"^u {master_owner[0]} ", users, re.M), f"sysusers makes no user {master_owner[0]}")
+users = (source / "units/primus-agent.sysusers.conf").read_text(encoding="utf-8")
+check(re.search(rf"^u {agent_owner[0]} ", users, re.M), f"sysusers makes no user {agent_owner[0]}")
 
 
 def settings_are_complete(daemon):

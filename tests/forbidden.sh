@@ -9,13 +9,13 @@
 set -eu
 cd "$1"
 if grep -rnE '\bsd_bus_((call|call_method|call_methodv|flush|default_flush_close)[[:space:]]*\(|flush_close_unrefp?\b)' \
-        --include='*.[ch]' masterd agentd lib/wire | grep -vE '^[^:]+:[0-9]+:[[:space:]]*(/\*|\*|//)'; then
+        --include='*.[ch]' masterd agentd starter lib/wire | grep -vE '^[^:]+:[0-9]+:[[:space:]]*(/\*|\*|//)'; then
         echo 'forbidden.sh: a daemon may not wait for a bus; use sd_bus_call_async() or sd_bus_send()' >&2
         exit 1
 fi
 # Text of a unit's properties passes the guard of property.c: systemd writes some of it into files as it is. What the others
 # append themselves is the unit's name, numbers, and bytes of a name that was checked.
-makers=$(grep -lE 'property_(string|open|u64)' -r agentd --include='*.c' | grep -v '/property\.c$')
+makers=$(grep -lE 'property_(string|open|u64)' -r starter --include='*.c' | grep -v '/property\.c$')
 # shellcheck disable=SC2086
 if grep -nE 'sd_bus_message_append(_strv|_string|_basic)?[[:space:]]*\([^,]*, *("[^"]*\(sv\)|'"'[sog]'"'|"[^"]*s[^"]*", *[^u])|sd_bus_message_append_strv' $makers |
         grep -vE '"(ss|sb|s)", *(unit|r->unit|names->unit|job_slice_name\(|e->unit)|"a\(sa\(sv\)\)", 0|NUMAPolicy|SocketBindDeny'; then

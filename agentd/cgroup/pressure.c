@@ -34,6 +34,8 @@ struct watch {
 };
 
 struct pressure {
+        sd_event *event;
+        struct pressure_options options;
         struct watch watches[_WATCHED_MAX];
         uint64_t seen[_PRESSURE_KIND_MAX]; /* as the file said it last */
         pressure_handler handler;
@@ -123,50 +125,56 @@ static int set_trigger(int fd, uint64_t usec, uint64_t window) {
         return r == -EINVAL && whole != window ? write_trigger(fd, usec * whole / window, whole) : r;
 }
 
-int pressure_new(sd_event *event, int dir, const struct pressure_options *options, pressure_handler handler,
+int pressure_new(sd_event *event, const struct pressure_options *options, pressure_handler handler,
                  void *userdata, struct pressure **ret) {
-        const struct {
-                const char *name;
-                int flags;
-                bool wanted;
-                uint64_t usec;
-        } files[_WATCHED_MAX] = {
-                [WATCHED_MEMORY] = { "memory.pressure", O_RDWR, options->memory_usec > 0,
-                                     options->memory_usec },
-                [WATCHED_IO] = { "io.pressure", O_RDWR, options->io_usec > 0, options->io_usec },
-                [WATCHED_EVENTS] = { "memory.events", O_RDONLY, true, 0 },
-        };
-        _cleanup_(pressure_free_p) struct pressure *p = calloc(1, sizeof(*p));
-        int r, error = -ENOENT;
-        bool any = false;
+        struct pressure *p = calloc(1, sizeof(*p));
 
         if (!p)
                 return -ENOMEM;
+        p->event = sd_event_ref(event);
+        p->options = *options;
         p->handler = handler;
         p->userdata = userdata;
         for (size_t i = 0; i < _WATCHED_MAX; i++)
                 p->watches[i] = (struct watch){ .pressure = p, .which = (enum watched)i, .fd = -EBADF };
-        for (size_t i = 0; i < _WATCHED_MAX; i++) {
-                struct watch *w = &p->watches[i];
-
-                if (!files[i].wanted)
-                        continue;
-                w->fd = openat(dir, files[i].name, files[i].flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-                r = w->fd < 0 ? -errno : read_now(w, p->seen);
-                if (r >= 0 && files[i].usec > 0)
-                        r = set_trigger(w->fd, files[i].usec, options->window_usec);
-                if (r >= 0)
-                        r = watch(event, w);
-                if (r == -ENOMEM)
-                        return r;
-                any = any || r >= 0;
-                if (r < 0 && r != -ENOENT)
-                        error = r;
-        }
-        if (!any)
-                return error;
-        *ret = TAKE_PTR(p);
+        *ret = p;
         return 0;
+}
+
+/* fd is w's. */
+static int start(struct watch *w, int fd, uint64_t usec) {
+        struct pressure *p = w->pressure;
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        w->fd = fd;
+        if ((r = read_now(w, p->seen)) >= 0 && usec > 0)
+                r = set_trigger(w->fd, usec, p->options.window_usec);
+        if (r >= 0)
+                r = watch(p->event, w);
+        if (r < 0)
+                w->fd = close_fd(w->fd);
+        return r;
+}
+
+int pressure_watch_events(struct pressure *p, int dir) {
+        return start(&p->watches[WATCHED_EVENTS],
+                     openat(dir, "memory.events", O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC), 0);
+}
+
+bool pressure_wanted(const struct pressure_options *o, enum pressure_kind kind) {
+        return kind == PRESSURE_MEMORY ? o->memory_usec > 0 : kind == PRESSURE_IO && o->io_usec > 0;
+}
+
+int pressure_watch(struct pressure *p, enum pressure_kind kind, int fd) {
+        struct watch *w = &p->watches[kind == PRESSURE_IO ? WATCHED_IO : WATCHED_MEMORY];
+
+        if (!pressure_wanted(&p->options, kind) || w->fd >= 0) {
+                close_fd(fd);
+                return -EINVAL;
+        }
+        return start(w, fd, kind == PRESSURE_IO ? p->options.io_usec : p->options.memory_usec);
 }
 
 void pressure_free(struct pressure *p) {
@@ -176,5 +184,6 @@ void pressure_free(struct pressure *p) {
                 sd_event_source_disable_unref(p->watches[i].source);
                 (void)close_fd(p->watches[i].fd);
         }
+        sd_event_unref(p->event);
         free(p);
 }

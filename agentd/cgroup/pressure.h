@@ -34,9 +34,15 @@ struct pressure;
  * others how often it happened. Not more than twice a second for each file. */
 typedef void (*pressure_handler)(enum pressure_kind kind, uint64_t amount, void *userdata);
 
-/* dir: the unit's control group; it may be closed afterwards. -ENOENT: there is nothing of this here (no
- * pressure in this kernel, no memory controller); -EROFS: what there is cannot be written. */
-int pressure_new(sd_event *event, int dir, const struct pressure_options *options, pressure_handler handler,
+int pressure_new(sd_event *event, const struct pressure_options *options, pressure_handler handler,
                  void *userdata, struct pressure **ret);
+/* Changes of memory.events: anybody may read it. dir: the unit's control group; it may be closed afterwards.
+ * -ENOENT: there is no memory controller. */
+int pressure_watch_events(struct pressure *p, int dir);
+/* kind: PRESSURE_MEMORY or PRESSURE_IO; fd: the unit's file of it, opened for writing by whoever may, and
+ * taken in any case. < 0: the kernel does not take the trigger. */
+int pressure_watch(struct pressure *p, enum pressure_kind kind, int fd);
+/* Whether the options want it. */
+bool pressure_wanted(const struct pressure_options *o, enum pressure_kind kind);
 void pressure_free(struct pressure *p);
 DEFINE_CLEANUP(struct pressure *, pressure_free)

@@ -25,6 +25,8 @@ struct bundle_ops {
          * with that. */
         int (*get)(void *userdata, uint32_t uid, const char *sha256, uint64_t offset, uint32_t max,
                    struct bundle_transfer *transfer);
+        /* Makes the file, complete, the user's and read-only: before anything is started that wants it. */
+        int (*give)(void *userdata, int fd, uint32_t uid);
 };
 
 /* error 0: path is the bundle's file. Otherwise a negative errno, and text says why. Called from the event

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data pipes, made by agentd because an ordinary user's pipes stop being large at 64 MiB together, and
- * counted against a budget of the host, because their pages are the kernel's memory and nobody's limit. */
+/* Data pipes, made by agentd because an ordinary user's pipes stop being large at 64 MiB together (agentd is
+ * one, too, and asks the starter for more), and counted against a budget of the host, because their pages are
+ * the kernel's memory and nobody's limit. */
 #pragma once
 
 #include <stdint.h>
 
 #define PIPE_SIZE_DEFAULT (64u << 10)
-#define PIPE_SIZE_MAX (16u << 20)
+#define PIPE_SIZE_MAX (1u << 20)
 
 struct pipe_budget {
         uint64_t limit, used;
+        /* Makes a pipe that has what one of an ordinary user's may have so large: somebody mightier does, in
+         * a moment. NULL: nobody. */
+        void (*widen)(int fd, uint32_t size, void *userdata);
+        void *userdata;
 };
 
 /* Makes a pipe (closed on exec) of about size bytes, or of the kernel's default where the budget does not

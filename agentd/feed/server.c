@@ -454,7 +454,9 @@ int feed_server_new(sd_event *event, const char *path, const struct feed_limits 
                 return -ENOMEM;
         s->event = sd_event_ref(event);
         s->limits = limits ? *limits : feed_limits_default;
-        s->budget.limit = s->limits.pipe_bytes;
+        s->budget = (struct pipe_budget){ .limit = s->limits.pipe_bytes,
+                                          .widen = ops->widen,
+                                          .userdata = userdata };
         s->identify = identify ? identify : identity_unit;
         s->ops = ops;
         s->userdata = userdata;

@@ -41,6 +41,8 @@ struct feed_ops {
         /* No more will come. 0: all of it has been passed on, the executor may go; -EAGAIN: feed_farewell()
          * will be called for it. Its unit ends only after that, or 30 s later. */
         int (*on_bye)(void *userdata, const struct executor_id *id, bool failed, const char *text);
+        /* See struct pipe_budget; may be NULL. */
+        void (*widen)(int fd, uint32_t size, void *userdata);
 };
 
 struct feed_limits {

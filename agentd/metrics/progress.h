@@ -8,7 +8,5 @@
 
 #include "lib/wire/telemetry-fields.h"
 
-/* The page of a unit below root ("" in life). -ENOENT; -EINVAL: no ordinary file. Else a descriptor. */
-int progress_open(const char *root, const char *unit);
 /* Writes step and age where something was said. */
 void progress_fill(int fd, uint64_t now_boot, uint64_t values[static _TELEMETRY_MAX]);

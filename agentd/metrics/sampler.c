@@ -74,8 +74,8 @@ static void fill_own(struct sampler *s, struct unit *u, uint64_t now) {
                 values[TELEMETRY_DATA_PRODUCER_USEC] = u->data.counters.producer_wait_usec;
                 values[TELEMETRY_DATA_AGE_USEC] = usec_sub(now, u->data.rose_boot);
         }
-        if (u->progress < 0 && (u->rounds < EAGER_ROUNDS || u->rounds % LAZY_ROUNDS == 0))
-                u->progress = progress_open(s->options.root, u->name);
+        if (u->progress < 0 && s->ops.progress && (u->rounds < EAGER_ROUNDS || u->rounds % LAZY_ROUNDS == 0))
+                s->ops.progress(u->name, s->userdata);
         if (u->progress >= 0)
                 progress_fill(u->progress, now, values);
 }
@@ -186,6 +186,16 @@ int sampler_add(struct sampler *s, const struct executor_id *id) {
         u->progress = -EBADF;
         HASH_ADD_STR(s->units, name, u);
         return 0;
+}
+
+void sampler_set_progress(struct sampler *s, const char *unit, int fd) {
+        struct unit *u;
+
+        HASH_FIND_STR(s->units, unit, u);
+        if (!u || u->progress >= 0)
+                close_fd(fd);
+        else
+                u->progress = fd;
 }
 
 static void unit_free(struct sampler *s, struct unit *u) {

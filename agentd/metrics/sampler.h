@@ -42,6 +42,9 @@ struct sampler_provider {
 struct sampler_ops {
         /* A round is over whose samples masterd is to get. May be NULL. */
         void (*telemetry)(uint64_t now_boot, void *userdata);
+        /* The unit's page of progress is wanted: sampler_set_progress(), now or later, where it is to be had.
+         * May be NULL. */
+        void (*progress)(const char *unit, void *userdata);
         /* The unit's control group is there. May be NULL. */
         void (*opened)(const struct sampled *unit, void *userdata);
 };
@@ -64,6 +67,9 @@ int sampler_add_provider(struct sampler *s, const struct sampler_provider *p);
 /* A unit is about to start, or was found; nothing if it is known. -ENOMEM. */
 int sampler_add(struct sampler *s, const struct executor_id *id);
 void sampler_remove(struct sampler *s, const struct executor_id *id);
+
+/* The unit's page (progress.h), opened for reading and writing; taken in any case. */
+void sampler_set_progress(struct sampler *s, const char *unit, int fd);
 
 /* The executor's feed said this. */
 void sampler_note_data(struct sampler *s, const struct executor_id *id, const struct feed_counters *c);

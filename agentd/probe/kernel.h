@@ -1,29 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs in the kernel and their maps. Inside the room; a build without libbpf has none of them and
- * says so (kernel-none.c). */
+/* What the programs in the kernel have counted, by descriptors of their maps. Inside the room. */
 #pragma once
 
 #include "agentd/probe/probe.h"
 
-enum kernel_program {
-        KERNEL_EXITS,
-        KERNEL_TASKS,
-        KERNEL_INGRESS,
-        KERNEL_EGRESS,
-        KERNEL_RETRANSMITS,
-        KERNEL_BLOCK,
-        KERNEL_VICTIMS,
-        _KERNEL_PROGRAM_MAX
-};
-extern const char *const kernel_program_names[_KERNEL_PROGRAM_MAX];
-
 struct kernel;
-/* Loads and attaches; programs[] gets how each of them is. -ENOMEM only; *ret may be NULL: nothing is up. */
-int kernel_new(struct probe_program programs[static _KERNEL_PROGRAM_MAX], struct kernel **ret);
+/* d's descriptors are taken in any case. -EPERM: the kernel lets only root read; -ENOMEM, others. */
+int kernel_new(struct probe_descriptors *d, struct kernel **ret);
 void kernel_free(struct kernel *k);
-/* Counts below this slice from now on. */
-void kernel_set_slice(struct kernel *k, int slice_fd, uint64_t slice_id,
-                      struct probe_program programs[static _KERNEL_PROGRAM_MAX]);
 /* < 0: there is no program for that. */
 int kernel_scrape(struct kernel *k);
 /* What the maps have of a unit; false: nothing. *ret_fresh: the last pass has seen tasks of

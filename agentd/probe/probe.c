@@ -14,16 +14,6 @@
 
 #define SWEEP_USEC (60 * USEC_PER_SEC)
 
-const char *const kernel_program_names[_KERNEL_PROGRAM_MAX] = {
-        [KERNEL_EXITS] = "exits",
-        [KERNEL_TASKS] = "tasks",
-        [KERNEL_INGRESS] = "ingress",
-        [KERNEL_EGRESS] = "egress",
-        [KERNEL_RETRANSMITS] = "retransmits",
-        [KERNEL_BLOCK] = "block",
-        [KERNEL_VICTIMS] = "victims",
-};
-
 /* The counters of this room. */
 static const enum telemetry_field counters[] = {
         TELEMETRY_CPU_USEC,       TELEMETRY_RUNQUEUE_WAIT_USEC, TELEMETRY_READ_BYTES,
@@ -36,37 +26,67 @@ struct unit {
         uint64_t id;
         int fd; /* its directory, where /proc is asked; -EBADF: not needed, or not found */
         uint64_t said[ELEMENTSOF(counters)];
+        struct probe_usage usage;
+        uint64_t usage_boot; /* when it was read; 0: never */
         UT_hash_handle hh;
 };
 
 struct probe {
         struct kernel *kernel;
-        struct probe_program programs[_KERNEL_PROGRAM_MAX];
+        struct probe_program programs[_OBSERVE_PROGRAM_MAX];
         struct unit *units;
         int slice, proc;
         uint64_t slice_id, swept_usec;
         bool scraped; /* by the kernel's iterator, the last time */
 };
 
-int probe_new(int slice_fd, struct probe **ret) {
-        _cleanup_(probe_free_p) struct probe *p = calloc(1, sizeof(*p));
-        int r;
+int probe_new(struct probe **ret) {
+        struct probe *p = calloc(1, sizeof(*p));
 
         if (!p)
                 return -ENOMEM;
         p->slice = -EBADF;
         p->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        for (size_t i = 0; i < _KERNEL_PROGRAM_MAX; i++)
-                p->programs[i].name = kernel_program_names[i];
-        r = kernel_new(p->programs, &p->kernel);
-        if (r < 0)
+        for (size_t i = 0; i < _OBSERVE_PROGRAM_MAX; i++)
+                p->programs[i].name = observe_program_name((enum observe_program)i);
+        probe_disown(p, "the starter has not answered yet");
+        *ret = p;
+        return 0;
+}
+
+void probe_disown(struct probe *p, const char *why) {
+        for (size_t i = 0; i < _OBSERVE_PROGRAM_MAX; i++) {
+                p->programs[i].up = false;
+                snprintf(p->programs[i].why, sizeof(p->programs[i].why), "%s", why);
+        }
+}
+
+int probe_adopt(struct probe *p, const struct probe_program *programs, struct probe_descriptors *d) {
+        struct kernel *k = NULL;
+        int r = 0;
+
+        if (d->state >= 0 && !p->kernel)
+                r = kernel_new(d, &k);
+        probe_descriptors_done(d);
+        if (r == -ENOMEM)
                 return r;
-        for (size_t i = 0; i < _KERNEL_PROGRAM_MAX; i++)
-                if (slice_fd < 0 && !*p->programs[i].why)
-                        strcpy(p->programs[i].why, "there is no primus.slice on a cgroup v2 hierarchy");
-        if (slice_fd >= 0)
-                (void)probe_set_slice(p, slice_fd);
-        *ret = TAKE_PTR(p);
+        if (r < 0) {
+                char why[OBSERVE_WHY_MAX];
+
+                snprintf(why, sizeof(why), "the kernel lets only root read what its programs count: %s%s",
+                         strerror(-r),
+                         r == -EPERM ? " (see kernel.unprivileged_bpf_disabled; Linux 5.19 and later do)"
+                                     : "");
+                probe_disown(p, why);
+                return 0;
+        }
+        if (k)
+                p->kernel = k;
+        for (size_t i = 0; i < _OBSERVE_PROGRAM_MAX; i++) {
+                p->programs[i].up = programs[i].up;
+                p->programs[i].out_of_place = programs[i].out_of_place;
+                memcpy(p->programs[i].why, programs[i].why, sizeof(p->programs[i].why));
+        }
         return 0;
 }
 
@@ -103,7 +123,6 @@ int probe_set_slice(struct probe *p, int slice_fd) {
         close_fd(p->slice);
         p->slice = fd;
         p->slice_id = st.st_ino;
-        kernel_set_slice(p->kernel, fd, st.st_ino, p->programs);
         return 0;
 }
 
@@ -125,6 +144,10 @@ int probe_scrape(struct probe *p) {
                 kernel_sweep(p->kernel, is_known, p);
         }
         return r;
+}
+
+bool probe_counts(const struct probe *p) {
+        return p->scraped;
 }
 
 static struct unit *unit_get(struct probe *p, uint64_t id) {
@@ -194,21 +217,21 @@ static void fill_flow(struct probe *p, uint64_t id, uint64_t values[static _TELE
         struct probe_flow flow = { 0 };
 
         (void)kernel_flow(p->kernel, id, &flow); /* nothing yet is nothing */
-        if (p->programs[KERNEL_INGRESS].up) {
+        if (p->programs[OBSERVE_INGRESS].up) {
                 put(values, TELEMETRY_NET_RX_BYTES, flow.rx_bytes);
                 put(values, TELEMETRY_NET_RX_PACKETS, flow.rx_packets);
         }
-        if (p->programs[KERNEL_EGRESS].up) {
+        if (p->programs[OBSERVE_EGRESS].up) {
                 put(values, TELEMETRY_NET_TX_BYTES, flow.tx_bytes);
                 put(values, TELEMETRY_NET_TX_PACKETS, flow.tx_packets);
         }
-        if (p->programs[KERNEL_RETRANSMITS].up)
+        if (p->programs[OBSERVE_RETRANSMITS].up)
                 put(values, TELEMETRY_TCP_RETRANSMITS, flow.retransmits);
-        if (p->programs[KERNEL_BLOCK].up) {
+        if (p->programs[OBSERVE_BLOCK].up) {
                 put(values, TELEMETRY_BLOCK_READ_BYTES, flow.block_read_bytes);
                 put(values, TELEMETRY_BLOCK_WRITE_BYTES, flow.block_write_bytes);
         }
-        if (p->programs[KERNEL_VICTIMS].up)
+        if (p->programs[OBSERVE_VICTIMS].up)
                 put_unknown(values, TELEMETRY_OOM_KILLS, flow.oom_kills);
 }
 
@@ -224,11 +247,31 @@ static void keep_up(struct unit *u, uint64_t values[static _TELEMETRY_MAX]) {
         }
 }
 
+void probe_note_usage(struct probe *p, uint64_t cgroup_id, const struct probe_usage *usage) {
+        struct unit *u = unit_get(p, cgroup_id);
+
+        if (!u)
+                return;
+        u->usage = *usage;
+        u->usage_boot = now_boot();
+}
+
+/* /proc/PID/io of others is root's to read. */
+static void fill_usage(const struct unit *u, uint64_t values[static _TELEMETRY_MAX]) {
+        if (u->usage_boot == 0 || now_boot() > u->usage_boot + PROBE_USAGE_USEC)
+                return;
+        put_unknown(values, TELEMETRY_READ_BYTES, u->usage.read_bytes);
+        put_unknown(values, TELEMETRY_WRITE_BYTES, u->usage.write_bytes);
+        put_unknown(values, TELEMETRY_BLOCK_READ_BYTES, u->usage.block_read_bytes);
+        put_unknown(values, TELEMETRY_BLOCK_WRITE_BYTES, u->usage.block_write_bytes);
+}
+
 static void fill_procfs(struct probe *p, struct unit *u, uint64_t values[static _TELEMETRY_MAX]) {
         if (u->fd < 0 && p->slice >= 0)
                 u->fd = procfs_find(p->slice, u->id);
         if (u->fd >= 0 && procfs_fill(p->proc, u->fd, values) < 0)
                 u->fd = close_fd(u->fd);
+        fill_usage(u, values);
 }
 
 void probe_fill(struct probe *p, uint64_t cgroup_id, uint64_t values[static _TELEMETRY_MAX]) {
@@ -280,7 +323,7 @@ void probe_forget(struct probe *p, uint64_t cgroup_id) {
 
 size_t probe_programs(const struct probe *p, const struct probe_program **ret) {
         *ret = p->programs;
-        return _KERNEL_PROGRAM_MAX;
+        return _OBSERVE_PROGRAM_MAX;
 }
 
 uint64_t probe_dropped(const struct probe *p) {

@@ -13,31 +13,6 @@ bool fence_accepts(const struct fence *f, uint64_t term, uint64_t epoch) {
         return term >= f->term_seen && term == f->term && (epoch == 0 || epoch == f->epoch);
 }
 
-const char *admission_check(const struct start_order *o, const char *node, const struct serve_policy *policy,
-                            char **ret_why) {
-        const char *error = LINK_ERROR_START, *unserved, *bad;
-        char text[SERVE_WHY_MAX];
-        int r;
-
-        if (!role_name_valid(o->id.role) || o->id.job == 0 || o->id.attempt == 0)
-                r = asprintf(ret_why, "the order names no valid executor");
-        else if ((unserved = serve_decide_number(policy, o->uid, node, text, NULL))) {
-                error = LINK_ERROR_NOT_SERVED;
-                r = asprintf(ret_why, "%s", unserved);
-        } else if ((bad = start_order_bad_text(o)))
-                r = asprintf(ret_why,
-                             "the order's %s has control characters, line breaks, or a blank or backslash "
-                             "where it ends; host %s does not take that",
-                             bad, node);
-        else if (o->cwd && *o->cwd && *o->cwd != '/')
-                r = asprintf(ret_why, "the working directory %s is not an absolute path", o->cwd);
-        else
-                return NULL;
-        if (r < 0)
-                *ret_why = NULL;
-        return error;
-}
-
 static bool taken(int family, uint16_t port) {
         _cleanup_close_ int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,

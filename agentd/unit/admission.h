@@ -17,11 +17,6 @@ struct fence {
 /* True when an order of that term and epoch may be carried out. epoch 0: the order has none. */
 bool fence_accepts(const struct fence *f, uint64_t term, uint64_t epoch);
 
-/* NULL, or a static D-Bus error name with *ret_why (allocated; NULL on ENOMEM). Of the user, what his number
- * tells; where the policy has names, the rest is looked up before anything is made (units_ops.serve). */
-const char *admission_check(const struct start_order *o, const char *node, const struct serve_policy *policy,
-                            char **ret_why);
-
 /* The first of the ports that something on this host listens on or has bound, for TCP in either family; 0:
  * none. */
 uint16_t ports_taken(const uint16_t *ports, size_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exit records. Invariant: a record is deleted by exits_delete() alone, after masterd has it; what is no
+/* Exit records. Invariant: nothing is changed here (the starter deletes a record, once masterd has it); what is no
  * record stays where it is, for a person to look at, and is logged once. */
 #include "agentd/unit/exits.h"
 
@@ -217,11 +217,8 @@ int exits_new(sd_event *event, const char *root, exits_handler handler, void *us
         *e = (struct exits){ .dir = -EBADF, .inotify = -EBADF, .handler = handler, .userdata = userdata };
         if (asprintf(&path, "%s" EXITS_DIR, root) < 0)
                 return -ENOMEM;
-        r = make_directories(path, 0755);
-        if (r < 0)
-                return r;
         e->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (e->dir < 0 || fchmod(e->dir, 0700) < 0)
+        if (e->dir < 0)
                 return -errno;
         e->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (e->inotify < 0 || inotify_add_watch(e->inotify, path, IN_MOVED_TO | IN_ONLYDIR) < 0)
@@ -263,8 +260,4 @@ int exits_scan(struct exits *e) {
 
 bool exits_present(struct exits *e, const char *unit) {
         return faccessat(e->dir, unit, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
-}
-
-int exits_delete(struct exits *e, const char *unit) {
-        return unlinkat(e->dir, unit, 0) < 0 && errno != ENOENT ? -errno : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exit records in /run/primus/exits: watching, reading, deleting. primus-exit writes them
+/* The exit records in /run/primus/exits: watching, reading. primus-exit writes them
  * (docs/architecture.md). */
 #pragma once
 
@@ -7,9 +7,9 @@
 #include <systemd/sd-event.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/unit/files.h"
 #include "lib/wire/messages.h"
 
-#define EXITS_DIR "/run/primus/exits"
 #define EXIT_RECORD_MAX (16u << 10)
 
 /* Reads the text of a record. -EBADMSG: not a record (a line without '=', an identity that is missing or
@@ -20,7 +20,7 @@ struct exits;
 /* A record has appeared; report may be taken over by moving it out (zero it then). */
 typedef void (*exits_handler)(const char *unit, struct exit_report *report, void *userdata);
 
-/* Makes and watches the directory; records that are there already are reported by exits_scan(). root as in
+/* Watches the directory; records that are there already are reported by exits_scan(). root as in
  * private.h. */
 int exits_new(sd_event *event, const char *root, exits_handler handler, void *userdata, struct exits **ret);
 void exits_free(struct exits *e);
@@ -30,4 +30,3 @@ int exits_scan(struct exits *e);
 bool exits_present(struct exits *e, const char *unit);
 /* -ENOENT: there is none; -EBADMSG. */
 int exits_read(struct exits *e, const char *unit, struct exit_report *ret);
-int exits_delete(struct exits *e, const char *unit);

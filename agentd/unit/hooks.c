@@ -9,18 +9,15 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
-#include "agentd/unit/environment.h"
-#include "agentd/unit/property.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/base/unitname.h"
+#include "lib/unit/ours.h"
 
-#define HOOK_PATH PRIMUS_LIBEXECDIR "/primus-hook"
 #define HOOKS_DIR PRIMUS_SYSCONFDIR "/hooks"
 #define LINES_MAX 200u /* logged of a run */
-#define UNIT_PREFIX "primus-hook-"
 
 struct run {
         struct hooks *hooks;
@@ -60,7 +57,7 @@ bool hooks_present(const char *name) {
 }
 
 bool hooks_stale(const char *unit) {
-        return strncmp(unit, UNIT_PREFIX, strlen(UNIT_PREFIX)) == 0 && !strchr(unit, '@');
+        return strncmp(unit, HOOK_UNIT_PREFIX, strlen(HOOK_UNIT_PREFIX)) == 0 && !strchr(unit, '@');
 }
 
 static void run_free(struct run *r) {
@@ -170,27 +167,6 @@ static void on_reply(sd_bus_message *reply, void *userdata) {
                 finish(r, false, e->message ? e->message : e->name);
 }
 
-static int build(struct run *r, sd_bus_message *m, int output) {
-        const char *const command[] = { HOOK_PATH, r->name, NULL };
-        char text[160];
-
-        snprintf(text, sizeof(text), "Primus: the site's %s", r->name);
-        TRY(sd_bus_message_append(m, "ss", r->unit, "fail"));
-        TRY(sd_bus_message_open_container(m, 'a', "(sv)"));
-        TRY(property_string(m, "Description", text));
-        TRY(property_string(m, "Type", "oneshot"));
-        TRY(property_string(m, "CollectMode", "inactive-or-failed"));
-        TRY(property_string(m, "KillMode", "control-group"));
-        TRY(property_exec(m, "ExecStart", command, NULL));
-        TRY(property_u64(m, "TimeoutStartUSec", r->hooks->timeout_usec));
-        TRY(property_u64(m, "TimeoutStopUSec", 5 * USEC_PER_SEC));
-        TRY(property_descriptor(m, "StandardOutputFileDescriptor", output));
-        TRY(property_descriptor(m, "StandardErrorFileDescriptor", output));
-        TRY(property_strings(m, "Environment", r->env));
-        TRY(sd_bus_message_close_container(m));
-        return sd_bus_message_append(m, "a(sa(sv))", 0);
-}
-
 static int start(struct run *r) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_close_ int output = -EBADF;
@@ -203,8 +179,10 @@ static int start(struct run *r) {
         if (fcntl(r->fd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
         if ((k = sd_event_add_io(r->hooks->event, &r->output, r->fd, EPOLLIN, on_output, r)) < 0 ||
-            (k = systemd_message(r->hooks->systemd, "StartTransientUnit", &m)) < 0 ||
-            (k = build(r, m, output)) < 0)
+            (k = starter_message(r->hooks->systemd, "StartHook", &m)) < 0 ||
+            (k = sd_bus_message_append(m, "ss", r->unit, r->name)) < 0 ||
+            (k = sd_bus_message_append_strv(m, r->env)) < 0 ||
+            (k = sd_bus_message_append(m, "th", r->hooks->timeout_usec, output)) < 0)
                 return k;
         r->started = now_boot();
         log_full(LOG_DEBUG, 0, &(struct log_fields){ .job = r->job, .unit = r->unit }, "Running %s", r->unit);
@@ -239,7 +217,7 @@ int hooks_run(struct hooks *h, const char *name, const char *instance, char *con
         *r = (struct run){ .hooks = h, .job = job, .handler = handler, .userdata = userdata, .fd = -EBADF };
         snprintf(r->name, sizeof(r->name), "%s", name);
         /* A number of its own: what an earlier agentd started may still be there. */
-        snprintf(r->unit, sizeof(r->unit), UNIT_PREFIX "%s-%s-%llu.%llu.service", name, instance,
+        snprintf(r->unit, sizeof(r->unit), HOOK_UNIT_PREFIX "%s-%s-%llu.%llu.service", name, instance,
                  (unsigned long long)(now_boot() / USEC_PER_MSEC), (unsigned long long)++h->count);
         DL_APPEND(h->runs, r);
         while (env && env[n])

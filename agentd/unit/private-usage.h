@@ -8,18 +8,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* More than agentd and the library ever put there: a submission's secrets and environment are bounded to
+#include "lib/unit/private-usage.h"
+
+/* More than primus-starter and the library ever put there: a submission's secrets and environment are bounded to
  * less. */
 #define PRIVATE_BYTES_MAX (UINT64_C(16) << 20)
-#define PRIVATE_FILES_MAX 4096u
-
-struct private_usage {
-        uint64_t bytes; /* that it holds, not what the files' sizes say */
-        unsigned files; /* directories count as well; PRIVATE_FILES_MAX + 1: more than are looked at */
-};
-
-/* Of a unit's directory. Follows no links. -ENOENT. */
-int private_usage_read(const char *root, const char *unit, struct private_usage *ret);
 
 struct private_filling {
         uint64_t total, used;             /* bytes */

@@ -3,24 +3,26 @@
  * from then until systemd runs his job or it is over; and while something waits, a bound is reached. */
 #include "agentd/unit/systemd.h"
 
+#include <stdarg.h>
 #include <string.h>
 #include <uthash.h>
 #include <utlist.h>
 
-#include "agentd/unit/lanes.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/turns.h"
 
 #define SERVICE "org.freedesktop.systemd1"
 #define OBJECT "/org/freedesktop/systemd1"
+#define STARTER_PATH "/org/primus/Starter1"
+#define STARTER_UNITS "org.primus.Starter1.Units"
 #define MANAGER "org.freedesktop.systemd1.Manager"
 #define JOBS OBJECT "/job"
 /* PID 1 may be busy for long (a herd of units, a reload). */
 #define CALL_USEC (UINT64_C(120) * USEC_PER_SEC)
 
-/* A signal about the unit of a call that is under way on another connection than the signals: PID 1 may have
- * answered first, and whoever asked is to hear things in their order. */
+/* A signal about the unit of a call that is under way: calls go by way of the starter, signals come from systemd
+ * itself, so PID 1 may have answered first; whoever asked is to hear things in their order. */
 struct early {
         sd_bus_message *signal;
         sd_bus_message_handler_t handler;
@@ -32,7 +34,7 @@ struct call {
         struct systemd *systemd;
         sd_bus_message *message;
         sd_bus_slot *slot;        /* under way */
-        struct lane *lane;        /* the same, of a job */
+        bool job;                 /* its answer is the path of one */
         struct turns_user *place; /* that it holds */
         struct early *early;
         systemd_reply_handler handler;
@@ -46,18 +48,16 @@ struct job_path {
         UT_hash_handle hh;
         bool ours;                /* else: said to run before we know whose it is */
         struct turns_user *place; /* while it waits in systemd */
-        uint64_t lane;
         char path[];
 };
 
 struct systemd {
-        sd_bus *bus;
+        sd_bus *bus, *starter;
         struct systemd_handlers handlers;
         void *userdata;
         struct call *urgent, *stops, *waiting, *under_way;
         struct turns turns;
-        unsigned pending;
-        struct lanes lanes;
+        unsigned pending, asking; /* calls under way; for jobs */
         struct job_path *job_paths;
         sd_bus_slot *matches[4];
         unsigned matches_ready;
@@ -92,8 +92,6 @@ static void job_leave_place(struct systemd *s, struct job_path *j) {
 static void forget_job(struct systemd *s, struct job_path *j) {
         HASH_DEL(s->job_paths, j);
         job_leave_place(s, j);
-        if (j->ours)
-                lanes_job_over(&s->lanes, j->lane);
         free(j);
 }
 
@@ -114,27 +112,21 @@ static struct job_path *add_job(struct systemd *s, const char *path) {
         return j;
 }
 
-/* The answer to a call for a job: it holds the call's place until it runs, and counts on its connection until
- * it is over. True: it is a job, and not one that was there. */
-static bool note_job(struct systemd *s, struct call *c, sd_bus_message *reply) {
-        struct job_path *j = NULL;
+/* The answer to a call for a job: it holds the call's place until it runs. */
+static void note_job(struct systemd *s, struct call *c, sd_bus_message *reply) {
+        struct job_path *j;
         const char *path;
-        bool new = false;
 
         if (!sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "o", &path) > 0) {
                 j = find_job(s, path);
                 if (!j && (j = add_job(s, path)))
                         j->place = TAKE_PTR(c->place);
-                new = j && !j->ours; /* else it was merged into one that is there */
-                if (new) {
+                if (j) /* else it was merged into one that is there */
                         j->ours = true;
-                        j->lane = c->lane->number;
-                }
         }
         if (c->place)
                 turns_give_back(&s->turns, TAKE_PTR(c->place));
         (void)sd_bus_message_rewind(reply, true);
-        return new;
 }
 
 /* ---- calls
@@ -144,13 +136,12 @@ static bool note_job(struct systemd *s, struct call *c, sd_bus_message *reply) {
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct call *c = userdata;
         struct systemd *s = c->systemd;
-        bool job;
 
         DL_DELETE(s->under_way, c);
         s->pending--;
-        if (c->lane) {
-                job = note_job(s, c, reply);
-                lane_answered(TAKE_PTR(c->lane), job);
+        if (c->job) {
+                note_job(s, c, reply);
+                s->asking--;
         }
         if (c->handler)
                 c->handler(reply, c->userdata);
@@ -161,17 +152,15 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         return 0;
 }
 
-static void send_call(struct systemd *s, struct call *c, struct lane *lane) {
+static void send_call(struct systemd *s, struct call *c) {
         sd_bus_message *failure = NULL;
-        int r = sd_bus_call_async(lane ? lane->bus : s->bus, &c->slot, c->message, on_reply, c, CALL_USEC);
+        int r = sd_bus_call_async(sd_bus_message_get_bus(c->message), &c->slot, c->message, on_reply, c, CALL_USEC);
 
         if (r >= 0) {
                 c->message = sd_bus_message_unref(c->message);
                 DL_APPEND(s->under_way, c);
                 s->pending++;
-                c->lane = lane;
-                if (lane)
-                        lane_called(lane);
+                s->asking += c->job;
                 return;
         }
         if (c->place)
@@ -184,7 +173,6 @@ static void send_call(struct systemd *s, struct call *c, struct lane *lane) {
 }
 
 static void pump(struct systemd *s) {
-        struct lane *lane;
         struct turn *turn;
         struct call *c;
 
@@ -193,48 +181,22 @@ static void pump(struct systemd *s) {
         s->pumping = true;
         while (s->pending < SYSTEMD_WINDOW && (c = s->urgent)) {
                 DL_DELETE(s->urgent, c);
-                send_call(s, c, NULL);
+                send_call(s, c);
         }
-        while (s->pending < SYSTEMD_WINDOW && s->stops && (lane = lanes_pick(&s->lanes))) {
-                c = s->stops;
+        while (s->pending < SYSTEMD_WINDOW && (c = s->stops)) {
                 DL_DELETE(s->stops, c);
-                send_call(s, c, lane);
+                send_call(s, c);
         }
         while (s->pending < SYSTEMD_WINDOW && (c = s->waiting)) {
                 DL_DELETE(s->waiting, c);
-                send_call(s, c, NULL);
+                send_call(s, c);
         }
-        while (s->pending < SYSTEMD_WINDOW && turns_may_go(&s->turns) && (lane = lanes_pick(&s->lanes)) &&
-               (turn = turns_next(&s->turns))) {
+        while (s->pending < SYSTEMD_WINDOW && turns_may_go(&s->turns) && (turn = turns_next(&s->turns))) {
                 c = (struct call *)turn;
                 c->place = turn->user;
-                send_call(s, c, lane);
+                send_call(s, c);
         }
         s->pumping = false;
-}
-
-static void on_lane_connected(void *userdata) {
-        pump(userdata);
-}
-
-static int connect_system(sd_bus **ret) {
-        const char *address = secure_getenv("DBUS_SYSTEM_BUS_ADDRESS");
-        _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
-        int r = sd_bus_new(&bus);
-
-        if (r < 0 || (r = sd_bus_set_address(bus, address ?: "unix:path=/run/dbus/system_bus_socket")) < 0 ||
-            (r = sd_bus_set_bus_client(bus, true)) < 0)
-                return r;
-        *ret = TAKE_PTR(bus);
-        return 0;
-}
-
-static int connect_bus(sd_bus **ret, void *userdata) {
-        struct systemd *s = userdata;
-
-        if (s->handlers.connect)
-                return s->handlers.connect(ret, s->userdata);
-        return connect_system(ret);
 }
 
 static struct call *call_new(struct systemd *s, const char *unit, sd_bus_message *m,
@@ -268,7 +230,11 @@ int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_repl
 int systemd_call_job(struct systemd *s, uint32_t uid, const char *unit, sd_bus_message *m,
                      systemd_reply_handler handler, void *userdata) {
         struct call *c = call_new(s, unit, m, handler, userdata);
-        int r = c ? turns_wait(&s->turns, uid, &c->turn) : -ENOMEM;
+        int r;
+
+        if (c)
+                c->job = true;
+        r = c ? turns_wait(&s->turns, uid, &c->turn) : -ENOMEM;
 
         if (r < 0) {
                 if (c)
@@ -283,10 +249,41 @@ int systemd_message(struct systemd *s, const char *member, sd_bus_message **ret)
         return sd_bus_message_new_method_call(s->bus, ret, SERVICE, OBJECT, MANAGER, member);
 }
 
-static int stop_message(struct systemd *s, const char *unit, sd_bus_message **ret) {
-        int r = systemd_message(s, "StopUnit", ret);
+int starter_message(struct systemd *s, const char *member, sd_bus_message **ret) {
+        return sd_bus_message_new_method_call(s->starter, ret, NULL, STARTER_PATH, STARTER_UNITS, member);
+}
 
-        return r < 0 ? r : sd_bus_message_append(*ret, "ss", unit, "replace");
+static int on_told(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+        if (e)
+                log_warning("primus-starter did not do as it was asked: %s", e->message ?: e->name);
+        return 0;
+}
+
+void starter_tell(struct systemd *s, const char *member, const char *types, ...) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = starter_message(s, member, &m);
+        va_list ap;
+
+        va_start(ap, types);
+        if (r >= 0)
+                r = sd_bus_message_appendv(m, types, ap);
+        va_end(ap);
+        if (r >= 0)
+                r = starter_send(s, m);
+        if (r < 0)
+                log_warning_errno(r, "Cannot ask primus-starter for %s", member);
+}
+
+int starter_send(struct systemd *s, sd_bus_message *m) {
+        return sd_bus_call_async(s->starter, NULL, m, on_told, NULL, CALL_USEC);
+}
+
+static int stop_message(struct systemd *s, const char *unit, sd_bus_message **ret) {
+        int r = starter_message(s, "Stop", ret);
+
+        return r < 0 ? r : sd_bus_message_append(*ret, "s", unit);
 }
 
 int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler handler, void *userdata) {
@@ -299,6 +296,7 @@ int systemd_stop(struct systemd *s, const char *unit, systemd_reply_handler hand
         c = call_new(s, unit, m, handler, userdata);
         if (!c)
                 return -ENOMEM;
+        c->job = true;
         DL_APPEND(s->stops, c);
         pump(s);
         return 0;
@@ -314,7 +312,7 @@ int systemd_stop_in_turn(struct systemd *s, uint32_t uid, const char *unit) {
 int systemd_kill(struct systemd *s, const char *unit, const char *whom, int signal,
                  systemd_reply_handler handler, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = systemd_message(s, "KillUnit", &m);
+        int r = starter_message(s, "Kill", &m);
 
         if (r < 0 || (r = sd_bus_message_append(m, "ssi", unit, whom, (int32_t)signal)) < 0)
                 return r;
@@ -372,20 +370,19 @@ unsigned systemd_jobs(const struct systemd *s) {
 /* ---- signals
  * -------------------------------------------------------------------------------------------------------- */
 
-/* Executors, sessions, hooks; and mounts of theirs (agentd/unit/shm.h). */
+/* Executors, sessions, hooks; and mounts of theirs (lib/unit/shm.h). */
 static bool is_ours(const char *unit) {
         return strncmp(unit, "primus-", 7) == 0 || strncmp(unit, "run-primus-", 11) == 0;
 }
 
-/* Kept until the call is answered that is under way for that unit. Only what is not on the connection of the
- * signals needs it: there, the order is the bus's. */
+/* Kept until the call is answered that is under way for that unit. */
 static bool keep_early(struct systemd *s, const char *unit, sd_bus_message *signal,
                        sd_bus_message_handler_t handler) {
         struct early *e;
         struct call *c;
 
         DL_FOREACH (s->under_way, c) {
-                if (!c->lane || c->lane->number == 0 || strcmp(c->unit, unit) != 0)
+                if (!c->job || strcmp(c->unit, unit) != 0)
                         continue;
                 e = malloc(sizeof(*e));
                 if (!e)
@@ -440,11 +437,6 @@ static int read_running(sd_bus_message *m) {
         return r;
 }
 
-/* Jobs under way on another connection than this, whose answers may come later than what is said of them. */
-static bool may_be_unknown(const struct systemd *s) {
-        return (s->lanes.extra && s->lanes.extra->calls > 0) || s->lanes.leaving;
-}
-
 static int on_job_changed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *path = sd_bus_message_get_path(m);
         struct systemd *s = userdata;
@@ -455,7 +447,7 @@ static int on_job_changed(sd_bus_message *m, void *userdata, sd_bus_error *error
         j = find_job(s, path);
         if (j)
                 job_leave_place(s, j);
-        else if (may_be_unknown(s))
+        else if (s->asking > 0) /* whose answer may come later than what is said of it */
                 (void)add_job(s, path); /* if it is none of ours, its end is the end of this too */
         pump(s);
         return 0;
@@ -478,12 +470,10 @@ static int on_reloading(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         if (sd_bus_message_read(m, "b", &active) < 0 || active)
                 return 0;
         /* A reload may swallow what is said of jobs; better a few jobs too many than a window that stays
-         * shut. Of their connections it is remembered: PID 1 does. */
+         * shut. */
         for (struct job_path *j = s->job_paths, *next; j; j = next) {
                 next = j->hh.next;
-                job_leave_place(s, j);
-                if (!j->ours)
-                        forget_job(s, j);
+                forget_job(s, j);
         }
         pump(s);
         s->handlers.reloaded(s->userdata);
@@ -516,7 +506,7 @@ static int on_match_installed(sd_bus_message *reply, void *userdata, sd_bus_erro
         return 0;
 }
 
-int systemd_new(sd_bus *bus, const struct systemd_handlers *handlers, void *userdata, struct systemd **ret) {
+int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *handlers, void *userdata, struct systemd **ret) {
         static const struct {
                 const char *member;
                 sd_bus_message_handler_t handler;
@@ -531,10 +521,10 @@ int systemd_new(sd_bus *bus, const struct systemd_handlers *handlers, void *user
         if (!s)
                 return -ENOMEM;
         s->bus = sd_bus_ref(bus);
+        s->starter = sd_bus_ref(starter);
         s->handlers = *handlers;
         s->userdata = userdata;
         s->turns = (struct turns){ .places = SYSTEMD_JOBS, .share = SYSTEMD_SHARE };
-        lanes_init(&s->lanes, bus, connect_bus, on_lane_connected, s);
         r = sd_bus_set_exit_on_disconnect(bus, true);
         for (size_t i = 0; i < ELEMENTSOF(signals) && r >= 0; i++)
                 r = sd_bus_match_signal_async(bus, &s->matches[i], SERVICE, OBJECT, MANAGER,
@@ -576,7 +566,7 @@ void systemd_free(struct systemd *s) {
                 next_path = j->hh.next;
                 forget_job(s, j);
         }
-        lanes_done(&s->lanes);
         sd_bus_unref(s->bus);
+        sd_bus_unref(s->starter);
         free(s);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An asynchronous client of systemd on the system bus. At most SYSTEMD_WINDOW calls are under way
+/* An asynchronous client of systemd: on the system bus for what it says, by way of primus-starter for what it
+ * does. At most SYSTEMD_WINDOW calls are under way
  * (dbus-daemon allows 128 pending replies per connection), and at most SYSTEMD_JOBS jobs of ours wait in
  * systemd or are asked for, SYSTEMD_SHARE of one user: users take turns (lib/base/turns.h). What systemd has
  * begun to run does not count, however long a user makes it last, and neither does a stop: it waits for
@@ -27,22 +28,26 @@ struct systemd_handlers {
         void (*unit_removed)(const char *unit, void *userdata);
         /* A daemon-reload is over; signals may have been lost: list again. */
         void (*reloaded)(void *userdata);
-        /* For tests: another connection to the bus, not started; NULL: to the system bus. */
-        int (*connect)(sd_bus **ret, void *userdata);
 };
 
 /* reply is an error message where the call failed (sd_bus_message_get_error()). Not called after
  * systemd_free(). */
 typedef void (*systemd_reply_handler)(sd_bus_message *reply, void *userdata);
 
-/* bus is attached to an event loop and stays the caller's. */
-int systemd_new(sd_bus *bus, const struct systemd_handlers *handlers, void *userdata, struct systemd **ret);
+/* bus: the system bus, on which systemd is asked; starter: of primus-starter, which does what only root may
+ * (dbus/org.primus.Starter1.xml). Both are attached to an event loop and stay the caller's. */
+int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *handlers, void *userdata, struct systemd **ret);
 void systemd_free(struct systemd *s);
 DEFINE_CLEANUP(struct systemd *, systemd_free)
 
 /* An empty call of a method of systemd's Manager. */
 int systemd_message(struct systemd *s, const char *member, sd_bus_message **ret);
-/* Queues a call (takes a reference); handler may be NULL. urgent: before
+/* An empty call of the starter's. Calls to it are carried out in the order in which they are sent. */
+int starter_message(struct systemd *s, const char *member, sd_bus_message **ret);
+/* Sends it at once; where it fails that is logged. */
+int starter_send(struct systemd *s, sd_bus_message *m);
+void starter_tell(struct systemd *s, const char *member, const char *types, ...);
+/* Queues a call of either (takes a reference); handler may be NULL. urgent: before
  * those that wait and are not. */
 int systemd_call(struct systemd *s, sd_bus_message *m, bool urgent, systemd_reply_handler handler,
                  void *userdata);

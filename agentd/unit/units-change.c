@@ -65,8 +65,9 @@ static int set(struct limiting *l, struct executor *e) {
         /* The slice first where it grows, last where it shrinks. */
         if (more && e->job->sliced && (r = job_make_slice(e->job)) < 0)
                 return r;
-        if ((r = systemd_message(u->systemd, "SetUnitProperties", &m)) < 0 ||
-            (r = limits_build(m, l->unit, x)) < 0 || (r = systemd_call(u->systemd, m, false, on_set, l)) < 0)
+        if ((r = starter_message(u->systemd, "SetLimits", &m)) < 0 ||
+            (r = sd_bus_message_append(m, "s", l->unit)) < 0 || (r = unit_limits_append(m, x)) < 0 ||
+            (r = systemd_call(u->systemd, m, false, on_set, l)) < 0)
                 return r;
         return !more && e->job->sliced ? job_make_slice(e->job) : 0;
 }
@@ -130,6 +131,7 @@ int units_set_limits(struct units *u, const struct executor_id *id, const struct
 
 int units_set_rendezvous(struct units *u, const struct executor_id *id,
                          const struct rendezvous_order *order) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct executor *e = executor_find(u, id);
         int r;
 
@@ -137,8 +139,9 @@ int units_set_rendezvous(struct units *u, const struct executor_id *id,
                 return -ENOENT;
         if (order->epoch <= e->epoch)
                 return 0; /* said again */
-        r = private_write_rendezvous(u->options.root, e->unit, e->uid, order->epoch, order->env);
-        if (r < 0)
+        if ((r = starter_message(u->systemd, "SetRendezvous", &m)) < 0 ||
+            (r = sd_bus_message_append(m, "s", e->unit)) < 0 || (r = rendezvous_order_append(m, order)) < 0 ||
+            (r = starter_send(u->systemd, m)) < 0)
                 return r;
         e->epoch = order->epoch;
         log_executor(e, LOG_INFO, "%s: rendezvous epoch %" PRIu64, e->unit, order->epoch);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agentd/unit/devices.h"
 #include "agentd/unit/units-internal.h"
 
 static char *join(char *const *list) {
@@ -71,11 +70,13 @@ static void on_told(sd_bus_message *reply, void *userdata) {
 static int tell(const struct executor *e, char *const *gpus) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct units *u = e->units;
-        int r = systemd_message(u->systemd, "SetUnitProperties", &m);
+        int r = starter_message(u->systemd, "SetDevices", &m);
 
-        if (r >= 0)
-                r = devices_build(m, e->unit, gpus, u->options.inventory, e->rdma);
-        return r < 0 ? r : systemd_call(u->systemd, m, false, on_told, NULL);
+        if (r < 0 || (r = sd_bus_message_append(m, "s", e->unit)) < 0 ||
+            (r = sd_bus_message_append_strv(m, (char **)gpus)) < 0 ||
+            (r = sd_bus_message_append(m, "b", (int)e->rdma)) < 0)
+                return r;
+        return systemd_call(u->systemd, m, false, on_told, NULL);
 }
 
 /* In the order of the inventory: the same GPUs are the same text. */

@@ -28,12 +28,6 @@ void discoveries_free(struct units *u) {
                 discovery_free(u->discoveries);
 }
 
-static bool unit_runs(const char *unit, void *userdata) {
-        const struct executor *e = executor_find_unit(userdata, unit);
-
-        return e && e->state < EXECUTOR_ENDED;
-}
-
 static void finish_listing(struct units *u) {
         if (u->listing || u->discovering > 0)
                 return;
@@ -47,9 +41,6 @@ static void finish_listing(struct units *u) {
         if (!u->ready) {
                 u->ready = true;
                 jobs_stop_empty_slices(u);
-                extra_fields_sweep(u->options.root);
-                if (!*u->options.root)
-                        ports_sweep(unit_runs, u);
                 if (jobs_start_sweeping(u) < 0)
                         log_oom();
                 if (u->ops.ready)

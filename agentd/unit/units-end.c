@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "agentd/unit/exit-explain.h"
 #include "agentd/unit/units-internal.h"
 
 /* What systemd calls a success or not is one thing, what it means for a trainer another. */
@@ -34,13 +35,7 @@ static void judge(struct executor *e) {
 }
 
 void executor_remove_private(struct executor *e) {
-        char *path;
-
-        if (!*e->units->options.root)
-                ports_unpin(e->unit);
-
-        if (asprintf(&path, "%s" PRIVATE_DIR "/%s", e->units->options.root, e->unit) >= 0)
-                remove_later(e->units, path);
+        starter_tell(e->units->systemd, "RemovePrivate", "s", e->unit);
 }
 
 static struct exit_report blank_report(const struct executor *e) {

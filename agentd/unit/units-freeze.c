@@ -41,10 +41,10 @@ static int ask(struct executor *e, bool freeze, freeze_handler handler, void *us
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct units *u = e->units;
         struct freezing *f;
-        int r = systemd_message(u->systemd, freeze ? "FreezeUnit" : "ThawUnit", &m);
+        int r = starter_message(u->systemd, "Freeze", &m);
 
         if (r >= 0)
-                r = sd_bus_message_append(m, "s", e->unit);
+                r = sd_bus_message_append(m, "sb", e->unit, (int)freeze);
         if (r < 0)
                 return r;
         f = calloc(1, sizeof(*f));

@@ -23,6 +23,17 @@ static int run(struct job *j, const char *name, hook_handler handler) {
         return hooks_run(j->units->hooks, name, number, env, j->number, handler, j);
 }
 
+static void mark(struct job *j, bool on) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct systemd *s = j->units->systemd;
+        int r;
+
+        if ((r = starter_message(s, "MarkHooked", &m)) < 0 || (r = job_append(j, m)) < 0 ||
+            (r = sd_bus_message_append(m, "b", (int)on)) < 0 || (r = starter_send(s, m)) < 0)
+                log_full(LOG_WARNING, r, &(struct log_fields){ .job = j->number },
+                         "Cannot mark that the prolog of job %u has been", j->number);
+}
+
 static void tell(struct job *j, const char *name, bool ok, const char *text) {
         struct units *u = j->units;
 
@@ -45,9 +56,8 @@ static void on_prolog(bool ok, const char *text, void *userdata) {
         struct job *j = userdata;
         char why[HOOK_TEXT_MAX + 32];
 
-        if (ok && hooked_mark(j->units->options.root, j->number, j->uid) < 0)
-                log_full(LOG_WARNING, 0, &(struct log_fields){ .job = j->number },
-                         "Cannot mark that the prolog of job %u has been", j->number);
+        if (ok)
+                mark(j, true);
         j->hooked = ok;
         tell(j, "prolog", ok, text);
         snprintf(why, sizeof(why), "prolog: %s", text);
@@ -64,7 +74,7 @@ bool job_hooked(struct job *j) {
                 return false;
         if (hooks_present("epilog")) {
                 j->hooked = true;
-                (void)hooked_mark(j->units->options.root, j->number, j->uid);
+                mark(j, true);
         }
         return true;
 }
@@ -95,7 +105,7 @@ bool job_run_epilog(struct job *j) {
                 return false;
         /* Once, however it ends: whoever looks after the host takes it from there. */
         j->hooked = false;
-        hooked_clear(j->units->options.root, j->number, j->uid);
+        mark(j, false);
         if (!hooks_present("epilog"))
                 return false;
         j->hook = HOOK_EPILOG;

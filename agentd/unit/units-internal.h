@@ -9,12 +9,14 @@
 
 #include "agentd/unit/exits.h"
 #include "agentd/unit/hooks.h"
-#include "agentd/unit/private.h"
 #include "agentd/unit/systemd.h"
 #include "agentd/unit/units.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/unitname.h"
+#include "lib/unit/files.h"
+#include "lib/unit/identity.h"
+#include "lib/unit/shm.h"
 
 #define log_executor(e, level, ...)                                                                          \
         log_full(level, 0,                                                                                   \
@@ -34,6 +36,8 @@
 /* For how long a job that is not known to be over keeps its work directory on a host where it has no unit. */
 #define WORK_AGE_USEC (24 * 3600 * USEC_PER_SEC)
 #define WORK_SWEEP_USEC (3600 * USEC_PER_SEC)
+
+#define CPU_WORDS 16u /* 1,024 CPUs */
 
 struct waiter {
         start_handler handler;
@@ -69,8 +73,6 @@ struct asked {
         struct units *units;
         char unit[UNIT_NAME_MAX];
         int signal;
-        processes_handler processes;
-        void *userdata;
         uint64_t again_usec; /* when to look again */
         struct asked *next, *prev;
 };
@@ -111,7 +113,7 @@ struct executor {
         sd_event_source *timer, *kill_timer, *stuck_timer, *limit_timer;
         char *stuck;     /* what is in the way of its death, once that was told */
         struct job *job; /* counted there */
-        uint64_t *cpus;  /* UNIT_CPU_WORDS; its own; NULL: it shares */
+        uint64_t *cpus;  /* CPU_WORDS; its own; NULL: it shares */
         char *gpus;      /* its own, by spaces; NULL: none */
         char *open_gpus; /* those that its unit may open; NULL: not known, or none */
         char *fault;     /* what the host knows of why it fails: of a GPU of its own, or units_kill_for() */
@@ -205,8 +207,9 @@ void executor_abandon_start(struct executor *e);
 void executor_drop_start(struct executor *e);
 
 /* units-ready.c */
-/* What the order says of readiness, to be found again by ready_recall(). After the private directory. */
-int ready_prepare(struct executor *e, const struct start_order *order);
+/* What the order says of readiness, and in *ret what its file of the private directory is to have, by which
+ * ready_recall() finds it again: allocated; NULL: nothing is asked for. */
+int ready_prepare(struct executor *e, const struct start_order *order, char **ret);
 int ready_recall(struct executor *e);
 /* It runs: looks until it is ready, or its time is over. */
 void ready_watch(struct executor *e);
@@ -233,6 +236,8 @@ int units_list(struct units *u);
 void discoveries_free(struct units *u);
 
 /* units-job.c */
+/* Appends "uay" by which the starter knows the job. */
+int job_append(const struct job *j, sd_bus_message *m);
 /* limits: of the job's executors here together; NULL: as they are. */
 int job_enter(struct units *u, struct executor *e, const struct slice_limits *limits);
 void job_leave(struct executor *e);
@@ -252,9 +257,6 @@ void jobs_stop_empty_slices(struct units *u);
 /* Now and from then on every hour: removes the work directories of jobs that have had no unit here for a day.
  */
 int jobs_start_sweeping(struct units *u);
-/* Removes a tree in the thread; takes path, which may be NULL. */
-void remove_later(struct units *u, char *path);
-
 /* units-devices.c */
 /* What its order, or its unit's Environment= (order NULL), says that it was given. -ENOMEM. */
 int devices_own(struct executor *e, const struct start_order *order, char *const *environment);

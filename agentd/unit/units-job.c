@@ -10,13 +10,10 @@
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
 
-static void run_remove(void *data) {
-        (void)remove_tree(data);
-}
+int job_append(const struct job *j, sd_bus_message *m) {
+        int r = sd_bus_message_append(m, "u", j->number);
 
-void remove_later(struct units *u, char *path) {
-        if (path && worker_submit(u->worker, run_remove, free, path) < 0)
-                free(path);
+        return r < 0 ? r : link_append_id128(m, j->uid);
 }
 
 void job_free(struct job *j) {
@@ -74,12 +71,7 @@ static bool shm_is_used(struct units *u, const struct shm_names *names) {
 }
 
 static void remove_shm(struct units *u, const struct shm_names *names) {
-        _cleanup_free_ char *path = NULL;
-
-        if (asprintf(&path, "%s%s", u->options.root, names->path) < 0)
-                path = NULL;
-        else if (rmdir(path) < 0 && errno != ENOENT && errno != EBUSY)
-                log_warning_errno(-errno, "Cannot remove %s", names->path);
+        starter_tell(u->systemd, "RemoveSharedMemory", "s", strrchr(names->path, '/') + 1);
 }
 
 bool job_shm_changed(struct units *u, const char *unit, const char *result) {
@@ -136,8 +128,8 @@ int job_make_shm(struct job *j, uint64_t size) {
         if (j->shm)
                 return 0;
         shm_names(j->number, j->uid, &names);
-        if ((r = systemd_message(j->units->systemd, "StartTransientUnit", &m)) < 0 ||
-            (r = shm_build(m, &names, j->number, size, j->owner)) < 0 ||
+        if ((r = starter_message(j->units->systemd, "MakeSharedMemory", &m)) < 0 || (r = job_append(j, m)) < 0 ||
+            (r = sd_bus_message_append(m, "tu", size, j->owner)) < 0 ||
             (r = systemd_call_job(j->units->systemd, j->owner, names.unit, m, on_shm, NULL)) < 0)
                 return r;
         j->shm = true;
@@ -157,13 +149,7 @@ static void stop_slice(struct job *j) {
 }
 
 static void remove_work_named(struct units *u, const char *name) {
-        char *path;
-        int r = work_detach(u->options.root, name, &path);
-
-        if (r < 0)
-                log_warning_errno(r, "Cannot remove the work directory %s", name);
-        else
-                remove_later(u, path);
+        starter_tell(u->systemd, "RemoveWork", "s", name);
 }
 
 static void remove_work(struct job *j) {
@@ -171,6 +157,15 @@ static void remove_work(struct job *j) {
 
         snprintf(name, sizeof(name), "%u-%.8s", j->number, sd_id128_to_string(j->uid, hex));
         remove_work_named(j->units, name);
+}
+
+/* Begins its age anew. */
+static void touch_work(struct job *j) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        struct systemd *s = j->units->systemd;
+
+        if (starter_message(s, "TouchWork", &m) < 0 || job_append(j, m) < 0 || starter_send(s, m) < 0)
+                log_oom();
 }
 
 static int visit_old(const char *name, void *userdata) {
@@ -230,7 +225,7 @@ void job_idle(struct job *j) {
                 job_free(j);
                 return;
         }
-        work_touch(j->units->options.root, j->number, j->uid);
+        touch_work(j);
         if (!j->linger && sd_event_add_time_relative(j->units->event, &j->linger, CLOCK_BOOTTIME,
                                                      SLICE_LINGER_USEC, 0, on_linger, j) < 0)
                 log_oom();
@@ -274,13 +269,19 @@ static void on_slice_memory(sd_bus_message *reply, void *userdata) {
                 log_warning("systemd did not change the limits of a job's slice: %s", e->message);
 }
 
+static int append_slice(const struct job *j, sd_bus_message *m) {
+        const struct slice_limits *l = &j->limits;
+
+        return sd_bus_message_append(m, "utttu", j->number, l->memory_max, l->cpu_usec_per_sec, l->tasks_max,
+                                     l->cpu_weight);
+}
+
 /* More or fewer executors of the job are here than when its slice was made. */
 static int update_slice(struct job *j) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
-        if ((r = systemd_message(j->units->systemd, "SetUnitProperties", &m)) < 0 ||
-            (r = slice_update_build(m, j->number, &j->limits)) < 0 ||
+        if ((r = starter_message(j->units->systemd, "SetSlice", &m)) < 0 || (r = append_slice(j, m)) < 0 ||
             (r = systemd_call(j->units->systemd, m, false, on_slice_memory, NULL)) < 0)
                 return r;
         j->told = j->limits;
@@ -317,8 +318,7 @@ int job_make_slice(struct job *j) {
                 j->told = none;
                 return 0;
         }
-        if ((r = systemd_message(j->units->systemd, "StartTransientUnit", &m)) < 0 ||
-            (r = slice_build(m, j->number, &j->limits)) < 0 ||
+        if ((r = starter_message(j->units->systemd, "MakeSlice", &m)) < 0 || (r = append_slice(j, m)) < 0 ||
             (r = systemd_call_job(j->units->systemd, j->owner, job_slice_name(j->number, slice), m, on_slice,
                                   NULL)) < 0)
                 return r;

@@ -44,8 +44,7 @@ bool executor_overdue(const struct executor *e) {
 
 /* From here on it is stopped like any other, but that its end is called by its cause. */
 static void stop(struct executor *e) {
-        if (private_put(e->units->options.root, e->unit, OVERDUE_FILE, "", 0) < 0)
-                log_executor(e, LOG_WARNING, "Cannot mark that the time of %s was over", e->unit);
+        starter_tell(e->units->systemd, "Put", "ssay", e->unit, OVERDUE_FILE, 0);
         log_executor(e, LOG_NOTICE, "Stopping %s: the time limit was over, and it put systemd off", e->unit);
         e->stop_grace = e->grace_usec;
         executor_event(e, EVENT_STOP);

@@ -9,6 +9,7 @@
 #include "agentd/unit/units-internal.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
+#include "lib/unit/output.h"
 
 #define LOOK_USEC (250 * USEC_PER_MSEC)
 #define CHECK_FILE "ready"
@@ -40,13 +41,14 @@ void ready_check_free(struct ready_check *c) {
 /* ---- on disk
  * ----------------------------------------------------------------------------------------------------- */
 
-int ready_prepare(struct executor *e, const struct start_order *order) {
+int ready_prepare(struct executor *e, const struct start_order *order, char **ret) {
         const struct start_extra *x = &order->extra;
         bool file = strcmp(x->ready, "file") == 0;
-        _cleanup_free_ char *text = NULL;
         struct ready_check *c;
+        char *text;
         int r;
 
+        *ret = NULL;
         if (!file && strcmp(x->ready, "tcp") != 0)
                 return 0;
         if (file ? !x->ready_file : x->ready_port == 0 || x->ready_port > UINT16_MAX)
@@ -63,11 +65,10 @@ int ready_prepare(struct executor *e, const struct start_order *order) {
                         return r;
         }
         if (asprintf(&text, "%llu %u %s", (unsigned long long)c->timeout_usec, c->port,
-                     c->path ? c->path : "") < 0) {
-                text = NULL;
+                     c->path ? c->path : "") < 0)
                 return -ENOMEM;
-        }
-        return private_put(e->units->options.root, e->unit, CHECK_FILE, text, strlen(text));
+        *ret = text;
+        return 0;
 }
 
 int ready_recall(struct executor *e) {
@@ -123,7 +124,7 @@ static void tell(struct executor *e) {
 static void conclude(struct executor *e, enum outcome outcome) {
         e->check->outcome = outcome;
         if (outcome == OUTCOME_READY)
-                (void)private_put(e->units->options.root, e->unit, FOUND_FILE, "", 0);
+                starter_tell(e->units->systemd, "Put", "ssay", e->unit, FOUND_FILE, 0);
         log_executor(e, LOG_INFO, outcome == OUTCOME_READY ? "%s is ready" : "%s is not ready in time",
                      e->unit);
         tell(e);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "agentd/unit/admission.h"
-#include "agentd/unit/host.h"
 #include "agentd/unit/units-internal.h"
 
 /* What a start needs until systemd has it. The executor may go before it does: then executor is NULL. */
@@ -14,12 +13,8 @@ struct preparing {
         struct executor *executor;
         struct start_order order;
         uint64_t term;
-        char *bundle, *work, *why;
-        struct io_limit *io; /* on this host's devices */
-        size_t n_io;
-        struct shm_names shm;
-        struct ports_pins pins;
-        bool pinned;
+        bool bundled; /* its bundle is in the cache */
+        char *ready, *why;
         struct job *waits;      /* for the prolog of the job, in its list */
         sd_event_source *again; /* systemd is asked once more then */
         unsigned tries;
@@ -33,10 +28,8 @@ static void preparing_free(struct preparing *p) {
                 p->executor->preparing = NULL;
         sd_event_source_disable_unref(p->again);
         start_order_done(&p->order);
-        free(p->bundle);
-        free(p->work);
+        free(p->ready);
         free(p->why);
-        io_limits_free(p->io, p->n_io);
         free(p);
 }
 
@@ -169,75 +162,30 @@ static void on_start_reply(sd_bus_message *reply, void *userdata) {
         preparing_free(p);
 }
 
-/* The last ones of the order's environment. */
-static char **rendezvous_of(const struct start_order *o) {
-        size_t n = 0;
+static int append_beside(struct preparing *p, sd_bus_message *m) {
+        _cleanup_free_ char *shared_cpus = p->order.extra.cpus ? NULL : cpus_shared(p->units);
+        int r;
 
-        while (o->env && o->env[n])
-                n++;
-        return o->env ? o->env + (n - MIN(n, (size_t)o->extra.n_rendezvous)) : NULL;
-}
-
-static int write_private(struct preparing *p, const struct unit_context *context) {
-        _cleanup_free_ char *text = NULL;
-        const char *bad = NULL;
-        char **environment;
-        size_t size;
-        int r = unit_environment(&p->order, context, &environment);
-
-        if (r < 0)
+        if ((r = sd_bus_message_open_container(m, 'a', "{sv}")) < 0 ||
+            (r = sd_bus_message_append(m, "{sv}{sv}", "term", "t", p->term, "bundled", "b", (int)p->bundled)) < 0 ||
+            (shared_cpus && (r = sd_bus_message_append(m, "{sv}", "sharedCpus", "s", shared_cpus)) < 0))
                 return r;
-        r = environment_format(environment, &text, &size, &bad);
-        if (r == -EINVAL) {
-                int l = (int)strcspn(bad, "=");
-                if (asprintf(&p->why,
-                             "environment variable %.*s has no valid name or its value is not UTF-8, which "
-                             "systemd cannot take",
-                             MIN(l, 100), bad) < 0)
-                        p->why = NULL;
-        }
-        strings_free(environment);
-        if (r < 0)
+        if (p->ready && ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+                         (r = sd_bus_message_append(m, "s", "ready")) < 0 ||
+                         (r = sd_bus_message_open_container(m, 'v', "ay")) < 0 ||
+                         (r = sd_bus_message_append_array(m, 'y', p->ready, strlen(p->ready))) < 0 ||
+                         (r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0))
                 return r;
-        r = private_create(p->units->options.root, p->executor->unit, p->order.uid, text, size,
-                           p->order.secrets, p->order.n_secrets);
-        if (r >= 0 && p->order.kind != ORDER_SCAN)
-                r = private_create_progress(p->units->options.root, p->executor->unit, p->order.uid);
-        if (r >= 0 && p->order.extra.epoch > 0)
-                r = private_write_rendezvous(p->units->options.root, p->executor->unit, p->order.uid,
-                                             p->order.extra.epoch, rendezvous_of(&p->order));
-        if (r >= 0)
-                p->executor->epoch = p->order.extra.epoch;
-        return r;
-}
-
-/* Without what is read of the host, which only the unit needs. */
-static struct unit_context context_of(const struct preparing *p, const char *shared_cpus) {
-        return (struct unit_context){
-                .node = p->units->options.node,
-                .term = p->term,
-                .inventory = p->units->options.inventory,
-                .directory = p->executor->directory,
-                .work = p->work,
-                .bundle = p->bundle,
-                .shared_cpus = shared_cpus,
-                .io = p->io,
-                .n_io = p->n_io,
-                .hide_managers = p->units->options.hide_managers,
-                .pins = p->pinned ? &p->pins : NULL,
-                .shm = p->order.extra.job_shm > 0 ? &p->shm : NULL,
-        };
+        return sd_bus_message_close_container(m);
 }
 
 static int build_start(struct preparing *p, sd_bus_message **ret) {
-        _cleanup_free_ char *shared_cpus = p->order.extra.cpus ? NULL : cpus_shared(p->units);
-        const char *root = p->units->options.root;
-        struct unit_context context = context_of(p, shared_cpus);
-        int r = systemd_message(p->units->systemd, "StartTransientUnit", ret);
+        int r;
 
-        context.numa_nodes = *p->order.extra.numa ? host_numa_nodes(root, p->order.extra.cpus) : 0;
-        context.tasks_bound = host_tasks_bound(root);
-        return r < 0 ? r : unit_build(*ret, &p->order, &context, &p->why);
+        if ((r = starter_message(p->units->systemd, "Start", ret)) < 0 ||
+            (r = start_order_append(*ret, &p->order)) < 0 || (r = start_extra_append(*ret, &p->order.extra)) < 0)
+                return r;
+        return append_beside(p, *ret);
 }
 
 static int call_start(struct preparing *p, sd_bus_message *m) {
@@ -251,48 +199,21 @@ static int call_start(struct preparing *p, sd_bus_message *m) {
                                         p);
 }
 
-/* A kernel that does not let us leaves the ports to the jobs' good manners. */
-static void pin_ports(struct preparing *p) {
-        const struct inventory *i = p->units->options.inventory;
-        const char *unit = p->executor->unit;
-        int r;
-
-        if (!i || i->port_first == 0 || *p->units->options.root || p->units->ports_open)
-                return;
-        r = ports_pin(unit, i->port_first, i->port_last, p->order.ports, p->order.n_ports, &p->pins);
-        p->pinned = r >= 0;
-        if (r >= 0)
-                return;
-        p->units->ports_open = true; /* and it is not tried again */
-        log_full(LOG_NOTICE, r, NULL,
-                 "Jobs on this host can listen on ports that others were granted, unless systemd is built "
-                 "with "
-                 "its BPF framework: the kernel does not take a program that refuses them");
-}
-
 static int submit_unit(struct preparing *p) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        struct unit_context context;
+        struct executor *e = p->executor;
         struct units *u = p->units;
         int r;
 
-        shm_names(p->order.id.job, p->order.id.job_uid, &p->shm);
-        r = host_io(u->options.root, u->options.node, p->order.extra.io, p->order.extra.n_io, &p->io,
-                    &p->n_io, &p->why);
-        if (r < 0 || (r = cpus_own(p->executor, p->order.extra.cpus, false)) < 0 ||
-            (r = devices_own(p->executor, &p->order, NULL)) < 0)
+        if ((r = cpus_own(e, p->order.extra.cpus, false)) < 0 || (r = devices_own(e, &p->order, NULL)) < 0 ||
+            (r = ready_prepare(e, &p->order, &p->ready)) < 0 || (r = build_start(p, &m)) < 0)
                 return r;
-        pin_ports(p);
-        if ((r = build_start(p, &m)) < 0)
-                return r;
-        context = context_of(p, NULL);
-        if ((r = write_private(p, &context)) < 0 || (r = ready_prepare(p->executor, &p->order)) < 0)
-                return r;
+        e->epoch = p->order.extra.epoch;
         if (u->ops.starting)
                 u->ops.starting(&p->order, u->userdata);
         r = call_start(p, m);
         if (r >= 0)
-                devices_share(p->executor->job, false);
+                devices_share(e->job, false);
         return r;
 }
 
@@ -318,20 +239,49 @@ static void on_bundle(void *userdata, int r, const char *text, const char *path)
                 return;
         }
         if (r >= 0) {
-                p->bundle = strdup(path);
-                if (p->bundle) {
-                        prepared(e);
-                        return;
-                }
-                text = strerror(ENOMEM);
+                p->bundled = true;
+                prepared(e);
+                return;
         }
         snprintf(why, sizeof(why), "cannot fetch the job's files: %s", text && *text ? text : strerror(-r));
         preparing_free(p);
         refuse(e, why);
 }
 
+/* The job's work directory is there. */
+static void on_work(sd_bus_message *reply, void *userdata) {
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+        struct preparing *p = userdata;
+        struct executor *e = p->executor;
+        struct units *u = p->units;
+        char why[256];
+        int r;
+
+        if (!e) {
+                preparing_free(p);
+                return;
+        }
+        if (!error && !*p->order.bundle) {
+                prepared(e);
+                return;
+        }
+        if (!error && (r = u->ops.bundle(p->order.uid, p->order.bundle, on_bundle, p, u->userdata)) >= 0)
+                return;
+        if (!error)
+                snprintf(why, sizeof(why), "cannot fetch the job's files: %s", strerror(-r));
+        else if (sd_bus_error_get_errno(error) == EPERM)
+                snprintf(why, sizeof(why), "the job's work directory on host %s belongs to another user",
+                         u->options.node);
+        else
+                snprintf(why, sizeof(why), "the job's work directory on host %s cannot be made: %s", u->options.node,
+                         error->message ?: error->name);
+        preparing_free(p);
+        refuse(e, why);
+}
+
 /* Nothing has been made for it so far. */
-static int make_room(struct executor *e, char **ret_why) {
+static int make_room(struct executor *e) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct preparing *p = e->preparing;
         struct start_order *order = &p->order;
         struct units *u = e->units;
@@ -339,33 +289,23 @@ static int make_room(struct executor *e, char **ret_why) {
                                              order->extra.job_tasks, order->extra.job_weight };
         int r;
 
+        if (*order->bundle && !u->ops.bundle)
+                return -EOPNOTSUPP;
         if ((r = job_enter(u, e, order->kind == ORDER_SCAN ? NULL : &limits)) < 0 ||
-            (r = work_create(u->options.root, e->id.job, e->id.job_uid, e->uid)) < 0)
+            (r = starter_message(u->systemd, "MakeWork", &m)) < 0 || (r = job_append(e->job, m)) < 0 ||
+            (r = sd_bus_message_append(m, "u", e->uid)) < 0)
                 return r;
-        if (!*order->bundle)
-                prepared(e);
-        else if (!u->ops.bundle)
-                return asprintf(ret_why, "this agent was built without the transfer of files") < 0
-                               ? -ENOMEM
-                               : -EOPNOTSUPP;
-        else
-                return u->ops.bundle(order->uid, order->bundle, on_bundle, p, u->userdata);
-        return 0;
+        return systemd_call(u->systemd, m, false, on_work, p);
 }
 
 /* No room was made for it: r says why. */
-static void refuse_room(struct executor *e, int r, const char *why) {
-        char text[160];
-
+static void refuse_room(struct executor *e, int r) {
         if (e->preparing)
                 preparing_free(e->preparing);
-        snprintf(text, sizeof(text), "the job's work directory on host %s belongs to another user",
-                 e->units->options.node);
-        refuse(e, why ?: r == -EPERM ? text : strerror(-r));
+        refuse(e, r == -EOPNOTSUPP ? "this agent was built without the transfer of files" : strerror(-r));
 }
 
 static void on_served(const char *why, void *userdata) {
-        _cleanup_free_ char *problem = NULL;
         struct preparing *p = userdata;
         struct executor *e = p->executor;
         int r;
@@ -376,12 +316,13 @@ static void on_served(const char *why, void *userdata) {
                         refuse_as(e, LINK_ERROR_NOT_SERVED, why);
                 return;
         }
-        r = make_room(e, &problem);
+        r = make_room(e);
         if (r < 0)
-                refuse_room(e, r, problem);
+                refuse_room(e, r);
 }
 
 static int prepare(struct executor *e, uint64_t term, struct start_order *order) {
+        _cleanup_free_ char *work = NULL;
         struct units *u = e->units;
         struct preparing *p = calloc(1, sizeof(*p));
 
@@ -402,10 +343,10 @@ static int prepare(struct executor *e, uint64_t term, struct start_order *order)
         e->watched = true;
         e->state = EXECUTOR_PREPARING;
         e->command = strdup(order->argv && *order->argv ? *order->argv : "");
-        p->work = work_path(u->options.root, e->id.job, e->id.job_uid);
-        if (!e->command || !p->work)
+        work = work_path(u->options.root, e->id.job, e->id.job_uid);
+        if (!e->command || !work)
                 return -ENOMEM;
-        e->directory = strdup(order->cwd && *order->cwd ? order->cwd : p->work);
+        e->directory = strdup(order->cwd && *order->cwd ? order->cwd : work);
         if (!e->directory)
                 return -ENOMEM;
         if (u->ops.serve)
@@ -484,5 +425,5 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
         }
         r = prepare(e, term, order);
         if (r < 0)
-                refuse_room(e, r, NULL);
+                refuse_room(e, r);
 }

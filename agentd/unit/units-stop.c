@@ -122,9 +122,7 @@ void executor_stop(struct executor *e) {
         int r;
 
         e->stop_requested = true;
-        r = private_mark_stop(u->options.root, e->unit, "order");
-        if (r < 0 && r != -ENOENT)
-                log_executor(e, LOG_WARNING, "Cannot mark the stop of %s: %s", e->unit, strerror(-r));
+        starter_tell(u->systemd, "Put", "ssay", e->unit, "stop", 5, 'o', 'r', 'd', 'e', 'r');
         if (!e->submitted)
                 return; /* done when systemd has taken it */
         executor_thaw(e);

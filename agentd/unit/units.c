@@ -73,7 +73,7 @@ static void executor_free(struct executor *e) {
                 e, &(struct start_result){ .error = LINK_ERROR_START, .message = "the executor is gone" });
         HASH_DEL(e->units->executors, e);
         if (!e->units->closing && e->submitted)
-                extra_fields_remove(e->units->options.root, e->unit);
+                starter_tell(e->units->systemd, "RemoveFields", "s", e->unit);
         cpus_leave(e);
         job_leave(e);
         sd_event_source_disable_unref(e->timer);
@@ -157,7 +157,7 @@ void executor_event(struct executor *e, enum executor_event event) {
                         executor_remove_private(e);
                 if (e->units->ops.forgotten)
                         e->units->ops.forgotten(&e->id, e->units->userdata);
-                (void)exits_delete(e->units->exits, e->unit);
+                starter_tell(e->units->systemd, "RemoveRecord", "s", e->unit);
                 break;
         case ACTION_REFUSE:
                 executor_remove_private(e);
@@ -359,10 +359,6 @@ int units_visit(struct units *u, units_visitor f, void *userdata) {
         return 0;
 }
 
-bool units_hide_managers(const struct units *u) {
-        return u->options.hide_managers;
-}
-
 struct systemd *units_systemd(struct units *u) {
         return u->systemd;
 }
@@ -376,7 +372,7 @@ size_t units_count(const struct units *u) {
         return HASH_COUNT(u->executors);
 }
 
-int units_new(sd_bus *bus, struct worker *worker, const struct units_options *options,
+int units_new(sd_bus *bus, sd_bus *starter, struct worker *worker, const struct units_options *options,
               const struct units_ops *ops, void *userdata, struct units **ret) {
         static const struct systemd_handlers handlers = {
                 .ready = on_ready,
@@ -401,7 +397,7 @@ int units_new(sd_bus *bus, struct worker *worker, const struct units_options *op
                 return log_error_errno(r, "Cannot watch " EXITS_DIR "%s",
                                        r == -EMFILE ? " (is fs.inotify.max_user_instances enough?)" : "");
         u->listing = false;
-        r = systemd_new(bus, &handlers, u, &u->systemd);
+        r = systemd_new(bus, starter, &handlers, u, &u->systemd);
         if (r >= 0)
                 r = hooks_new(u->event, u->systemd, options->hook_usec, &u->hooks);
         if (r < 0)

@@ -9,7 +9,6 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#include "agentd/unit/builder.h"
 #include "agentd/unit/executor-state.h"
 #include "agentd/unit/hooks.h"
 #include "lib/base/cleanup.h"
@@ -50,6 +49,8 @@ struct units_ops {
          * refused. */
         int (*bundle)(uint32_t uid, const char *sha256, bundle_handler handler, void *handler_data,
                       void *userdata);
+        /* The signal is to go to those processes of a unit that catch it. NULL: there is no way to. */
+        int (*signal)(const struct executor_id *id, const char *unit, int signal, void *userdata);
         /* Whether the host serves the user; calls handler exactly once, maybe at once. May be NULL: it does.
          */
         void (*serve)(uint32_t uid, serve_handler handler, void *handler_data, void *userdata);
@@ -58,17 +59,16 @@ struct units_ops {
 };
 
 struct units_options {
-        const char *root; /* "" in life, see private.h */
+        const char *root; /* "" in life, see lib/unit/files.h */
         const char *node;
         const struct inventory *inventory;
-        bool hide_managers;       /* agentd/unit/hide.h */
         uint64_t hook_usec;       /* how long a hook may take */
         uint32_t user_max;        /* executors of one user at a time; 0: no bound */
         uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die; 0: never */
 };
 
-/* bus: the system bus, attached. Strings and the inventory stay the caller's. */
-int units_new(sd_bus *bus, struct worker *worker, const struct units_options *options,
+/* bus: the system bus; starter: of primus-starter; both attached. Strings and the inventory stay the caller's. */
+int units_new(sd_bus *bus, sd_bus *starter, struct worker *worker, const struct units_options *options,
               const struct units_ops *ops, void *userdata, struct units **ret);
 /* After worker_free(). */
 void units_free(struct units *u);
@@ -102,15 +102,6 @@ int units_freeze(struct units *u, const struct executor_id *id, bool freeze, fre
 /* Sends a signal to those processes of an executor that catch it (a wrapper that does not would die of it,
  * and the executor with it). -ENOENT: no unit of it runs here. */
 int units_signal(struct units *u, const struct executor_id *id, int signal);
-
-/* The processes of an executor, those of its sessions too, as systemd knows them; handler is called once,
- * later: r < 0 and none, or pids for the time of the call. -ENOENT as above. */
-typedef void (*processes_handler)(int r, const pid_t *pids, size_t n, void *userdata);
-int units_processes(struct units *u, const struct executor_id *id, processes_handler handler, void *userdata);
-#define UNIT_PROCESSES_MAX 4096u /* of them are told */
-
-/* Sends a signal to a process of that unit, if it has a handler for it. */
-bool process_signal(pid_t pid, const char *unit, int signal);
 
 /* Gives a unit other limits, or (check) only says whether it could have them. handler is called once, later:
  * error NULL, or a D-Bus error name and a sentence. -ENOENT: no unit of it runs here. */
@@ -169,8 +160,6 @@ size_t units_count(const struct units *u);
  * good one. */
 void units_gpu_fault(struct units *u, const char *uuid, const char *text);
 
-/* Whether its executors are kept from the managers of the host. */
-bool units_hide_managers(const struct units *u);
 
 /* The client of systemd that the units have; goes with them. */
 struct systemd *units_systemd(struct units *u);

@@ -13,12 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agentd/unit/builder.h"
-#include "agentd/unit/private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
 #include "lib/base/unitname.h"
+#include "lib/unit/files.h"
+#include "starter/files/private.h"
+#include "starter/unit/builder.h"
 #include "tests/bench/report.h"
 
 #define SYSTEMD "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"

@@ -18,6 +18,7 @@ from sandboxlib import state  # noqa: E402
 
 MASTERD = "primus-masterd.service"
 AGENTD = "primus-agentd.service"
+STARTER = "primus-starter.service"
 COUNTER = itertools.count(1)
 
 

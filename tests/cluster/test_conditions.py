@@ -120,7 +120,7 @@ def test_clock(hosts):
         return [row for row in value["data"] if row[:2] == ["clock", "skew"]]
     assert not seen()
     with hosts.process("n2", "/fake/fake-master", "/fake", "n2", "17747", "10s", "1", "1h", stdin=subprocess.PIPE):
-        hosts.exec("n2", "sh", "-c", f"systemctl stop {AGENTD}; rm -f /run/primus/link; cp /fake/ca.crt /fake/node.crt /fake/node.key /etc/primus/node/; chmod 600 /etc/primus/node/node.key; "
+        hosts.exec("n2", "sh", "-c", f"systemctl stop {AGENTD}; rm -f /run/primus/agent/link; cp /fake/ca.crt /fake/node.crt /fake/node.key /etc/primus/node/; chmod 600 /etc/primus/node/node.key; "
                                      f"mkdir -p /etc/primus/agentd.conf.d; printf '[Agent]\\nMaster=127.0.0.1:17747\\n' > /etc/primus/agentd.conf.d/99-test.conf; systemctl start {AGENTD}")
         found = hosts.wait_for(seen, 40, "the clock is told")
         assert found[0][2] == "drain" and "behind masterd's" in found[0][3]

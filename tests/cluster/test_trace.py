@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from sandbox import AGENTD, MASTERD
+from sandbox import AGENTD, MASTERD, STARTER
 
 IDLE = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 THREADS = r"""
@@ -98,9 +98,9 @@ def main_pid(cluster, number):
 
 
 def programs(cluster):
-    """The kernel's programs of n1's agent: ids that its descriptors name."""
+    """The kernel's programs of n1's starter: ids that its descriptors name."""
     ids = set()
-    for path in glob.glob(f"/proc/{cluster.main_pid('n1', AGENTD)}/fdinfo/*"):
+    for path in glob.glob(f"/proc/{cluster.main_pid('n1', STARTER)}/fdinfo/*"):
         try:
             with open(path, encoding="utf-8") as f:
                 ids |= {line.split()[1] for line in f if line.startswith("prog_id:")}

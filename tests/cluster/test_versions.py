@@ -98,7 +98,7 @@ def test_agent_says_so(hosts, order, text):
     with hosts.process("n2", "/shared/fake-master", "/shared", "n2", "17747", "20s", "1", "1h", stdin=subprocess.PIPE) as fake:
         fake.stdin.write(order + "\n")
         fake.stdin.flush()
-        hosts.exec("n2", "sh", "-c", f"systemctl stop {AGENTD}; rm -f /run/primus/link; cp /shared/ca.crt /shared/node.crt /shared/node.key /etc/primus/node/; "
+        hosts.exec("n2", "sh", "-c", f"systemctl stop {AGENTD}; rm -f /run/primus/agent/link; cp /shared/ca.crt /shared/node.crt /shared/node.key /etc/primus/node/; "
                    "chmod 600 /etc/primus/node/node.key; mkdir -p /etc/primus/agentd.conf.d; "
                    f"printf '[Agent]\\nMaster=127.0.0.1:17747\\n' > /etc/primus/agentd.conf.d/99-test.conf; systemctl start {AGENTD}")
         hosts.wait_for(lambda: text in refused(hosts), 20, "the refusal")

@@ -60,7 +60,7 @@ def modes(pair, log):
             log.note(f"secret on {m.name}: {line}")
         readable = m.sh("find /var/lib/primus /var/lib/primus-agent /run/primus /run/primus-masterd -type f -perm /007 2> /dev/null || true").split()
         # What hosts suffer from is for everybody to see.
-        need("readable by others", not [f for f in readable if f != "/run/primus/conditions"], readable)
+        need("readable by others", not [f for f in readable if f != "/run/primus/agent/conditions"], readable)
     # In the master's store, and in the copy of it that an upgrade makes.
     ca = [line for line in pair.a.sh(SECRETS).splitlines() if " /var/lib/primus/" in line]
     need("the key of the CA", ca and all(line.startswith("600 primus:primus ") for line in ca), ca)

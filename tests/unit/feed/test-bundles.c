@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <gnutls/crypto.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "agentd/feed/bundles.h"
 #include "lib/base/cleanup.h"
@@ -46,7 +47,11 @@ static int get(void *userdata, uint32_t uid, const char *sha256, uint64_t offset
         return 0;
 }
 
-static const struct bundle_ops ops = { get };
+static int give(void *userdata, int fd, uint32_t uid) {
+        return fchmod(fd, 0400) < 0 || (uid != geteuid() && fchown(fd, uid, (gid_t)-1) < 0) ? -errno : 0;
+}
+
+static const struct bundle_ops ops = { get, give };
 
 static void on_ready(void *userdata, int error, const char *text, const char *path) {
         struct state *s = userdata;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agentd/metrics/sampler.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -65,8 +66,23 @@ static struct executor_id id_of(uint32_t index) {
         return id;
 }
 
+static struct sampler *sampler; /* for what is called back */
+
+/* As the starter opens it. */
+static void on_progress(const char *unit, void *userdata) {
+        _cleanup_free_ char *path = NULL;
+        int fd;
+
+        assert_true(asprintf(&path, "%s/run/primus/x/%s/progress", root_kit, unit) > 0);
+        fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0)
+                sampler_set_progress(sampler, unit, fd);
+}
+
 static struct sampler *make(uint64_t telemetry_usec) {
-        static const struct sampler_ops ops = { .telemetry = on_telemetry, .opened = on_opened };
+        static const struct sampler_ops ops = { .telemetry = on_telemetry,
+                                                .opened = on_opened,
+                                                .progress = on_progress };
         const struct sampler_provider providers[] = {
                 { "first", look, fill_first, forget, NULL },
                 { "second", NULL, fill_second, NULL, NULL },
@@ -78,6 +94,7 @@ static struct sampler *make(uint64_t telemetry_usec) {
                 sampler_new(event, &(struct sampler_options){ root_kit, telemetry_usec }, &ops, NULL, &s), 0);
         for (size_t i = 0; i < ELEMENTSOF(providers); i++)
                 assert_int_equal(sampler_add_provider(s, &providers[i]), 0);
+        sampler = s;
         return s;
 }
 

@@ -15,11 +15,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
+#include "starter/observe/programs.h"
 
 #define SKIPPED 77
 #define CGROUP2_MAGIC 0x63677270
@@ -29,7 +31,46 @@
 
 static char top[128]; /* stands for primus.slice */
 static int top_fd = -1;
-static struct probe *probe;
+static struct programs *programs; /* the starter's side */
+static struct probe *probe;       /* the agent's */
+
+/* As they come to the agent. */
+static struct probe_descriptors hand_over(void) {
+        return (struct probe_descriptors){
+                .state = fcntl(programs_descriptor(programs, OBSERVE_MAP_STATE), F_DUPFD_CLOEXEC, 3),
+                .units = fcntl(programs_descriptor(programs, OBSERVE_MAP_UNITS), F_DUPFD_CLOEXEC, 3),
+                .flows = fcntl(programs_descriptor(programs, OBSERVE_MAP_FLOWS), F_DUPFD_CLOEXEC, 3),
+                .events = fcntl(programs_descriptor(programs, OBSERVE_MAP_EVENTS), F_DUPFD_CLOEXEC, 3),
+                .tasks = fcntl(programs_descriptor(programs, OBSERVE_LINK_TASKS), F_DUPFD_CLOEXEC, 3),
+        };
+}
+
+static int adopt(struct probe *p) {
+        const struct program_state *s = programs_states(programs);
+        struct probe_program how[_OBSERVE_PROGRAM_MAX];
+        struct probe_descriptors d = hand_over();
+
+        for (size_t i = 0; i < _OBSERVE_PROGRAM_MAX; i++) {
+                how[i] = (struct probe_program){ .up = s[i].up, .out_of_place = s[i].out_of_place };
+                strcpy(how[i].why, s[i].why);
+        }
+        return probe_adopt(p, how, &d);
+}
+
+/* The kernel's programs, and who reads what they count. */
+static int start(void) {
+        int r;
+
+        if ((r = programs_new(&programs)) < 0 || (r = programs_set_slice(programs, top_fd)) < 0 ||
+            (r = probe_new(&probe)) < 0 || (r = probe_set_slice(probe, top_fd)) < 0)
+                return r;
+        return adopt(probe);
+}
+
+static void stop(void) {
+        probe_free(probe);
+        programs_free(programs);
+}
 
 /* ---- control groups
  * ------------------------------------------------------------------------------------------------------- */
@@ -151,12 +192,12 @@ static int finish(pid_t pid) {
 }
 
 static bool is_up(const char *name) {
-        const struct probe_program *programs;
-        size_t n = probe_programs(probe, &programs);
+        const struct probe_program *how;
+        size_t n = probe_programs(probe, &how);
 
         for (size_t i = 0; i < n; i++)
-                if (strcmp(programs[i].name, name) == 0)
-                        return programs[i].up;
+                if (strcmp(how[i].name, name) == 0)
+                        return how[i].up;
         fail_msg("no program is called %s", name);
         return false;
 }
@@ -167,13 +208,12 @@ static bool is_up(const char *name) {
 
 static void test_programs(void **state) {
         static const char *const base[] = { "exits", "tasks", "ingress", "egress", "retransmits", "victims" };
-        const struct probe_program *programs;
-        size_t n = probe_programs(probe, &programs);
+        const struct probe_program *how;
+        size_t n = probe_programs(probe, &how);
 
         for (size_t i = 0; i < n; i++) {
-                print_message("%s: %s %s\n", programs[i].name, programs[i].up ? "up" : "down",
-                              programs[i].why);
-                assert_int_equal(programs[i].up, *programs[i].why == 0);
+                print_message("%s: %s %s\n", how[i].name, how[i].up ? "up" : "down", how[i].why);
+                assert_int_equal(how[i].up, *how[i].why == 0);
         }
         for (size_t i = 0; i < ELEMENTSOF(base); i++)
                 assert_true(is_up(base[i]));
@@ -382,7 +422,8 @@ static void test_memory(void **state) {
         assert_in_range(live(&unit, TELEMETRY_MEMORY_BYTES), HELD, all + HELD + HELD_ABOUT);
         assert_in_range(live(&unit, TELEMETRY_MEMORY_ANON_BYTES), HELD - HELD_ABOUT,
                         anon + HELD + HELD_ABOUT);
-        assert_int_equal(probe_new(top_fd, &without), 0); /* by /proc */
+        assert_int_equal(probe_new(&without), 0); /* by /proc */
+        assert_int_equal(probe_set_slice(without, top_fd), 0);
         telemetry_clear(v);
         probe_fill(without, unit.id, v);
         assert_in_range(v[TELEMETRY_MEMORY_BYTES], HELD, all + HELD + HELD_ABOUT);
@@ -597,8 +638,8 @@ static void test_restart(void **state) {
         tell(&p, 't');
         tell(&p, 'c');
         becomes(&unit, TELEMETRY_READ_BYTES, 9 * BLOCK + 3);
-        probe_free(probe);
-        assert_int_equal(probe_new(top_fd, &probe), 0);
+        stop();
+        assert_int_equal(start(), 0);
         becomes(&unit, TELEMETRY_READ_BYTES, 9 * BLOCK + 3);
         tell(&p, 't');
         tell(&p, 'c');
@@ -622,7 +663,8 @@ static void test_procfs(void **state) {
         p = puppet_new(&unit);
         tell(&p, 't');
         tell(&p, 'c');
-        assert_int_equal(probe_new(top_fd, &without), 0);
+        assert_int_equal(probe_new(&without), 0);
+        assert_int_equal(probe_set_slice(without, top_fd), 0);
         telemetry_clear(v);
         probe_fill(without, unit.id, v);
         assert_int_equal(v[TELEMETRY_READ_BYTES], 8 * BLOCK + 2);
@@ -674,6 +716,69 @@ static void test_short_lives(void **state) {
         assert_int_equal(probe_dropped(probe), 0);
 }
 
+/* A process that may nothing: it reads what the programs count, passes over the tasks, hears of events, and
+ * cannot say what is counted at all. */
+static void test_nobody(void **state) {
+        struct group unit, outside;
+        struct puppet p;
+        pid_t pid;
+
+        make_unit("nobody", &unit);
+        make_group("stray", &outside);
+        p = puppet_new(&unit);
+        tell(&p, 'r');
+        becomes(&unit, TELEMETRY_READ_BYTES, BLOCK + 1);
+        pid = fork();
+        if (pid == 0) {
+                struct probe *mine = NULL;
+                uint64_t v[_TELEMETRY_MAX];
+
+                if (syscall(SYS_setgroups, 0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
+                    setresuid(65534, 65534, 65534) < 0)
+                        _exit(1);
+                if (probe_new(&mine) < 0 || adopt(mine) < 0 || probe_fd(mine) < 0)
+                        _exit(2);
+                if (probe_scrape(mine) < 0)
+                        _exit(3);
+                telemetry_clear(v);
+                probe_fill(mine, unit.id, v);
+                if (v[TELEMETRY_READ_BYTES] != BLOCK + 1 || v[TELEMETRY_TASKS] != 1)
+                        _exit(4);
+                if (probe_dispatch(mine, note_event, &(struct probe_event){ 0 }) < 0)
+                        _exit(5);
+                probe_forget(mine, unit.id);
+                probe_free(mine);
+                _exit(0);
+        }
+        assert_int_equal(WEXITSTATUS(finish(pid)), 0);
+        puppet_end(&p);
+        remove_group(unit.path);
+        remove_group(outside.path);
+        probe_forget(probe, unit.id);
+}
+
+/* What the starter read of /proc, where nothing counts: said as long as it is fresh, and never lower. */
+static void test_usage(void **state) {
+        const struct probe_usage usage = { .read_bytes = 7, .write_bytes = 8, .block_read_bytes = 9 };
+        uint64_t v[_TELEMETRY_MAX];
+        struct probe *without;
+
+        assert_int_equal(probe_new(&without), 0);
+        telemetry_clear(v);
+        probe_fill(without, 1, v);
+        assert_true(v[TELEMETRY_READ_BYTES] == TELEMETRY_UNKNOWN && !probe_counts(without));
+        probe_note_usage(without, 1, &usage);
+        telemetry_clear(v);
+        probe_fill(without, 1, v);
+        assert_true(v[TELEMETRY_READ_BYTES] == 7 && v[TELEMETRY_WRITE_BYTES] == 8 &&
+                    v[TELEMETRY_BLOCK_READ_BYTES] == 9 && v[TELEMETRY_BLOCK_WRITE_BYTES] == 0);
+        probe_note_usage(without, 1, &(struct probe_usage){ .read_bytes = 3 });
+        telemetry_clear(v);
+        probe_fill(without, 1, v);
+        assert_true(v[TELEMETRY_READ_BYTES] == 7);
+        probe_free(without);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_programs), cmocka_unit_test(test_ended),
@@ -682,6 +787,7 @@ int main(void) {
                 cmocka_unit_test(test_network),  cmocka_unit_test(test_killed),
                 cmocka_unit_test(test_restart),  cmocka_unit_test(test_procfs),
                 cmocka_unit_test(test_memory),   cmocka_unit_test(test_short_lives),
+                cmocka_unit_test(test_nobody),   cmocka_unit_test(test_usage),
         };
         const char *root = v2_root();
         int r;
@@ -697,17 +803,17 @@ int main(void) {
                 return SKIPPED;
         }
         top_fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        r = probe_new(top_fd, &probe);
+        r = start();
         if (r < 0 || probe_scrape(probe) < 0) {
-                const struct probe_program *programs;
+                const struct probe_program *how;
 
-                (void)probe_programs(probe, &programs);
-                fprintf(stderr, "skipped: %s\n", programs[0].why);
+                (void)probe_programs(probe, &how);
+                fprintf(stderr, "skipped: %s\n", how[0].why);
                 r = SKIPPED;
         } else {
                 r = cmocka_run_group_tests(tests, NULL, NULL);
         }
-        probe_free(probe);
+        stop();
         close(top_fd);
         remove_all(top, 0);
         return r;

@@ -153,7 +153,7 @@ static void test_over_a_restart(void **state) {
         n = 0;
         assert_int_equal(conditions_visit(again, count, &n), 0);
         assert_int_equal(n, 0);
-        snprintf(path, sizeof(path), "%s/run/primus/conditions", root);
+        snprintf(path, sizeof(path), "%s/run/primus/agent/conditions", root);
         assert_int_equal(unlink(path), 0);
         snprintf(path, sizeof(path), "%s/run/primus", root);
         assert_int_equal(rmdir(path), 0);

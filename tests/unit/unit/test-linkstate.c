@@ -54,7 +54,7 @@ static void test_file(void **state) {
         assert_true(t.term == 9 && t.acked_boot == 12345 && t.lost_usec == 60000000 &&
                     sd_id128_equal(s.cluster, t.cluster));
 
-        assert_true(asprintf(&path, "%s/run/primus/link", root) >= 0);
+        assert_true(asprintf(&path, "%s/run/primus/agent/link", root) >= 0);
         assert_int_equal(
                 write_file_atomic(path, "BOOT=000102030405060708090a0b0c0d0e0f\nTERM=4\n", 45, 0600, false),
                 0);

@@ -8,16 +8,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
 
-#include "agentd/unit/lanes.h"
 #include "fake-systemd.h"
+#include "starter-kit.h"
+#include "lib/base/file.h"
+#include "lib/base/unitname.h"
+#include "starter/files/private.h"
+#include "starter/lanes.h"
 
 struct world {
         struct fake_systemd fake;
+        struct starter_kit starter;
+        char root[64];
         struct systemd *systemd;
         int ready; /* 1: not yet */
         unsigned answers, errors, jobs_removed, units_removed, reloads, max_pending, max_jobs;
@@ -25,6 +32,10 @@ struct world {
         bool no_bus;
         unsigned answers_at_end; /* when a job's end was told */
 };
+
+/* Of the users by whose number they are. */
+static const uint32_t jobs[] = { 1, 2, 1000, 1001 };
+static const sd_id128_t job_uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b, 0c, 0d, 0e, 0f, 10);
 
 static void on_ready(int r, void *userdata) {
         ((struct world *)userdata)->ready = r;
@@ -58,13 +69,18 @@ static int connect_fake(sd_bus **ret, void *userdata) {
 
 static int setup(void **state) {
         static const struct systemd_handlers handlers = { on_ready, on_job_removed, on_unit_removed,
-                                                          on_reloaded, connect_fake };
+                                                          on_reloaded };
         struct world *w = calloc(1, sizeof(*w));
 
         assert_non_null(w);
         fake_systemd_new(&w->fake);
         w->ready = 1;
-        assert_int_equal(systemd_new(w->fake.client, &handlers, w, &w->systemd), 0);
+        strcpy(w->root, "/tmp/primus-systemd-XXXXXX");
+        assert_non_null(mkdtemp(w->root));
+        starter_kit_new(&w->starter, w->fake.event, w->fake.client, connect_fake, w, w->root, "n2");
+        for (size_t i = 0; i < ELEMENTSOF(jobs); i++)
+                assert_int_equal(work_create(w->root, jobs[i], job_uid, geteuid()), 0);
+        assert_int_equal(systemd_new(w->fake.client, w->starter.client, &handlers, w, &w->systemd), 0);
         fake_run_until(&w->fake, w->ready <= 0);
         assert_int_equal(w->ready, 0);
         *state = w;
@@ -75,6 +91,8 @@ static int teardown(void **state) {
         struct world *w = *state;
 
         systemd_free(w->systemd);
+        starter_kit_done(&w->starter);
+        assert_int_equal(remove_tree(w->root), 0);
         fake_systemd_done(&w->fake);
         free(w);
         return 0;
@@ -93,11 +111,21 @@ static void on_answer(sd_bus_message *reply, void *userdata) {
 
 static void start_for(struct world *w, uint32_t uid, unsigned n) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        char name[64];
+        char *none[] = { NULL }, *argv[] = { (char *)"/bin/true", NULL };
+        const struct start_order order = { .id = { .job_uid = job_uid, .job = uid, .role = "worker", .index = n, .attempt = 1 },
+                                           .uid = geteuid(),
+                                           .argv = argv,
+                                           .env = none,
+                                           .identity = none,
+                                           .gpus = none,
+                                           .visible_gpus = none };
+        char name[UNIT_NAME_MAX];
 
-        snprintf(name, sizeof(name), "primus-%u-worker-%u.1.service", uid, n);
-        assert_true(systemd_message(w->systemd, "StartTransientUnit", &m) >= 0);
-        assert_true(sd_bus_message_append(m, "ssa(sv)a(sa(sv))", name, "fail", 0, 0) >= 0);
+        executor_unit_name(uid, "worker", n, 1, name);
+        assert_true(starter_message(w->systemd, "Start", &m) >= 0);
+        assert_int_equal(start_order_append(m, &order), 0);
+        assert_int_equal(start_extra_append(m, &order.extra), 0);
+        assert_true(sd_bus_message_append(m, "a{sv}", 0) >= 0);
         assert_int_equal(systemd_call_job(w->systemd, uid, name, m, on_answer, w), 0);
 }
 

@@ -15,10 +15,12 @@
 #include <cmocka.h>
 
 #include "agentd/unit/exits.h"
-#include "agentd/unit/private.h"
 #include "fake-systemd.h"
+#include "starter-kit.h"
+#include "starter/files/private.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/unit/files.h"
 
 #define UNIT "primus-418-worker-0.1.service"
 
@@ -31,6 +33,7 @@ static const struct executor_id id = { .job_uid = SD_ID128_MAKE(01, 02, 03, 04, 
 
 struct world {
         struct fake_systemd fake;
+        struct starter_kit starter;
         struct worker *worker;
         struct units *units;
         char root[64];
@@ -67,7 +70,7 @@ static void begin(struct world *w) {
         const struct units_options options = { .root = w->root, .node = "n2", .inventory = &inventory };
 
         w->ready = false;
-        assert_int_equal(units_new(w->fake.client, w->worker, &options, &ops, w, &w->units), 0);
+        assert_int_equal(units_new(w->fake.client, w->starter.client, w->worker, &options, &ops, w, &w->units), 0);
         fake_run_until(&w->fake, w->ready);
 }
 
@@ -79,6 +82,7 @@ static int setup(void **state) {
         assert_non_null(mkdtemp(w->root));
         fake_systemd_new(&w->fake);
         assert_int_equal(worker_new(w->fake.event, &w->worker), 0);
+        starter_kit_new(&w->starter, w->fake.event, w->fake.client, NULL, NULL, w->root, "n2");
         begin(w);
         *state = w;
         return 0;
@@ -99,6 +103,7 @@ static int teardown(void **state) {
         fake_run_until(&w->fake, w->idle);
         worker_free(w->worker);
         units_free(w->units);
+        starter_kit_done(&w->starter);
         fake_systemd_done(&w->fake);
         assert_int_equal(remove_tree(w->root), 0);
         free(w);
@@ -223,8 +228,8 @@ static void test_a_life(void **state) {
         assert_string_equal(w->error, LINK_ERROR_ALREADY_RAN);
 
         units_committed(w->units, &id);
-        assert_false(exists(w, EXITS_DIR "/" UNIT));
-        assert_false(exists(w, "/run/systemd/units/log-extra-fields:" UNIT));
+        fake_run_until(&w->fake, !exists(w, EXITS_DIR "/" UNIT));
+        fake_run_until(&w->fake, !exists(w, "/run/systemd/units/log-extra-fields:" UNIT));
         assert_int_equal(units_count(w->units), 0);
         units_drop_job(w->units, uid, 418);
         fake_run_until(&w->fake, !exists(w, WORK_DIR "/418-01020304"));
@@ -480,7 +485,7 @@ static void test_a_restart(void **state) {
         touch(w, "/run/systemd/units/invocation:" UNIT);
         make(w, WORK_DIR "/.5-0123abcd.77/tmp");
         make(w, WORK_DIR "/6-0123abcd/tmp");
-        assert_int_equal(private_mark_stop(w->root, UNIT, "order"), 0);
+        assert_int_equal(private_put(w->root, UNIT, "stop", "order", 5), 0);
         units_free(w->units);
 
         begin(w);
@@ -488,6 +493,7 @@ static void test_a_restart(void **state) {
         assert_int_equal(units_find(w->units, UNIT, &facts), 0);
         assert_int_equal(facts.state, EXECUTOR_STOPPING);
         assert_true(executor_id_equal(&facts.id, &id));
+        extra_fields_sweep(w->root); /* as the starter does when it begins */
         fake_run_until(&w->fake, strcmp(w->fake.last_stop, "primus-77.slice") == 0);
         assert_false(exists(w, "/run/systemd/units/log-extra-fields:primus-3-worker-0.1.service"));
         assert_true(exists(w, "/run/systemd/units/log-extra-fields:primus-foo.service"));
@@ -504,7 +510,7 @@ static void test_a_restart(void **state) {
         assert_int_equal(units_count(w->units), 1); /* to be committed */
         units_committed(w->units, &id);
         assert_int_equal(units_count(w->units), 0);
-        assert_false(exists(w, EXITS_DIR "/" UNIT));
+        fake_run_until(&w->fake, !exists(w, EXITS_DIR "/" UNIT));
 }
 
 int main(void) {

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of an executor and of a job on this host, and what agentd reads of them; primus-starter writes them
+ * (starter/files/private.h). "agent" is the group of primus-agentd's user.
+ *   /run/primus/x/UNIT/            root:agent 2711
+ *       env                        root 0600, read by PID 1 for EnvironmentFile=
+ *       stop                       root:agent 0640, present once a stop was ordered
+ *       ready, is-ready, overdue   root:agent 0640, see agentd/unit/units-ready.c
+ *       rendezvous                 the job's user:agent 0440: PRIMUS_EPOCH=, then the rendezvous variables
+ *       secrets/NAME               the job's user, 0500 and 0400
+ *       progress                   the job's user:agent 0660: 16 bytes, see lib/primus/progress.c
+ *   /run/primus/exits/UNIT         root:agent 0640, in a directory 2750: how it ended, by primus-exit
+ *   /run/primus/hooked/NUMBER-UID8 the prolog of the job has been here
+ *   /var/lib/primus-agent/work/NUMBER-UID8/      the job's user 0700, with tmp/
+ *   /run/systemd/units/log-extra-fields:UNIT     systemd's, for journald; it does not remove it (252)
+ * root, for tests, is put before every path ("" in life). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-id128.h>
+
+#define RUN_DIR "/run/primus"
+#define PRIVATE_DIR RUN_DIR "/x"
+#define EXITS_DIR RUN_DIR "/exits"
+#define HOOKED_DIR RUN_DIR "/hooked"
+#define AGENT_DIR RUN_DIR "/agent" /* agentd's own */
+#define FEED_SOCKET AGENT_DIR "/feed.sock"
+#define STATE_DIR "/var/lib/primus-agent"
+#define WORK_DIR STATE_DIR "/work"
+#define BUNDLES_DIR STATE_DIR "/bundles"
+
+bool private_stop_marked(const char *root, const char *unit);
+/* The epoch of its rendezvous; 0: there is none. */
+uint64_t private_rendezvous_epoch(const char *root, const char *unit);
+/* A file there: -ENOENT, or allocated, NUL-ended. */
+int private_get(const char *root, const char *unit, const char *name, size_t max, char **ret);
+bool private_has(const char *root, const char *unit, const char *name);
+
+/* The mark that the prolog of the job has been on this host since it booted; its path, allocated. */
+char *hooked_path(const char *root, uint32_t job, sd_id128_t job_uid);
+bool hooked_marked(const char *root, uint32_t job, sd_id128_t job_uid);
+
+/* Whose the job's work directory is; 0: nobody's, or root's. */
+uint32_t work_owner(const char *root, uint32_t job, sd_id128_t job_uid);
+/* Its path, allocated; NULL on ENOMEM. */
+char *work_path(const char *root, uint32_t job, sd_id128_t job_uid);
+/* Calls f for the name of every work directory (NUMBER-UID8) that is older than age_usec, and for what
+ * a removal that was broken off left ("." in front), until it returns < 0. */
+typedef int (*work_visitor)(const char *name, void *userdata);
+int work_visit_old(const char *root, uint64_t now_usec, uint64_t age_usec, work_visitor f, void *userdata);

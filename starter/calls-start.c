@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* StartSession, StartHook, SetInventory. Invariant: a session is its executor's user's, and a hook is one of those
+ * that are named here, with an environment of PRIMUS_ names alone. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "lib/base/strv.h"
+#include "lib/base/try.h"
+#include "lib/base/unitname.h"
+#include "lib/unit/ours.h"
+#include "starter/files/private.h"
+#include "starter/starter.h"
+#include "starter/unit/hook-unit.h"
+#include "starter/unit/session-unit.h"
+
+#define VARIABLES_MAX 128u
+#define VARIABLE_MAX 8192u
+#define HOOK_USEC_MAX (UINT64_C(7) * 24 * 3600 * USEC_PER_SEC)
+
+/* PRIMUS_NAME=text: it stands in a unit's properties. */
+static bool variables_valid(char *const *list) {
+        size_t n = 0;
+
+        for (; list && list[n]; n++) {
+                const char *equals = strchr(list[n], '=');
+                char name[256];
+
+                if (n == VARIABLES_MAX || strlen(list[n]) > VARIABLE_MAX || strncmp(list[n], "PRIMUS_", 7) != 0 ||
+                    !equals || (size_t)(equals - list[n]) >= sizeof(name))
+                        return false;
+                memcpy(name, list[n], (size_t)(equals - list[n]));
+                name[equals - list[n]] = 0;
+                if (!env_name_valid(name))
+                        return false;
+                if (!text_is_setting(list[n]))
+                        return false;
+        }
+        return true;
+}
+
+int starter_method_session(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        _cleanup_(strings_free_p) char **environment = NULL;
+        struct connection *c = userdata;
+        struct executor_id id;
+        struct session_unit unit = { .id = &id };
+        char name[UNIT_NAME_MAX];
+        uint32_t owner;
+        int privileges, r = executor_id_read(call, &id);
+
+        if (r > 0)
+                r = sd_bus_message_read(call, "uu", &unit.session, &unit.uid);
+        if (r > 0)
+                r = sd_bus_message_read_strv(call, &environment);
+        if (r >= 0)
+                r = sd_bus_message_read(call, "bth", &privileges, &unit.memlock, &unit.control);
+        if (r <= 0 || !variables_valid(environment) || policy_refuses_uid(&c->starter->policy, unit.uid))
+                return starter_malformed(r, error);
+        executor_unit_name(id.job, id.role, id.index, id.attempt, name);
+        r = private_owner(c->starter->root, name, &owner);
+        if (r < 0 || owner != unit.uid)
+                return sd_bus_error_setf(error, LINK_ERROR_NOT_FOUND, "%s of uid %u does not run here", name, unit.uid);
+        unit.environment = environment;
+        unit.no_new_privileges = !privileges;
+        unit.hide_managers = c->starter->policy.hide_managers;
+        TRY(relay_message(c, "StartTransientUnit", &m));
+        TRY(session_unit_build(m, &unit));
+        return relay_job(c, call, m, error);
+}
+
+int starter_method_hook(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        static const char *const names[] = { "prolog", "epilog", "health" };
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        _cleanup_(strings_free_p) char **environment = NULL;
+        struct connection *c = userdata;
+        const char *unit, *name;
+        uint64_t timeout;
+        bool known = false;
+        int output, r = sd_bus_message_read(call, "ss", &unit, &name);
+
+        if (r > 0)
+                r = sd_bus_message_read_strv(call, &environment);
+        if (r >= 0)
+                r = sd_bus_message_read(call, "th", &timeout, &output);
+        for (size_t i = 0; r > 0 && i < ELEMENTSOF(names); i++)
+                known |= strcmp(name, names[i]) == 0;
+        if (r <= 0 || !known || !hook_unit_name_valid(unit) || !variables_valid(environment) || timeout == 0 ||
+            timeout > HOOK_USEC_MAX)
+                return starter_malformed(r, error);
+        TRY(relay_message(c, "StartTransientUnit", &m));
+        TRY(hook_unit_build(m, unit, name, environment, timeout, output));
+        return relay_job(c, call, m, error);
+}
+
+static int read_inventory_entry(sd_bus_message *m, const char *key, void *userdata) {
+        int r = inventory_read_extra(m, key, userdata);
+
+        return r == 0 ? -EBADMSG : r;
+}
+
+/* Sentences name the node; orders name GPUs, whose device nodes these are. */
+int starter_method_inventory(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_(inventory_done) struct inventory inventory = {};
+        struct connection *c = userdata;
+        const char *node;
+        char *copy;
+        int r = sd_bus_message_read_basic(call, 's', &node);
+
+        if (r > 0)
+                r = inventory_read(call, &inventory);
+        if (r > 0 && link_read_entries(call, read_inventory_entry, &inventory) < 0)
+                r = -EBADMSG;
+        if (r <= 0 || !node_name_valid(node))
+                return starter_malformed(r, error);
+        for (size_t i = 0; i < inventory.n_gpus; i++)
+                if (!policy_devices_valid(inventory.gpus[i].nodes))
+                        return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "%s are not device nodes of a GPU",
+                                                 inventory.gpus[i].nodes);
+        copy = strdup(node);
+        if (!copy)
+                return -ENOMEM;
+        free(c->node);
+        c->node = copy;
+        inventory_done(&c->inventory);
+        c->inventory = inventory;
+        inventory = (struct inventory){};
+        return sd_bus_reply_method_return(call, NULL);
+}

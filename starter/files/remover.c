@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Invariant: while something waits, CHILDREN_MAX are at work. */
+#include "starter/files/remover.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+
+#define CHILDREN_MAX 4u
+
+struct removal {
+        struct remover *remover;
+        char *path;
+        sd_event_source *child; /* while it is at work */
+        struct removal *next, *prev;
+};
+
+struct remover {
+        sd_event *event;
+        struct removal *waiting, *working;
+        unsigned n_working;
+};
+
+static void removal_free(struct removal *x) {
+        sd_event_source_disable_unref(x->child);
+        free(x->path);
+        free(x);
+}
+
+static void go_on(struct remover *r);
+
+static int on_child(sd_event_source *s, const siginfo_t *si, void *userdata) {
+        struct removal *x = userdata;
+        struct remover *r = x->remover;
+
+        if (si->si_code != CLD_EXITED || si->si_status != 0)
+                log_warning("Cannot remove %s as a whole", x->path);
+        DL_DELETE(r->working, x);
+        r->n_working--;
+        removal_free(x);
+        go_on(r);
+        return 0;
+}
+
+/* This process has one thread, so the child may do what it likes. */
+static int begin(struct removal *x) {
+        pid_t pid = fork();
+
+        if (pid < 0)
+                return -errno;
+        if (pid == 0)
+                _exit(remove_tree(x->path) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+        return sd_event_add_child(x->remover->event, &x->child, pid, WEXITED, on_child, x);
+}
+
+static void go_on(struct remover *r) {
+        while (r->waiting && r->n_working < CHILDREN_MAX) {
+                struct removal *x = r->waiting;
+                int k;
+
+                DL_DELETE(r->waiting, x);
+                k = begin(x);
+                if (k < 0) {
+                        log_warning_errno(k, "Cannot remove %s", x->path);
+                        removal_free(x);
+                        continue;
+                }
+                DL_APPEND(r->working, x);
+                r->n_working++;
+        }
+}
+
+int remover_new(sd_event *event, struct remover **ret) {
+        struct remover *r = calloc(1, sizeof(*r));
+
+        if (!r)
+                return -ENOMEM;
+        r->event = sd_event_ref(event);
+        *ret = r;
+        return 0;
+}
+
+void remover_free(struct remover *r) {
+        struct removal *x, *next;
+
+        if (!r)
+                return;
+        DL_FOREACH_SAFE (r->waiting, x, next)
+                removal_free(x);
+        DL_FOREACH_SAFE (r->working, x, next)
+                removal_free(x);
+        sd_event_unref(r->event);
+        free(r);
+}
+
+int remover_take(struct remover *r, char *path) {
+        struct removal *x = path ? calloc(1, sizeof(*x)) : NULL;
+
+        if (!x) {
+                free(path);
+                return -ENOMEM;
+        }
+        *x = (struct removal){ .remover = r, .path = path };
+        DL_APPEND(r->waiting, x);
+        go_on(r);
+        return 0;
+}
