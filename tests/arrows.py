@@ -46,7 +46,7 @@ ALLOWED = {
     "starter": HOST | STARTER_ROOMS | {"starter/observe"},
     "starter/unit": HOST | {"starter/files"},
     "starter/files": HOST,
-    "starter/observe": BASE | {"lib/observe", "bpf"},
+    "starter/observe": BASE | {"lib/observe", "bpf"} | WIRE | {"lib/unit", "starter/files"},
     # agentd: only probe sees what the BPF programs share.
     "agentd/unit": HOST,
     "agentd/feed": WIRE,

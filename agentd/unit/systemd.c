@@ -16,6 +16,7 @@
 #define OBJECT "/org/freedesktop/systemd1"
 #define STARTER_PATH "/org/primus/Starter1"
 #define STARTER_UNITS "org.primus.Starter1.Units"
+#define STARTER_OBSERVE "org.primus.Starter1.Observe"
 #define MANAGER "org.freedesktop.systemd1.Manager"
 #define JOBS OBJECT "/job"
 /* PID 1 may be busy for long (a herd of units, a reload). */
@@ -274,6 +275,12 @@ void starter_tell(struct systemd *s, const char *member, const char *types, ...)
                 r = starter_send(s, m);
         if (r < 0)
                 log_warning_errno(r, "Cannot ask primus-starter for %s", member);
+}
+
+int systemd_ask_written(struct systemd *s, const char *unit, sd_bus_slot **ret, sd_bus_message_handler_t handler,
+                        void *userdata) {
+        return sd_bus_call_method_async(s->starter, ret, NULL, STARTER_PATH, STARTER_OBSERVE, "Written", handler, userdata,
+                                        "s", unit);
 }
 
 int starter_send(struct systemd *s, sd_bus_message *m) {

@@ -46,6 +46,10 @@ int systemd_message(struct systemd *s, const char *member, sd_bus_message **ret)
 int starter_message(struct systemd *s, const char *member, sd_bus_message **ret);
 /* Sends it at once; where it fails that is logged. */
 int starter_send(struct systemd *s, sd_bus_message *m);
+/* When the file was written by which the unit says that it is ready: a pipe, see Written in
+ * dbus/org.primus.Starter1.xml. */
+int systemd_ask_written(struct systemd *s, const char *unit, sd_bus_slot **ret, sd_bus_message_handler_t handler,
+                        void *userdata);
 void starter_tell(struct systemd *s, const char *member, const char *types, ...);
 /* Queues a call of either (takes a reference); handler may be NULL. urgent: before
  * those that wait and are not. */

@@ -135,6 +135,7 @@ struct units {
         unsigned n_own_cpus;        /* executors with CPUs of their own */
         struct executor *executors; /* by unit name */
         struct job *jobs;           /* by uid */
+        struct look *looks;         /* see units-ready.c */
         struct asked *asked;        /* of which systemd may still answer */
         struct limiting *limiting;  /* limits being set */
         struct discovery *discoveries;
@@ -216,6 +217,7 @@ void ready_watch(struct executor *e);
 /* masterd is told again what was found. */
 void ready_tell_all(struct units *u);
 void ready_check_free(struct ready_check *c);
+void ready_looks_free(struct units *u);
 /* The job's prolog has ended: what waited for it goes on, or is refused. */
 void starts_go(struct job *j, bool ok, const char *why);
 void starts_drop(struct job *j);

@@ -2,9 +2,12 @@
 /* Whether executors are ready: a port that is listened on, a file that they have written (READY=1 of
  * sd_notify is systemd's: Type=notify). What is asked for, and that it was found, are files of the private
  * directory, so a restart of agentd loses neither. Invariant: masterd is told once for each registration. */
+#include <endian.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "agentd/unit/units-internal.h"
 #include "lib/base/file.h"
@@ -28,7 +31,7 @@ struct ready_check {
         char *path; /* or NULL: the port */
         uint64_t timeout_usec;
         enum outcome outcome;
-        bool looking; /* the thread looks at the file */
+        bool looking; /* the starter looks at the file */
 };
 
 void ready_check_free(struct ready_check *c) {
@@ -159,38 +162,59 @@ static int listening(const char *path, uint8_t map[static 8192]) {
         return 0;
 }
 
+/* The starter looks, in a process that may hang in it: the file is where its user likes. */
 struct look {
         struct units *units;
         char unit[UNIT_NAME_MAX];
-        char *path;
-        uint32_t uid;
-        uint64_t since_real;
-        bool found;
+        sd_bus_slot *question;
+        sd_event_source *answer;
+        int fd;
+        struct look *next, *prev;
 };
 
-/* Only the user's own file counts: agentd sees what he may not. */
-static void run_look(void *data) {
-        struct look *l = data;
-        struct stat st;
-        uint64_t changed;
-
-        if (lstat(l->path, &st) < 0 || st.st_uid != l->uid)
-                return;
-        changed = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec / 1000;
-        l->found = usec_add(changed, TICK_USEC) >= l->since_real;
+static void look_free(struct look *l) {
+        DL_DELETE(l->units->looks, l);
+        sd_bus_slot_unref(l->question);
+        sd_event_source_disable_unref(l->answer);
+        (void)close_fd(l->fd);
+        free(l);
 }
 
-static void on_looked(void *data) {
-        struct look *l = data;
+void ready_looks_free(struct units *u) {
+        while (u->looks)
+                look_free(u->looks);
+}
+
+static int on_written(sd_event_source *s, int fd, uint32_t events, void *userdata) {
+        struct look *l = userdata;
         struct executor *e = executor_find_unit(l->units, l->unit);
+        uint64_t changed = 0;
+        bool found = read(fd, &changed, sizeof(changed)) == (ssize_t)sizeof(changed);
 
         if (e && e->check) {
                 e->check->looking = false;
-                if (l->found && e->check->outcome == OUTCOME_WAITING && e->state == EXECUTOR_RUNNING)
+                if (found && usec_add(le64toh(changed), TICK_USEC) >= e->started_real &&
+                    e->check->outcome == OUTCOME_WAITING && e->state == EXECUTOR_RUNNING)
                         conclude(e, OUTCOME_READY);
         }
-        free(l->path);
-        free(l);
+        look_free(l);
+        return 0;
+}
+
+static int on_looking(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct look *l = userdata;
+        struct executor *e = executor_find_unit(l->units, l->unit);
+        int fd;
+
+        l->question = sd_bus_slot_unref(l->question);
+        if (!sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "h", &fd) > 0 &&
+            (l->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) >= 0 &&
+            sd_event_add_io(l->units->event, &l->answer, l->fd, EPOLLIN, on_written, l) >= 0)
+                return 0;
+        if (e && e->check)
+                e->check->looking = false; /* and it is asked again */
+        look_free(l);
+        return 0;
 }
 
 static void look_at_file(struct executor *e) {
@@ -201,15 +225,13 @@ static void look_at_file(struct executor *e) {
         l = calloc(1, sizeof(*l));
         if (!l)
                 return;
-        *l = (struct look){ .units = e->units, .uid = e->uid, .since_real = e->started_real };
+        *l = (struct look){ .units = e->units, .fd = -EBADF };
         strcpy(l->unit, e->unit);
-        l->path = strdup(e->check->path);
-        if (!l->path || worker_submit(e->units->worker, run_look, on_looked, l) < 0) {
-                free(l->path);
-                free(l);
-                return;
-        }
-        e->check->looking = true;
+        DL_APPEND(e->units->looks, l);
+        if (systemd_ask_written(e->units->systemd, e->unit, &l->question, on_looking, l) < 0)
+                look_free(l);
+        else
+                e->check->looking = true;
 }
 
 static int on_look(sd_event_source *s, uint64_t usec, void *userdata) {

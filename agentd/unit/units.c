@@ -420,6 +420,7 @@ void units_free(struct units *u) {
                 asked_free(u->asked);
         discoveries_free(u);
         freezings_free(u);
+        ready_looks_free(u);
         limitings_free(u);
         HASH_ITER (hh, u->executors, e, next) {
                 e->job = NULL; /* the jobs go below, without touching systemd */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -21,6 +22,7 @@
 #include "starter/observe/programs.h"
 #include "starter/observe/tell.h"
 #include "starter/observe/tracing.h"
+#include "starter/observe/written.h"
 
 #define WORK_DIR "/var/lib/primus-agent/work"
 #define PRIVATE_DIR "/run/primus/x"
@@ -30,6 +32,7 @@
 #define CAPTURE_CAPABILITIES                                                                                 \
         (CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_KILL) |                  \
          CAPABILITY(CAP_BPF) | CAPABILITY(CAP_PERFMON))
+#define WRITTEN_CAPABILITIES CAPABILITY(CAP_DAC_OVERRIDE)
 #define USAGE_CAPABILITIES (CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_DAC_OVERRIDE))
 /* Owners of children that are no user's. */
 #define OWNER_NOBODY UINT32_MAX
@@ -327,6 +330,24 @@ static int method_capture(sd_bus_message *call, void *userdata, sd_bus_error *er
         return answer_child(call, error, r, fd);
 }
 
+static int method_written(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct observe *o = userdata;
+        struct written w = {};
+        const char *unit;
+        int fd = -EBADF, r = sd_bus_message_read(call, "s", &unit);
+
+        if (r < 0)
+                return r;
+        if (!executor_unit_name_valid(unit))
+                return bad(error, "that is not the name of an executor's unit");
+        r = written_find(o->options.root, unit, &w);
+        if (r < 0)
+                return sd_bus_error_set(error, OBSERVE_ERROR_NOT_FOUND, "no file is waited for of that unit");
+        r = child_run(o->children, w.uid, WRITTEN_CAPABILITIES, written_look, &w, STDIN_FILENO, &fd);
+        free(w.path);
+        return answer_child(call, error, r, fd);
+}
+
 static int read_units(sd_bus_message *call, char (*units)[UNIT_NAME_MAX], size_t *ret_n) {
         const char *unit;
         size_t n = 0;
@@ -391,6 +412,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("Signal", "si", "uu", method_signal, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Capture", "ssi", "h", method_capture, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Usage", "as", "h", method_usage, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Written", "s", "h", method_written, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Widen", "hu", "u", method_widen, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };
