@@ -128,7 +128,7 @@ struct units {
         struct systemd *systemd;
         struct hooks *hooks;
         struct exits *exits;
-        struct worker *worker;
+        struct worker *worker, *looker; /* looker: at files of users, made when there is one */
         struct units_options options;
         struct units_ops ops;
         void *userdata;
@@ -216,6 +216,7 @@ void ready_watch(struct executor *e);
 /* masterd is told again what was found. */
 void ready_tell_all(struct units *u);
 void ready_check_free(struct ready_check *c);
+void looker_free(struct units *u);
 /* The job's prolog has ended: what waited for it goes on, or is refused. */
 void starts_go(struct job *j, bool ok, const char *why);
 void starts_drop(struct job *j);

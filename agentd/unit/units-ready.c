@@ -193,6 +193,25 @@ static void on_looked(void *data) {
         free(l);
 }
 
+/* A thread of its own: a path of a user's may lead to a file system that does not answer, and the other has
+ * the host's own work to do. */
+static struct worker *looker(struct units *u) {
+        if (!u->looker && worker_new(u->event, &u->looker) < 0)
+                log_oom();
+        return u->looker;
+}
+
+static void release(void *data) {
+}
+
+void looker_free(struct units *u) {
+        if (*u->options.root) /* in tests, where all answers */
+                worker_free(u->looker);
+        else
+                worker_abandon(u->looker, release, NULL);
+        u->looker = NULL;
+}
+
 static void look_at_file(struct executor *e) {
         struct look *l;
 
@@ -204,7 +223,7 @@ static void look_at_file(struct executor *e) {
         *l = (struct look){ .units = e->units, .uid = e->uid, .since_real = e->started_real };
         strcpy(l->unit, e->unit);
         l->path = strdup(e->check->path);
-        if (!l->path || worker_submit(e->units->worker, run_look, on_looked, l) < 0) {
+        if (!l->path || !looker(e->units) || worker_submit(e->units->looker, run_look, on_looked, l) < 0) {
                 free(l->path);
                 free(l);
                 return;

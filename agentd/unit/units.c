@@ -418,6 +418,7 @@ void units_free(struct units *u) {
         hooks_free(u->hooks);
         while (u->asked)
                 asked_free(u->asked);
+        looker_free(u);
         discoveries_free(u);
         freezings_free(u);
         limitings_free(u);
