@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primus-session: one session in an executor's cgroup, as the job's user, with its environment. agentd is at
- * the other end of standard input; it speaks once primus-enter has moved us. */
+ * the other end of standard input; it speaks once primus-enter has moved us. Invariant: until then nothing of
+ * the user's runs here: it is linked statically (no LD_PRELOAD reaches it), uses libc alone, and lets no
+ * other process of the user's trace it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -176,6 +179,7 @@ int main(int argc, char **argv) {
                      "systemd in a unit of its own.");
                 return strcmp(argv[1], "--help") == 0 ? EXIT_SUCCESS : 2;
         }
+        (void)prctl(PR_SET_DUMPABLE, 0);
         /* Of this unit's, not of the executor's. */
         (void)unsetenv("JOURNAL_STREAM");
         (void)unsetenv("SYSTEMD_EXEC_PID");
@@ -203,6 +207,7 @@ int main(int argc, char **argv) {
                                     ? "an upgrade of Primus is under way on this host, try again in a moment"
                                     : "agentd's word is not understood",
                             r);
+        (void)prctl(PR_SET_DUMPABLE, 1); /* as any process in the executor's cgroup */
         r = run(control, &s, &old, signals);
         free(s.arguments);
         return r;

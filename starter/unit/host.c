@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Disks, NUMA nodes and room for processes of this host. Invariant: a path of a user's is looked up in tables
- * of the kernel, never opened. */
+ * of the kernel and among the devices of /dev, nowhere else. */
 #include "starter/unit/host.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "starter/unit/environment.h"
 #include "lib/base/cpulist.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
+#include "starter/unit/environment.h"
 
 #define MOUNTS_MAX (8u << 20)
 #define NUMBER_MAX 64u
@@ -82,19 +85,52 @@ static bool is_below(const char *path, const char *point) {
         return strcmp(point, "/") == 0 || (strncmp(path, point, l) == 0 && (path[l] == 0 || path[l] == '/'));
 }
 
-/* The device of a node below /dev, or -ENOENT, -ENOTBLK. */
+/* By its name in sysfs, which is there also where /dev is not the host's (PrivateDevices=). */
+static int device_by_name(const char *root, const char *name, dev_t *ret) {
+        _cleanup_free_ char *text = NULL;
+        char path[PATH_MAX];
+        unsigned major, minor;
+
+        if (snprintf(path, sizeof(path), "/sys/class/block/%s/dev", name) >= (int)sizeof(path))
+                return -ENOENT;
+        for (char *p = path + strlen("/sys/class/block/"); p < path + strlen(path) - strlen("/dev"); p++)
+                if (*p == '/') /* cciss/c0d0 */
+                        *p = '!';
+        if (read_file_below(root, path, NUMBER_MAX, &text) < 0 || sscanf(text, "%u:%u", &major, &minor) != 2)
+                return -ENOENT;
+        *ret = makedev(major, minor);
+        return 0;
+}
+
+/* The device of a node below /dev, or -ENOENT, -ENOTBLK. Nothing outside of that one file system is looked
+ * at, whatever the path and links in /dev say: not what is root's to see, nor a mount there (users write to
+ * /dev/shm), nor one that hangs. */
 static int device_of_node(const char *root, const char *path, dev_t *ret) {
-        _cleanup_free_ char *full = NULL;
+        struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+                                .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS };
+        _cleanup_close_ int dev = -EBADF, fd = -EBADF;
+        _cleanup_free_ char *directory = NULL;
         struct stat st;
 
-        if (asprintf(&full, "%s%s", root, path) < 0)
+        if (asprintf(&directory, "%s/dev", root) < 0)
                 return -ENOMEM;
-        if (stat(full, &st) < 0)
-                return -ENOENT;
+        dev = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dev < 0)
+                return device_by_name(root, path + strlen("/dev/"), ret);
+        fd = (int)syscall(SYS_openat2, dev, path + strlen("/dev/"), &how, sizeof(how));
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return device_by_name(root, path + strlen("/dev/"), ret);
         if (!S_ISBLK(st.st_mode))
                 return -ENOTBLK;
         *ret = st.st_rdev;
         return 0;
+}
+
+static bool goes_up(const char *path) {
+        for (const char *p = strstr(path, "/.."); p; p = strstr(p + 1, "/.."))
+                if (p[3] == 0 || p[3] == '/')
+                        return true;
+        return false;
 }
 
 /* What the directory is on. -ENODEV with *ret_type (allocated): no disk. */
@@ -155,10 +191,14 @@ static int whole_disk(const char *root, dev_t device, char **ret) {
 static int resolve(const char *root, const char *node, const char *path, char **ret, char **ret_why) {
         _cleanup_free_ char *type = NULL;
         dev_t device = 0;
-        int r = strncmp(path, "/dev/", 5) == 0 ? device_of_node(root, path, &device)
-                                               : device_of_directory(root, path, &device, &type);
+        int r = goes_up(path)                    ? -EXDEV
+                : strncmp(path, "/dev/", 5) == 0 ? device_of_node(root, path, &device)
+                                                 : device_of_directory(root, path, &device, &type);
 
-        if (r == -ENODEV)
+        if (r == -EXDEV)
+                r = asprintf(ret_why, "io of %s cannot be limited on host %s: the path must not have ..",
+                             path, node);
+        else if (r == -ENODEV)
                 r = asprintf(ret_why,
                              "io of %s cannot be limited on host %s: it is on a file system of type %s, and "
                              "not on a disk of the host",

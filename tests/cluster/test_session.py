@@ -105,6 +105,18 @@ def test_it_is_like_the_trainer(cluster, running):
     assert unit in mine
 
 
+def test_nothing_of_the_users_runs_before_it_is_there(cluster):
+    """Until primus-enter has moved it the session is outside of the executor's limits: no loader does what LD_PRELOAD says there."""
+    number = cluster.submit(job("sleep 600", role={"env": {"LD_PRELOAD": "/home/ml/first.so"}}))
+    cluster.wait_state(number, "RUNNING")
+    done = run(cluster, str(number), "/bin/true")
+    assert "first.so" in done.stderr, done  # the command's own loader, which is in the executor's group
+    host = cluster.executor(number)["node"]
+    assert "first.so" not in cluster.exec(host, "journalctl", "-q", "--no-pager", "-o", "cat", f"_SYSTEMD_SLICE=primus-{number}.slice", "_COMM=primus-session")
+    assert "first.so" not in cluster.run(host, "journalctl", "-q", "--no-pager", "-o", "cat", "-u", f"primus-session-{number}-*").stdout
+    cluster.kill(number)
+
+
 def test_ten_megabytes_both_ways(cluster, running, tmp_path):
     data = os.urandom(10 << 20)
     (tmp_path / "in").write_bytes(data)

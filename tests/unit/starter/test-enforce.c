@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "starter/unit/host.h"
 #include "executor/oom.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
+#include "starter/unit/host.h"
 #include "tests/unit/message-kit.h"
 #include "tests/unit/root-kit.h"
 
@@ -240,6 +240,45 @@ static void test_disks(void **state) {
         io_limits_free(list, n);
 }
 
+static void assert_refused(const char *path, const char *says) {
+        struct io_limit io = { .path = (char *)path, .read_bps = 1 }, *list;
+        _cleanup_free_ char *why = NULL;
+        size_t n;
+
+        assert_int_equal(host_io(root_kit, "n1", &io, 1, &list, &n, &why), -EINVAL);
+        assert_non_null(strstr(why, says));
+}
+
+/* What there is beside the devices, its answers do not tell: root sees more than who asks. */
+static void test_outside(void **state) {
+        char target[256];
+
+        root_put("/sys/fs/cgroup/cgroup.controllers", "io\n");
+        root_put("/secret", "");
+        root_put("/dev/plain", "");
+        put_link("../secret", "/dev/up");
+        snprintf(target, sizeof(target), "%s/secret", root_kit);
+        put_link(target, "/dev/away");
+        put_link("plain", "/dev/beside");
+        assert_refused("/dev/plain", "it is not a block device");
+        assert_refused("/dev/beside", "it is not a block device");
+        assert_refused("/dev/none", "has no such device");
+        root_put("/sys/class/block/vdz/dev", "254:77\n");
+        put_link("../../devices/virtio7/block/vdz", "/sys/dev/block/254:77");
+        struct io_limit io = { .path = (char *)"/dev/vdz", .read_bps = 1 }, *list;
+        size_t n;
+        assert_int_equal(host_io(root_kit, "n1", &io, 1, &list, &n, NULL), 0);
+        assert_string_equal(list[0].path, "/dev/vdz");
+        io_limits_free(list, n);
+        assert_refused("/dev/up", "has no such device");
+        assert_refused("/dev/away", "has no such device");
+        assert_refused("/dev//secret/../plain/", "must not have ..");
+        assert_refused("/dev/../secret", "must not have ..");
+        assert_refused("/dev/../none", "must not have ..");
+        assert_refused("/data/..", "must not have ..");
+        assert_refused("/dev//secret", "has no such device");
+}
+
 static void test_host(void **state) {
         root_put("/proc/sys/kernel/threads-max", "9000\n");
         assert_true(host_tasks_bound(root_kit) == 0);
@@ -372,9 +411,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_properties), cmocka_unit_test(test_nothing),
                 cmocka_unit_test(test_numa),       cmocka_unit_test(test_changes),
-                cmocka_unit_test(test_disks),      cmocka_unit_test(test_host),
-                cmocka_unit_test(test_shm_names),  cmocka_unit_test(test_ports),
-                cmocka_unit_test(test_oom),
+                cmocka_unit_test(test_disks),      cmocka_unit_test(test_outside),
+                cmocka_unit_test(test_host),       cmocka_unit_test(test_shm_names),
+                cmocka_unit_test(test_ports),      cmocka_unit_test(test_oom),
         };
         return cmocka_run_group_tests(tests, setup, teardown);
 }
