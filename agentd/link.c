@@ -441,7 +441,7 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
         struct channel *c = userdata;
         struct link *l = c->link;
         bool was_up = c->up, identity = end->error == -EKEYREJECTED || end->error == -EKEYEXPIRED ||
-                                        end->error == -EKEYREVOKED;
+                                        end->error == -EKEYREVOKED || end->error == -EIDRM;
 
         c->up = false;
         c->peer = NULL;
@@ -450,7 +450,7 @@ static void on_peer_ended(struct peer *p, const struct peer_end *end, void *user
                 log_full(identity ? LOG_ERR : LOG_WARNING, 0, NULL, "%s to masterd at %s ended: %s",
                          c->bulk ? "The second connection" : "The link", l->options.master, end->why);
         if (identity)
-                tell_refused(c, &(struct link_refused){ .why = end->why });
+                tell_refused(c, &(struct link_refused){ .why = end->why, .removed = end->error == -EIDRM });
         peer_free(p);
         if (c->bulk) {
                 if (was_up)

@@ -29,6 +29,7 @@ struct link_options {
 /* That masterd, or this agent, refuses the other. */
 struct link_refused {
         const char *why;
+        bool removed;       /* somebody has taken this host out of the cluster, by name */
         uint64_t sent_boot; /* when Hello was sent that masterd answered so (CLOCK_BOOTTIME), where it is for
                                the version; */
         struct link_refusal who; /* and who answered. 0: another reason, or an answer without it */

@@ -28,6 +28,9 @@
 /* ---- onPartition=stop
  * ----------------------------------------------------------------------------------------------- */
 
+/* What a host that was removed gives its executors to end in. */
+#define REMOVED_GRACE_USEC (10 * USEC_PER_SEC)
+
 static int on_partition_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
         struct manager *m = userdata;
         unsigned n;
@@ -149,8 +152,11 @@ static void on_up(void *userdata) {
 
 static void on_refused(const struct link_refused *r, void *userdata) {
         struct manager *m = userdata;
+        unsigned n;
 
         set_refused(m, r->why);
+        if (r->removed && (n = units_stop_all(m->units, REMOVED_GRACE_USEC)) > 0)
+                log_error("This host was removed from the cluster: its %u executors are stopped", n);
         (void)sd_notifyf(false, "STATUS=Not with masterd at %s; executors go on: %s", m->settings.master,
                          m->refused ?: "refused");
         /* Our master knows that this host is there, and waits for it. */

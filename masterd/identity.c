@@ -49,9 +49,9 @@ static int add_revoked(struct manager *m, const char *serial, const char *node, 
                 if (!r)
                         return -ENOMEM;
                 snprintf(r->serial, sizeof(r->serial), "%s", serial);
-                snprintf(r->node, sizeof(r->node), "%s", node);
                 HASH_ADD_STR(m->revoked, serial, r);
         }
+        snprintf(r->node, sizeof(r->node), "%s", node);
         r->revoked_real = revoked_real;
         return 0;
 }
@@ -437,9 +437,15 @@ const char *identity_check(const char *name, const char *serial_hex, void *userd
 
         HASH_FIND_STR(m->revoked, serial_hex, r);
         if (r && r->revoked_real > 0)
-                return "the certificate was revoked (the node was removed, joined again, or has a newer one)";
+                return *r->node ? "the certificate was revoked (the node joined again, or has a newer one)"
+                                : peer_removed;
         return nodes_get(&m->nodes, name) ? NULL : "no node of this name belongs to the cluster";
 }
+
+/* Whose a certificate is that was revoked with its node: nobody's. The host that comes with it is told, and
+ * stops what it runs; one that comes with a certificate that has a successor, or whose name joined again, is
+ * not. */
+#define REMOVED ""
 
 /* revoked_real 0: it has a successor that has not been seen. */
 static int record_revoked(struct manager *m, const char *node, const char *serial, uint64_t revoked_real) {
@@ -481,13 +487,14 @@ int identity_renew(struct manager *m, struct node *node, const char *csr, size_t
         return 0;
 }
 
-static int revoke_superseded(struct manager *m, const struct node *node) {
+/* as: of whom, or REMOVED. */
+static int revoke_superseded(struct manager *m, const struct node *node, const char *as) {
         struct revoked *e, *next;
         int r = 0;
 
         HASH_ITER (hh, m->revoked, e, next)
                 if (e->revoked_real == 0 && strcmp(e->node, node->name) == 0 && r >= 0)
-                        r = record_revoked(m, node->name, e->serial, now_real());
+                        r = record_revoked(m, as, e->serial, now_real());
         return r;
 }
 
@@ -507,11 +514,17 @@ void identity_seen(struct manager *m, struct node *node, const char *serial_hex)
         if (strcmp(serial_hex, node->serial) != 0)
                 adopt(m, node, serial_hex);
         if (strcmp(serial_hex, node->serial) == 0)
-                (void)revoke_superseded(m, node);
+                (void)revoke_superseded(m, node, node->name);
 }
 
 int identity_revoke(struct manager *m, struct node *node) {
-        int r = revoke_superseded(m, node);
+        int r = revoke_superseded(m, node, node->name);
 
         return r < 0 ? r : record_revoked(m, node->name, node->serial, now_real());
+}
+
+int identity_remove(struct manager *m, struct node *node) {
+        int r = revoke_superseded(m, node, REMOVED);
+
+        return r < 0 ? r : record_revoked(m, REMOVED, node->serial, now_real());
 }

@@ -69,3 +69,5 @@ int identity_renew(struct manager *m, struct node *node, const char *csr, size_t
 void identity_seen(struct manager *m, struct node *node, const char *serial_hex);
 /* Revokes the node's certificates, in the open batch. */
 int identity_revoke(struct manager *m, struct node *node);
+/* The same, for a node that is removed: its host is told so when it comes again. */
+int identity_remove(struct manager *m, struct node *node);

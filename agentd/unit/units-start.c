@@ -421,6 +421,8 @@ void units_start(struct units *u, uint64_t term, struct start_order *order, star
         if (e->preparing || e->state != EXECUTOR_PREPARING) {
                 if (e->state == EXECUTOR_RUNNING || e->state == EXECUTOR_STOPPING)
                         executor_answer_running(e);
+                else if (e->submitted && u->ops.taken)
+                        u->ops.taken(&e->id, u->userdata); /* asked for anew; it may last still */
                 return;
         }
         r = prepare(e, term, order);

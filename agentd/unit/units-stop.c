@@ -181,6 +181,19 @@ int units_kill_for(struct units *u, const struct executor_id *id, const char *wh
         return systemd_kill(u->systemd, e->unit, "all", SIGKILL, on_killed_for, NULL);
 }
 
+unsigned units_stop_all(struct units *u, uint64_t grace_usec) {
+        struct executor *e, *next;
+        unsigned n = 0;
+
+        HASH_ITER (hh, u->executors, e, next)
+                if (e->state < EXECUTOR_STOPPING) {
+                        e->stop_grace = grace_usec;
+                        executor_event(e, EVENT_STOP);
+                        n++;
+                }
+        return n;
+}
+
 unsigned units_stop_partitioned(struct units *u) {
         struct executor *e, *next;
         unsigned n = 0;

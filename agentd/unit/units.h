@@ -119,6 +119,10 @@ int units_append_epochs(struct units *u, sd_bus_message *m);
  * how many. */
 unsigned units_stop_partitioned(struct units *u);
 
+/* The same for everything, with that much grace: the host is nobody's any more. Without those that are on
+ * their way. */
+unsigned units_stop_all(struct units *u, uint64_t grace_usec);
+
 void units_committed(struct units *u, const struct executor_id *id);
 void units_drop_job(struct units *u, sd_id128_t job_uid, uint32_t job);
 

@@ -54,9 +54,12 @@ struct peer_options {
         uint64_t queue_max;      /* bytes that may wait for the network before the peer is dropped as stalled
                                   * (-ENOBUFS);      0: 8 MiB. A single larger message still passes. */
         /* Refuses a certificate by its serial, after the chain was verified; NULL: none revoked. Returns NULL
-         * to accept or a static text that says why not. */
+         * to accept or a static text that says why not. peer_removed itself: because somebody removed that
+         * host by name, and the other side's end is -EIDRM instead of -EKEYREVOKED. */
         const char *(*check)(const char *name, const char *serial_hex, void *userdata);
 };
+
+extern const char peer_removed[];
 
 /* Takes over fd (a connected or connecting non-blocking TCP socket), also on failure. */
 int peer_new(sd_event *event, int fd, struct tls_credentials *credentials, const struct peer_options *options,

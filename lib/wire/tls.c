@@ -111,6 +111,8 @@ void tls_credentials_free(struct tls_credentials *c) {
 
 /* ---- reasons --------------------------------------------------------------------------------- */
 
+const char peer_removed[] = "the certificate was revoked (the node was removed)";
+
 /* Our reading of an alert: what the other side has against us. */
 static const struct {
         gnutls_alert_description_t alert;
@@ -123,6 +125,9 @@ static const struct {
           "refused by the other side: our certificate has expired" },
         { GNUTLS_A_CERTIFICATE_REVOKED, -EKEYREVOKED,
           "refused by the other side: our certificate was revoked" },
+        /* Which nobody else sends: it is of extensions that TLS 1.3 has not. */
+        { GNUTLS_A_CERTIFICATE_UNOBTAINABLE, -EIDRM,
+          "refused by the other side: our certificate was revoked, this host was removed from the cluster" },
         { GNUTLS_A_UNSUPPORTED_CERTIFICATE, -EKEYREJECTED,
           "refused by the other side: our certificate is not for this role" },
         { GNUTLS_A_CERTIFICATE_UNKNOWN, -EKEYREJECTED,
@@ -274,7 +279,10 @@ static int verify(struct tls *t) {
                 return refuse(t, GNUTLS_A_CERTIFICATE_UNKNOWN, -EKEYREJECTED, "certificate of another name");
         const char *why = e->check ? e->check(t->name, t->serial_hex, e->userdata) : NULL;
         if (why)
-                return refuse(t, GNUTLS_A_CERTIFICATE_REVOKED, -EKEYREVOKED, why);
+                return refuse(t,
+                              why == peer_removed ? GNUTLS_A_CERTIFICATE_UNOBTAINABLE
+                                                  : GNUTLS_A_CERTIFICATE_REVOKED,
+                              -EKEYREVOKED, why);
         t->verified = true;
         return 0;
 }

@@ -24,8 +24,8 @@ enum tls_side {
 /* What the other side's certificate must be. */
 struct tls_expect {
         enum peer_role role;
-        const char *name; /* NULL: any */
-        const char *(*check)(const char *name, const char *serial_hex, void *userdata);
+        const char *name;                                                               /* NULL: any */
+        const char *(*check)(const char *name, const char *serial_hex, void *userdata); /* see peer.h */
         void *userdata;
 };
 

@@ -304,7 +304,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         if (!node)
                 return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE, "There is no node '%.*s'",
                                          utf8_fit(name, 64), name);
-        r = identity_revoke(m, node);
+        r = identity_remove(m, node);
         if (r < 0)
                 return r;
         r = sd_bus_message_new_method_return(call, &reply);

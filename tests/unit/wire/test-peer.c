@@ -414,6 +414,19 @@ static void test_revoked(void **state) {
         pair_done(&t);
 }
 
+/* That it is not for a newer certificate is told apart: whoever was removed has no business to go on. */
+static void test_removed(void **state) {
+        struct pair t;
+        pair_connect(&t, master, node);
+        t.check_says = peer_removed;
+        RUN_UNTIL(&t, t.server.ended && t.client.ended);
+        assert_string_equal(t.server.why, peer_removed);
+        assert_int_equal(t.client.error, -EIDRM);
+        assert_non_null(strstr(t.client.why, "this host was removed from the cluster"));
+        assert_int_equal(t.client.ready + t.server.ready, 0);
+        pair_done(&t);
+}
+
 static void test_owner_refuses(void **state) {
         struct pair t;
         pair_connect(&t, master, node);
@@ -563,6 +576,7 @@ int main(void) {
                 cmocka_unit_test(test_stalled_reader),
                 cmocka_unit_test(test_refusals),
                 cmocka_unit_test(test_revoked),
+                cmocka_unit_test(test_removed),
                 cmocka_unit_test(test_owner_refuses),
                 cmocka_unit_test(test_garbage),
                 cmocka_unit_test(test_silence_and_half_a_handshake),
