@@ -37,6 +37,7 @@ struct settings {
         uint64_t gpu_memory;            /* of each GPU whose driver does not say; 0: unknown */
         uint64_t health_usec;           /* how often the health hook runs */
         uint32_t user_max;              /* executors of one user at a time; 0: no bound */
+        bool hide_managers;             /* from executors */
         uint64_t hook_usec;             /* how long a hook may take */
         uint64_t unkillable_usec;       /* how long after SIGKILL an executor is said not to die */
         uint64_t condition_settle_usec; /* how long the host is better before that is told */

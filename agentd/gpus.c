@@ -47,6 +47,55 @@ static void on_condition(const char *subject, enum gpu_severity severity, const 
                 conditions_set(c, CONDITION_GPU, subject, (enum condition_severity)severity, text);
 }
 
+/* ---- who uses a GPU that was given away, outside of any executor ---- */
+
+struct taking {
+        const struct gpu_state *gpu;
+        struct unit_facts facts; /* of the executor that has it */
+        bool found;
+};
+
+static int find_taker(const char *unit, const struct unit_facts *facts, void *userdata) {
+        struct taking *t = userdata;
+
+        if (facts->state == EXECUTOR_RUNNING && facts->gpus && gpu_listed(facts->gpus, t->gpu->uuid)) {
+                t->facts = *facts;
+                t->found = true;
+                return -ECANCELED;
+        }
+        return 0;
+}
+
+static void say_stray(struct manager *m, const struct taking *t, const struct gpu_process *p) {
+        struct conditions *c = hostwatch_conditions(m->watch);
+        char subject[CONDITION_SUBJECT_MAX + 1], text[CONDITION_TEXT_MAX + 1];
+
+        snprintf(subject, sizeof(subject), "%.55s outside", t->gpu->uuid);
+        if (!p) {
+                conditions_set(c, CONDITION_GPU, subject, CONDITION_FINE, "");
+                return;
+        }
+        snprintf(
+                text, sizeof(text),
+                "process %u (%s) of uid %u%s uses it outside of any executor, in %s; it is %s/%u's of job %u",
+                p->pid, p->name, p->uid, p->uid == t->facts.uid ? ", the job's owner," : "", p->where,
+                t->facts.id.role, t->facts.id.index, t->facts.id.job);
+        conditions_set(c, CONDITION_GPU, subject, CONDITION_WARN, text);
+}
+
+static void on_looked(void *userdata) {
+        struct manager *m = ((struct gpus *)userdata)->manager;
+        const struct gpu_state *states;
+        size_t n = gpu_watch_devices(((struct gpus *)userdata)->watch, &states);
+
+        for (size_t i = 0; i < n; i++) {
+                struct taking t = { .gpu = states + i };
+
+                (void)units_visit(m->units, find_taker, &t);
+                say_stray(m, &t, t.found ? gpu_stray(states + i, m->settings.serve.min_uid) : NULL);
+        }
+}
+
 static void on_fault(char *const *uuids, const char *pci, const char *text, void *userdata) {
         struct manager *m = ((struct gpus *)userdata)->manager;
 
@@ -72,6 +121,7 @@ static void on_kernel_line(const char *line, void *userdata) {
 int gpus_new(struct manager *m, struct gpus **ret) {
         static const struct gpu_watch_ops ops = {
                 .inventory = on_inventory,
+                .looked = on_looked,
                 .condition = on_condition,
                 .fault = on_fault,
         };

@@ -499,6 +499,7 @@ int manager_new(sd_event *event, struct manager **ret) {
         options = (struct units_options){ .root = "",
                                           .node = m->node,
                                           .inventory = &m->inventory,
+                                          .hide_managers = m->settings.hide_managers,
                                           .hook_usec = m->settings.hook_usec,
                                           .user_max = m->settings.user_max,
                                           .unkillable_usec = m->settings.unkillable_usec };

@@ -80,6 +80,7 @@ static int submit(struct session *s) {
                 .uid = s->uid,
                 .environment = s->environment,
                 .no_new_privileges = s->no_new_privileges,
+                .hide_managers = units_hide_managers(s->sessions->units),
                 .memlock = s->memlock,
                 .control = theirs,
         };

@@ -55,7 +55,9 @@ enum gpu_recovery {
 struct gpu_process {
         uint32_t pid;
         uint64_t memory;          /* bytes; GPU_UNKNOWN */
-        char unit[UNIT_NAME_MAX]; /* of Primus, or "" */
+        char unit[UNIT_NAME_MAX]; /* of Primus, or "": it is in none, and then: */
+        uint32_t uid;             /* UINT32_MAX: it is gone */
+        char name[16], where[96]; /* its control group; as texts for people */
 };
 
 struct gpu_state {

@@ -324,6 +324,8 @@ static void looked(struct gpu_watch *w) {
                 w->events = true; /* until it says that it has none */
         if (take_states(w) < 0)
                 log_oom();
+        else if (w->ops.looked)
+                w->ops.looked(w->userdata);
 }
 
 static void waited(struct gpu_watch *w) {
@@ -414,14 +416,22 @@ static void add(uint64_t *sum, uint64_t value) {
                 *sum = *sum == TELEMETRY_UNKNOWN ? value : *sum + value;
 }
 
-/* A word of a list. */
-static bool has_word(const char *list, const char *word) {
-        size_t l = strlen(word);
+bool gpu_listed(const char *uuids, const char *uuid) {
+        size_t l = strlen(uuid);
 
-        for (const char *p = strstr(list, word); p; p = strstr(p + 1, word))
-                if ((p == list || p[-1] == ' ') && (p[l] == 0 || p[l] == ' '))
+        for (const char *p = l > 0 ? strstr(uuids, uuid) : NULL; p; p = strstr(p + 1, uuid))
+                if ((p == uuids || p[-1] == ' ') && (p[l] == 0 || p[l] == ' '))
                         return true;
         return false;
+}
+
+const struct gpu_process *gpu_stray(const struct gpu_state *s, uint32_t min_uid) {
+        for (size_t i = 0; i < s->n_processes; i++) {
+                const struct gpu_process *p = s->processes + i;
+                if (!*p->unit && p->uid != UINT32_MAX && p->uid >= min_uid)
+                        return p;
+        }
+        return NULL;
 }
 
 void gpu_watch_fill(const struct gpu_watch *w, const char *uuids, const char *unit,
@@ -434,7 +444,7 @@ void gpu_watch_fill(const struct gpu_watch *w, const char *uuids, const char *un
                 for (size_t k = 0; unit && k < s->n_processes; k++)
                         if (strcmp(s->processes[k].unit, unit) == 0)
                                 add(&own, s->processes[k].memory);
-                if (!uuids || !has_word(uuids, s->uuid))
+                if (!uuids || !gpu_listed(uuids, s->uuid))
                         continue;
                 gpus++;
                 measured += s->values[GPU_UTILIZATION] != GPU_UNKNOWN;

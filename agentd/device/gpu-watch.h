@@ -16,6 +16,8 @@ struct gpu_watch;
 struct gpu_watch_ops {
         /* Which GPUs there are is known for the first time, or is another than before. */
         void (*inventory)(void *userdata);
+        /* All of them were looked at. May be NULL. */
+        void (*looked)(void *userdata);
         /* How a GPU is. subject: its uuid, "UUID Xid N" or "nvml". for_usec 0: as long as this is not said
          * otherwise; else it happened, and counts for that long (USEC_INFINITY: until the host restarts). */
         void (*condition)(const char *subject, enum gpu_severity severity, const char *text,
@@ -48,6 +50,12 @@ size_t gpu_watch_devices(const struct gpu_watch *w, const struct gpu_state **ret
  * which its processes are known on GPUs that it shares. */
 void gpu_watch_fill(const struct gpu_watch *w, const char *uuids, const char *unit,
                     uint64_t values[static _TELEMETRY_MAX]);
+
+/* Whether a GPU is in a list of uuids, by spaces. */
+bool gpu_listed(const char *uuids, const char *uuid);
+/* A process of a user (uid at least min_uid) that is in no unit of Primus and has memory of the GPU, or NULL.
+ */
+const struct gpu_process *gpu_stray(const struct gpu_state *s, uint32_t min_uid);
 
 /* A line of the kernel's log: an Xid in it counts, unless the library has told of it already. */
 void gpu_watch_kmsg(struct gpu_watch *w, const char *line);

@@ -9,8 +9,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "lib/base/cgroup-unit.h"
 #include "lib/base/file.h"
+#include "lib/base/parse.h"
 
 #define GPUS_MAX 64u /* of a host */
 #define PARTS_MAX 8u /* of a GPU */
@@ -285,22 +288,22 @@ static void read_rates(const struct nvml *n, handle_t h, struct gpu_state *s) {
                 s->values[GPU_TEMPERATURE] = number;
 }
 
-/* The unit of a process, by its control group. */
-static void find_unit(struct gpu_process *p) {
-        _cleanup_free_ char *text = NULL;
-        char path[40], *unit;
+/* Who it is that has memory there: of which unit, or else whose and where. */
+static void find_process(struct gpu_process *p) {
+        _cleanup_free_ char *name = NULL;
+        char path[40];
+        struct stat st;
 
-        snprintf(path, sizeof(path), "/proc/%u/cgroup", p->pid);
-        if (read_file(path, 16 << 10, &text, NULL) < 0)
+        p->uid = UINT32_MAX;
+        if (cgroup_unit_of((pid_t)p->pid, p->unit, sizeof(p->unit)) != -ENOENT)
                 return;
-        for (unit = strstr(text, "/primus-"); unit; unit = strstr(unit + 1, "/primus-")) {
-                size_t l = strcspn(unit + 1, "/\n");
-                if (l > 8 && l < sizeof(p->unit) && strncmp(unit + 1 + l - 8, ".service", 8) == 0) {
-                        memcpy(p->unit, unit + 1, l);
-                        p->unit[l] = 0;
-                        return;
-                }
-        }
+        snprintf(path, sizeof(path), "/proc/%u", p->pid);
+        if (cgroup_path_of((pid_t)p->pid, p->where, sizeof(p->where)) < 0 || stat(path, &st) < 0)
+                return;
+        p->uid = st.st_uid;
+        snprintf(path, sizeof(path), "/proc/%u/comm", p->pid);
+        if (read_file(path, 64, &name, NULL) >= 0)
+                (void)utf8_clean(name, strcspn(name, "\n"), p->name, sizeof(p->name));
 }
 
 static void read_processes(const struct nvml *n, handle_t h, struct gpu_state *s) {
@@ -313,7 +316,7 @@ static void read_processes(const struct nvml *n, handle_t h, struct gpu_state *s
         for (unsigned i = 0; i < MIN(count, (unsigned)ELEMENTSOF(list)); i++) {
                 struct gpu_process *p = s->processes + s->n_processes++;
                 *p = (struct gpu_process){ .pid = list[i].pid, .memory = list[i].memory };
-                find_unit(p);
+                find_process(p);
         }
 }
 

@@ -8,6 +8,7 @@
 
 #include "agentd/unit/devices.h"
 #include "agentd/unit/enforce.h"
+#include "agentd/unit/hide.h"
 #include "agentd/unit/private.h"
 #include "agentd/unit/property.h"
 #include "lib/base/cleanup.h"
@@ -217,6 +218,8 @@ int unit_build(sd_bus_message *m, const struct start_order *o, const struct unit
         TRY(append_environment(m, o, c, unit));
         TRY(limits_append(m, o, c));
         TRY(devices_append(m, o, c, ret_why));
+        if (c->hide_managers)
+                TRY(hide_append(m));
         TRY(append_output(m, o));
         TRY(append_commands(m, o, c, ret_why));
         TRY(sd_bus_message_close_container(m));
@@ -289,6 +292,13 @@ char *exit_explain(const struct exit_report *e, const char *node, const char *co
                         break;
                 case 217:
                         r = asprintf(&text, "no user with uid %u on host %s", uid, node);
+                        break;
+                case 226:
+                        r = asprintf(
+                                &text,
+                                "systemd could not hide what the executor is kept from on host %s (status "
+                                "226; HideManagers= in agentd.conf there)",
+                                node);
                         break;
                 case 209:
                         r = asprintf(&text,

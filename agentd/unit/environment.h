@@ -35,6 +35,7 @@ struct unit_context {
         uint64_t numa_nodes;           /* a bit for each that its CPUs are in; 0: all, or not known */
         uint64_t tasks_bound;          /* more than so many no executor gets; 0: not known */
         const struct ports_pins *pins; /* what keeps it from the ports of others, beside SocketBindDeny= */
+        bool hide_managers;            /* agentd/unit/hide.h */
         const struct shm_names *shm;   /* what is /dev/shm to it, or NULL: the host's */
 };
 

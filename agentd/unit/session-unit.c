@@ -7,6 +7,7 @@
 
 #include "agentd/unit/devices.h"
 #include "agentd/unit/environment.h"
+#include "agentd/unit/hide.h"
 #include "agentd/unit/private.h"
 #include "agentd/unit/property.h"
 #include "lib/base/unitname.h"
@@ -45,6 +46,8 @@ int session_unit_build(sd_bus_message *m, const struct session_unit *s) {
         TRY(property_u64(m, "TimeoutStopUSec", STOP_USEC));
         TRY(append_environment(m, s));
         TRY(devices_append_none(m)); /* the executor's rules hold once it is there */
+        if (s->hide_managers)
+                TRY(hide_append(m));
         TRY(property_descriptor(m, "StandardInputFileDescriptor", s->control));
         TRY(property_string(m, "StandardOutput", "null"));
         TRY(property_string(m, "StandardError", "journal"));

@@ -15,6 +15,7 @@ struct session_unit {
         uint32_t session, uid;
         char *const *environment; /* Environment= of the executor */
         bool no_new_privileges;
+        bool hide_managers;
         uint64_t memlock; /* LimitMEMLOCK= */
         int control;      /* becomes standard input */
 };

@@ -222,6 +222,7 @@ static struct unit_context context_of(const struct preparing *p, const char *sha
                 .shared_cpus = shared_cpus,
                 .io = p->io,
                 .n_io = p->n_io,
+                .hide_managers = p->units->options.hide_managers,
                 .pins = p->pinned ? &p->pins : NULL,
                 .shm = p->order.extra.job_shm > 0 ? &p->shm : NULL,
         };

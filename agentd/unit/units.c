@@ -357,6 +357,10 @@ int units_visit(struct units *u, units_visitor f, void *userdata) {
         return 0;
 }
 
+bool units_hide_managers(const struct units *u) {
+        return u->options.hide_managers;
+}
+
 struct systemd *units_systemd(struct units *u) {
         return u->systemd;
 }

@@ -61,6 +61,7 @@ struct units_options {
         const char *root; /* "" in life, see private.h */
         const char *node;
         const struct inventory *inventory;
+        bool hide_managers;       /* agentd/unit/hide.h */
         uint64_t hook_usec;       /* how long a hook may take */
         uint32_t user_max;        /* executors of one user at a time; 0: no bound */
         uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die; 0: never */
@@ -167,6 +168,9 @@ size_t units_count(const struct units *u);
 /* Something went wrong on a GPU: executors that have it as their own say so with their end, unless that is a
  * good one. */
 void units_gpu_fault(struct units *u, const char *uuid, const char *text);
+
+/* Whether its executors are kept from the managers of the host. */
+bool units_hide_managers(const struct units *u);
 
 /* The client of systemd that the units have; goes with them. */
 struct systemd *units_systemd(struct units *u);

@@ -200,6 +200,30 @@ def test_ecc_is_said(host):
     host.wait_for(lambda: not conditions(host) or all("ECC" not in c["text"] for c in conditions(host)), 30, "its end")
 
 
+def test_who_uses_it_from_outside_is_named(host):
+    """A process of a user's that is in no executor's unit and has memory of a GPU that was given to one."""
+    job = start(host, role(command="sleep 600"))
+    number = next(n for n in range(4) if uuid(n) in host.exec(HOST, "systemctl", "show", host.executor(job)["unit"], "-pEnvironment"))
+    main = host.exec(HOST, "systemctl", "show", "-P", "MainPID", host.executor(job)["unit"]).strip()
+    host.exec(HOST, "systemd-run", "-q", "--unit=stray", "--uid=ml", "sleep", "600")
+    pid = host.exec(HOST, "systemctl", "show", "-P", "MainPID", "stray").strip()
+    try:
+        show(host, *TWO_PAIRS, f"process {number} pid={main} memory=1000000")
+        host.wait_for(lambda: host.exec(HOST, "true") == "" and len(gpu_list(host)) == 4, 10, "a look")
+        assert not any("outside of any executor" in c["text"] for c in conditions(host))
+        show(host, *TWO_PAIRS, f"process {number} pid={main} memory=1000000", f"process {number} pid={pid} memory=5000000")
+        said = f"process {pid} (sleep) of uid 1000, the job's owner, uses it outside of any executor, in /system.slice/stray.service; it is worker/0's of job {job}"
+        host.wait_for(lambda: any(c["text"] == said and c["severity"] == "warn" for c in conditions(host)), 20, "the condition")
+        assert host.node_states()[HOST] == "READY"
+        host.wait_for(lambda: "outside of any executor" in json.dumps(host.events(job)), 10, "an event of the job")
+        host.exec(HOST, "systemctl", "stop", "stray")
+        show(host, *TWO_PAIRS, f"process {number} pid={main} memory=1000000")
+        host.wait_for(lambda: not any("outside of any executor" in c["text"] for c in conditions(host)), 30, "its end")
+    finally:
+        host.run(HOST, "systemctl", "stop", "stray")
+        host.kill(job)
+
+
 def test_a_library_that_hangs(host):
     """Neither what runs nor what is started waits for it; the host is held until it answers."""
     show(host, *TWO_PAIRS, "hang")

@@ -46,7 +46,9 @@ static void on_fault(char *const *uuids, const char *pci, const char *text, void
         snprintf(seen.fault, sizeof(seen.fault), "%s", text);
 }
 
-static const struct gpu_watch_ops ops = { on_inventory, on_condition, on_fault };
+static const struct gpu_watch_ops ops = { .inventory = on_inventory,
+                                          .condition = on_condition,
+                                          .fault = on_fault };
 
 static void show(const char *text) {
         assert_int_equal(write_file_atomic(path, text, strlen(text), 0644, false), 0);
@@ -268,12 +270,29 @@ static void test_none(void **state) {
         end(&s);
 }
 
+/* Who is no executor, and a person's. */
+static void test_stray(void **state) {
+        struct gpu_state s = { .processes = { { .pid = 10, .uid = UINT32_MAX },
+                                              { .pid = 11, .uid = 0 },
+                                              { .pid = 12, .uid = 999 },
+                                              { .pid = 13, .uid = 1000, .unit = "primus-1-w-0.1.service" },
+                                              { .pid = 14, .uid = 1000 } },
+                               .n_processes = 4 };
+
+        assert_null(gpu_stray(&s, 1000));
+        s.n_processes = 5;
+        assert_int_equal(gpu_stray(&s, 1000)->pid, 14);
+        assert_true(gpu_listed("GPU-1 GPU-12", "GPU-1") && gpu_listed("GPU-12 GPU-1", "GPU-1"));
+        assert_false(gpu_listed("GPU-12 GPU-13", "GPU-1") || gpu_listed("GPU-1", "") ||
+                     gpu_listed("", "GPU-1"));
+}
+
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_look),   cmocka_unit_test(test_changes),
                 cmocka_unit_test(test_xid),    cmocka_unit_test(test_parts_fault),
                 cmocka_unit_test(test_health), cmocka_unit_test(test_hang),
-                cmocka_unit_test(test_none),
+                cmocka_unit_test(test_none),   cmocka_unit_test(test_stray),
         };
         int r, fd = mkstemp(path);
 

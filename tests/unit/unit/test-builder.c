@@ -389,6 +389,38 @@ static void test_session(void **state) {
         assert_true(message_find_property(m, "ss", "NoNewPrivileges", "b"));
         assert_true(message_find_property(m, "ss", "LimitMEMLOCK", "t"));
         assert_text(m, "WorkingDirectory", "/");
+        assert_false(message_find_property(m, "ss", "InaccessiblePaths", "as"));
+}
+
+/* The ways to who would start something outside of the unit, for executors and for sessions in them. */
+static void test_hidden(void **state) {
+        const char *const argv[] = { "/bin/true", NULL };
+        const struct start_order o = an_order(argv, empty);
+        const struct executor_id id = { .job = 418, .role = "worker", .index = 3, .attempt = 2 };
+        struct session_unit unit = {
+                .id = &id, .uid = 1000, .hide_managers = true, .control = message_other_end
+        };
+        struct unit_context c = here;
+
+        for (unsigned i = 0; i < 3; i++) {
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+                _cleanup_(strings_free_p) char **paths = NULL;
+
+                c.hide_managers = i == 1;
+                if (i < 2)
+                        m = build(&o, &c);
+                else {
+                        m = message_new();
+                        assert_true(session_unit_build(m, &unit) >= 0);
+                        assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
+                }
+                assert_int_equal(message_find_property(m, "ss", "InaccessiblePaths", "as"), i > 0);
+                if (i == 0)
+                        continue;
+                assert_true(sd_bus_message_read_strv(m, &paths) > 0);
+                assert_string_equal(paths[0], "-/run/user");
+                assert_string_equal(paths[1], "-/run/dbus");
+        }
 }
 
 int main(void) {
@@ -398,6 +430,7 @@ int main(void) {
                 cmocka_unit_test(test_prefixes),     cmocka_unit_test(test_guard),
                 cmocka_unit_test(test_refusals),     cmocka_unit_test(test_environments),
                 cmocka_unit_test(test_explanations), cmocka_unit_test(test_session),
+                cmocka_unit_test(test_hidden),
         };
         return cmocka_run_group_tests(tests, message_setup, message_teardown);
 }

@@ -97,10 +97,11 @@ static void test_bad(void **state) {
 
 /* Who may run here, who may look and over which network is not guessed. */
 static void test_security(void **state) {
-        static const char *const lines[] = { "AllowRoot=perhaps", "Address=head", "MetricsListen=here",
-                                             "MetricsJobs=some",  "AllowRot=no",  "MetricsListen no",
-                                             "MinUid=0",          "MinUid=-1",    "MinUid=many",
-                                             "AllowUsers=a,b",    "DenyUser=eve", "AllowGroups=-x" };
+        static const char *const lines[] = { "AllowRoot=perhaps",  "Address=head",   "MetricsListen=here",
+                                             "MetricsJobs=some",   "AllowRot=no",    "MetricsListen no",
+                                             "MinUid=0",           "MinUid=-1",      "MinUid=many",
+                                             "HideManagers=maybe", "AllowUsers=a,b", "DenyUser=eve",
+                                             "AllowGroups=-x" };
 
         for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
                 char text[128];
