@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "agentd/unit/units-internal.h"
+#include "lib/base/cgroup-unit.h"
 #include "lib/base/file.h"
 
 #define PROC_TEXT_MAX (64u << 10)
@@ -25,17 +26,9 @@ static bool catches(pid_t pid, int signal) {
 
 /* Its number may have gone to another process since systemd named it. */
 static bool is_of(pid_t pid, const char *unit) {
-        _cleanup_free_ char *text = NULL;
-        size_t n = strlen(unit);
-        char path[64];
+        char found[UNIT_NAME_MAX];
 
-        snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-        if (read_file(path, PROC_TEXT_MAX, &text, NULL) < 0)
-                return false;
-        for (const char *p = strstr(text, unit); p; p = strstr(p + n, unit))
-                if (p > text && p[-1] == '/' && (p[n] == '\n' || p[n] == '/' || !p[n]))
-                        return true;
-        return false;
+        return cgroup_unit_of(pid, found, sizeof(found)) >= 0 && strcmp(found, unit) == 0;
 }
 
 bool process_signal(pid_t pid, const char *unit, int signal) {
