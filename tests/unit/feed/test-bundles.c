@@ -230,7 +230,7 @@ static void test_prune(void **state) {
 }
 
 static void put_file(struct state *s, const char *user, char sign, size_t size, off_t length,
-                     char path[256]) {
+                     char path[static 256]) {
         char name[65], *text = calloc(1, size + 1);
         int fd;
 
