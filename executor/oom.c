@@ -33,11 +33,27 @@ static bool find(const char *line, size_t length, const char *key, const char *s
         return true;
 }
 
+/* The part of the path from primus.slice of this host on, or NULL. What is before it is a container's that
+ * the host is in: below what a user was given he calls groups as he likes. */
+static const char *below_top(const char *path) {
+        const char *p = strstr(path, "/primus.slice/"), *user = strstr(path, "/user.slice/");
+
+        return p && (!user || user > p) ? p : NULL;
+}
+
 /* Whether the path is of the unit's cgroup or one below it. */
 static bool is_of_unit(const char *path, const char *unit) {
-        const char *p = strstr(path, unit);
+        unsigned long job = strncmp(unit, "primus-", 7) == 0 ? strtoul(unit + 7, NULL, 10) : 0;
+        const char *p = below_top(path);
+        char top[64];
+        size_t l;
 
-        return p && p > path && p[-1] == '/' && (p[strlen(unit)] == 0 || p[strlen(unit)] == '/');
+        snprintf(top, sizeof(top), "/primus.slice/primus-%lu.slice/", job);
+        if (!p || strncmp(p, top, strlen(top)) != 0)
+                return false;
+        p += strlen(top);
+        l = strlen(unit);
+        return strncmp(p, unit, l) == 0 && (p[l] == 0 || p[l] == '/');
 }
 
 static bool is_slice(const char *path) {
@@ -55,7 +71,7 @@ static enum oom_at where(const char *line, size_t length, const char *unit) {
                 return OOM_AT_UNIT;
         if (is_of_unit(path, unit))
                 return OOM_AT_UNIT;
-        return is_slice(path) && strstr(path, "/primus-") ? OOM_AT_JOB : OOM_AT_ABOVE;
+        return is_slice(path) && below_top(path) ? OOM_AT_JOB : OOM_AT_ABOVE;
 }
 
 static uint64_t kilobytes(const char *line, size_t length, const char *key) {

@@ -51,8 +51,9 @@ static void tell(struct manager *m, struct node *node, const struct host_conditi
                 return;
         snprintf(text, sizeof(text), "%s %s: %s", condition_kind_to_string(c->kind), c->subject,
                  c->severity == CONDITION_FINE ? "fine again" : c->text);
-        log_full(now >= CONDITION_WARN && now > old ? LOG_WARNING : LOG_NOTICE, 0,
-                 &(struct log_fields){ .node = node->name }, "Node %s: %s", node->name, text);
+        if (node_may_log(node, now_boot()))
+                log_full(now >= CONDITION_WARN && now > old ? LOG_WARNING : LOG_NOTICE, 0,
+                         &(struct log_fields){ .node = node->name }, "Node %s: %s", node->name, text);
         if (now >= CONDITION_WARN && now > old) {
                 tell_jobs(m, node, c);
                 hooks_notify(m, "host-condition", node, NULL, text);

@@ -133,8 +133,10 @@ int hosts_hold(struct manager *m, struct node *node, enum hold_cause cause, cons
                 h->since_real = now_real();
         put(m, node, cause);
         node->left_told = false;
-        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s %s (%s)", node->name,
-                 h->drain ? "drains" : "takes nothing new", holds_text(node->holds, text, sizeof(text)));
+        (void)holds_text(node->holds, text, sizeof(text));
+        if (node_may_log(node, now_boot()))
+                log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s %s (%s)",
+                         node->name, h->drain ? "drains" : "takes nothing new", text);
         changed(m, node);
         hooks_notify(m, h->drain ? "host-drains" : "host-held", node, NULL, text);
         hosts_review(m, node);
@@ -176,9 +178,10 @@ bool hosts_release(struct manager *m, struct node *node, enum hold_cause cause, 
         manager_touch(m);
         hold_clear(node->holds + cause);
         (void)holds_text(node->holds, text, sizeof(text));
-        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s is %s: %s%s%s%s",
-                 node->name, *text ? "still held" : "in use again", why, *text ? " (" : "", text,
-                 *text ? ")" : "");
+        if (node_may_log(node, now_boot()))
+                log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name }, "Node %s is %s: %s%s%s%s",
+                         node->name, *text ? "still held" : "in use again", why, *text ? " (" : "", text,
+                         *text ? ")" : "");
         changed(m, node);
         if (!*text)
                 hooks_notify(m, "host-back", node, NULL, why);

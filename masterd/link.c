@@ -242,19 +242,6 @@ static int on_heartbeat(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         return 1;
 }
 
-static int on_exited(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        struct link *l = userdata;
-        struct exit_report report = {};
-        int r = exit_report_read(m, &report);
-
-        if (r >= 0 && node_of(l))
-                lifecycle_exited(l->manager, l->node, &report);
-        else
-                log_warning_errno(r, "Unusable exit report from %s", peer_name(l->peer));
-        exit_report_done(&report);
-        return 1;
-}
-
 static int on_hold(sd_event_source *s, uint64_t usec, void *userdata) {
         struct link *l = userdata;
 
@@ -274,6 +261,24 @@ static void hold(struct link *l, uint64_t usec) {
             sd_event_add_time_relative(l->manager->event, &l->hold, CLOCK_BOOTTIME, usec, 0, on_hold, l) < 0)
                 return;
         peer_hold(l->peer, true);
+}
+
+static void unusable(struct link *l, int r, const char *what) {
+        if (!l->node || node_may_log(l->node, now_boot()))
+                log_warning_errno(r, "Unusable %s from %s", what, peer_name(l->peer));
+}
+
+static int on_exited(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct link *l = userdata;
+        struct exit_report report = {};
+        int r = exit_report_read(m, &report);
+
+        if (r >= 0 && node_of(l))
+                lifecycle_exited(l->manager, l->node, &report);
+        else
+                unusable(l, r, "exit report");
+        exit_report_done(&report);
+        return 1;
 }
 
 /* What a host says of itself is written down, logged and told to people each time: one that says more than a
@@ -357,7 +362,7 @@ static int on_telemetry(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 return 1;
         r = telemetry_received(l->manager, l->node, m);
         if (r < 0)
-                log_warning_errno(r, "Unusable telemetry from %s", peer_name(l->peer));
+                unusable(l, r, "telemetry");
         if (r != 0) /* so that one which sends nothing else does not fill the log either */
                 hold(l, NOTICED_USEC);
         return 1;
@@ -407,8 +412,7 @@ static int on_feed_report(sd_bus_message *m, void *userdata, sd_bus_error *error
         int r;
 
         if ((r = executor_id_read(m, &id)) <= 0 || (r = feed_report_read(m, &report)) <= 0)
-                log_warning_errno(r < 0 ? r : -EBADMSG, "Unusable progress report from %s",
-                                  peer_name(l->peer));
+                unusable(l, r < 0 ? r : -EBADMSG, "progress report");
         else if (node_of(l))
                 feeding_reported(l->manager, l->node, &id, &report);
         return 1;
@@ -421,7 +425,7 @@ static int on_scan_batch(sd_bus_message *m, void *userdata, sd_bus_error *error)
         int r;
 
         if ((r = executor_id_read(m, &id)) <= 0 || (r = scan_batch_read(m, &batch)) <= 0)
-                log_warning_errno(r < 0 ? r : -EBADMSG, "Unusable list of files from %s", peer_name(l->peer));
+                unusable(l, r < 0 ? r : -EBADMSG, "list of files");
         else if (node_of(l))
                 feeding_scanned(l->manager, l->node, &id, &batch);
         if (store_full(l->manager->store))
@@ -545,7 +549,7 @@ static void on_ended(struct peer *p, const struct peer_end *end, void *userdata)
         struct link *l = link_of(m, p);
 
         if (l) {
-                if (l->node && l->node->link == l)
+                if (l->node && l->node->link == l && node_may_log(l->node, now_boot()))
                         log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = l->node->name },
                                  "Lost the connection to %s: %s", l->node->name, end->why);
                 detach(l);

@@ -24,9 +24,10 @@ static void change(struct manager *m, struct node *node, enum node_event event) 
 
         if (next < 0 || next == node->state)
                 return;
-        log_full(next == NODE_LOST || next == NODE_SUSPECT ? LOG_WARNING : LOG_NOTICE, 0,
-                 &(struct log_fields){ .node = node->name }, "Node %s is %s (was %s)", node->name,
-                 node_state_to_string(next), node_state_to_string(node->state));
+        if (node_may_log(node, now_boot()))
+                log_full(next == NODE_LOST || next == NODE_SUSPECT ? LOG_WARNING : LOG_NOTICE, 0,
+                         &(struct log_fields){ .node = node->name }, "Node %s is %s (was %s)", node->name,
+                         node_state_to_string(next), node_state_to_string(node->state));
         node->state = next;
         record_node(m, node);
         placement_node_changed(m, node);

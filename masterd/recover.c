@@ -565,9 +565,10 @@ static void unit_reported(struct manager *m, struct node *node, const struct uni
         }
         e = j ? job_attempt(j, u->id.role, u->id.index, u->id.attempt) : NULL;
         if (!e || !executor_state_holds(e->state) || e->node != node) {
-                log_full(LOG_NOTICE, 0, &(struct log_fields){ .job = u->id.job, .node = node->name },
-                         "%s still runs job %u %s/%u attempt %u, which is over: stopping it", node->name,
-                         u->id.job, u->id.role, u->id.index, u->id.attempt);
+                if (node_may_log(node, now_boot()))
+                        log_full(LOG_NOTICE, 0, &(struct log_fields){ .job = u->id.job, .node = node->name },
+                                 "%s still runs job %u %s/%u attempt %u, which is over: stopping it",
+                                 node->name, u->id.job, u->id.role, u->id.index, u->id.attempt);
                 (void)orders_stop_stale_later(m, node, &u->id);
                 return;
         }
@@ -630,10 +631,11 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         if (r < 0)
                 return r;
         api_node_changed(m, node);
-        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
-                 "Node %s registered (%s, %u CPUs, %zu units, %zu endings%s)", node->name,
-                 was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus, g->n_units,
-                 g->n_exits, rebooted ? ", new boot" : "");
+        if (node_may_log(node, now_boot()))
+                log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = node->name },
+                         "Node %s registered (%s, %u CPUs, %zu units, %zu endings%s)", node->name,
+                         was == NODE_READY || was == NODE_SUSPECT ? "back" : "new", node->inventory.cpus,
+                         g->n_units, g->n_exits, rebooted ? ", new boot" : "");
         feeding_node_gone(m, node, true);
         requeue_registered(m, node);
         stuck_registered(m, node);

@@ -64,12 +64,14 @@ struct bundles {
 
 struct cached {
         char *path;
+        uint32_t user; /* which of those in the listing */
         uint64_t size, used_usec, made_usec;
 };
 
 struct listing {
         struct cached *files;
         size_t n, allocated;
+        uint32_t n_users;
 };
 
 static void listing_done(struct listing *l) {
@@ -106,7 +108,9 @@ static int list_user(const char *directory, struct listing *l) {
                         l->files = bigger;
                         l->allocated += 64;
                 }
-                l->files[l->n] = (struct cached){ .size = (uint64_t)st.st_size,
+                /* What it takes up: its owner can make it as long as he likes. */
+                l->files[l->n] = (struct cached){ .user = l->n_users,
+                                                  .size = 512 * (uint64_t)st.st_blocks,
                                                   .used_usec = timespec_usec(&st.st_mtim),
                                                   .made_usec = timespec_usec(&st.st_ctim) };
                 if (asprintf(&l->files[l->n].path, "%s/%s", directory, e->d_name) < 0)
@@ -133,6 +137,7 @@ static int list_cache(struct bundles *b, struct listing *ret) {
                 r = list_user(user, ret);
                 if (r < 0)
                         return r;
+                ret->n_users++;
         }
         return 0;
 }
@@ -151,26 +156,50 @@ static bool in_use(const struct bundles *b, const char *path) {
         return false;
 }
 
+/* The next to go: of the user who has most, what he used last is what stays longest. NULL: none can. */
+static struct cached *next_to_go(const struct listing *l, uint64_t *const users) {
+        struct cached *found = NULL;
+
+        for (size_t i = 0; i < l->n; i++) {
+                struct cached *f = &l->files[i];
+                if (f->path && (!found || users[f->user] > users[found->user]))
+                        found = f;
+        }
+        return found;
+}
+
 void bundles_prune(struct bundles *b, const char *spare) {
         _cleanup_(listing_done) struct listing l = { 0 };
+        _cleanup_free_ uint64_t *users = NULL;
         uint64_t total = 0, now = now_real();
+        struct cached *f;
 
-        if (list_cache(b, &l) < 0)
+        if (list_cache(b, &l) < 0 || !(users = calloc(l.n_users + 1, sizeof(*users))))
                 return;
-        for (size_t i = 0; i < l.n; i++)
-                total += l.files[i].size;
         if (l.n > 0)
                 qsort(l.files, l.n, sizeof(*l.files), by_use);
         for (size_t i = 0; i < l.n; i++) {
-                struct cached *f = &l.files[i];
-                bool old = usec_sub(now, f->used_usec) > b->limits.age_usec;
-
-                if (!old && total <= b->limits.cache_bytes)
-                        break; /* the rest has been used more recently */
-                if ((spare && strcmp(spare, f->path) == 0) || in_use(b, f->path))
-                        continue;
-                if (unlink(f->path) >= 0)
+                f = &l.files[i];
+                bool old = usec_sub(now, f->used_usec) > b->limits.age_usec,
+                     stays = (spare && strcmp(spare, f->path) == 0) || in_use(b, f->path);
+                if (!old || stays || unlink(f->path) < 0) {
+                        users[f->user] += f->size;
+                        total += f->size;
+                } else
+                        stays = true;
+                if (stays) {
+                        free(f->path);
+                        f->path = NULL;
+                }
+        }
+        /* One user's files do not push out another's as long as he has more himself. */
+        while (total > b->limits.cache_bytes && (f = next_to_go(&l, users))) {
+                if (unlink(f->path) >= 0) {
+                        users[f->user] -= f->size;
                         total -= f->size;
+                }
+                free(f->path);
+                f->path = NULL;
         }
 }
 

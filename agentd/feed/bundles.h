@@ -14,7 +14,7 @@ struct bundle_transfer;
 
 struct bundle_limits {
         uint64_t bundle_bytes; /* of one bundle */
-        uint64_t cache_bytes;  /* of all; the least recently wanted go first */
+        uint64_t cache_bytes;  /* of all on the disk; of who has most, the least recently wanted go first */
         uint64_t age_usec;     /* those not wanted for so long go */
 };
 extern const struct bundle_limits bundle_limits_default; /* 16 GiB, 64 GiB, 7 days */

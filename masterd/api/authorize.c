@@ -52,7 +52,7 @@ static int on_polkit(sd_bus_message *m, enum polkit_answer answer, void *userdat
 static int on_identified(sd_bus_message *m, uint32_t uid, void *userdata, sd_bus_error *ret_error) {
         struct request *q = userdata;
 
-        if (uid == 0 || (q->owner != OWNER_NONE && uid == q->owner))
+        if (uid == 0 || (q->owner < OWNER_ANOTHER && uid == q->owner))
                 return q->handler(m, uid, q->userdata, ret_error);
         q->uid = uid;
         q->n_ref++; /* for polkit's question; the other is dropped by whoever called this */

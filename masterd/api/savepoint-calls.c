@@ -159,20 +159,32 @@ static int delete_savepoint(sd_bus_message *call, uint32_t uid, void *userdata, 
         return manager_reply_later(m, reply);
 }
 
-static int with_permission(struct manager *m, sd_bus_message *call, caller_handler work,
+/* Who the caller is is known: whether the savepoint is his is asked of the very one that is then worked on.
+ * By the time that polkit has answered, the name may be another's; but whom it lets, it lets have any. */
+static int with_permission(struct manager *m, sd_bus_message *call, uint32_t uid, caller_handler work,
                            sd_bus_error *error) {
         int r;
         struct savepoint *s = find(m, call, error, &r);
 
         if (!s)
                 return r;
-        return api_with_permission(m, call, s->owner, ACTION_MANAGE_JOBS, work, error);
+        if (uid == 0 || uid == s->owner)
+                return work(call, uid, m, error);
+        return api_with_permission(m, call, OWNER_ANOTHER, ACTION_MANAGE_JOBS, work, error);
+}
+
+static int get_permitted(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        return with_permission(userdata, call, uid, get_savepoint, error);
 }
 
 int api_on_get_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return with_permission(userdata, call, get_savepoint, error);
+        return api_with_caller(userdata, call, get_permitted, error);
+}
+
+static int delete_permitted(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        return with_permission(userdata, call, uid, delete_savepoint, error);
 }
 
 int api_on_delete_savepoint(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return with_permission(userdata, call, delete_savepoint, error);
+        return api_with_caller(userdata, call, delete_permitted, error);
 }

@@ -10,6 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/base/strv.h"
 
@@ -237,6 +238,16 @@ void nodes_unwatch(struct nodes *n, struct node *node) {
                 n->fresh = node->live_next;
         DL_DELETE2(n->live_head, node, live_prev, live_next);
         node->live = false;
+}
+
+bool node_may_log(struct node *node, uint64_t now_boot) {
+        bool may = burst_admit(&node->lines, now_boot, 60 * USEC_PER_SEC, NODE_LINES_MAX);
+
+        if (!may && node->lines.n == NODE_LINES_MAX + 1)
+                log_full(LOG_WARNING, 0, &(struct log_fields){ .node = node->name },
+                         "Node %s gives more to write than %u lines a minute; the rest is left out",
+                         node->name, NODE_LINES_MAX);
+        return may;
 }
 
 void node_set_choosy(struct nodes *n, struct node *node, bool choosy) {

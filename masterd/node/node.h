@@ -73,6 +73,7 @@ struct node {
         struct stuck *stuck; /* attempts that are over and hold their place, see masterd/stuck.h */
         uint32_t n_stuck;
         struct node_condition *conditions; /* masterd/node/condition.h; worst first */
+        struct burst lines;                /* of the log that it had written */
         struct burst kills; /* of its executors' processes that the kernel ended, as events of their jobs */
         struct burst conditions_told;       /* to its jobs */
         bool left_told;                     /* that it is drained was said */
@@ -93,6 +94,12 @@ struct nodes {
         uint32_t n;
         uint32_t n_choosy;
 };
+
+/* Whether one more line of the log may be about what it says or does: a host that is somebody else's by now
+ * must not wash the others' out of the journal. The last one before it may not is followed by one that says
+ * so. */
+bool node_may_log(struct node *node, uint64_t now_boot);
+#define NODE_LINES_MAX 240u /* in a minute */
 
 void node_set_choosy(struct nodes *n, struct node *node, bool choosy);
 

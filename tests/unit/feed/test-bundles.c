@@ -206,7 +206,7 @@ static void test_going_away(void **state) {
 static void test_prune(void **state) {
         struct state *s = *state;
         struct bundle_limits limits = { .bundle_bytes = 1u << 20,
-                                        .cache_bytes = SIZE + 1,
+                                        .cache_bytes = 2 * SIZE - 1,
                                         .age_usec = 3600 * USEC_PER_SEC };
         char first[256];
 
@@ -234,9 +234,54 @@ static void test_prune(void **state) {
         assert_int_equal(access(s->path, F_OK), -1);
 }
 
+static void put_file(struct state *s, const char *user, char sign, size_t size, off_t length,
+                     char path[static 256]) {
+        char name[65], *text = calloc(1, size + 1);
+        int fd;
+
+        memset(name, sign, 64);
+        name[64] = 0;
+        snprintf(path, 256, "%s/%s", s->directory, user);
+        (void)mkdir(path, 0711);
+        snprintf(path, 256, "%s/%s/%s", s->directory, user, name);
+        fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        assert_true(text && fd >= 0 && write_all(fd, text, size) >= 0 && fsync(fd) >= 0);
+        assert_true(length == 0 || ftruncate(fd, length) >= 0);
+        close(fd);
+        free(text);
+}
+
+/* What one user does to his files costs another nothing: a length without blocks, a time to come, or more of
+ * them. */
+static void test_users(void **state) {
+        struct state *s = *state;
+        struct bundle_limits limits = { .bundle_bytes = 1u << 20,
+                                        .cache_bytes = 4 * SIZE,
+                                        .age_usec = 3600 * USEC_PER_SEC };
+        char theirs[256], sparse[256], path[3][256];
+        struct timespec later[2] = { { .tv_sec = INT32_MAX }, { .tv_sec = INT32_MAX } };
+
+        bundles_free(s->bundles);
+        open_cache(s, &limits);
+        put_file(s, "4001", 'a', SIZE, 0, theirs);
+        put_file(s, "4002", 'b', 10, (off_t)1 << 40, sparse);
+        bundles_prune(s->bundles, NULL);
+        assert_int_equal(access(theirs, F_OK), 0);
+        assert_int_equal(access(sparse, F_OK), 0);
+        for (unsigned i = 0; i < 3; i++) {
+                put_file(s, "4002", (char)('c' + i), 2 * SIZE, 0, path[i]);
+                assert_int_equal(utimensat(AT_FDCWD, path[i], later, 0), 0);
+        }
+        bundles_prune(s->bundles, NULL);
+        assert_int_equal(access(theirs, F_OK), 0); /* though it was used longest ago */
+        assert_int_equal((access(path[0], F_OK) == 0) + (access(path[1], F_OK) == 0) +
+                                 (access(path[2], F_OK) == 0),
+                         1);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        const struct CMUnitTest tests[] = { T(test_fetch), T(test_wrong_content), T(test_errors),
-                                            T(test_going_away), T(test_prune) };
+        const struct CMUnitTest tests[] = { T(test_fetch),      T(test_wrong_content), T(test_errors),
+                                            T(test_going_away), T(test_prune),         T(test_users) };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

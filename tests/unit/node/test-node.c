@@ -235,12 +235,26 @@ static void test_reason(void **state) {
         nodes_clear(&nodes);
 }
 
+/* One host's lines are bounded, and it is said once that they were. */
+static void test_lines(void **state) {
+        struct node one = { .name = (char *)"n1" }, other = { .name = (char *)"n2" };
+        uint64_t now = 1000 * USEC_PER_SEC;
+
+        for (unsigned round = 0; round < 2; round++, now += 60 * USEC_PER_SEC) {
+                for (unsigned i = 0; i < NODE_LINES_MAX; i++)
+                        assert_true(node_may_log(&one, now + i));
+                for (unsigned i = 0; i < 1000; i++)
+                        assert_false(node_may_log(&one, now + 59 * USEC_PER_SEC));
+                assert_true(node_may_log(&other, now));
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_reason),     cmocka_unit_test(test_table),
-                cmocka_unit_test(test_registry),   cmocka_unit_test(test_deadlines),
-                cmocka_unit_test(test_spread),     cmocka_unit_test(test_simulation),
-                cmocka_unit_test(test_all_silent),
+                cmocka_unit_test(test_lines),      cmocka_unit_test(test_reason),
+                cmocka_unit_test(test_table),      cmocka_unit_test(test_registry),
+                cmocka_unit_test(test_deadlines),  cmocka_unit_test(test_spread),
+                cmocka_unit_test(test_simulation), cmocka_unit_test(test_all_silent),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -390,7 +390,17 @@ static void test_oom(void **state) {
                 host[] = "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,"
                          "global_oom,task_memcg=" SLICE "/" UNIT ",task=a,pid=5,uid=0\n"
                          "Out of memory: Killed process 5 (a) total-vm:1kB, anon-rss:7kB",
-                foreign[] = LOG(SLICE, SLICE "/x" UNIT, "python3", "12");
+                foreign[] = LOG(SLICE, SLICE "/x" UNIT, "python3", "12"),
+                contained[] = LOG("/machine.slice/n1.scope" SLICE, "/machine.slice/n1.scope" SLICE "/" UNIT,
+                                  "python3", "12");
+        /* Groups that a user made below his own, and other jobs' slices. */
+        static const char *const others[] = {
+                LOG("/user.slice", "/user.slice/user-1000.slice/user@1000.service" SLICE "/" UNIT, "x", "12"),
+                LOG("/user.slice", "/user.slice/user-1000.slice/user@1000.service/" UNIT, "x", "12"),
+                LOG("/primus.slice", "/primus.slice/primus-8.slice/" UNIT, "x", "12"),
+                LOG("/primus.slice", SLICE "/primus-7-w-0.1.service/" UNIT, "x", "12"),
+                LOG("/primus.slice", "/system.slice" SLICE "x/" UNIT, "x", "12"),
+        };
         struct oom oom;
 
         assert_true(oom_parse(own, strlen(own), UNIT, &oom));
@@ -403,6 +413,10 @@ static void test_oom(void **state) {
         assert_true(oom_parse(host, strlen(host), UNIT, &oom));
         assert_true(oom.at == OOM_AT_HOST && oom.held == 7168);
         assert_false(oom_parse(foreign, strlen(foreign), UNIT, &oom));
+        assert_true(oom_parse(contained, strlen(contained), UNIT, &oom));
+        assert_int_equal(oom.at, OOM_AT_JOB);
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                assert_false(oom_parse(others[i], strlen(others[i]), UNIT, &oom));
         for (size_t n = 0; n < strlen(own); n++) /* any part of it */
                 (void)oom_parse(own, n, UNIT, &oom);
 }
