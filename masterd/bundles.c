@@ -18,6 +18,7 @@
 #include "masterd/bundle-files.h"
 #include "masterd/manager.h"
 #include "masterd/savepoints.h"
+#include "masterd/space.h"
 
 #define ERROR_BAD_BUNDLE "org.primus.Error.BadBundle"
 #define AGE_USEC (UINT64_C(30) * 86400 * USEC_PER_SEC)
@@ -195,6 +196,7 @@ static int refuse(struct bundles *b, uint32_t uid, uint64_t size, int outcome, s
 
 int bundles_put(struct manager *m, uint32_t uid, sd_bus_message *call) {
         struct bundles *b = m->bundles;
+        sd_bus_error error = SD_BUS_ERROR_NULL;
         struct bundle_finish finish;
         const char *sha256;
         uint64_t size, offset, next;
@@ -214,6 +216,11 @@ int bundles_put(struct manager *m, uint32_t uid, sd_bus_message *call) {
                 return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS,
                                                   "chunk: at most %u bytes are taken in one call",
                                                   BUNDLE_CHUNK_MAX);
+        if (offset == 0 && (r = space_admit_disk(m, size, &error)) < 0) {
+                r = sd_bus_reply_method_error(call, &error);
+                sd_bus_error_free(&error);
+                return r;
+        }
         r = bundle_files_put(b->files, uid, sha256, size, offset, chunk, n, now_real(), &next, &finish);
         if (r == -ENOMEM)
                 return r;

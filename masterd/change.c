@@ -23,6 +23,7 @@
 #include "masterd/record.h"
 #include "masterd/requeue.h"
 #include "masterd/scopes.h"
+#include "masterd/space.h"
 #include "masterd/submit-placement.h"
 #include "masterd/submit-pool.h"
 
@@ -167,7 +168,11 @@ static int refuse_growth(const struct manager *m, const struct job *j, const str
                          sd_bus_error *error) {
         size_t before = footprint_of_spec(j->spec), after = footprint_of_spec(spec);
 
-        return after > before ? holdings_admit(m, j->owner, after - before, error) : 0;
+        int r = after > before ? holdings_admit(m, j->owner, after - before, error) : 0;
+
+        if (r >= 0 && after > before)
+                r = space_admit_disk(m, after, error);
+        return r;
 }
 
 /* ---- leaving ---- */

@@ -29,6 +29,8 @@ struct conf {
         uint32_t min_uid;               /* of who may submit, but for root; 0: anybody's */
         uint64_t keep_usec;             /* how long ended jobs stay in the store */
         uint32_t keep_jobs;             /* so many of the newest stay in any case */
+        uint64_t keep_bytes;            /* of the store; beyond it ended jobs go earlier */
+        uint64_t keep_free;             /* of the disk, for jobs that are there; no more are taken then */
         uint64_t bundle_max;            /* bytes of one upload */
         uint64_t bundles_per_user_max;  /* bytes a user may have stored */
         uint64_t maintenance_lead_usec; /* what has no time limit does not start so short before a window */

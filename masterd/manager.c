@@ -32,6 +32,7 @@
 
 #define DUE_USEC (5 * USEC_PER_MSEC)
 #define PRUNE_USEC (600 * USEC_PER_SEC)
+#define PRUNE_AGAIN_USEC USEC_PER_SEC /* while the store has more than KeepBytes= */
 
 struct effect {
         effect_fn run;
@@ -228,11 +229,32 @@ static void prune_logs(struct manager *m) {
 static int on_prune(sd_event_source *s, uint64_t usec, void *userdata) {
         struct manager *m = userdata;
 
-        store_prune(m->store, usec_sub(now_real(), m->conf.keep_usec), m->conf.keep_jobs, now_real());
+        uint64_t used = store_bytes_used(m->store);
+
+        store_prune(m->store,
+                    &(struct store_keep){ .older_than_real = usec_sub(now_real(), m->conf.keep_usec),
+                                          .newest = m->conf.keep_jobs,
+                                          .now_real = now_real(),
+                                          .bytes = m->conf.keep_bytes });
         manager_touch(m);
         prune_logs(m);
-        (void)sd_event_source_set_time_relative(s, PRUNE_USEC);
+        /* As long as it becomes less. */
+        (void)sd_event_source_set_time_relative(
+                s, used > m->conf.keep_bytes && used < m->pruned_used ? PRUNE_AGAIN_USEC : PRUNE_USEC);
+        m->pruned_used = used;
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+void manager_prune_soon(struct manager *m) {
+        uint64_t used = store_bytes_used(m->store), due;
+
+        /* It has grown since. */
+        if (used <= m->conf.keep_bytes || used <= m->pruned_used || !m->prune_timer ||
+            sd_event_source_get_time(m->prune_timer, &due) < 0 ||
+            due <= usec_add(now_boot(), PRUNE_AGAIN_USEC))
+                return;
+        m->pruned_used = UINT64_MAX;
+        (void)sd_event_source_set_time_relative(m->prune_timer, PRUNE_AGAIN_USEC);
 }
 
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {

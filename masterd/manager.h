@@ -68,6 +68,12 @@ struct manager {
         uint64_t ready_boot; /* when this master began to serve: LOST timers of nodes not heard yet start here
                               */
 
+        struct {
+                uint64_t limit; /* of the unit, bytes; 0: not looked up yet; UINT64_MAX: none */
+                uint64_t look_boot;
+                bool is_short;
+        } memory; /* masterd/space.h */
+
         struct series_budget histories; /* masterd/telemetry.h */
         struct job *jobs;               /* by number; active ones and the latest ended */
         uint32_t n_active;
@@ -87,6 +93,7 @@ struct manager {
 
         sd_event_source *turn; /* runs at the end of a turn that asked for it */
         sd_event_source *prune_timer;
+        uint64_t pruned_used;                  /* bytes of the store at the last time */
         struct effect *effects, **effects_end; /* of the open batch */
         struct effect *due, **due_end;         /* of what is on disk, not run yet */
         sd_event_source *run_due;
@@ -101,6 +108,8 @@ void manager_free(struct manager *m);
 
 /* Something was put into the store, or effects were registered: commit at the end of this turn. */
 void manager_touch(struct manager *m);
+/* The store may have become larger than KeepBytes=. */
+void manager_prune_soon(struct manager *m);
 /* Run the placement at the end of this turn. */
 void manager_schedule(struct manager *m);
 

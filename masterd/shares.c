@@ -192,6 +192,8 @@ static void on_resolved(void *data) {
         m->conf.bytes_per_user_max = l->conf.bytes_per_user_max;
         m->conf.keep_usec = l->conf.keep_usec;
         m->conf.keep_jobs = l->conf.keep_jobs;
+        m->conf.keep_bytes = l->conf.keep_bytes;
+        m->conf.keep_free = l->conf.keep_free;
         m->conf.bundle_max = l->conf.bundle_max;
         m->conf.bundles_per_user_max = l->conf.bundles_per_user_max;
         m->conf.placement = l->conf.placement;

@@ -19,6 +19,7 @@
 #include "masterd/record.h"
 #include "masterd/recover.h"
 #include "masterd/serving.h"
+#include "masterd/space.h"
 #include "masterd/submit-options.h"
 #include "masterd/submit-placement.h"
 #include "masterd/submit-pool.h"
@@ -53,7 +54,11 @@ static int refuse_load(struct manager *m, const struct submission *s, sd_bus_err
                 return sd_bus_error_setf(
                         error, ERROR_REFUSED,
                         "%u jobs are active, which is the most this cluster takes (JobsMax=)", m->n_active);
-        r = holdings_admit_job(m, s->owner, error);
+        r = space_admit_disk(m, s->config_size, error);
+        if (r >= 0)
+                r = space_admit_memory(m, error);
+        if (r >= 0)
+                r = holdings_admit_job(m, s->owner, error);
         return r < 0 ? r : holdings_admit(m, s->owner, 0, error);
 }
 
@@ -203,6 +208,7 @@ void submit_admit(struct manager *m, struct job *j, const char *warnings) {
 
         record_job(m, j, warnings, true);
         submit_put_secrets(m, j);
+        manager_prune_soon(m);
         record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executor%s in %zu role%s", j->owner,
                      j->n_executors, PLURAL(j->n_executors), j->spec->n_roles, PLURAL(j->spec->n_roles));
         if (j->array)

@@ -14,8 +14,10 @@
 #include "masterd/job/job.h"
 #include "masterd/manager.h"
 #include "masterd/sessions.h"
+#include "masterd/space.h"
 
 #define TREE_MAX 1000u /* jobs shown by introspection of the tree */
+#define CROWD 4u       /* calls of nobody known, from which on it is seen to that there is memory */
 
 char *api_job_path(uint32_t number, char buf[static 64]) {
         snprintf(buf, 64, API_JOB_PREFIX "/%u", number);
@@ -27,11 +29,17 @@ static int handled(int r) {
         return r == 0 ? 1 : r;
 }
 
+/* Each may have 32 MiB with it, and nobody knows whose they are. */
+static int refuse_crowd(struct manager *m, sd_bus_error *error) {
+        return callers_waiting(m->callers) >= CROWD ? space_admit_memory(m, error) : 0;
+}
+
 int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work, sd_bus_error *error) {
-        struct turn *t = turn_new(m, work);
+        int r = refuse_crowd(m, error);
+        struct turn *t = r < 0 ? NULL : turn_new(m, work);
 
         if (!t)
-                return -ENOMEM;
+                return r < 0 ? r : -ENOMEM;
         return handled(
                 caller_explain(caller_identify_full(m->callers, call, turn_take, t, free, error), error));
 }

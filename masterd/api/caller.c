@@ -125,6 +125,10 @@ struct polkit *callers_polkit(struct callers *c) {
         return c->polkit;
 }
 
+size_t callers_waiting(const struct callers *c) {
+        return c->n_waiting;
+}
+
 size_t callers_known(const struct callers *c) {
         return HASH_COUNT(c->by_name);
 }

@@ -55,5 +55,8 @@ void caller_answer(sd_bus_message *m, int r, const sd_bus_error *error);
 /* What polkit is asked through for these callers. */
 struct polkit *callers_polkit(struct callers *c);
 
+/* Calls that wait until it is known who made them. */
+size_t callers_waiting(const struct callers *c);
+
 /* Names known. */
 size_t callers_known(const struct callers *c);

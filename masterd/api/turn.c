@@ -9,6 +9,7 @@
 #include "masterd/api/api.h"
 #include "masterd/api/quota.h"
 #include "masterd/manager.h"
+#include "masterd/space.h"
 
 /* Messages that the bus has not taken yet. It takes them at once, unless it keeps too many for somebody. */
 #define UNSENT_MAX 1024u
@@ -76,6 +77,11 @@ static int refuse_unsent(struct manager *m, sd_bus_error *error) {
                                 "The message bus does not take what the master sends; try again in a moment");
 }
 
+/* What makes room when memory is short. */
+static bool frees(sd_bus_message *call) {
+        return sd_bus_message_is_method_call(call, API_JOB, "Kill") > 0;
+}
+
 /* ---- the turn ---- */
 
 struct turn *turn_new(struct manager *m, caller_handler work) {
@@ -100,6 +106,8 @@ int turn_take(sd_bus_message *call, uint32_t uid, void *turn, sd_bus_error *erro
         r = refuse(verdict, usec, error);
         if (r >= 0)
                 r = refuse_unsent(m, error);
+        if (r >= 0 && !frees(call))
+                r = space_admit_memory(m, error);
         if (r < 0)
                 return r;
         before = store_open_bytes(m->store);

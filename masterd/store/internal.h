@@ -113,6 +113,7 @@ struct store {
 
         /* the thread's */
         int failed;          /* the error after which nothing is written any more */
+        size_t unmeasured;   /* bytes written since used was looked up */
         int wal_pages;       /* not yet in the database file */
         uint64_t rest_until; /* the reader need not rest longer for that */
         uint64_t wipe_at;    /* when the log has to be emptied of deleted secrets; 0: it has none */
@@ -133,6 +134,7 @@ struct store {
         uint64_t transactions, records, commit_usec_max;
         int event_fd;
         atomic_int trouble;
+        _Atomic uint64_t used; /* bytes of the database */
 };
 
 void item_list_append(struct item_list *l, struct item_list *more); /* and empties more */
@@ -148,6 +150,9 @@ int store_start_thread(struct store *s);
 /* The thread's part of store_copy() (copy.c): goes on with it, or gives it up. */
 void copy_step(struct store *s, struct copy *c);
 void copy_cancel(struct store *s, struct copy *c);
+
+/* Looks up how many bytes are in use. */
+void store_measure(struct store *s);
 
 /* The threads (writer.c, reader.c). */
 void *writer_main(void *store);

@@ -304,18 +304,36 @@ static const struct field prune_fields[] = {
         F(U64, prune_row, older_than_real),
         F(U32, prune_row, keep_newest),
         F(U64, prune_row, now_real),
+        F(U64, prune_row, keep_bytes),
         {},
 };
 
-/* The jobs that one prune takes: ended before ?1, behind the ?2 newest, oldest first, at most 200. An array
- * ends behind its elements and goes with them, since its body is theirs. */
-#define PRUNED_WHOLE                                                                                         \
-        "(SELECT number FROM job WHERE ended > 0 AND ended < ?1 AND array = 0"                               \
-        " AND number NOT IN (SELECT number FROM job WHERE array = 0 ORDER BY number DESC LIMIT ?2)"          \
-        " ORDER BY number LIMIT 200)"
+/* The jobs that one prune takes, in a table of the connection's own (sqlite.c). An array ends behind its
+ * elements and goes with them, since its body is theirs. */
+#define PRUNED_WHOLE "(SELECT number FROM temp.doomed)"
 #define PRUNED                                                                                               \
-        "(SELECT number FROM job WHERE number IN " PRUNED_WHOLE                                              \
-        " UNION ALL SELECT number FROM job WHERE array > 0 AND array IN " PRUNED_WHOLE ")"
+        "(SELECT number FROM temp.doomed"                                                                    \
+        " UNION ALL SELECT number FROM job WHERE array > 0 AND array IN temp.doomed)"
+
+/* Ended before ?1, behind the ?2 newest, oldest first, at most 200. */
+#define DOOM_OLD                                                                                             \
+        "INSERT INTO temp.doomed SELECT number FROM job WHERE ended > 0 AND ended < ?1 AND array = 0"        \
+        " AND number NOT IN (SELECT number FROM job WHERE array = 0 ORDER BY number DESC LIMIT ?2)"          \
+        " ORDER BY number LIMIT 200"
+
+/* Where the database has more than ?4 bytes in use: of the owner whose ended jobs take most, so that nobody's
+ * history gives way to another's, the oldest until it is enough, 32 MiB at a time. Not those that ended
+ * within the last minute, of which something may still be recorded. */
+#define OVER "job WHERE ended > 0 AND ended < ?3 - 60000000 AND array = 0 AND " STORE_BYTES_USED " > ?4"
+#define BODY_SIZE                                                                                            \
+        "(SELECT length(config) + length(env) + length(warnings) FROM job_body WHERE number = job.number)"
+#define DOOM_LARGE                                                                                           \
+        "INSERT OR IGNORE INTO temp.doomed SELECT number FROM"                                               \
+        " (SELECT number, sum(size) OVER (ORDER BY number) - size AS before FROM"                            \
+        "  (SELECT number, 4096 + " BODY_SIZE " AS size FROM " OVER                                          \
+        "   AND owner = (SELECT owner FROM " OVER "    GROUP BY owner ORDER BY sum(4096 + " BODY_SIZE        \
+        ") DESC LIMIT 1)))"                                                                                  \
+        " WHERE before < min(" STORE_BYTES_USED " - ?4, 33554432) ORDER BY number LIMIT 1000"
 
 const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PUT_JOB] = { sizeof(struct job_record),
@@ -511,6 +529,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
         [OP_PRUNE] = { sizeof(struct prune_row),
                        prune_fields,
                        { "DELETE FROM revoked WHERE not_after < ?3", "DELETE FROM token WHERE expires < ?3",
+                         "DELETE FROM temp.doomed", DOOM_OLD, DOOM_LARGE,
                          /* Run again, it finds nothing more to add. */
                          "INSERT INTO usage(day, owner, pool, job, role, cpu_held, cpu_used, memory_held,"
                          " gpu_held, attempts, unmeasured, gpu_used, gpu_measured)"

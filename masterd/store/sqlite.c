@@ -149,6 +149,8 @@ static int configure(sqlite3 *db, const char *path, bool unclean, bool *ret_expl
         r = sqlite_exec(db, "PRAGMA journal_mode = WAL");
         if (r >= 0) /* takes its locks now, not at the first write */
                 r = sqlite_exec(db, "BEGIN IMMEDIATE; COMMIT");
+        if (r >= 0) /* what one prune deletes, see records.c */
+                r = sqlite_exec(db, "CREATE TEMP TABLE doomed(number INTEGER NOT NULL PRIMARY KEY) STRICT");
         if (r >= 0) /* nobody is waited for from here on */
                 (void)sqlite3_busy_timeout(db, 0);
         return r;

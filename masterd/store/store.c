@@ -144,6 +144,7 @@ int store_open(const char *path, sd_event *event, const struct store_limits *lim
         }
         if (unclean)
                 log_notice("The store %s was not closed by its last user; recovered", path);
+        store_measure(s);
         r = load_counters(s);
         if (r >= 0) {
                 s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -448,8 +449,14 @@ void store_delete_token(struct store *s, const uint8_t id[static 8]) {
         put(s, OP_DELETE_TOKEN, &row);
 }
 
-void store_prune(struct store *s, uint64_t older_than_real, uint32_t keep_newest, uint64_t now_real) {
-        put(s, OP_PRUNE, &(struct prune_row){ older_than_real, keep_newest, now_real });
+void store_prune(struct store *s, const struct store_keep *keep) {
+        put(s, OP_PRUNE,
+            &(struct prune_row){ keep->older_than_real, keep->newest, keep->now_real,
+                                 MIN(keep->bytes, (uint64_t)INT64_MAX) });
+}
+
+uint64_t store_bytes_used(const struct store *s) {
+        return atomic_load(&s->used);
 }
 
 void store_abandon(struct store *s) {

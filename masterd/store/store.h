@@ -478,9 +478,17 @@ void store_delete_stuck(struct store *s, const struct stuck_record *r);
 void store_delete_token(struct store *s, const uint8_t id[static 8]);
 
 /* Deletes up to 200 jobs, oldest first, that ended before older_than_real and are not among the keep_newest
- * newest, an array with its elements as one; their usage is added to that of deleted jobs. And revocations
- * and tokens that expired before now_real. To be called now and then. */
-void store_prune(struct store *s, uint64_t older_than_real, uint32_t keep_newest, uint64_t now_real);
+ * newest, an array with its elements as one; their usage is added to that of deleted jobs. Where the store
+ * has more than keep_bytes also some of the owner whose ended jobs take most, however young. And revocations
+ * and tokens that expired before now_real. To be called now and then, and soon again while the store has more
+ * than that. */
+struct store_keep {
+        uint64_t older_than_real, now_real, bytes;
+        uint32_t newest;
+};
+void store_prune(struct store *s, const struct store_keep *keep);
+/* Bytes in use, as of one of the last transactions. */
+uint64_t store_bytes_used(const struct store *s);
 
 /* error 0: the batch is durable. Negative: it is not, and neither will be anything committed later (-ENOSPC,
  * -EIO ...): what is in memory is ahead of the disk, so the daemon should stop and begin again from what is

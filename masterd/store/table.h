@@ -117,6 +117,11 @@ struct meta_row {
         const char *key;
         struct store_bytes value;
 };
+/* Bytes of the database that are in use, in SQL. */
+#define STORE_BYTES_USED                                                                                     \
+        "((SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM pragma_freelist_count))"  \
+        " * (SELECT page_size FROM pragma_page_size)"
+
 struct key_row {
         uint32_t job;
         const char *name;
@@ -137,4 +142,5 @@ struct prune_row {
         uint64_t older_than_real;
         uint32_t keep_newest;
         uint64_t now_real;
+        uint64_t keep_bytes;
 };

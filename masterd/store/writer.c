@@ -10,10 +10,12 @@
 #include "lib/base/log.h"
 #include "masterd/store/internal.h"
 
-#define TRANSACTION_BYTES (16u << 20) /* no more than that and one batch in a transaction */
-#define TRANSACTION_RECORDS 20000u
-#define CHECKPOINT_IDLE 250 /* pages of log that are moved when there is nothing else to do */
-#define CHECKPOINT_NOW 8000 /* ... and those that are moved all the same */
+/* No more than that and one batch in a transaction: whoever comes next waits for it. */
+#define TRANSACTION_BYTES (4u << 20)
+#define TRANSACTION_RECORDS 4000u
+#define MEASURE_BYTES (4u << 20) /* written, until the size is looked up again */
+#define CHECKPOINT_IDLE 250      /* pages of log that are moved when there is nothing else to do */
+#define CHECKPOINT_NOW 8000      /* ... and those that are moved all the same */
 #define RETRY_USEC (100 * USEC_PER_MSEC)
 #define REST_USEC (2 * USEC_PER_SEC) /* that the reader rests for it, at most */
 #define WIPE_USEC (5 * USEC_PER_SEC) /* from the deletion of secrets to that of their traces in the log */
@@ -42,6 +44,14 @@ static int write_op(struct store *s, const struct op *o) {
         return 0;
 }
 
+void store_measure(struct store *s) {
+        int64_t used;
+
+        if (sqlite_integer(s->db, "SELECT " STORE_BYTES_USED, &used) >= 0)
+                atomic_store(&s->used, (uint64_t)used);
+        s->unmeasured = 0;
+}
+
 static int write_items(struct store *s, const struct item *first) {
         int r = sqlite_exec(s->db, "BEGIN IMMEDIATE");
         bool private = false;
@@ -49,10 +59,13 @@ static int write_items(struct store *s, const struct item *first) {
         for (const struct item *i = first; i && r >= 0; i = i->next)
                 for (const struct op *o = i->first; o && r >= 0; o = o->next) {
                         private = private || o->kind == OP_DELETE_SECRETS || o->kind == OP_DELETE_JOB;
+                        s->unmeasured += o->kind == OP_PRUNE ? MEASURE_BYTES : o->size;
                         r = write_op(s, o);
                 }
         if (r >= 0)
                 r = sqlite_exec(s->db, "COMMIT");
+        if (r >= 0 && s->unmeasured >= MEASURE_BYTES)
+                store_measure(s);
         if (r >= 0 && private && s->wipe_at == 0)
                 s->wipe_at = usec_add(now_boot(), WIPE_USEC);
         if (r < 0 && !sqlite3_get_autocommit(s->db))

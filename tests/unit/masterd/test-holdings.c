@@ -171,6 +171,32 @@ static void test_array(void **state) {
         free(config);
 }
 
+/* No room on the disk, no memory: said by name, and nothing is left of what was refused. */
+static void test_room(void **state) {
+        struct kit *k = *state;
+        char *config = config_of(1, 1, "");
+        char said[512];
+
+        k->m->conf.keep_free = UINT64_MAX / 4;
+        assert_null(try_submit(k->m, config, 1000, said));
+        assert_non_null(strstr(said, "disk is nearly full"));
+        assert_non_null(strstr(said, k->directory));
+        assert_non_null(strstr(said, "KeepFree="));
+        assert_null(try_submit(k->m, config, 0, said));
+        k->m->conf.keep_free = 0;
+        assert_non_null(try_submit(k->m, config, 1000, said));
+
+        k->m->memory.limit = 1 << 20;
+        k->m->memory.look_boot = 0;
+        assert_null(try_submit(k->m, config, 1000, said));
+        assert_non_null(strstr(said, "nearly all the memory"));
+        k->m->memory.limit = UINT64_MAX;
+        k->m->memory.look_boot = 0;
+        assert_non_null(try_submit(k->m, config, 1000, said));
+        assert_int_equal(holdings_of(k->m, 1000).jobs, 2);
+        free(config);
+}
+
 /* Jobs that have ended leave memory by what they take as well as by their number. */
 static void test_history(void **state) {
         struct kit *k = *state;
@@ -193,6 +219,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_true, kit_setup, kit_teardown),
                 cmocka_unit_test_setup_teardown(test_bound, kit_setup, kit_teardown),
                 cmocka_unit_test_setup_teardown(test_array, kit_setup, kit_teardown),
+                cmocka_unit_test_setup_teardown(test_room, kit_setup, kit_teardown),
                 cmocka_unit_test_setup_teardown(test_history, kit_setup, kit_teardown),
         };
 

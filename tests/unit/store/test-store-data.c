@@ -196,7 +196,9 @@ static void test_round_trip(void **state) {
         EXPECT(store_load_data_states(f->store, see_state, &s), 1);
 
         store_put_job(f->store, &(struct job_record){ .number = 1, .ended_real = 5 });
-        store_prune(f->store, 100, 0, 0);
+        store_prune(f->store,
+                    &(struct store_keep){
+                            .older_than_real = 100, .newest = 0, .now_real = 0, .bytes = UINT64_MAX });
         settle(f);
         put_job(f->store, 1, 0); /* as a trick to look for leftovers */
         put_job(f->store, 2, 0);

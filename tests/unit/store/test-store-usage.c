@@ -98,7 +98,10 @@ static void test_usage(void **state) {
 
         /* Twice in a row: what is gone is added up once. */
         for (int i = 0; i < 2; i++) {
-                store_prune(f->store, 104, 1, 0);
+                store_prune(f->store, &(struct store_keep){ .older_than_real = 104,
+                                                            .newest = 1,
+                                                            .now_real = 0,
+                                                            .bytes = UINT64_MAX });
                 settle(f);
                 after = sums(f, 0, UINT32_MAX, UINT32_MAX);
                 assert_int_equal(after.deleted, 4); /* a row for each day */
@@ -111,7 +114,9 @@ static void test_usage(void **state) {
                 assert_int_equal(after.gpu_measured, before.gpu_measured);
                 assert_int_equal(after.attempts, before.attempts);
         }
-        store_prune(f->store, 1000, 0, 0);
+        store_prune(f->store,
+                    &(struct store_keep){
+                            .older_than_real = 1000, .newest = 0, .now_real = 0, .bytes = UINT64_MAX });
         settle(f);
         after = sums(f, 0, UINT32_MAX, UINT32_MAX);
         assert_int_equal(after.cpu, before.cpu);
@@ -198,7 +203,9 @@ static void test_arrays(void **state) {
         assert_int_equal(n, 3);
 
         /* An array goes with its elements, and not before it has ended. */
-        store_prune(f->store, 1000, 0, 0);
+        store_prune(f->store,
+                    &(struct store_keep){
+                            .older_than_real = 1000, .newest = 0, .now_real = 0, .bytes = UINT64_MAX });
         settle(f);
         a.done = false;
         wait_for(f, &a,
@@ -207,12 +214,18 @@ static void test_arrays(void **state) {
                                   on_job, &a));
         assert_int_equal(a.n, 4);
         put_job(f->store, 1, 0, 0, 6, 90);
-        store_prune(f->store, 1000, 1, 0); /* it is the newest that is no element */
+        store_prune(f->store,
+                    &(struct store_keep){ .older_than_real = 1000,
+                                          .newest = 1,
+                                          .now_real = 0,
+                                          .bytes = UINT64_MAX }); /* it is the newest that is no element */
         settle(f);
         a.done = false;
         wait_for(f, &a, store_query_job(f->store, 3, on_job, &a));
         assert_int_equal(a.n, 1);
-        store_prune(f->store, 1000, 0, 0);
+        store_prune(f->store,
+                    &(struct store_keep){
+                            .older_than_real = 1000, .newest = 0, .now_real = 0, .bytes = UINT64_MAX });
         settle(f);
         a.done = false;
         wait_for(f, &a,

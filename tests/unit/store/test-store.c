@@ -462,7 +462,12 @@ static void test_prune(void **state) {
         store_put_revoked(f->store, &(struct revoked_record){ .serial = "01", .not_after_real = 10 });
         store_put_revoked(f->store, &(struct revoked_record){ .serial = "00ff", .not_after_real = 5000 });
         store_put_token(f->store, &(struct token_record){ .id = "old", .expires_real = 10 });
-        store_prune(f->store, 1009, 3, 2000); /* 1..8 are old enough, 8..10 among the newest */
+        store_prune(f->store,
+                    &(struct store_keep){
+                            .older_than_real = 1009,
+                            .newest = 3,
+                            .now_real = 2000,
+                            .bytes = UINT64_MAX }); /* 1..8 are old enough, 8..10 among the newest */
         assert_int_equal(store_commit(f->store, NULL, NULL), 0);
         ASK(store_query_jobs(f->store, &(struct store_job_filter){ .all = true, .state = -1 }, on_jobs, &a),
             4, 10, 2);
@@ -473,6 +478,92 @@ static void test_prune(void **state) {
         reopen(f);
         EXPECT(store_load_revoked(f->store, expect_revoked, &n), 1);
         EXPECT(store_load_tokens(f->store, expect_token, &n), 0);
+}
+
+#define MINUTE (60 * USEC_PER_SEC)
+#define LARGE (256u << 10)
+
+struct owners {
+        unsigned ml, eve;
+        uint32_t oldest;
+        bool told;
+};
+
+static void on_owners(void *userdata, int error, const struct job_record *jobs, size_t n) {
+        struct owners *o = userdata;
+
+        assert_int_equal(error, 0);
+        *o = (struct owners){ .told = true };
+        for (size_t i = 0; i < n; i++) {
+                o->ml += jobs[i].owner == 1000;
+                o->eve += jobs[i].owner == 1001;
+                o->oldest = jobs[i].number;
+        }
+}
+
+static struct owners owners_of(struct fixture *f) {
+        struct owners o = {};
+
+        assert_int_equal(store_query_jobs(f->store, &(struct store_job_filter){ .all = true, .state = -1 },
+                                          on_owners, &o),
+                         0);
+        while (!o.told)
+                assert_true(sd_event_run(f->event, 10 * USEC_PER_SEC) > 0);
+        return o;
+}
+
+/* What is too much goes at the expense of who has most of it, oldest first, at once; who still has something
+ * to record stays. */
+static void test_prune_bytes(void **state) {
+        struct fixture *f = *state;
+        static char text[LARGE];
+        uint64_t now = 100 * MINUTE, used;
+        struct owners o;
+
+        memset(text, 'x', sizeof(text));
+        for (uint32_t i = 1; i <= 40; i++) {
+                struct job_body_record large = { .config = { text, sizeof(text) }, .bundle = "" };
+                struct job_record job = a_job(i);
+                job.owner = i % 4 == 0 ? 1001 : 1000;
+                job.body = &large;
+                /* The first of ml's runs, and the last ones have just ended. */
+                job.ended_real = i == 1 ? 0 : i > 36 ? now - MINUTE / 2 : now - 10 * MINUTE;
+                store_put_job(f->store, &job);
+        }
+        settle(f);
+        used = store_bytes_used(f->store);
+        assert_in_range(used, 40 * LARGE, 44 * LARGE);
+
+        /* There is room. */
+        struct store_keep keep = { .now_real = now, .newest = 1000, .bytes = used };
+        store_prune(f->store, &keep);
+        settle(f);
+        assert_int_equal(owners_of(f).ml, 30);
+
+        keep.bytes = used - 5 * LARGE;
+        store_prune(f->store, &keep);
+        settle(f);
+        o = owners_of(f);
+        assert_in_range(o.ml, 24, 26);
+        assert_int_equal(o.eve, 10);
+        assert_int_equal(o.oldest, 1); /* it runs */
+        assert_true(store_bytes_used(f->store) <= keep.bytes);
+
+        /* As long as it takes; eve's come when ml has not more any longer. */
+        keep.bytes = 10 * LARGE;
+        for (unsigned i = 0; i < 10; i++)
+                store_prune(f->store, &keep);
+        settle(f);
+        o = owners_of(f);
+        assert_int_equal(o.ml + o.eve, 9);
+        assert_true(o.ml >= 1 + 3 && o.eve >= 1);
+        keep.bytes = 1;
+        for (unsigned i = 0; i < 10; i++)
+                store_prune(f->store, &keep);
+        settle(f);
+        o = owners_of(f);
+        assert_int_equal(o.ml, 1 + 3);
+        assert_int_equal(o.eve, 1);
 }
 
 static int count_executor(void *userdata, const struct executor_record *r) {
@@ -536,6 +627,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_bounded, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_history, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_prune, fixture_setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_prune_bytes, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_many, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_one_master, fixture_setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_bad_files, fixture_setup, fixture_teardown),
