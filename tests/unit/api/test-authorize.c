@@ -98,7 +98,7 @@ static int job_work(sd_bus_message *m, uint32_t uid, void *userdata, sd_bus_erro
 static int job_method(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         if (scene.fail_early)
                 return sd_bus_error_set(ret_error, "org.primus.Error.NotFound", "nothing");
-        return authorize(callers, m, scene.owner, ACTION_MANAGE_JOBS, job_work, &scene, ret_error);
+        return authorize(callers, m, scene.owner, ACTION_MANAGE_JOBS, job_work, &scene, NULL, ret_error);
 }
 
 static const sd_bus_vtable job_vtable[] = {
