@@ -34,6 +34,7 @@ struct session {
         char **environment, *directory;
         bool no_new_privileges, submitted;
         uint32_t uid;
+        uint32_t caller; /* who asked for it, as masterd says; AUDIT_NO_UID: it does not */
         uint64_t memlock;
 
         int fd; /* to primus-session; -EBADF: before and after it */

@@ -9,6 +9,7 @@
 
 #include "agentd/sessions-internal.h"
 #include "agentd/unit/systemd.h"
+#include "lib/base/audit.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
@@ -216,6 +217,38 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
+/* The command as a line; "" for a shell or a connection. */
+static void join_arguments(const struct session *s, char *buf, size_t size) {
+        const char *p = (const char *)s->start + 1 + sizeof(struct session_start);
+        const char *end = (const char *)s->start + s->start_size;
+        struct session_start start;
+        size_t n = 0;
+
+        memcpy(&start, s->start + 1, sizeof(start));
+        *buf = 0;
+        for (uint32_t i = 0; i < start.n_arguments && p < end && n + 1 < size; i++, p += strlen(p) + 1)
+                n += (size_t)snprintf(buf + n, size - n, "%s%s", i > 0 ? " " : "", p);
+}
+
+/* Somebody acts on this host as the job's user: written here too, where the host's own people look. */
+static void audit_session(const struct session *s) {
+        struct audit_line line = AUDIT_LINE_EMPTY;
+        char arguments[AUDIT_TEXT_MAX];
+
+        join_arguments(s, arguments, sizeof(arguments));
+        line.what = line.method = "session";
+        line.object = s->unit;
+        line.arguments = arguments;
+        line.uid = s->caller;
+        line.for_uid = s->uid;
+        line.job = s->id.job;
+        line.role = s->id.role;
+        line.index = s->id.index;
+        line.node = s->sessions->node;
+        line.result = "ok";
+        audit_write(&line);
+}
+
 int session_begin(struct session *s) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = TAKE_PTR(s->opening);
         int r = sd_event_add_io(s->sessions->event, &s->io, s->fd, EPOLLIN, on_io, s);
@@ -230,6 +263,7 @@ int session_begin(struct session *s) {
         }
         if (s->timer)
                 (void)sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+        audit_session(s);
         free(s->start);
         s->start = NULL;
         answer_empty(call);
@@ -316,6 +350,13 @@ static int add_invocation(struct sessions *all, struct session_start *start, siz
         return 0;
 }
 
+static int read_extra(sd_bus_message *call, const char *key, void *userdata) {
+        uint32_t *caller = userdata;
+
+        return strcmp(key, "caller") == 0 ? sd_bus_message_read(call, "v", "u", caller)
+                                          : sd_bus_message_skip(call, "v");
+}
+
 static int session_new(struct sessions *all, uint32_t number, const struct unit_facts *facts,
                        sd_bus_message *call, size_t start_size, struct session **ret) {
         struct session *s = calloc(1, sizeof(*s));
@@ -347,7 +388,7 @@ int sessions_open(struct sessions *all, sd_bus_message *call, sd_bus_error *erro
         char why[SERVE_WHY_MAX];
         const char *unserved;
         struct session *s = NULL;
-        uint32_t number;
+        uint32_t number, caller = AUDIT_NO_UID;
         size_t size;
         int r;
 
@@ -359,7 +400,7 @@ int sessions_open(struct sessions *all, sd_bus_message *call, sd_bus_error *erro
                         error, SD_BUS_ERROR_INVALID_ARGS,
                         "the command and its variables are more than %u bytes, or hold a NUL byte",
                         SESSION_DATA_MAX);
-        if (r < 0)
+        if (r < 0 || link_read_entries(call, read_extra, &caller) < 0)
                 return -EBADMSG;
         executor_unit_name(id.job, id.role, id.index, id.attempt, unit);
         if (units_find(all->units, unit, &facts) < 0 || !executor_id_equal(&facts.id, &id) ||
@@ -381,6 +422,7 @@ int sessions_open(struct sessions *all, sd_bus_message *call, sd_bus_error *erro
         r = session_new(all, number, &facts, call, size, &s);
         if (r < 0)
                 return r;
+        s->caller = caller;
         r = session_ask(s);
         if (r < 0)
                 session_refuse(s, LINK_ERROR_START, "cannot start the session: %s", strerror(-r));

@@ -15,6 +15,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/api/reply.h"
 #include "masterd/bundle-files.h"
 #include "masterd/manager.h"
 #include "masterd/savepoints.h"
@@ -79,8 +80,7 @@ static void finish_free(struct finish *f) {
 
 static int disk_error(struct bundles *b, sd_bus_message *call, int error) {
         log_full(LOG_ERR, error, NULL, "Cannot write to %s/bundles", b->manager->conf.state_directory);
-        return sd_bus_reply_method_errorf(call, ERROR_REFUSED, "masterd cannot store the files: %s",
-                                          strerror(-error));
+        return reply_errorf(call, ERROR_REFUSED, "masterd cannot store the files: %s", strerror(-error));
 }
 
 static void finish_end(struct finish *f) {
@@ -91,7 +91,7 @@ static void finish_end(struct finish *f) {
                 if (f->result < 0)
                         (void)disk_error(b, f->waiters[i], f->result);
                 else
-                        (void)sd_bus_reply_method_return(f->waiters[i], "t", f->size);
+                        (void)reply_return(f->waiters[i], "t", f->size);
         finish_free(f);
 }
 
@@ -145,8 +145,7 @@ static int finish_wait(struct bundles *b, uint32_t uid, const char *sha256, sd_b
                         f->waiters[f->n_waiters++] = sd_bus_message_ref(call);
                         return 1;
                 }
-        return sd_bus_reply_method_errorf(call, ERROR_BUSY,
-                                          "these files are just being stored: ask again in a moment");
+        return reply_errorf(call, ERROR_BUSY, "these files are just being stored: ask again in a moment");
 }
 
 /* ---- calls
@@ -163,17 +162,17 @@ static int refuse(struct bundles *b, uint32_t uid, uint64_t size, int outcome, s
         format_size(size, what, sizeof(what));
         switch (outcome) {
         case BUNDLE_E_SIZE:
-                return sd_bus_reply_method_errorf(call, ERROR_BAD_BUNDLE,
-                                                  "size, offset and chunk do not fit together (or not with "
-                                                  "an earlier call for the same files)");
+                return reply_errorf(call, ERROR_BAD_BUNDLE,
+                                    "size, offset and chunk do not fit together (or not with "
+                                    "an earlier call for the same files)");
         case BUNDLE_E_LARGE:
-                return sd_bus_reply_method_errorf(call, ERROR_REFUSED,
-                                                  "the files are %s packed, this site takes at most %s "
-                                                  "(BundleMax= in masterd.conf); put large ones "
-                                                  "on a file system that the hosts share",
-                                                  what, format_size(conf->bundle_max, limit, sizeof(limit)));
+                return reply_errorf(call, ERROR_REFUSED,
+                                    "the files are %s packed, this site takes at most %s "
+                                    "(BundleMax= in masterd.conf); put large ones "
+                                    "on a file system that the hosts share",
+                                    what, format_size(conf->bundle_max, limit, sizeof(limit)));
         case BUNDLE_E_QUOTA:
-                return sd_bus_reply_method_errorf(
+                return reply_errorf(
                         call, ERROR_REFUSED,
                         "%s more do not fit: %s of the %s that a user may have stored (BundlesPerUserMax= in "
                         "masterd.conf) "
@@ -181,14 +180,14 @@ static int refuse(struct bundles *b, uint32_t uid, uint64_t size, int outcome, s
                         what, format_size(bundle_files_stored(b->files, uid), stored, sizeof(stored)),
                         format_size(conf->bundles_per_user_max, limit, sizeof(limit)));
         case BUNDLE_E_UPLOADS:
-                return sd_bus_reply_method_errorf(
+                return reply_errorf(
                         call, ERROR_BUSY,
                         "too many uploads at a time (%u, %u of one user): try again when some have ended",
                         BUNDLE_UPLOADS_MAX, BUNDLE_UPLOADS_PER_USER_MAX);
         case BUNDLE_E_CONTENT:
-                return sd_bus_reply_method_errorf(call, ERROR_BAD_BUNDLE,
-                                                  "the bytes received do not have the SHA-256 they were "
-                                                  "announced with; they were dropped");
+                return reply_errorf(call, ERROR_BAD_BUNDLE,
+                                    "the bytes received do not have the SHA-256 they were "
+                                    "announced with; they were dropped");
         default:
                 return -EINVAL;
         }
@@ -210,14 +209,13 @@ int bundles_put(struct manager *m, uint32_t uid, sd_bus_message *call) {
         if (r < 0)
                 return r;
         if (!bundle_name_valid(sha256))
-                return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS,
-                                                  "sha256: 64 lower-case hex digits are expected");
+                return reply_errorf(call, SD_BUS_ERROR_INVALID_ARGS,
+                                    "sha256: 64 lower-case hex digits are expected");
         if (n > BUNDLE_CHUNK_MAX)
-                return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS,
-                                                  "chunk: at most %u bytes are taken in one call",
-                                                  BUNDLE_CHUNK_MAX);
+                return reply_errorf(call, SD_BUS_ERROR_INVALID_ARGS,
+                                    "chunk: at most %u bytes are taken in one call", BUNDLE_CHUNK_MAX);
         if (offset == 0 && (r = space_admit_disk(m, size, &error)) < 0) {
-                r = sd_bus_reply_method_error(call, &error);
+                r = reply_failed(call, r, &error);
                 sd_bus_error_free(&error);
                 return r;
         }
@@ -227,7 +225,7 @@ int bundles_put(struct manager *m, uint32_t uid, sd_bus_message *call) {
         if (r < 0)
                 return disk_error(b, call, r);
         if (r == BUNDLE_OK)
-                return sd_bus_reply_method_return(call, "t", next);
+                return reply_return(call, "t", next);
         if (r == BUNDLE_RECEIVED)
                 return finish_start(b, uid, size, &finish, call);
         if (r == BUNDLE_FINISHING)
@@ -258,14 +256,14 @@ int bundles_serve(struct manager *m, struct node *node, sd_bus_message *call) {
         if (r < 0)
                 return r;
         if (!bundle_name_valid(sha256) || !node_uses(node, uid, sha256))
-                return sd_bus_reply_method_errorf(call, LINK_ERROR_REFUSED,
-                                                  "no job of user %u with an executor on %s has such files",
-                                                  uid, node->name);
+                return reply_errorf(call, LINK_ERROR_REFUSED,
+                                    "no job of user %u with an executor on %s has such files", uid,
+                                    node->name);
         r = bundle_files_read(b->files, uid, sha256, offset, b->buf, MIN((size_t)max, sizeof(b->buf)), &size,
                               &n);
         if (r < 0)
-                return sd_bus_reply_method_errorf(call, LINK_ERROR_NOT_FOUND,
-                                                  "masterd cannot read the files: %s", strerror(-r));
+                return reply_errorf(call, LINK_ERROR_NOT_FOUND, "masterd cannot read the files: %s",
+                                    strerror(-r));
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_append_basic(reply, 't', &size);
@@ -274,7 +272,7 @@ int bundles_serve(struct manager *m, struct node *node, sd_bus_message *call) {
         if (r >= 0)
                 r = link_append_extra_empty(reply);
         if (r >= 0)
-                r = sd_bus_send(NULL, reply, NULL);
+                r = reply_send(reply);
         sd_bus_message_unref(reply);
         return r < 0 ? r : 1;
 }

@@ -6,9 +6,11 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "lib/base/audit.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "masterd/api/audit.h"
 #include "masterd/hooks.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
@@ -377,6 +379,25 @@ static void joined(struct manager *m, struct node *node, enum claim claim, const
         hooks_notify(m, claim == CLAIM_TAKES_OVER ? "host-taken-over" : "host-joined", node, NULL, text);
 }
 
+/* Who comes with a token, and what became of it. Strangers may ask as often as they like: their lines are
+ * counted. */
+static void audit_join(const struct join_request *q, const char *result, const char *arguments) {
+        struct audit_line line = AUDIT_LINE_EMPTY;
+        struct token asked = {};
+        char id[TOKEN_ID_TEXT_MAX], from[ADDR_TEXT_MAX];
+
+        if (strcmp(result, "ok") != 0 && !audit_admit_stranger())
+                return;
+        memcpy(asked.id, q->id, sizeof(asked.id));
+        line.what = line.method = "join";
+        line.address = addr_format(&q->from, from);
+        line.arguments = arguments;
+        line.node = line.object = q->name;
+        line.token = token_id_format(&asked, id);
+        line.result = result;
+        audit_write(&line);
+}
+
 void identity_join(struct join_pending *pending, const struct join_request *q, void *userdata) {
         struct manager *m = userdata;
         enum claim claim = CLAIM_NEW;
@@ -394,6 +415,7 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
                         why = claim_refusal(claim, q->name, t->name, text);
         }
         if (why) {
+                audit_join(q, why, NULL);
                 join_answer(pending, why, NULL, NULL);
                 return;
         }
@@ -409,6 +431,7 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
                 free(g);
                 log_warning_errno(r, "Cannot issue a certificate for %s (%s)", q->name,
                                   addr_format(&q->from, from));
+                audit_join(q, "no certificate", NULL);
                 join_answer(pending,
                             r == -EBADMSG ? "the certificate request is not valid"
                                           : "the master cannot issue a certificate now",
@@ -427,6 +450,7 @@ void identity_join(struct join_pending *pending, const struct join_request *q, v
                 forget_token(m, t);
         else
                 put_token(m, t);
+        audit_join(q, "ok", claim == CLAIM_TAKES_OVER ? "takes-over=yes" : NULL);
         g->pending = pending;
         (void)manager_effect(m, grant_join, g);
 }

@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/api/reply.h"
 #include "masterd/feeding.h"
 #include "masterd/link.h"
 #include "masterd/logs-cursor.h"
@@ -106,19 +107,18 @@ static void answer(struct log_call *c, const void *data, size_t size, bool end) 
         if (r >= 0)
                 r = sd_bus_message_append(reply, "b", end);
         if (r >= 0)
-                (void)sd_bus_send(NULL, reply, NULL); /* a caller that is gone is no fault of ours */
+                (void)reply_send(reply); /* a caller that is gone is no fault of ours */
         else
-                (void)sd_bus_reply_method_errno(c->message, r, NULL);
+                (void)reply_failed(c->message, r, NULL);
         sd_bus_message_unref(reply);
         call_free(c);
 }
 
 static void answer_gone(struct log_call *c) {
-        (void)sd_bus_reply_method_errorf(c->message, LINK_ERROR_NOT_FOUND,
-                                         "the log of %s/%u, attempt %u, is gone: %s does not have it (any "
-                                         "more), and nothing of it was kept",
-                                         c->id.role, c->id.index, c->id.attempt,
-                                         c->node[0] ? c->node : "its host");
+        (void)reply_errorf(c->message, LINK_ERROR_NOT_FOUND,
+                           "the log of %s/%u, attempt %u, is gone: %s does not have it (any "
+                           "more), and nothing of it was kept",
+                           c->id.role, c->id.index, c->id.attempt, c->node[0] ? c->node : "its host");
         call_free(c);
 }
 
@@ -198,7 +198,7 @@ static void read_kept(struct log_call *c) {
 
         t = log_task_new(LOG_TASK_READ, &c->id);
         if (!t) {
-                (void)sd_bus_reply_method_errno(c->message, -ENOMEM, NULL);
+                (void)reply_failed(c->message, -ENOMEM, NULL);
                 call_free(c);
                 return;
         }
@@ -306,7 +306,7 @@ int logs_read(struct manager *m, const struct job *j, struct node *node, const s
         struct log_call *c;
 
         if (!room_for(m->logs, call))
-                return sd_bus_reply_method_errorf(
+                return reply_errorf(
                         call, LINK_ERROR_BUSY,
                         "too many readers of logs wait already (%u, %u of one caller): try again in a moment",
                         CALLS_MAX, CALLS_PER_CALLER_MAX);
@@ -315,7 +315,7 @@ int logs_read(struct manager *m, const struct job *j, struct node *node, const s
                 return -ENOMEM;
         if (log_cursor_parse(cursor, cursor_size, &c->cursor) < 0) {
                 free(c);
-                return sd_bus_reply_method_errorf(
+                return reply_errorf(
                         call, SD_BUS_ERROR_INVALID_ARGS,
                         "cursor: not one that ReadLog has returned; pass an empty one to begin at the start");
         }

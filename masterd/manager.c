@@ -15,6 +15,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/api/reply.h"
 #include "masterd/arrays.h"
 #include "masterd/bundles.h"
 #include "masterd/depend.h"
@@ -170,7 +171,7 @@ struct reply {
 static void send_reply(struct manager *m, void *data) {
         struct reply *r = data;
 
-        (void)sd_bus_send(NULL, r->message, NULL); /* a caller that is gone is no fault of ours */
+        (void)reply_send(r->message); /* a caller that is gone is no fault of ours */
         sd_bus_message_unref(r->message);
         free(r);
 }

@@ -42,6 +42,7 @@ struct manager {
         sd_bus *bus; /* system bus: people and tools */
         struct store *store;
         struct callers *callers;
+        struct audit *audit;
         uint32_t backup_uid; /* of primus-backup.service */
         bool backup_uid_known;
         struct quota *quota; /* what users have under way */

@@ -13,6 +13,7 @@
 #include "lib/base/parse.h"
 #include "lib/wire/session.h"
 #include "masterd/api/api.h"
+#include "masterd/api/reply.h"
 #include "masterd/link.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
@@ -91,17 +92,14 @@ static int agent_message(struct session *s, const char *method, sd_bus_message *
                    : -ENOTCONN;
 }
 
-/* Sends m, whose dictionary is still to come, for the call. */
-static int pass_on(struct session *s, sd_bus_message *m, sd_bus_message *call,
-                   sd_bus_message_handler_t answered, uint64_t timeout) {
+/* Sends m for the call. */
+static int pass_on_whole(struct session *s, sd_bus_message *m, sd_bus_message *call,
+                         sd_bus_message_handler_t answered, uint64_t timeout) {
         struct relay *r;
         int error;
 
         if (s->n_relays >= CALLS_MAX)
                 return -EBUSY;
-        error = link_append_extra_empty(m);
-        if (error < 0)
-                return error;
         r = calloc(1, sizeof(*r));
         if (!r)
                 return -ENOMEM;
@@ -114,6 +112,14 @@ static int pass_on(struct session *s, sd_bus_message *m, sd_bus_message *call,
                 return error;
         }
         return 1;
+}
+
+/* The same with a message whose dictionary is still to come. */
+static int pass_on(struct session *s, sd_bus_message *m, sd_bus_message *call,
+                   sd_bus_message_handler_t answered, uint64_t timeout) {
+        int r = link_append_extra_empty(m);
+
+        return r < 0 ? r : pass_on_whole(s, m, call, answered, timeout);
 }
 
 /* Tells the agent that nobody listens any more. */
@@ -131,11 +137,9 @@ static int pass_error(struct relay *r, const sd_bus_error *e) {
         const char *text = e->message ? e->message : e->name;
 
         if (strncmp(e->name, "org.primus.Error.", 17) != 0 && strcmp(e->name, SD_BUS_ERROR_INVALID_ARGS) != 0)
-                return sd_bus_reply_method_errorf(r->call, ERROR_NOT_FOUND, "%s does not answer: %s",
-                                                  r->session->node,
-                                                  utf8_clean(text, strlen(text), clean, sizeof(clean)));
-        return sd_bus_reply_method_errorf(r->call, e->name, "%s",
-                                          utf8_clean(text, strlen(text), clean, sizeof(clean)));
+                return reply_errorf(r->call, ERROR_NOT_FOUND, "%s does not answer: %s", r->session->node,
+                                    utf8_clean(text, strlen(text), clean, sizeof(clean)));
+        return reply_errorf(r->call, e->name, "%s", utf8_clean(text, strlen(text), clean, sizeof(clean)));
 }
 
 /* ---- OpenSession ---- */
@@ -154,7 +158,7 @@ static int on_opened(sd_bus_message *reply, void *userdata, sd_bus_error *error)
                 close_agent(s); /* who opened it has gone meanwhile */
         else {
                 s->open = true;
-                (void)sd_bus_reply_method_return(r->call, "u", s->number);
+                (void)reply_return(r->call, "u", s->number);
         }
         relay_free(r);
         session_collect(s);
@@ -220,8 +224,9 @@ int sessions_open(struct manager *m, struct executor *e, const struct session_re
             (r = sd_bus_message_append(order, "usbqqq", s->number, q->kind, (int)q->pty, q->rows, q->columns,
                                        q->port)) >= 0 &&
             (r = sd_bus_message_copy(order, q->strings, false)) >= 0 &&
-            (r = append_environment(order, q->environment)) >= 0)
-                r = pass_on(s, order, call, on_opened, OPEN_USEC);
+            (r = append_environment(order, q->environment)) >= 0 &&
+            (r = sd_bus_message_append(order, "a{sv}", 1, "caller", "u", q->uid)) >= 0)
+                r = pass_on_whole(s, order, call, on_opened, OPEN_USEC);
         if (r < 0) {
                 if (r == -ENOTCONN)
                         r = sd_bus_error_setf(error, ERROR_NOT_FOUND, "%s is not connected at the moment",
@@ -254,7 +259,7 @@ static int session_of(struct manager *m, const struct job *j, sd_bus_message *ca
 }
 
 static int answer_end(sd_bus_message *call, const char *why) {
-        return sd_bus_reply_method_return(call, "a(yay)bis", 0, 1, SESSION_STATUS_BROKEN, why);
+        return reply_return(call, "a(yay)bis", 0, 1, SESSION_STATUS_BROKEN, why);
 }
 
 static int on_read(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
@@ -275,7 +280,7 @@ static int on_read(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
                    (q = sd_bus_message_copy(answer, reply, false)) >= 0 &&
                    (q = sd_bus_message_read(reply, "bis", &end, &status, &why)) >= 0 &&
                    (q = sd_bus_message_append(answer, "bis", end, status, why)) >= 0)
-                (void)sd_bus_send(NULL, answer, NULL);
+                (void)reply_send(answer);
         else {
                 (void)answer_end(r->call, "the host's answer is not usable");
                 close_agent(s);
@@ -312,7 +317,7 @@ static int on_written(sd_bus_message *reply, void *userdata, sd_bus_error *error
         struct session *s = r->session;
 
         /* Input of a session that has ended goes nowhere; who reads is told of the end. */
-        (void)sd_bus_reply_method_return(r->call, NULL);
+        (void)reply_return(r->call, NULL);
         relay_free(r);
         session_collect(s);
         return 0;
@@ -364,7 +369,7 @@ int sessions_resize(struct manager *m, const struct job *j, sd_bus_message *call
         if (r >= 0)
                 r = sd_bus_send(NULL, order, NULL);
         sd_bus_message_unref(order);
-        return r < 0 ? r : sd_bus_reply_method_return(call, NULL);
+        return r < 0 ? r : reply_return(call, NULL);
 }
 
 /* The end of a session for all who wait in it. It may be gone afterwards. */
@@ -374,11 +379,11 @@ static void end_session(struct session *s, const char *why) {
         s->over = true;
         DL_FOREACH_SAFE (s->relays, r, next) {
                 if (!s->open)
-                        (void)sd_bus_reply_method_errorf(r->call, ERROR_NOT_FOUND, "%s", why);
+                        (void)reply_errorf(r->call, ERROR_NOT_FOUND, "%s", why);
                 else if (sd_bus_message_is_method_call(r->call, NULL, "ReadSession") > 0)
                         (void)answer_end(r->call, why);
                 else
-                        (void)sd_bus_reply_method_return(r->call, NULL);
+                        (void)reply_return(r->call, NULL);
                 relay_free(r);
         }
         session_collect(s);
@@ -392,7 +397,7 @@ int sessions_close(struct manager *m, const struct job *j, sd_bus_message *call,
                 return r;
         close_agent(s);
         end_session(s, "the session was closed");
-        return sd_bus_reply_method_return(call, NULL);
+        return reply_return(call, NULL);
 }
 
 /* ---- the rest ---- */

@@ -78,6 +78,34 @@ users = (source / "units/primus-agent.sysusers.conf").read_text(encoding="utf-8"
 check(re.search(rf"^u {agent_owner[0]} ", users, re.M), f"sysusers makes no user {agent_owner[0]}")
 
 
+def calls_are_audited():
+    """Every method of masterd's is in the audit's table, with names for what it shows of the arguments; and every answer to a call
+    leaves by the functions that tell the audit."""
+    text = (source / "masterd/api/audit-table.c").read_text(encoding="utf-8")
+    rows = re.findall(r'\{ "(\w+)", "(\w+)", AUDIT_(\w+), (?:NULL|"([^"]*)") \}', text)
+    table = {(interface, member): shown for interface, member, _, shown in rows}
+    check(len(table) == len(rows), "audit-table.c has a method twice")
+    known = {}
+    for interface in xml("org.primus.Master1.xml").iter("interface"):
+        for method in interface.iter("method"):
+            known[interface.get("name").rpartition(".")[2], method.get("name")] = [
+                arg.get("name") for arg in method.iter("arg") if arg.get("direction", "in") == "in"]
+    check(set(table) == set(known), "audit-table.c and org.primus.Master1.xml differ in "
+          f"{sorted('.'.join(pair) for pair in set(table) ^ set(known))}: each method changes something, or only reads")
+    for pair, shown in table.items():
+        names = [None if name == "-" else name.rstrip("*") for name in shown.split()]
+        wanted = known.get(pair, [])[:len(names)]
+        check(len(names) <= len(known.get(pair, names)) and all(name in (None, want) for name, want in zip(names, wanted)),
+              f"audit-table.c: {'.'.join(pair)} has the arguments {known.get(pair)}, not {shown!r}")
+    for path in sorted((source / "masterd").rglob("*.c")):
+        if path.name not in ("link.c", "answer.c"):  # the former answers agents
+            check("sd_bus_reply_method_" not in path.read_text(encoding="utf-8"),
+                  f"{path.relative_to(source)} answers a call past the audit: use masterd/api/reply.h")
+
+
+calls_are_audited()
+
+
 def settings_are_complete(daemon):
     """The keys in the daemon's table, in its commented settings and in its man page are the same."""
     table = source / f"{daemon}/conf.c"

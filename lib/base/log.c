@@ -117,3 +117,30 @@ int log_full(int level, int error, const struct log_fields *fields, const char *
         errno = saved;
         return error;
 }
+
+void log_with_fields(int level, const char *message, const struct log_field *fields, size_t n) {
+        int saved = errno;
+        char *lines[LOG_FIELDS_MAX + 2] = {};
+        struct iovec iov[LOG_FIELDS_MAX + 2];
+        int used = 0;
+
+        if (!log_state.journal) {
+                fprintf(stderr, "<%d>%s\n", level, message);
+                errno = saved;
+                return;
+        }
+        for (size_t i = 0; i < MIN(n, LOG_FIELDS_MAX) + 2; i++) {
+                int size = i == 0 ? asprintf(lines + used, "MESSAGE=%s", message)
+                           : i == 1
+                                   ? asprintf(lines + used, "PRIORITY=%d", level)
+                                   : asprintf(lines + used, "%s=%s", fields[i - 2].name, fields[i - 2].value);
+                if (size < 0)
+                        continue; /* a line that lacks a field rather than no line */
+                iov[used] = (struct iovec){ lines[used], (size_t)size };
+                used++;
+        }
+        (void)sd_journal_sendv(iov, used);
+        while (used > 0)
+                free(lines[--used]);
+        errno = saved;
+}

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <syslog.h>
 
@@ -27,6 +28,15 @@ int log_level(void);
 
 /* Returns -abs(error), so that "return log_error(r, ...)" passes the error up. error may be 0. */
 int log_full(int level, int error, const struct log_fields *fields, const char *format, ...) _printf_(4, 5);
+
+/* A line with fields of its own, whatever the level that is set: for what has to be in the journal
+ * (lib/base/audit.h). Names are constants of the program; values are one line of text. */
+struct log_field {
+        const char *name; /* "PRIMUS_AUDIT_UID" */
+        const char *value;
+};
+#define LOG_FIELDS_MAX 24u
+void log_with_fields(int level, const char *message, const struct log_field *fields, size_t n);
 
 /* The text of the last line of LOG_ERR or worse; "": none yet. Of the thread that asks. */
 const char *log_last_error(void);

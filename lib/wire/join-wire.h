@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "lib/wire/messages.h"
 
@@ -22,6 +23,14 @@ struct join_head {
 _Static_assert(sizeof(struct join_head) == 28, "the head has no holes");
 
 #define JOIN_REQUEST_MAX (sizeof(struct join_head) + JOIN_NAME_MAX + LINK_CSR_MAX)
+
+/* How many bytes a request has in all, as far as the first done of them tell; -EBADMSG: it is none. bytes may
+ * be NULL where done is 0. */
+ssize_t join_request_wanted(const uint8_t *bytes, size_t done);
+/* Takes a whole one apart; the certificate request points into it. -EINVAL: the name is not one that a node
+ * may have. */
+int join_request_split(const uint8_t *bytes, size_t size, struct join_head *ret_head,
+                       char ret_name[static JOIN_NAME_MAX + 1], const char **ret_csr, size_t *ret_csr_size);
 
 enum join_status {
         JOIN_GRANTED,

@@ -204,45 +204,37 @@ void join_answer(struct join_pending *c, const char *why, const char *cert_pem, 
         (void)sd_event_source_set_time_relative(c->timer, REPLY_USEC);
 }
 
-static void decide(struct join_pending *c, const struct join_head *head) {
+static void decide(struct join_pending *c) {
         struct listener *l = c->listener;
         char name[JOIN_NAME_MAX + 1];
-        size_t name_size = be16toh(head->name_size);
-        memcpy(name, c->bytes + sizeof *head, name_size);
-        name[name_size] = '\0';
+        struct join_request request = { .name = name, .from = c->from };
+        struct join_head head;
+
         c->deciding = true;
         (void)sd_event_source_set_io_events(c->source, 0);
-        if (strlen(name) != name_size || !node_name_valid(name) || strcmp(name, AUTHORITY_MASTER_NAME) == 0) {
+        if (join_request_split(c->bytes, c->done, &head, name, &request.csr_pem, &request.csr_size) < 0) {
                 join_answer(c, "the node's name is not a host name of small letters, digits, - and .", NULL,
                             NULL);
                 return;
         }
-        const struct join_request request = { .id = head->id,
-                                              .secret = head->secret,
-                                              .name = name,
-                                              .csr_pem = (const char *)c->bytes + sizeof *head + name_size,
-                                              .csr_size = be16toh(head->csr_size),
-                                              .from = c->from };
+        request.id = head.id;
+        request.secret = head.secret;
         l->handlers.join(c, &request, l->userdata);
+        explicit_bzero(&head, sizeof head);
 }
 
 static void step_request(struct join_pending *c) {
-        struct join_head head;
         for (;;) {
-                size_t want = sizeof head;
-                if (c->done >= sizeof head) {
-                        memcpy(&head, c->bytes, sizeof head);
-                        size_t name = be16toh(head.name_size), csr = be16toh(head.csr_size);
-                        if (name == 0 || name > JOIN_NAME_MAX || csr == 0 || csr > LINK_CSR_MAX) {
-                                tell_refused(c, NULL, "not a request to join");
-                                stranger_drop(c);
-                                return;
-                        }
-                        want += name + csr;
+                ssize_t n, want = join_request_wanted(c->bytes, c->done);
+
+                if (want < 0) {
+                        tell_refused(c, NULL, "not a request to join");
+                        stranger_drop(c);
+                        return;
                 }
-                if (c->done == want)
+                if (c->done == (size_t)want)
                         break;
-                ssize_t n = tls_receive(c->tls, c->bytes + c->done, want - c->done);
+                n = tls_receive(c->tls, c->bytes + c->done, (size_t)want - c->done);
                 if (n < 0) {
                         tell_refused(c, NULL, c->tls->end.why);
                         stranger_drop(c);
@@ -252,8 +244,7 @@ static void step_request(struct join_pending *c) {
                         return;
                 c->done += (size_t)n;
         }
-        decide(c, &head);
-        explicit_bzero(&head, sizeof head);
+        decide(c);
 }
 
 static int on_join_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {

@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "masterd/api/audit.h"
 #include "masterd/api/authorize.h"
 #include "masterd/api/turn.h"
 #include "masterd/job/job.h"
@@ -139,6 +140,17 @@ static void on_caller_gone(const char *name, void *userdata) {
         sessions_caller_gone(userdata, name);
 }
 
+static const struct {
+        const char *path, *interface;
+        const sd_bus_vtable *vtable;
+        sd_bus_object_find_t find; /* below the path */
+} objects[] = {
+        { API_PATH, API_MANAGER, api_manager_vtable, NULL },
+        { API_JOB_PREFIX, API_JOB, api_job_vtable, api_find_job },
+        { API_JOB_PREFIX, API_JOB, api_job_change_vtable, api_find_job },
+        { API_NODE_PREFIX, API_NODE, api_node_vtable, api_find_node },
+};
+
 int api_connect(struct manager *m) {
         int r = sd_bus_open_system_with_description(&m->bus, "system");
 
@@ -155,16 +167,10 @@ int api_connect(struct manager *m) {
         if (r >= 0)
                 callers_on_gone(m->callers, on_caller_gone, m);
         if (r >= 0)
-                r = sd_bus_add_object_vtable(m->bus, NULL, API_PATH, API_MANAGER, api_manager_vtable, m);
-        if (r >= 0)
-                r = sd_bus_add_fallback_vtable(m->bus, NULL, API_JOB_PREFIX, API_JOB, api_job_vtable,
-                                               api_find_job, m);
-        if (r >= 0)
-                r = sd_bus_add_fallback_vtable(m->bus, NULL, API_JOB_PREFIX, API_JOB, api_job_change_vtable,
-                                               api_find_job, m);
-        if (r >= 0)
-                r = sd_bus_add_fallback_vtable(m->bus, NULL, API_NODE_PREFIX, API_NODE, api_node_vtable,
-                                               api_find_node, m);
+                r = audit_new(m->bus, m->event, m->callers, &m->audit);
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(objects); i++)
+                r = audit_add_vtable(m->audit, objects[i].path, objects[i].interface, objects[i].vtable,
+                                     objects[i].find, m);
         if (r >= 0)
                 r = sd_bus_add_node_enumerator(m->bus, NULL, API_JOB_PREFIX, enumerate_jobs, m);
         if (r >= 0)
@@ -191,6 +197,7 @@ int api_publish(struct manager *m) {
 void api_disconnect(struct manager *m) {
         callers_free(m->callers);
         m->callers = NULL;
+        m->audit = audit_free(m->audit);
         turns_stop(m);
         /* Not flush: that would wait. What is queued for a bus that does not read is lost with us, and asked
          * for again. */

@@ -52,13 +52,13 @@ struct element_request {
 
 static void refuse(struct element_request *q, int error) {
         if (error < 0)
-                (void)sd_bus_reply_method_errno(q->call, error, NULL);
+                (void)reply_failed(q->call, error, NULL);
         else
-                (void)sd_bus_reply_method_errorf(q->call, ERROR_NO_SUCH_JOB,
-                                                 "There is no job %u[%u]: %u is no array, or that element is "
-                                                 "not in it or was not made yet "
-                                                 "(primusctl status %u)",
-                                                 q->array, q->index, q->array, q->array);
+                (void)reply_errorf(q->call, ERROR_NO_SUCH_JOB,
+                                   "There is no job %u[%u]: %u is no array, or that element is "
+                                   "not in it or was not made yet "
+                                   "(primusctl status %u)",
+                                   q->array, q->index, q->array, q->array);
         sd_bus_message_unref(q->call);
         free(q);
 }
@@ -71,7 +71,7 @@ static void on_got(struct job *j, int error, void *userdata) {
                 refuse(q, error);
                 return;
         }
-        (void)sd_bus_reply_method_return(q->call, "o", api_job_path(j->number, path));
+        (void)reply_return(q->call, "o", api_job_path(j->number, path));
         sd_bus_message_unref(q->call);
         free(q);
 }

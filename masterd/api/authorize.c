@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "masterd/api/audit.h"
 #include "masterd/api/polkit.h"
 
 /* A call on its way. Owned by whatever it waits in. */
@@ -29,9 +30,16 @@ static void request_unref(void *userdata) {
         free(q);
 }
 
-static int refuse(const struct request *q, enum polkit_answer answer, sd_bus_error *ret_error) {
+static int refuse(const struct request *q, sd_bus_message *m, enum polkit_answer answer,
+                  sd_bus_error *ret_error) {
+        static const enum audit_permission said[] = {
+                [POLKIT_NO] = AUDIT_POLKIT_NO,
+                [POLKIT_CHALLENGE] = AUDIT_POLKIT_CHALLENGE,
+                [POLKIT_ABSENT] = AUDIT_POLKIT_ABSENT,
+        };
         const char *who = q->owner == OWNER_NONE ? "root" : "the owner and root";
 
+        audit_permission(m, said[answer], q->action);
         if (answer == POLKIT_CHALLENGE)
                 return sd_bus_error_setf(ret_error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
                                          "This needs a password (polkit action %s), and nothing here can ask "
@@ -45,15 +53,19 @@ static int refuse(const struct request *q, enum polkit_answer answer, sd_bus_err
 static int on_polkit(sd_bus_message *m, enum polkit_answer answer, void *userdata, sd_bus_error *ret_error) {
         struct request *q = userdata;
 
-        return answer == POLKIT_YES ? q->handler(m, q->uid, q->userdata, ret_error)
-                                    : refuse(q, answer, ret_error);
+        if (answer != POLKIT_YES)
+                return refuse(q, m, answer, ret_error);
+        audit_permission(m, AUDIT_POLKIT_YES, q->action);
+        return q->handler(m, q->uid, q->userdata, ret_error);
 }
 
 static int on_identified(sd_bus_message *m, uint32_t uid, void *userdata, sd_bus_error *ret_error) {
         struct request *q = userdata;
 
-        if (uid == 0 || (q->owner < OWNER_ANOTHER && uid == q->owner))
+        if (uid == 0 || (q->owner < OWNER_ANOTHER && uid == q->owner)) {
+                audit_permission(m, uid == q->owner ? AUDIT_OWNER : AUDIT_ROOT, NULL);
                 return q->handler(m, uid, q->userdata, ret_error);
+        }
         q->uid = uid;
         q->n_ref++; /* for polkit's question; the other is dropped by whoever called this */
         return polkit_check(callers_polkit(q->callers), m, uid, q->action, on_polkit, q, request_unref,

@@ -7,7 +7,9 @@
 
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/api/audit.h"
 #include "masterd/api/options.h"
+#include "masterd/api/reply.h"
 #include "masterd/manager.h"
 #include "masterd/store/revive.h"
 
@@ -30,9 +32,9 @@ static int answer(struct copying *c) {
 
         (void)unlink(c->path);
         if (r >= 0)
-                r = sd_bus_reply_method_return(c->call, "ha{sv}", fd, 2, "cluster", "s",
-                                               sd_id128_to_string(c->manager->cluster, cluster),
-                                               "storeVersion", "x", store_version());
+                r = reply_return(c->call, "ha{sv}", fd, 2, "cluster", "s",
+                                 sd_id128_to_string(c->manager->cluster, cluster), "storeVersion", "x",
+                                 store_version());
         return r;
 }
 
@@ -42,8 +44,8 @@ static void on_copied(void *userdata, int error) {
 
         if (r < 0) {
                 log_warning_errno(r, "Cannot copy the state to %s for a backup", c->path);
-                (void)sd_bus_reply_method_errorf(c->call, ERROR_REFUSED, "Cannot copy the state to %s: %s",
-                                                 c->path, strerror(-r));
+                (void)reply_errorf(c->call, ERROR_REFUSED, "Cannot copy the state to %s: %s", c->path,
+                                   strerror(-r));
         } else
                 log_info("A copy of the state was made for a backup");
         copying_free(c);
@@ -61,6 +63,7 @@ static int backup(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_err
                         error, SD_BUS_ERROR_ACCESS_DENIED,
                         "The state holds the key of the cluster and secrets of jobs: only root may "
                         "make a backup of it");
+        audit_permission(call, uid == 0 ? AUDIT_ROOT : AUDIT_OWNER, NULL);
         r = options_read(call, "Backup", "option", backup_options, NULL, error);
         if (r < 0)
                 return r;

@@ -12,7 +12,9 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "masterd/api/audit.h"
 #include "masterd/api/polkit.h"
+#include "masterd/api/reply.h"
 
 struct waiter {
         sd_bus_message *message;
@@ -26,7 +28,8 @@ struct caller {
         struct callers *callers;
         UT_hash_handle hh; /* by name; the one heard last is last */
         char *name;
-        uint32_t uid;
+        char *unit; /* NULL: not known */
+        uint32_t uid, pid;
         bool known, gone;
         sd_bus_slot *question; /* until known */
         struct waiter *waiters;
@@ -58,6 +61,7 @@ static void caller_free(struct caller *e) {
                 waiter_free(e->callers, w);
         HASH_DEL(e->callers->by_name, e);
         sd_bus_slot_unref(e->question);
+        free(e->unit);
         free(e->name);
         free(e);
 }
@@ -133,6 +137,29 @@ size_t callers_known(const struct callers *c) {
         return HASH_COUNT(c->by_name);
 }
 
+static struct caller *callers_find(struct callers *c, const char *name) {
+        struct caller *e;
+
+        HASH_FIND_STR(c->by_name, name, e);
+        return e && e->known ? e : NULL;
+}
+
+const char *callers_unit(struct callers *c, const char *name) {
+        const struct caller *e = callers_find(c, name);
+
+        return e ? e->unit : NULL;
+}
+
+void callers_set_unit(struct callers *c, const char *name, const char *unit) {
+        struct caller *e = callers_find(c, name);
+        char *copy = e ? strdup(unit) : NULL;
+
+        if (!copy)
+                return;
+        free(e->unit);
+        e->unit = copy;
+}
+
 int caller_explain(int r, sd_bus_error *error) {
         if (r == -ENXIO && !sd_bus_error_is_set(error))
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
@@ -143,16 +170,15 @@ int caller_explain(int r, sd_bus_error *error) {
 
 void caller_answer(sd_bus_message *m, int r, const sd_bus_error *error) {
         /* A reply that cannot be sent has nobody who waits for it. */
-        if (sd_bus_error_is_set(error))
-                (void)sd_bus_reply_method_error(m, error);
-        else if (r < 0)
-                (void)sd_bus_reply_method_errno(m, r, NULL);
+        if (sd_bus_error_is_set(error) || r < 0)
+                (void)reply_failed(m, r, error);
 }
 
-/* Takes "UnixUserID" from the a{sv} that GetConnectionCredentials answers. */
-static int read_uid(sd_bus_message *m, uint32_t *ret) {
+/* Takes "UnixUserID" from the a{sv} that GetConnectionCredentials answers; and "ProcessID", 0 where it has
+ * none. */
+static int read_credentials(sd_bus_message *m, uint32_t *ret_uid, uint32_t *ret_pid) {
         bool found = false;
-        uint32_t uid = 0;
+        uint32_t uid = 0, pid = 0;
         int r;
 
         r = sd_bus_message_enter_container(m, 'a', "{sv}");
@@ -166,7 +192,9 @@ static int read_uid(sd_bus_message *m, uint32_t *ret) {
                 if (strcmp(key, "UnixUserID") == 0) {
                         r = sd_bus_message_read(m, "v", "u", &uid);
                         found = r >= 0;
-                } else
+                } else if (strcmp(key, "ProcessID") == 0)
+                        r = sd_bus_message_read(m, "v", "u", &pid);
+                else
                         r = sd_bus_message_skip(m, "v");
                 if (r < 0)
                         return r;
@@ -178,16 +206,18 @@ static int read_uid(sd_bus_message *m, uint32_t *ret) {
                 return r;
         if (!found)
                 return -ENODATA;
-        *ret = uid;
+        *ret_uid = uid;
+        *ret_pid = pid;
         return 0;
 }
 
-static void run_waiter(struct waiter *w, int r, uint32_t uid) {
+static void run_waiter(struct waiter *w, int r, uint32_t uid, uint32_t pid) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
 
-        if (r >= 0)
+        if (r >= 0) {
+                audit_identified(w->message, uid, pid);
                 r = caller_explain(w->handler(w->message, uid, w->userdata, &error), &error);
-        else
+        } else
                 r = sd_bus_error_set(&error, SD_BUS_ERROR_ACCESS_DENIED,
                                      "The message bus does not say who you are; try again.");
         caller_answer(w->message, r, &error);
@@ -198,22 +228,23 @@ static int on_credentials(sd_bus_message *reply, void *userdata, sd_bus_error *r
         struct caller *e = userdata;
         struct callers *c = e->callers;
         struct waiter *waiters = e->waiters, *w, *next;
-        uint32_t uid = 0;
+        uint32_t uid = 0, pid = 0;
         int r = 0;
 
         if (sd_bus_message_is_method_error(reply, NULL))
                 r = -sd_bus_message_get_errno(reply);
         else
-                r = read_uid(reply, &uid);
+                r = read_credentials(reply, &uid, &pid);
         e->waiters = NULL;
         e->n_waiters = 0;
         e->question = sd_bus_slot_unref(e->question);
         e->known = r >= 0;
         e->uid = uid;
+        e->pid = pid;
         if (r < 0 || e->gone)
                 caller_free(e);
         LL_FOREACH_SAFE (waiters, w, next) {
-                run_waiter(w, r, uid);
+                run_waiter(w, r, uid, pid);
                 waiter_free(c, w);
         }
         return 0;
@@ -294,6 +325,7 @@ int caller_identify_full(struct callers *c, sd_bus_message *m, caller_handler ha
         if (r >= 0 && e->known) {
                 HASH_DEL(c->by_name, e); /* heard last, so the last to be forgotten */
                 HASH_ADD_KEYPTR(hh, c->by_name, e->name, strlen(e->name), e);
+                audit_identified(m, e->uid, e->pid);
                 r = handler(m, e->uid, userdata, ret_error); /* e may be gone afterwards */
         } else if (r >= 0) {
                 r = caller_wait(c, e, m, handler, userdata, destroy, ret_error);

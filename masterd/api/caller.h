@@ -35,6 +35,10 @@ void callers_on_gone(struct callers *c, void (*f)(const char *name, void *userda
 struct callers *callers_free(struct callers *c);
 DEFINE_CLEANUP(struct callers *, callers_free)
 
+/* The unit that a known name's process is in; NULL: nobody has said so. */
+const char *callers_unit(struct callers *c, const char *name);
+void callers_set_unit(struct callers *c, const char *name, const char *unit);
+
 /* Runs the handler with the uid of m's sender: at once where it is known, and then returns what the handler
  * returned; otherwise later, and returns 1. Negative errno with *ret_error set when nobody can be asked. Made
  * for "return caller_identify(...)" in a method's handler. */

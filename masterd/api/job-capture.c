@@ -6,6 +6,7 @@
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
+#include "masterd/api/reply.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 
@@ -39,10 +40,9 @@ void api_asking_refused(const struct api_asking *a, const sd_bus_error *e) {
 
         utf8_clean(text, strlen(text), clean, sizeof(clean));
         if (strncmp(e->name, "org.primus.Error.", 17) == 0)
-                (void)sd_bus_reply_method_errorf(a->call, e->name, "%s", clean);
+                (void)reply_errorf(a->call, e->name, "%s", clean);
         else
-                (void)sd_bus_reply_method_errorf(a->call, ERROR_NOT_FOUND, "%s does not answer: %s", a->node,
-                                                 clean);
+                (void)reply_errorf(a->call, ERROR_NOT_FOUND, "%s does not answer: %s", a->node, clean);
 }
 
 struct executor *api_running_executor(struct manager *m, sd_bus_message *call, sd_bus_error *error) {
@@ -80,7 +80,7 @@ static void on_captured(struct manager *m, const struct capture *c, const sd_bus
                 api_asking_refused(a, error);
         else if ((r = sd_bus_message_new_method_return(a->call, &reply)) >= 0 &&
                  (r = capture_append(reply, c)) >= 0)
-                (void)sd_bus_send(NULL, reply, NULL);
+                (void)reply_send(reply);
         api_asking_free(a);
 }
 

@@ -9,6 +9,7 @@
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
+#include "masterd/api/reply.h"
 #include "masterd/manager.h"
 #include "masterd/orders.h"
 
@@ -24,10 +25,9 @@ static int on_traced(sd_bus_message *reply, void *userdata, sd_bus_error *error)
                 api_asking_refused(a, failure);
         else if (sd_bus_message_new_method_return(a->call, &answer) < 0 ||
                  trace_answer_pass(reply, answer) < 0)
-                (void)sd_bus_reply_method_errorf(a->call, ERROR_NOT_FOUND, "the answer of %s is not usable",
-                                                 a->node);
+                (void)reply_errorf(a->call, ERROR_NOT_FOUND, "the answer of %s is not usable", a->node);
         else
-                (void)sd_bus_send(NULL, answer, NULL);
+                (void)reply_send(answer);
         api_asking_free(a);
         return 0;
 }

@@ -165,13 +165,12 @@ static void on_got(struct job *j, int error, void *userdata) {
         char path[64];
 
         if (j)
-                (void)sd_bus_reply_method_return(q->call, "o", api_job_path(j->number, path));
+                (void)reply_return(q->call, "o", api_job_path(j->number, path));
         else if (error < 0)
-                (void)sd_bus_reply_method_errno(q->call, error, NULL);
+                (void)reply_failed(q->call, error, NULL);
         else
-                (void)sd_bus_reply_method_errorf(q->call, ERROR_NO_SUCH_JOB,
-                                                 "There is no job %u (primusctl list -a shows all)",
-                                                 q->number);
+                (void)reply_errorf(q->call, ERROR_NO_SUCH_JOB,
+                                   "There is no job %u (primusctl list -a shows all)", q->number);
         sd_bus_message_unref(q->call);
         free(q);
 }
@@ -197,9 +196,9 @@ static void on_latest(void *userdata, int error, const struct job_record *jobs, 
         if (error >= 0 && n > 0)
                 error = get_by_number(q->manager, q->call, jobs[0].number);
         else if (error >= 0)
-                (void)sd_bus_reply_method_errorf(q->call, ERROR_NO_SUCH_JOB, "You have submitted no job yet");
+                (void)reply_errorf(q->call, ERROR_NO_SUCH_JOB, "You have submitted no job yet");
         if (error < 0)
-                (void)sd_bus_reply_method_errno(q->call, error, NULL);
+                (void)reply_failed(q->call, error, NULL);
         sd_bus_message_unref(q->call);
         free(q);
 }

@@ -465,7 +465,7 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                 r = append_executors(reply, m, node, uid);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        return r < 0 ? r : reply_send(reply);
 }
 
 #define DEFINE_CALL(name)                                                                                    \

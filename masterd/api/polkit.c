@@ -12,6 +12,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "masterd/api/reply.h"
 
 #define ALLOW_USER_INTERACTION 1u
 #define ANSWER_USEC (25 * USEC_PER_SEC)
@@ -88,10 +89,8 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
         int r;
 
         r = q->handler(q->message, read_answer(reply), q->userdata, &error);
-        if (sd_bus_error_is_set(&error))
-                (void)sd_bus_reply_method_error(q->message, &error);
-        else if (r < 0)
-                (void)sd_bus_reply_method_errno(q->message, r, NULL);
+        if (sd_bus_error_is_set(&error) || r < 0)
+                (void)reply_failed(q->message, r, &error);
         sd_bus_error_free(&error);
         question_free(q);
         return 0;

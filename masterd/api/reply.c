@@ -29,7 +29,7 @@ int reply_list_send(sd_bus_message *reply, int r) {
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         if (r >= 0)
-                r = sd_bus_send(NULL, reply, NULL);
+                r = reply_send(reply);
         sd_bus_message_unref(reply);
         return r;
 }
@@ -37,7 +37,7 @@ int reply_list_send(sd_bus_message *reply, int r) {
 void reply_list_answer(sd_bus_message *call, sd_bus_message *reply, int r) {
         r = reply_list_send(reply, r);
         if (r < 0)
-                (void)sd_bus_reply_method_errno(call, r, NULL);
+                (void)reply_failed(call, r, NULL);
         sd_bus_message_unref(call);
 }
 
@@ -48,7 +48,7 @@ int reply_bytes(sd_bus_message *call, const void *bytes, size_t size) {
         if (r >= 0)
                 r = sd_bus_message_append_array(reply, 'y', bytes, size);
         if (r >= 0)
-                r = sd_bus_send(NULL, reply, NULL);
+                r = reply_send(reply);
         sd_bus_message_unref(reply);
         return r;
 }

@@ -6,6 +6,16 @@
 #include <stddef.h>
 #include <systemd/sd-bus.h>
 
+#include "lib/base/cleanup.h"
+
+/* Every answer to a call on the bus leaves by one of these four, which tell the audit how the call ended; of
+ * calls that are not in it (of agents, say) too. Each returns as what it is called after does. */
+int reply_send(sd_bus_message *reply);
+int reply_return(sd_bus_message *call, const char *types, ...);
+int reply_errorf(sd_bus_message *call, const char *name, const char *format, ...) _printf_(3, 4);
+/* With error where it is set, otherwise with r. */
+int reply_failed(sd_bus_message *call, int r, const sd_bus_error *error);
+
 /* Begins the answer to a call: an array of structs with these contents ("ttssus"). */
 int reply_list_new(sd_bus_message *call, const char *row, sd_bus_message **ret);
 

@@ -27,9 +27,9 @@ static void on_created(void *userdata, int error, const char *text) {
         sd_bus_message *call = userdata;
 
         if (error < 0)
-                (void)sd_bus_reply_method_errorf(call, error_name(error), "%s", text);
+                (void)reply_errorf(call, error_name(error), "%s", text);
         else
-                (void)sd_bus_reply_method_return(call, "s", text);
+                (void)reply_return(call, "s", text);
         sd_bus_message_unref(call);
 }
 
@@ -107,18 +107,17 @@ static void on_manifest(void *userdata, int error, const struct savepoint_record
         int r = error;
 
         if (r >= 0 && n == 0)
-                (void)sd_bus_reply_method_errorf(call, ERROR_NOT_FOUND,
-                                                 "The savepoint has just been deleted");
+                (void)reply_errorf(call, ERROR_NOT_FOUND, "The savepoint has just been deleted");
         else if (r >= 0 && list->manifest.size > MANIFEST_SENT_MAX)
-                (void)sd_bus_reply_method_errorf(call, ERROR_REFUSED,
-                                                 "The manifest has %zu bytes, more than a message of the bus "
-                                                 "takes; the savepoint itself is good",
-                                                 list->manifest.size);
+                (void)reply_errorf(call, ERROR_REFUSED,
+                                   "The manifest has %zu bytes, more than a message of the bus "
+                                   "takes; the savepoint itself is good",
+                                   list->manifest.size);
         else {
                 if (r >= 0)
                         r = reply_bytes(call, list->manifest.data, list->manifest.size);
                 if (r < 0)
-                        (void)sd_bus_reply_method_errno(call, r, NULL);
+                        (void)reply_failed(call, r, NULL);
         }
         sd_bus_message_unref(call);
 }

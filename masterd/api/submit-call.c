@@ -5,6 +5,7 @@
 
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/api/audit.h"
 #include "masterd/api/options.h"
 #include "masterd/depend.h"
 #include "masterd/manager.h"
@@ -224,6 +225,7 @@ int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const 
         int r;
 
         api_job_new(m, j);
+        audit_job(call, j->number);
         if (!lines)
                 return -ENOMEM;
         r = sd_bus_message_new_method_return(call, &reply);

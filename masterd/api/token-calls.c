@@ -6,6 +6,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
+#include "masterd/api/audit.h"
 #include "masterd/api/authorize.h"
 #include "masterd/api/options.h"
 #include "masterd/api/reply.h"
@@ -27,6 +28,19 @@ static const struct call_option token_options[] = {
         { "replace", 'b', offsetof(struct token_options, replace), NULL },
         { NULL },
 };
+
+/* The id of a token, which opens nothing, and by which its uses are found. */
+static void note_token(sd_bus_message *call, const char *text) {
+        struct join_token token;
+        struct token t = {};
+        char id[TOKEN_ID_TEXT_MAX];
+
+        if (join_token_parse(text, &token) < 0)
+                return;
+        memcpy(t.id, token.id, sizeof(t.id));
+        explicit_bzero(&token, sizeof(token));
+        audit_note(call, "token", token_id_format(&t, id));
+}
 
 static int create_token(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
@@ -69,6 +83,8 @@ static int create_token(sd_bus_message *call, uint32_t uid, void *userdata, sd_b
                 r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "s", text);
+        if (r >= 0)
+                note_token(call, text);
         explicit_bzero(text, sizeof(text));
         if (r < 0) {
                 sd_bus_message_unref(reply);

@@ -84,8 +84,8 @@ static void on_answer(void *userdata, int error, const struct usage_row *rows, s
         int r;
 
         if (error == -E2BIG) {
-                (void)sd_bus_reply_method_errorf(call, ERROR_REFUSED,
-                                                 "That is too much to add up at once; ask for fewer days");
+                (void)reply_errorf(call, ERROR_REFUSED,
+                                   "That is too much to add up at once; ask for fewer days");
                 sd_bus_message_unref(call);
                 return;
         }

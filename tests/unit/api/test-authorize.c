@@ -17,13 +17,19 @@
 
 #include <cmocka.h>
 
+#include "lib/base/audit.h"
 #include "lib/base/clock.h"
+#include "masterd/api/audit-table.h"
+#include "masterd/api/audit.h"
 #include "masterd/api/polkit.h"
+#include "masterd/api/refusals.h"
+#include "masterd/api/reply.h"
 
 #define TEST_PATH "/org/primus/Test"
 #define TEST_INTERFACE "org.primus.Test"
 #define TEST_NAME "org.primus.Test1"
 #define NOBODY 65534u
+#define JOB_PATH "/org/primus/Master1/job/7"
 
 static const char *dbus_daemon_path;
 static char directory[] = "/tmp/primus-test-XXXXXX", address[64];
@@ -32,6 +38,9 @@ static pid_t bus_pid;
 static sd_event *event;
 static sd_bus *daemon_bus, *polkit_bus, *client;
 static struct callers *callers;
+static struct audit *audit;
+static FILE *lines; /* what the audit says, on standard error */
+static int saved_stderr;
 
 static struct {
         uint32_t owner;     /* of what is called */
@@ -44,6 +53,8 @@ static struct {
         char asked_about[64], asked_action[64];
         sd_bus_message *unanswered[POLKIT_PENDING_MAX];
         unsigned n_unanswered;
+        bool late, fail_early; /* of a job: answered by the test; before anybody is asked who calls */
+        sd_bus_message *answer;
 } scene;
 
 /* ---- the daemon ---- */
@@ -69,6 +80,32 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Identify", "", "", method_identify, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Authorize", "", "", method_authorize, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_VTABLE_END,
+};
+
+/* A job of ml's (the client's, or scene.owner's), as its vtable is: what is called is known to the audit's
+ * table, but for Novelty. */
+static int job_work(sd_bus_message *m, uint32_t uid, void *userdata, sd_bus_error *ret_error) {
+        if (scene.fail)
+                return sd_bus_error_set(ret_error, "org.primus.Error.Busy", "busy");
+        if (scene.late) {
+                scene.answer = sd_bus_message_ref(m);
+                return 1;
+        }
+        return reply_return(m, NULL);
+}
+
+static int job_method(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        if (scene.fail_early)
+                return sd_bus_error_set(ret_error, "org.primus.Error.NotFound", "nothing");
+        return authorize(callers, m, scene.owner, ACTION_MANAGE_JOBS, job_work, &scene, NULL, ret_error);
+}
+
+static const sd_bus_vtable job_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_METHOD("Kill", "s", "", job_method, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("GetStatus", "", "", job_method, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Novelty", "", "", job_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };
 
@@ -164,6 +201,44 @@ static struct call call(sd_bus *from, const char *method, bool interactive) {
         return c;
 }
 
+static struct call job_call(const char *method, const char *reason) {
+        static struct call c; /* an answer may come when nobody waits any more */
+        sd_bus_message *m = NULL;
+
+        c = (struct call){};
+        assert_true(sd_bus_message_new_method_call(client, &m, TEST_NAME, JOB_PATH, "org.primus.Master1.Job",
+                                                   method) >= 0);
+        assert_true(!reason || sd_bus_message_append(m, "s", reason) >= 0);
+        assert_true(sd_bus_call_async(client, NULL, m, on_reply, &c, 0) >= 0);
+        sd_bus_message_unref(m);
+        for (uint64_t until = now_boot() + 10 * USEC_PER_SEC; !c.done && !scene.answer;) {
+                assert_true(now_boot() < until);
+                assert_true(sd_event_run(event, 100 * USEC_PER_MSEC) >= 0);
+        }
+        return c;
+}
+
+/* What the audit has said, when it has said as many lines. */
+static const char *audited(unsigned n) {
+        static char text[65536];
+        unsigned found = 0;
+        size_t size;
+
+        for (uint64_t until = now_boot() + 10 * USEC_PER_SEC;;) {
+                rewind(lines);
+                size = fread(text, 1, sizeof(text) - 1, lines);
+                text[size] = 0;
+                found = 0;
+                for (const char *p = text; (p = strchr(p, '\n')); p++)
+                        found++;
+                if (found >= n || now_boot() >= until)
+                        break;
+                assert_true(sd_event_run(event, 10 * USEC_PER_MSEC) >= 0);
+        }
+        assert_int_equal(found, n);
+        return text;
+}
+
 /* ---- set-up ---- */
 static void write_bus_configuration(const char *path) {
         FILE *f = fopen(path, "we");
@@ -233,13 +308,24 @@ static int setup(void **state) {
         assert_true(sd_bus_add_object_vtable(daemon_bus, NULL, TEST_PATH, TEST_INTERFACE, vtable, NULL) >= 0);
         assert_true(sd_bus_request_name(daemon_bus, TEST_NAME, 0) >= 0);
         assert_int_equal(callers_new(daemon_bus, &callers), 0);
+        assert_int_equal(audit_new(daemon_bus, event, callers, &audit), 0);
+        assert_true(audit_add_vtable(audit, JOB_PATH, "org.primus.Master1.Job", job_vtable, NULL, NULL) >= 0);
         start_polkit();
         client = connect_as(client_uid());
+        lines = tmpfile();
+        assert_non_null(lines);
+        saved_stderr = dup(STDERR_FILENO);
+        assert_true(dup2(fileno(lines), STDERR_FILENO) >= 0);
         return 0;
 }
 
 static int teardown(void **state) {
         callers = callers_free(callers);
+        audit = audit_free(audit);
+        (void)dup2(saved_stderr, STDERR_FILENO);
+        close(saved_stderr);
+        fclose(lines);
+        sd_bus_message_unref(scene.answer);
         client = sd_bus_close_unref(client);
         for (unsigned i = 0; i < scene.n_unanswered; i++)
                 sd_bus_message_unref(scene.unanswered[i]);
@@ -403,12 +489,171 @@ static void test_bound(void **state) {
         /* The others go with callers_free(): nothing is left behind. */
 }
 
+/* ---- the audit ---- */
+static void test_audit_of_a_change(void **state) {
+        char who[64], want[256];
+
+        scene.owner = client_uid();
+        assert_string_equal(job_call("Kill", "one\ntwo \x1b[31m\xc3\xa9").error, "");
+        snprintf(who, sizeof(who), "by uid %u, pid %u", client_uid(), (unsigned)getpid());
+        snprintf(want, sizeof(want),
+                 "<6>Audit: Job.Kill of " JOB_PATH
+                 " %s (owner): ok; reason=one\\x0atwo \\x1b[31m\\xc3\\xa9\n",
+                 who);
+        assert_string_equal(audited(1), want);
+}
+
+static void test_audit_of_what_is_read(void **state) {
+        scene.owner = client_uid();
+        assert_string_equal(job_call("GetStatus", NULL).error, "");
+        scene.fail = true;
+        assert_string_equal(job_call("GetStatus", NULL).error, "org.primus.Error.Busy");
+        assert_string_equal(audited(0), "");
+        scene.owner = 4242; /* not theirs: that has a line */
+        assert_string_equal(job_call("GetStatus", NULL).error, SD_BUS_ERROR_ACCESS_DENIED);
+        assert_non_null(strstr(audited(1), "Job.GetStatus"));
+        assert_non_null(strstr(audited(1), "(polkit:no): " SD_BUS_ERROR_ACCESS_DENIED "\n"));
+}
+
+static void test_audit_of_polkit(void **state) {
+        scene.owner = 4242;
+        scene.yes = true;
+        assert_string_equal(job_call("Kill", "x").error, "");
+        assert_non_null(strstr(audited(1), "(polkit:yes): ok; reason=x\n"));
+        scene.yes = false;
+        scene.challenge = true;
+        (void)job_call("Kill", "x");
+        assert_non_null(
+                strstr(audited(2), "(polkit:challenge): " SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED));
+        polkit_bus = sd_bus_close_unref(polkit_bus);
+        (void)job_call("Kill", "x");
+        assert_non_null(strstr(audited(3), "(polkit:absent): "));
+        start_polkit();
+}
+
+/* Refused before anybody has asked who calls: the line says it all the same. */
+static void test_audit_of_an_early_failure(void **state) {
+        char want[64];
+
+        scene.fail_early = true;
+        assert_string_equal(job_call("Kill", "x").error, "org.primus.Error.NotFound");
+        snprintf(want, sizeof(want), "by uid %u, pid", client_uid());
+        assert_non_null(strstr(audited(1), want));
+        assert_non_null(strstr(audited(1), "org.primus.Error.NotFound"));
+}
+
+static void test_audit_of_a_new_method(void **state) {
+        scene.owner = client_uid();
+        (void)job_call("Novelty", NULL);
+        assert_non_null(strstr(audited(1), "Job.Novelty"));
+}
+
+/* Another bus's messages, a link's, name whom they like. */
+static void test_audit_believes_its_bus_alone(void **state) {
+        sd_bus_message *reply = NULL, *stranger = NULL;
+        const char *name;
+        uint64_t serial;
+
+        scene.owner = client_uid();
+        scene.late = true;
+        (void)job_call("Kill", "x");
+        assert_non_null(scene.answer);
+        assert_true(sd_bus_message_get_cookie(scene.answer, &serial) >= 0);
+        assert_true(sd_bus_get_unique_name(client, &name) >= 0);
+        assert_true(sd_bus_message_new_method_call(polkit_bus, &stranger, name, "/", "a.b", "C") >= 0);
+        assert_true(sd_bus_message_set_sender(stranger, name) >= 0 &&
+                    sd_bus_message_seal(stranger, serial, 0) >= 0);
+        audit_succeeded(stranger);
+        assert_string_equal(audited(0), "");
+        assert_true(sd_bus_message_new_method_return(scene.answer, &reply) >= 0);
+        assert_true(reply_send(reply) >= 0);
+        assert_non_null(strstr(audited(1), "(owner): ok"));
+        sd_bus_message_unref(reply);
+        sd_bus_message_unref(stranger);
+}
+
+/* What was never answered has its line too, when the ledger is closed. */
+static void test_audit_of_no_answer(void **state) {
+        scene.owner = client_uid();
+        scene.late = true;
+        (void)job_call("Kill", "x");
+        callers = callers_free(callers);
+        audit = audit_free(audit);
+        assert_non_null(strstr(audited(1), "(owner): unknown; reason=x"));
+}
+
+static void test_audit_of_a_flood(void **state) {
+        scene.owner = 4242;
+        for (unsigned i = 0; i < REFUSALS_MAX + 12; i++)
+                (void)job_call("Kill", "x");
+        (void)audited(REFUSALS_MAX);
+        scene.owner = client_uid(); /* what is done is always said */
+        (void)job_call("Kill", "done");
+        assert_non_null(strstr(audited(REFUSALS_MAX + 1), "reason=done"));
+        callers = callers_free(callers);
+        audit = audit_free(audit);
+        assert_non_null(strstr(audited(REFUSALS_MAX + 2), "Audit: 12 more refusals of uid"));
+}
+
+static void test_refusals(void **state) {
+        struct refusals *r;
+        uint64_t suppressed, now = 5;
+        uint32_t uid;
+
+        assert_int_equal(refusals_new(&r), 0);
+        for (unsigned i = 0; i < REFUSALS_MAX; i++)
+                assert_true(refusals_admit(r, 7, now));
+        assert_true(refusals_full(r, 7));
+        assert_false(refusals_full(r, 8));
+        assert_false(refusals_admit(r, 7, now));
+        assert_true(refusals_admit(r, 8, now)); /* another has a share of his own */
+        assert_false(refusals_over(r, now, false, &uid, &suppressed));
+        for (unsigned i = 0; i < 1000; i++) /* and thousands of others have one together */
+                (void)refusals_admit(r, 1000 + i, now);
+        for (unsigned n = 0; refusals_over(r, now + REFUSALS_USEC, false, &uid, &suppressed); n++) {
+                assert_in_range(n, 0, REFUSALS_WHO_MAX);
+                assert_int_equal(suppressed, uid == 7                 ? 1
+                                             : uid == REFUSALS_OTHERS ? 1000 - 62 - REFUSALS_MAX
+                                                                      : 0);
+        }
+        assert_false(refusals_any(r));
+        assert_true(refusals_admit(r, 7, now));
+        refusals_free(r);
+}
+
+static void test_clean(void **state) {
+        char buf[16];
+
+        assert_string_equal(audit_clean("plain \"text\"", buf, sizeof(buf)), "plain \"text\"");
+        assert_string_equal(audit_clean("\x7f\\\n", buf, sizeof(buf)), "\\x7f\\x5c\\x0a");
+        assert_string_equal(audit_clean("0123456789abcdefgh", buf, sizeof(buf)), "0123456789ab...");
+        assert_string_equal(audit_clean("\n\n\n\n\n\n", buf, sizeof(buf)), "\\x0a\\x0a\\x0a...");
+        assert_string_equal(audit_clean("", buf, sizeof(buf)), "");
+}
+
 int main(int argc, char **argv) {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
-                TEST(test_identify),  TEST(test_late_error), TEST(test_several_at_once), TEST(test_forgotten),
-                TEST(test_owner),     TEST(test_root),       TEST(test_granted),         TEST(test_denied),
-                TEST(test_no_polkit), TEST(test_bound),
+                TEST(test_identify),
+                TEST(test_late_error),
+                TEST(test_several_at_once),
+                TEST(test_forgotten),
+                TEST(test_owner),
+                TEST(test_root),
+                TEST(test_granted),
+                TEST(test_denied),
+                TEST(test_no_polkit),
+                TEST(test_bound),
+                TEST(test_audit_of_a_change),
+                TEST(test_audit_of_what_is_read),
+                TEST(test_audit_of_polkit),
+                TEST(test_audit_of_an_early_failure),
+                TEST(test_audit_of_a_new_method),
+                TEST(test_audit_believes_its_bus_alone),
+                TEST(test_audit_of_no_answer),
+                TEST(test_audit_of_a_flood),
+                cmocka_unit_test(test_refusals),
+                cmocka_unit_test(test_clean),
         };
         if (argc != 2)
                 return EXIT_FAILURE;

@@ -12,7 +12,6 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "masterd/space.h"
 #include "masterd/api/api.h"
 #include "masterd/bundles.h"
 #include "masterd/feeding.h"
@@ -89,10 +88,6 @@ void record_event(struct manager *m, struct job *j, const char *kind, const stru
         vsnprintf(world->first_error_event, sizeof(world->first_error_event), format, ap);
         va_end(ap);
 }
-int space_admit_disk(const struct manager *m, uint64_t bytes, sd_bus_error *error) {
-        return 0;
-}
-
 void api_job_changed(struct manager *m, struct job *j) {
         world->changed++;
 }
