@@ -58,8 +58,8 @@ int conditions_visit(const struct conditions *c, int (*f)(const struct host_cond
 /* a(ssust) of them. */
 int conditions_append(const struct conditions *c, sd_bus_message *m);
 
-/* /run/primus/agent/conditions below root, so that an agent that is started again knows what it has seen in this
- * boot. What a sensor does not say again within two minutes of loading is over, but for things that happened,
- * which end when they would have. */
+/* /run/primus/agent/conditions below root, so that an agent that is started again knows what it has seen in
+ * this boot. What a sensor does not say again within two minutes of loading is over, but for things that
+ * happened, which end when they would have. */
 int conditions_save(const struct conditions *c, const char *root);
 int conditions_load_at(struct conditions *c, uint64_t now, const char *root);

@@ -12,8 +12,8 @@
 #include "agentd/unit/systemd.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/unit/files.h"
 #include "lib/base/unitname.h"
+#include "lib/unit/files.h"
 
 #define FETCH_USEC (60 * USEC_PER_SEC)
 
@@ -121,7 +121,8 @@ static int bundle_give(void *userdata, int fd, uint32_t uid) {
         struct systemd *s = units_systemd(((struct data *)userdata)->units);
         int r;
 
-        if ((r = starter_message(s, "GiveBundle", &m)) < 0 || (r = sd_bus_message_append(m, "hu", fd, uid)) < 0)
+        if ((r = starter_message(s, "GiveBundle", &m)) < 0 ||
+            (r = sd_bus_message_append(m, "hu", fd, uid)) < 0)
                 return r;
         return starter_send(s, m);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /run/primus/agent/link: what agentd has to know about its link after a restart of its own on the same boot. */
+/* /run/primus/agent/link: what agentd has to know about its link after a restart of its own on the same boot.
+ */
 #pragma once
 
 #include <stdint.h>

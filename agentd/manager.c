@@ -528,8 +528,8 @@ int manager_new(sd_event *event, struct manager **ret) {
         if (r < 0)
                 return log_error_errno(r, "Cannot ask the user database");
         if ((r = units_new(m->bus, m->starter, m->remover, &options, &ops, m, &m->units)) < 0 ||
-            (r = tell_starter(m)) < 0 ||
-            (r = data_new(event, m->units, m->observer, &m->data)) < 0 || (r = logs_new(event, m->units, &m->logs)) < 0 ||
+            (r = tell_starter(m)) < 0 || (r = data_new(event, m->units, m->observer, &m->data)) < 0 ||
+            (r = logs_new(event, m->units, &m->logs)) < 0 ||
             (r = sessions_new(event, m->units, m->serving, m->node, &m->sessions)) < 0 ||
             (r = eyes_new(m, &m->eyes)) < 0)
                 return r;

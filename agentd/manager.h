@@ -25,8 +25,8 @@
 
 struct manager {
         sd_event *event;
-        sd_bus *bus;     /* the system bus */
-        sd_bus *starter; /* primus-starter */
+        sd_bus *bus;               /* the system bus */
+        sd_bus *starter;           /* primus-starter */
         struct observer *observer; /* primus-starter's eyes */
         struct settings settings;
         char *node, boot_id[SD_ID128_STRING_MAX];

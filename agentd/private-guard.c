@@ -20,7 +20,7 @@ struct private_guard {
         struct manager *manager;
         sd_event_source *timer;
         sd_bus_slot *question; /* under way */
-        uint64_t said; /* when, that nobody knows who it is */
+        uint64_t said;         /* when, that nobody knows who it is */
 };
 
 struct seen {

@@ -72,7 +72,8 @@ static int submit(struct session *s) {
         theirs = fds[1];
         if (fcntl(s->fd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
-        if ((r = starter_message(systemd, "StartSession", &m)) < 0 || (r = executor_id_append(m, &s->id)) < 0 ||
+        if ((r = starter_message(systemd, "StartSession", &m)) < 0 ||
+            (r = executor_id_append(m, &s->id)) < 0 ||
             (r = sd_bus_message_append(m, "uu", s->number, s->uid)) < 0 ||
             (r = sd_bus_message_append_strv(m, s->environment)) < 0 ||
             (r = sd_bus_message_append(m, "bth", (int)!s->no_new_privileges, s->memlock, theirs)) < 0)

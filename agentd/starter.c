@@ -17,8 +17,8 @@ int starter_open(sd_event *event, sd_bus **ret) {
         if ((r = sd_bus_new(&bus)) < 0 || (r = sd_bus_set_address(bus, "unix:path=" STARTER_SOCKET)) < 0 ||
             (r = sd_bus_set_description(bus, "starter")) < 0 || (r = sd_bus_negotiate_fds(bus, true)) < 0 ||
             (r = sd_bus_start(bus)) < 0 ||
-            (r = sd_bus_match_signal(bus, NULL, NULL, "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local",
-                                     "Disconnected", on_gone, event)) < 0 ||
+            (r = sd_bus_match_signal(bus, NULL, NULL, "/org/freedesktop/DBus/Local",
+                                     "org.freedesktop.DBus.Local", "Disconnected", on_gone, event)) < 0 ||
             (r = sd_bus_attach_event(bus, event, SD_EVENT_PRIORITY_NORMAL)) < 0)
                 return r;
         *ret = TAKE_PTR(bus);

@@ -6,6 +6,6 @@
 
 #define STARTER_SOCKET "/run/primus/starter.sock"
 
-/* Connects to primus-starter; the loop ends with a failure when the connection does, so that systemd starts agentd
- * anew. */
+/* Connects to primus-starter; the loop ends with a failure when the connection does, so that systemd starts
+ * agentd anew. */
 int starter_open(sd_event *event, sd_bus **ret);

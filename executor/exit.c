@@ -216,7 +216,8 @@ static bool write_record(const char *unit) {
 
         (void)snprintf(temporary, sizeof(temporary), EXITS_DIR "/.%s.tmp", unit);
         (void)snprintf(final, sizeof(final), EXITS_DIR "/%s", unit);
-        fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0640); /* of the directory's group: agentd reads it */
+        fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                  0640); /* of the directory's group: agentd reads it */
         if (fd < 0)
                 return false;
         good = write(fd, record.text, record.size) == (ssize_t)record.size;

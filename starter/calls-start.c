@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StartSession, StartHook, SetInventory. Invariant: a session is its executor's user's, and a hook is one of those
- * that are named here, with an environment of PRIMUS_ names alone. */
+/* StartSession, StartHook, SetInventory. Invariant: a session is its executor's user's, and a hook is one of
+ * those that are named here, with an environment of PRIMUS_ names alone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,8 +27,9 @@ static bool variables_valid(char *const *list) {
                 const char *equals = strchr(list[n], '=');
                 char name[256];
 
-                if (n == VARIABLES_MAX || strlen(list[n]) > VARIABLE_MAX || strncmp(list[n], "PRIMUS_", 7) != 0 ||
-                    !equals || (size_t)(equals - list[n]) >= sizeof(name))
+                if (n == VARIABLES_MAX || strlen(list[n]) > VARIABLE_MAX ||
+                    strncmp(list[n], "PRIMUS_", 7) != 0 || !equals ||
+                    (size_t)(equals - list[n]) >= sizeof(name))
                         return false;
                 memcpy(name, list[n], (size_t)(equals - list[n]));
                 name[equals - list[n]] = 0;
@@ -61,7 +62,8 @@ int starter_method_session(sd_bus_message *call, void *userdata, sd_bus_error *e
         executor_unit_name(id.job, id.role, id.index, id.attempt, name);
         r = private_owner(c->starter->root, name, &owner);
         if (r < 0 || owner != unit.uid)
-                return sd_bus_error_setf(error, LINK_ERROR_NOT_FOUND, "%s of uid %u does not run here", name, unit.uid);
+                return sd_bus_error_setf(error, LINK_ERROR_NOT_FOUND, "%s of uid %u does not run here", name,
+                                         unit.uid);
         unit.environment = environment;
         unit.no_new_privileges = !privileges;
         unit.hide_managers = c->starter->policy.hide_managers;
@@ -86,8 +88,8 @@ int starter_method_hook(sd_bus_message *call, void *userdata, sd_bus_error *erro
                 r = sd_bus_message_read(call, "th", &timeout, &output);
         for (size_t i = 0; r > 0 && i < ELEMENTSOF(names); i++)
                 known |= strcmp(name, names[i]) == 0;
-        if (r <= 0 || !known || !hook_unit_name_valid(unit) || !variables_valid(environment) || timeout == 0 ||
-            timeout > HOOK_USEC_MAX)
+        if (r <= 0 || !known || !hook_unit_name_valid(unit) || !variables_valid(environment) ||
+            timeout == 0 || timeout > HOOK_USEC_MAX)
                 return starter_malformed(r, error);
         TRY(relay_message(c, "StartTransientUnit", &m));
         TRY(hook_unit_build(m, unit, name, environment, timeout, output));
@@ -116,8 +118,8 @@ int starter_method_inventory(sd_bus_message *call, void *userdata, sd_bus_error 
                 return starter_malformed(r, error);
         for (size_t i = 0; i < inventory.n_gpus; i++)
                 if (!policy_devices_valid(inventory.gpus[i].nodes))
-                        return sd_bus_error_setf(error, LINK_ERROR_REFUSED, "%s are not device nodes of a GPU",
-                                                 inventory.gpus[i].nodes);
+                        return sd_bus_error_setf(error, LINK_ERROR_REFUSED,
+                                                 "%s are not device nodes of a GPU", inventory.gpus[i].nodes);
         copy = strdup(node);
         if (!copy)
                 return -ENOMEM;

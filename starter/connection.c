@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* org.primus.Starter1.Units: the vtable, and the calls that need no file of their own. Invariant: a name from a call
- * reaches systemd or the file system only when lib/unit/ours.h says that it is one of ours. */
+/* org.primus.Starter1.Units: the vtable, and the calls that need no file of their own. Invariant: a name from
+ * a call reaches systemd or the file system only when lib/unit/ours.h says that it is one of ours. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -130,7 +130,8 @@ static int method_set_cpus(sd_bus_message *call, void *userdata, sd_bus_error *e
 
         if (r <= 0)
                 return r;
-        if ((r = sd_bus_message_read_basic(call, 's', &list)) <= 0 || cpulist_parse(list, bits, UNIT_CPU_WORDS) < 0)
+        if ((r = sd_bus_message_read_basic(call, 's', &list)) <= 0 ||
+            cpulist_parse(list, bits, UNIT_CPU_WORDS) < 0)
                 return starter_malformed(r, error);
         TRY(relay_message(c, "SetUnitProperties", &m));
         TRY(unit_cpus_build(m, unit, bits));
@@ -146,7 +147,8 @@ static int method_set_devices(sd_bus_message *call, void *userdata, sd_bus_error
 
         if (r <= 0)
                 return r;
-        if ((r = sd_bus_message_read_strv(call, &gpus)) < 0 || (r = sd_bus_message_read_basic(call, 'b', &rdma)) <= 0)
+        if ((r = sd_bus_message_read_strv(call, &gpus)) < 0 ||
+            (r = sd_bus_message_read_basic(call, 'b', &rdma)) <= 0)
                 return starter_malformed(r, error);
         TRY(relay_message(c, "SetUnitProperties", &m));
         TRY(devices_build(m, unit, gpus, &c->inventory, rdma));
@@ -441,8 +443,9 @@ static int method_power(sd_bus_message *call, void *userdata, sd_bus_error *erro
         return starter_malformed(r, error);
 }
 
-#define METHOD(name, in, out, handler)                                                                                \
-        SD_BUS_METHOD(name, in, out, handler, SD_BUS_VTABLE_UNPRIVILEGED) /* who dialled is known: server.c */
+#define METHOD(name, in, out, handler)                                                                       \
+        SD_BUS_METHOD(name, in, out, handler, SD_BUS_VTABLE_UNPRIVILEGED) /* who dialled is known: server.c  \
+                                                                           */
 
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* primus-starter: arguments, signals, the loop. It is what is root of Primus on a host: primus-agentd, which speaks to
- * the network, asks it for what only root may do, and this program decides by the host's own policy. It may end at any
- * time: it keeps nothing but connections. */
+/* primus-starter: arguments, signals, the loop. It is what is root of Primus on a host: primus-agentd, which
+ * speaks to the network, asks it for what only root may do, and this program decides by the host's own
+ * policy. It may end at any time: it keeps nothing but connections. */
 #include <getopt.h>
 #include <pwd.h>
 #include <signal.h>
@@ -20,16 +20,16 @@
 
 #define AGENT_USER "primus-agent"
 
-static const char usage[] =
-        "primus-starter\n"
-        "\n"
-        "Makes, changes and stops units and their files for primus-agentd, as root, by this host's own policy.\n"
-        "Started by systemd (primus-starter.socket); settings are in " PRIMUS_SYSCONFDIR
-        "/agentd.conf, see primus-agentd.conf(5).\n"
-        "\n"
-        "      --prepare  make the directories of the host's daemons, and end\n"
-        "      --help     this text\n"
-        "      --version  the version\n";
+static const char usage[] = "primus-starter\n"
+                            "\n"
+                            "Makes, changes and stops units and their files for primus-agentd, as root, by "
+                            "this host's own policy.\n"
+                            "Started by systemd (primus-starter.socket); settings are in " PRIMUS_SYSCONFDIR
+                            "/agentd.conf, see primus-agentd.conf(5).\n"
+                            "\n"
+                            "      --prepare  make the directories of the host's daemons, and end\n"
+                            "      --help     this text\n"
+                            "      --version  the version\n";
 
 enum mode {
         MODE_SERVE,
@@ -97,13 +97,15 @@ static int serve(uid_t agent) {
                 return log_error_errno(-errno, "Cannot block signals");
         (void)signal(SIGPIPE, SIG_IGN);
         umask(0022);
-        if (sd_listen_fds(true) != 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_STREAM, 1, NULL, 0) <= 0) {
+        if (sd_listen_fds(true) != 1 ||
+            sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_STREAM, 1, NULL, 0) <= 0) {
                 log_error("Expected the socket of primus-starter.socket");
                 return -EPERSON;
         }
         if ((r = policy_load(&s.policy)) < 0)
                 return r;
-        if ((r = sd_event_new(&event)) < 0 || (r = sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL)) < 0 ||
+        if ((r = sd_event_new(&event)) < 0 ||
+            (r = sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL)) < 0 ||
             (r = sd_event_add_signal(event, NULL, SIGINT, NULL, NULL)) < 0 ||
             (r = sd_event_set_watchdog(event, true)) < 0 || (r = remover_new(event, &remover)) < 0)
                 return log_error_errno(r, "Cannot make the event loop");

@@ -81,8 +81,8 @@ const char *policy_refuses(const struct policy *p, const struct start_order *o, 
         for (size_t i = 0; i < o->n_ports && !error; i++)
                 if (o->ports[i] < p->port_first || o->ports[i] > p->port_last) {
                         error = LINK_ERROR_REFUSED;
-                        if (asprintf(ret_why, "port %u is not one that host %s gives to jobs (%u to %u)", o->ports[i],
-                                     node, p->port_first, p->port_last) < 0)
+                        if (asprintf(ret_why, "port %u is not one that host %s gives to jobs (%u to %u)",
+                                     o->ports[i], node, p->port_first, p->port_last) < 0)
                                 *ret_why = NULL;
                 }
         return error;
@@ -96,8 +96,8 @@ bool policy_refuses_uid(const struct policy *p, uint32_t uid) {
 
 /* What drivers of GPUs make, and a number behind it where that ends in one. */
 static bool device_valid(const char *node) {
-        static const char *const numbered[] = { "/dev/nvidia", "/dev/nvidia-caps/nvidia-cap", "/dev/dri/renderD",
-                                                "/dev/dri/card", "/dev/accel/accel" };
+        static const char *const numbered[] = { "/dev/nvidia", "/dev/nvidia-caps/nvidia-cap",
+                                                "/dev/dri/renderD", "/dev/dri/card", "/dev/accel/accel" };
         static const char *const whole[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
                                              "/dev/nvidia-modeset", "/dev/kfd" };
 

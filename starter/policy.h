@@ -19,7 +19,8 @@ int policy_load(struct policy *ret);
 void policy_done(struct policy *p);
 
 /* NULL, or the D-Bus error name with *ret_why (allocated; NULL on ENOMEM). */
-const char *policy_refuses(const struct policy *p, const struct start_order *o, const char *node, char **ret_why);
+const char *policy_refuses(const struct policy *p, const struct start_order *o, const char *node,
+                           char **ret_why);
 /* Whether nothing may run as that user here, as far as his number tells (lookup.h has the rest). */
 bool policy_refuses_uid(const struct policy *p, uint32_t uid);
 /* A list of nodes below /dev, by spaces: all of them of GPUs. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls to systemd, for calls of agentd's. Invariant: each such call is answered once, unless its connection ends
- * first; at most RELAYED_MAX of a connection are under way; every job that was asked for counts on the lane that asked
- * until it is over. */
+/* Calls to systemd, for calls of agentd's. Invariant: each such call is answered once, unless its connection
+ * ends first; at most RELAYED_MAX of a connection are under way; every job that was asked for counts on the
+ * lane that asked until it is over. */
 #include "starter/relay.h"
 
 #include <stdlib.h>
@@ -149,7 +149,8 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         struct relay *r = x->relay;
         const char *job = NULL;
 
-        if (x->job && !sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "o", &job) <= 0)
+        if (x->job && !sd_bus_message_is_method_error(reply, NULL) &&
+            sd_bus_message_read(reply, "o", &job) <= 0)
                 job = NULL;
         answer(x, reply, job);
         DL_DELETE(r->under_way, x);
@@ -167,7 +168,8 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
 
 static int send_relayed(struct relayed *x, struct lane *lane) {
         struct relay *r = x->relay;
-        int k = sd_bus_call_async(lane ? lane->bus : r->systemd, &x->slot, x->message, on_reply, x, CALL_USEC);
+        int k = sd_bus_call_async(lane ? lane->bus : r->systemd, &x->slot, x->message, on_reply, x,
+                                  CALL_USEC);
 
         if (k < 0)
                 return k;
@@ -198,7 +200,8 @@ static void pump(struct relay *r) {
         }
 }
 
-static int enter(struct connection *c, sd_bus_message *call, sd_bus_message *m, bool job, sd_bus_error *error) {
+static int enter(struct connection *c, sd_bus_message *call, sd_bus_message *m, bool job,
+                 sd_bus_error *error) {
         struct relay *r = c->starter->relay;
         struct relayed *x;
         int k;
@@ -275,7 +278,8 @@ static void on_lane_connected(void *userdata) {
         pump(userdata);
 }
 
-int relay_new(sd_bus *systemd, int (*connect)(sd_bus **ret, void *userdata), void *userdata, struct relay **ret) {
+int relay_new(sd_bus *systemd, int (*connect)(sd_bus **ret, void *userdata), void *userdata,
+              struct relay **ret) {
         struct relay *r = calloc(1, sizeof(*r));
         int k;
 
@@ -283,8 +287,8 @@ int relay_new(sd_bus *systemd, int (*connect)(sd_bus **ret, void *userdata), voi
                 return -ENOMEM;
         *r = (struct relay){ .systemd = sd_bus_ref(systemd), .connect = connect, .userdata = userdata };
         lanes_init(&r->lanes, systemd, connect_bus, on_lane_connected, r);
-        k = sd_bus_match_signal_async(systemd, &r->match, SERVICE, OBJECT, MANAGER, "JobRemoved", on_job_removed, NULL,
-                                      r);
+        k = sd_bus_match_signal_async(systemd, &r->match, SERVICE, OBJECT, MANAGER, "JobRemoved",
+                                      on_job_removed, NULL, r);
         if (k < 0) {
                 relay_free(r);
                 return k;

@@ -12,9 +12,10 @@
 struct connection;
 struct relay;
 
-/* systemd: the system bus, attached; stays the caller's. connect: makes another connection to it that is not started;
- * NULL: to the system's. */
-int relay_new(sd_bus *systemd, int (*connect)(sd_bus **ret, void *userdata), void *userdata, struct relay **ret);
+/* systemd: the system bus, attached; stays the caller's. connect: makes another connection to it that is not
+ * started; NULL: to the system's. */
+int relay_new(sd_bus *systemd, int (*connect)(sd_bus **ret, void *userdata), void *userdata,
+              struct relay **ret);
 /* After all connections. */
 void relay_free(struct relay *r);
 DEFINE_CLEANUP(struct relay *, relay_free)

@@ -66,7 +66,8 @@ static int client_new(struct server *s, int fd) {
         if ((r = sd_bus_new(&c->bus)) < 0 || (r = sd_bus_set_fd(c->bus, fd, fd)) < 0)
                 close_fd(fd);
         else if ((r = sd_id128_randomize(&id)) >= 0 && (r = sd_bus_set_server(c->bus, true, id)) >= 0 &&
-                 (r = sd_bus_negotiate_fds(c->bus, true)) >= 0 && (r = sd_bus_set_trusted(c->bus, true)) >= 0 &&
+                 (r = sd_bus_negotiate_fds(c->bus, true)) >= 0 &&
+                 (r = sd_bus_set_trusted(c->bus, true)) >= 0 &&
                  (r = sd_bus_set_description(c->bus, "starter")) >= 0 && (r = sd_bus_start(c->bus)) >= 0 &&
                  (r = sd_bus_attach_event(c->bus, s->starter->event, SD_EVENT_PRIORITY_NORMAL)) >= 0 &&
                  (r = sd_bus_match_signal(c->bus, &c->gone, NULL, "/org/freedesktop/DBus/Local",

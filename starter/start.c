@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start: an order becomes files and a unit. Invariant: nothing of a unit that exists is touched, and what was made
- * for one that systemd refuses is agentd's to have removed. */
+/* Start: an order becomes files and a unit. Invariant: nothing of a unit that exists is touched, and what was
+ * made for one that systemd refuses is agentd's to have removed. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,7 +95,8 @@ static void pin_ports(struct start *s) {
                 return;
         starter->ports_open = true; /* and it is not tried again */
         log_full(LOG_NOTICE, r, NULL,
-                 "Jobs on this host can listen on ports that others were granted, unless systemd is built with its "
+                 "Jobs on this host can listen on ports that others were granted, unless systemd is built "
+                 "with its "
                  "BPF framework: the kernel does not take a program that refuses them");
 }
 
@@ -141,21 +142,21 @@ static int write_private(struct start *s, const struct unit_context *context) {
         if ((r = unit_environment(o, context, &environment)) < 0)
                 return r;
         r = environment_format(environment, &text, &size, &bad);
-        if (r == -EINVAL &&
-            asprintf(&s->why,
-                     "environment variable %.*s has no valid name or its value is not UTF-8, which systemd cannot "
-                     "take",
-                     MIN((int)strcspn(bad, "="), 100), bad) < 0)
+        if (r == -EINVAL && asprintf(&s->why,
+                                     "environment variable %.*s has no valid name or its value is not UTF-8, "
+                                     "which systemd cannot "
+                                     "take",
+                                     MIN((int)strcspn(bad, "="), 100), bad) < 0)
                 s->why = NULL;
-        if (r < 0 ||
-            (r = private_create(root, s->unit, o->uid, text, size, o->secrets, o->n_secrets)) < 0)
+        if (r < 0 || (r = private_create(root, s->unit, o->uid, text, size, o->secrets, o->n_secrets)) < 0)
                 return r;
         if (o->kind != ORDER_SCAN && (r = private_create_progress(root, s->unit, o->uid)) < 0)
                 return r;
         if (o->extra.epoch > 0 &&
             (r = private_write_rendezvous(root, s->unit, o->uid, o->extra.epoch, rendezvous_of(o))) < 0)
                 return r;
-        return s->beside.ready ? private_put(root, s->unit, READY_FILE, s->beside.ready, s->beside.ready_size) : 0;
+        return s->beside.ready ? private_put(root, s->unit, READY_FILE, s->beside.ready, s->beside.ready_size)
+                               : 0;
 }
 
 static int make(struct start *s, sd_bus_message **ret) {
@@ -169,7 +170,8 @@ static int make(struct start *s, sd_bus_message **ret) {
         if (!s->work)
                 return -ENOMEM;
         if (work_owner(root, o->id.job, o->id.job_uid) != o->uid) {
-                if (asprintf(&s->why, "the job's work directory on host %s belongs to another user", c->node) < 0)
+                if (asprintf(&s->why, "the job's work directory on host %s belongs to another user",
+                             c->node) < 0)
                         s->why = NULL;
                 return -EPERM;
         }
@@ -183,13 +185,14 @@ static int make(struct start *s, sd_bus_message **ret) {
                 return r;
         pin_ports(s);
         context = context_of(s);
-        if ((r = relay_message(c, "StartTransientUnit", ret)) < 0 || (r = unit_build(*ret, o, &context, &s->why)) < 0)
+        if ((r = relay_message(c, "StartTransientUnit", ret)) < 0 ||
+            (r = unit_build(*ret, o, &context, &s->why)) < 0)
                 return r;
         return write_private(s, &context);
 }
 
-static int start(struct connection *c, sd_bus_message *call, struct start_order *order, const struct beside *b,
-                 sd_bus_error *error) {
+static int start(struct connection *c, sd_bus_message *call, struct start_order *order,
+                 const struct beside *b, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_(start_done) struct start s = { .connection = c, .order = order, .beside = *b };
         _cleanup_free_ char *why = NULL;

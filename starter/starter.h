@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
-#include <sys/types.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages.h"

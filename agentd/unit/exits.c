@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exit records. Invariant: nothing is changed here (the starter deletes a record, once masterd has it); what is no
- * record stays where it is, for a person to look at, and is logged once. */
+/* Exit records. Invariant: nothing is changed here (the starter deletes a record, once masterd has it); what
+ * is no record stays where it is, for a person to look at, and is logged once. */
 #include "agentd/unit/exits.h"
 
 #include <dirent.h>

@@ -10,8 +10,8 @@
 
 #include "lib/unit/private-usage.h"
 
-/* More than primus-starter and the library ever put there: a submission's secrets and environment are bounded to
- * less. */
+/* More than primus-starter and the library ever put there: a submission's secrets and environment are bounded
+ * to less. */
 #define PRIVATE_BYTES_MAX (UINT64_C(16) << 20)
 
 struct private_filling {

@@ -22,8 +22,8 @@
 /* PID 1 may be busy for long (a herd of units, a reload). */
 #define CALL_USEC (UINT64_C(120) * USEC_PER_SEC)
 
-/* A signal about the unit of a call that is under way: calls go by way of the starter, signals come from systemd
- * itself, so PID 1 may have answered first; whoever asked is to hear things in their order. */
+/* A signal about the unit of a call that is under way: calls go by way of the starter, signals come from
+ * systemd itself, so PID 1 may have answered first; whoever asked is to hear things in their order. */
 struct early {
         sd_bus_message *signal;
         sd_bus_message_handler_t handler;
@@ -155,7 +155,8 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
 
 static void send_call(struct systemd *s, struct call *c) {
         sd_bus_message *failure = NULL;
-        int r = sd_bus_call_async(sd_bus_message_get_bus(c->message), &c->slot, c->message, on_reply, c, CALL_USEC);
+        int r = sd_bus_call_async(sd_bus_message_get_bus(c->message), &c->slot, c->message, on_reply, c,
+                                  CALL_USEC);
 
         if (r >= 0) {
                 c->message = sd_bus_message_unref(c->message);
@@ -277,10 +278,10 @@ void starter_tell(struct systemd *s, const char *member, const char *types, ...)
                 log_warning_errno(r, "Cannot ask primus-starter for %s", member);
 }
 
-int systemd_ask_written(struct systemd *s, const char *unit, sd_bus_slot **ret, sd_bus_message_handler_t handler,
-                        void *userdata) {
-        return sd_bus_call_method_async(s->starter, ret, NULL, STARTER_PATH, STARTER_OBSERVE, "Written", handler, userdata,
-                                        "s", unit);
+int systemd_ask_written(struct systemd *s, const char *unit, sd_bus_slot **ret,
+                        sd_bus_message_handler_t handler, void *userdata) {
+        return sd_bus_call_method_async(s->starter, ret, NULL, STARTER_PATH, STARTER_OBSERVE, "Written",
+                                        handler, userdata, "s", unit);
 }
 
 int starter_send(struct systemd *s, sd_bus_message *m) {
@@ -454,7 +455,7 @@ static int on_job_changed(sd_bus_message *m, void *userdata, sd_bus_error *error
         j = find_job(s, path);
         if (j)
                 job_leave_place(s, j);
-        else if (s->asking > 0) /* whose answer may come later than what is said of it */
+        else if (s->asking > 0)         /* whose answer may come later than what is said of it */
                 (void)add_job(s, path); /* if it is none of ours, its end is the end of this too */
         pump(s);
         return 0;
@@ -513,7 +514,8 @@ static int on_match_installed(sd_bus_message *reply, void *userdata, sd_bus_erro
         return 0;
 }
 
-int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *handlers, void *userdata, struct systemd **ret) {
+int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *handlers, void *userdata,
+                struct systemd **ret) {
         static const struct {
                 const char *member;
                 sd_bus_message_handler_t handler;

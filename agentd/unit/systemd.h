@@ -36,7 +36,8 @@ typedef void (*systemd_reply_handler)(sd_bus_message *reply, void *userdata);
 
 /* bus: the system bus, on which systemd is asked; starter: of primus-starter, which does what only root may
  * (dbus/org.primus.Starter1.xml). Both are attached to an event loop and stay the caller's. */
-int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *handlers, void *userdata, struct systemd **ret);
+int systemd_new(sd_bus *bus, sd_bus *starter, const struct systemd_handlers *handlers, void *userdata,
+                struct systemd **ret);
 void systemd_free(struct systemd *s);
 DEFINE_CLEANUP(struct systemd *, systemd_free)
 
@@ -48,8 +49,8 @@ int starter_message(struct systemd *s, const char *member, sd_bus_message **ret)
 int starter_send(struct systemd *s, sd_bus_message *m);
 /* When the file was written by which the unit says that it is ready: a pipe, see Written in
  * dbus/org.primus.Starter1.xml. */
-int systemd_ask_written(struct systemd *s, const char *unit, sd_bus_slot **ret, sd_bus_message_handler_t handler,
-                        void *userdata);
+int systemd_ask_written(struct systemd *s, const char *unit, sd_bus_slot **ret,
+                        sd_bus_message_handler_t handler, void *userdata);
 void starter_tell(struct systemd *s, const char *member, const char *types, ...);
 /* Queues a call of either (takes a reference); handler may be NULL. urgent: before
  * those that wait and are not. */

@@ -35,8 +35,7 @@ char *cpus_shared(const struct units *u) {
         if (u->n_own_cpus == 0)
                 return NULL;
         shared(u, bits);
-        return any(bits) ? cpulist_format(bits, CPU_WORDS)
-                         : NULL; /* else there is nowhere to keep them */
+        return any(bits) ? cpulist_format(bits, CPU_WORDS) : NULL; /* else there is nowhere to keep them */
 }
 
 static void on_told(sd_bus_message *reply, void *userdata) {

@@ -128,8 +128,8 @@ int job_make_shm(struct job *j, uint64_t size) {
         if (j->shm)
                 return 0;
         shm_names(j->number, j->uid, &names);
-        if ((r = starter_message(j->units->systemd, "MakeSharedMemory", &m)) < 0 || (r = job_append(j, m)) < 0 ||
-            (r = sd_bus_message_append(m, "tu", size, j->owner)) < 0 ||
+        if ((r = starter_message(j->units->systemd, "MakeSharedMemory", &m)) < 0 ||
+            (r = job_append(j, m)) < 0 || (r = sd_bus_message_append(m, "tu", size, j->owner)) < 0 ||
             (r = systemd_call_job(j->units->systemd, j->owner, names.unit, m, on_shm, NULL)) < 0)
                 return r;
         j->shm = true;

@@ -167,14 +167,16 @@ static int append_beside(struct preparing *p, sd_bus_message *m) {
         int r;
 
         if ((r = sd_bus_message_open_container(m, 'a', "{sv}")) < 0 ||
-            (r = sd_bus_message_append(m, "{sv}{sv}", "term", "t", p->term, "bundled", "b", (int)p->bundled)) < 0 ||
+            (r = sd_bus_message_append(m, "{sv}{sv}", "term", "t", p->term, "bundled", "b",
+                                       (int)p->bundled)) < 0 ||
             (shared_cpus && (r = sd_bus_message_append(m, "{sv}", "sharedCpus", "s", shared_cpus)) < 0))
                 return r;
-        if (p->ready && ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-                         (r = sd_bus_message_append(m, "s", "ready")) < 0 ||
-                         (r = sd_bus_message_open_container(m, 'v', "ay")) < 0 ||
-                         (r = sd_bus_message_append_array(m, 'y', p->ready, strlen(p->ready))) < 0 ||
-                         (r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0))
+        if (p->ready &&
+            ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+             (r = sd_bus_message_append(m, "s", "ready")) < 0 ||
+             (r = sd_bus_message_open_container(m, 'v', "ay")) < 0 ||
+             (r = sd_bus_message_append_array(m, 'y', p->ready, strlen(p->ready))) < 0 ||
+             (r = sd_bus_message_close_container(m)) < 0 || (r = sd_bus_message_close_container(m)) < 0))
                 return r;
         return sd_bus_message_close_container(m);
 }
@@ -183,7 +185,8 @@ static int build_start(struct preparing *p, sd_bus_message **ret) {
         int r;
 
         if ((r = starter_message(p->units->systemd, "Start", ret)) < 0 ||
-            (r = start_order_append(*ret, &p->order)) < 0 || (r = start_extra_append(*ret, &p->order.extra)) < 0)
+            (r = start_order_append(*ret, &p->order)) < 0 ||
+            (r = start_extra_append(*ret, &p->order.extra)) < 0)
                 return r;
         return append_beside(p, *ret);
 }
@@ -273,8 +276,8 @@ static void on_work(sd_bus_message *reply, void *userdata) {
                 snprintf(why, sizeof(why), "the job's work directory on host %s belongs to another user",
                          u->options.node);
         else
-                snprintf(why, sizeof(why), "the job's work directory on host %s cannot be made: %s", u->options.node,
-                         error->message ?: error->name);
+                snprintf(why, sizeof(why), "the job's work directory on host %s cannot be made: %s",
+                         u->options.node, error->message ?: error->name);
         preparing_free(p);
         refuse(e, why);
 }

@@ -67,7 +67,8 @@ struct units_options {
         uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die; 0: never */
 };
 
-/* bus: the system bus; starter: of primus-starter; both attached. Strings and the inventory stay the caller's. */
+/* bus: the system bus; starter: of primus-starter; both attached. Strings and the inventory stay the
+ * caller's. */
 int units_new(sd_bus *bus, sd_bus *starter, struct worker *worker, const struct units_options *options,
               const struct units_ops *ops, void *userdata, struct units **ret);
 /* After worker_free(). */
@@ -163,7 +164,6 @@ size_t units_count(const struct units *u);
 /* Something went wrong on a GPU: executors that have it as their own say so with their end, unless that is a
  * good one. */
 void units_gpu_fault(struct units *u, const char *uuid, const char *text);
-
 
 /* The client of systemd that the units have; goes with them. */
 struct systemd *units_systemd(struct units *u);

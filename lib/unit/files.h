@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of an executor and of a job on this host, and what agentd reads of them; primus-starter writes them
- * (starter/files/private.h). "agent" is the group of primus-agentd's user.
- *   /run/primus/x/UNIT/            root:agent 2711
- *       env                        root 0600, read by PID 1 for EnvironmentFile=
- *       stop                       root:agent 0640, present once a stop was ordered
- *       ready, is-ready, overdue   root:agent 0640, see agentd/unit/units-ready.c
- *       rendezvous                 the job's user:agent 0440: PRIMUS_EPOCH=, then the rendezvous variables
- *       secrets/NAME               the job's user, 0500 and 0400
- *       progress                   the job's user:agent 0660: 16 bytes, see lib/primus/progress.c
- *   /run/primus/exits/UNIT         root:agent 0640, in a directory 2750: how it ended, by primus-exit
- *   /run/primus/hooked/NUMBER-UID8 the prolog of the job has been here
+/* The files of an executor and of a job on this host, and what agentd reads of them; primus-starter writes
+ * them (starter/files/private.h). "agent" is the group of primus-agentd's user. /run/primus/x/UNIT/
+ * root:agent 2711 env                        root 0600, read by PID 1 for EnvironmentFile= stop root:agent
+ * 0640, present once a stop was ordered ready, is-ready, overdue   root:agent 0640, see
+ * agentd/unit/units-ready.c rendezvous                 the job's user:agent 0440: PRIMUS_EPOCH=, then the
+ * rendezvous variables secrets/NAME               the job's user, 0500 and 0400 progress the job's user:agent
+ * 0660: 16 bytes, see lib/primus/progress.c /run/primus/exits/UNIT         root:agent 0640, in a directory
+ * 2750: how it ended, by primus-exit /run/primus/hooked/NUMBER-UID8 the prolog of the job has been here
  *   /var/lib/primus-agent/work/NUMBER-UID8/      the job's user 0700, with tmp/
  *   /run/systemd/units/log-extra-fields:UNIT     systemd's, for journald; it does not remove it (252)
  * root, for tests, is put before every path ("" in life). */

@@ -179,4 +179,3 @@ int unit_identity_parse(char *const *environment, struct unit_identity *ret) {
         *ret = i;
         return 0;
 }
-

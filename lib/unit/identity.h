@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public identity of an executor: the Environment= of its unit, which everybody on the host may read, and by
- * which it is found again after a restart. Pure. */
+/* The public identity of an executor: the Environment= of its unit, which everybody on the host may read, and
+ * by which it is found again after a restart. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +11,8 @@
 /* How long the start may take, where it is the program that says when it is over; 0: as long as it likes. */
 uint64_t start_max(const struct start_order *o);
 
-/* As Environment= carries it (PRIMUS_JOB=418 ...): of the order, on this node, in that term of masterd's. Free
- * with strings_free(). */
+/* As Environment= carries it (PRIMUS_JOB=418 ...): of the order, on this node, in that term of masterd's.
+ * Free with strings_free(). */
 int unit_identity(const struct start_order *o, const char *node, uint64_t term, char ***ret);
 
 /* Whether a NAME=VALUE is of a name that belongs to the host, to systemd or to this identity. */
@@ -33,4 +33,3 @@ int unit_identity_parse(char *const *environment, struct unit_identity *ret);
 
 /* The value of a name in a NULL-ended list (NULL: an empty one), or NULL. */
 const char *environment_find(char *const *environment, const char *name);
-

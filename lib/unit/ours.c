@@ -55,6 +55,6 @@ static bool slice_name_valid(const char *name) {
 bool unit_is_ours(const char *name) {
         struct shm_names names;
 
-        return executor_unit_name_valid(name) || session_unit_name_valid(name) || hook_unit_name_valid(name) ||
-               slice_name_valid(name) || shm_unit_parse(name, &names);
+        return executor_unit_name_valid(name) || session_unit_name_valid(name) ||
+               hook_unit_name_valid(name) || slice_name_valid(name) || shm_unit_parse(name, &names);
 }

@@ -15,7 +15,8 @@ int port_range_parse(const char *text, uint16_t *ret_first, uint16_t *ret_last) 
                 return -EINVAL;
         memcpy(head, text, (size_t)(dash - text));
         head[dash - text] = 0;
-        if (parse_u32(head, 1024, UINT16_MAX, &first) < 0 || parse_u32(dash + 1, first, UINT16_MAX, &last) < 0)
+        if (parse_u32(head, 1024, UINT16_MAX, &first) < 0 ||
+            parse_u32(dash + 1, first, UINT16_MAX, &last) < 0)
                 return -EINVAL;
         *ret_first = (uint16_t)first;
         *ret_last = (uint16_t)last;

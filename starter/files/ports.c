@@ -135,8 +135,9 @@ void ports_sweep_stale(void) {
                 memcpy(unit, entry->d_name, l - 6);
                 unit[l - 6] = 0;
                 replace(unit, '+', '.');
-                if (executor_unit_name_valid(unit) && snprintf(path, sizeof(path), PRIVATE_DIR "/%s", unit) > 0 &&
-                    access(path, F_OK) < 0 && errno == ENOENT)
+                if (executor_unit_name_valid(unit) &&
+                    snprintf(path, sizeof(path), PRIVATE_DIR "/%s", unit) > 0 && access(path, F_OK) < 0 &&
+                    errno == ENOENT)
                         ports_unpin(unit);
         }
         (void)closedir(dir);

@@ -21,9 +21,9 @@
 static const struct {
         const char *path;
         mode_t mode;
-        bool agents;    /* of agentd's user, else root's and of its group */
-        bool contents;  /* what is in it is agentd's user's as well: it was root's before there was one */
-        bool only;      /* where it is there */
+        bool agents;   /* of agentd's user, else root's and of its group */
+        bool contents; /* what is in it is agentd's user's as well: it was root's before there was one */
+        bool only;     /* where it is there */
 } directories[] = {
         { RUN_DIR, 0755, false, false, false },
         { AGENT_DIR, 0755, true, false, false },
@@ -59,7 +59,8 @@ static int give(int dir_fd, uid_t uid, gid_t gid) {
                 if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
                         continue;
                 fd = openat(dir_fd, e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-                if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+                if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != 0 || !S_ISREG(st.st_mode) ||
+                    st.st_nlink != 1)
                         continue;
                 if (fchown(fd, uid, gid) < 0)
                         r = -errno;

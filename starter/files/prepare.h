@@ -3,7 +3,7 @@
 
 #include <sys/types.h>
 
-/* Makes the directories of the host's daemons, or gives those that are there (of an agentd that was root, or another
- * account's) the owners and modes of lib/unit/files.h: to be done before either daemon starts. uid and gid: of
- * primus-agentd's user. Logs what failed. */
+/* Makes the directories of the host's daemons, or gives those that are there (of an agentd that was root, or
+ * another account's) the owners and modes of lib/unit/files.h: to be done before either daemon starts. uid
+ * and gid: of primus-agentd's user. Logs what failed. */
 int prepare(const char *root, uid_t uid, gid_t gid);

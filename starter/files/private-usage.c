@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Use of the private file system. Invariant: looking at what a user made takes a bounded time, and leaves it. */
+/* Use of the private file system. Invariant: looking at what a user made takes a bounded time, and leaves it.
+ */
 #include "starter/files/private-usage.h"
 
 #include <dirent.h>

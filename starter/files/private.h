@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes and removes the files of executors and jobs on this host; lib/unit/files.h has which these are. root is
- * put before every path ("" in life). */
+/* Makes and removes the files of executors and jobs on this host; lib/unit/files.h has which these are. root
+ * is put before every path ("" in life). */
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file by which an executor says that it is ready (ready: file): looked at in a child, since it is on a file system
- * of the user's choice. */
+/* The file by which an executor says that it is ready (ready: file): looked at in a child, since it is on a
+ * file system of the user's choice. */
 #pragma once
 
 #include <stdint.h>

@@ -6,10 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "starter/unit/devices.h"
-#include "starter/unit/enforce.h"
-#include "starter/unit/hide.h"
-#include "starter/unit/property.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
@@ -18,6 +14,10 @@
 #include "lib/unit/files.h"
 #include "lib/unit/identity.h"
 #include "lib/unit/output.h"
+#include "starter/unit/devices.h"
+#include "starter/unit/enforce.h"
+#include "starter/unit/hide.h"
+#include "starter/unit/property.h"
 
 /* How long unpacking the job's files may take before systemd gives up the start. */
 #define STAGE_USEC (UINT64_C(3600) * USEC_PER_SEC)

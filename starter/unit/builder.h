@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
+#include "lib/wire/messages.h"
 #include "starter/unit/enforce.h"
 #include "starter/unit/environment.h"
-#include "lib/wire/messages.h"
 
 /* The least TimeoutStopUSec= of a unit. */
 #define UNIT_STOP_USEC_MIN UINT64_C(5000000)

@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "starter/unit/property.h"
-#include "lib/base/try.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/try.h"
+#include "starter/unit/property.h"
 
 static const char *const common_nodes[] = { "/dev/fuse", NULL };
 

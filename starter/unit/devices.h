@@ -4,8 +4,8 @@
 
 #include <systemd/sd-bus.h>
 
-#include "starter/unit/environment.h"
 #include "lib/wire/messages.h"
+#include "starter/unit/environment.h"
 
 /* Appends DevicePolicy=closed, and DeviceAllow= for the GPUs of the order, what they share, and RDMA where
  * the order asks for it. -EINVAL with *ret_why (allocated): a GPU that is not there. */

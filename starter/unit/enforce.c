@@ -6,10 +6,10 @@
 #include <linux/mempolicy.h>
 #include <string.h>
 
-#include "starter/unit/property.h"
-#include "lib/base/try.h"
 #include "lib/base/cpulist.h"
+#include "lib/base/try.h"
 #include "lib/base/unitname.h"
+#include "starter/unit/property.h"
 
 /* ---- CPUs ---- */
 

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-#include "starter/unit/environment.h"
 #include "lib/wire/messages.h"
+#include "starter/unit/environment.h"
 
 /* Appends the properties of an order's limits to an array of (sv) that is open. */
 int limits_append(sd_bus_message *m, const struct start_order *o, const struct unit_context *c);

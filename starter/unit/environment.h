@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "lib/unit/shm.h"
 #include "lib/base/strv.h"
+#include "lib/unit/shm.h"
 #include "lib/wire/messages.h"
 #include "starter/files/ports.h"
 

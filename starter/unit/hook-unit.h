@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transient unit of a hook of the site (docs/operations.md): Type=oneshot, so that its start job lasts as long as
- * the hook. Pure, as builder.h. */
+/* The transient unit of a hook of the site (docs/operations.md): Type=oneshot, so that its start job lasts as
+ * long as the hook. Pure, as builder.h. */
 #pragma once
 
 #include <stdint.h>

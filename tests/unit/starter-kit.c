@@ -13,7 +13,8 @@
 #include "starter/files/prepare.h"
 
 void starter_kit_new(struct starter_kit *k, sd_event *event, sd_bus *systemd,
-                     int (*connect)(sd_bus **ret, void *userdata), void *userdata, const char *root, const char *node) {
+                     int (*connect)(sd_bus **ret, void *userdata), void *userdata, const char *root,
+                     const char *node) {
         sigset_t children;
         sd_id128_t id;
         int fds[2];
@@ -34,8 +35,9 @@ void starter_kit_new(struct starter_kit *k, sd_event *event, sd_bus *systemd,
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
         assert_true(sd_id128_randomize(&id) >= 0);
         assert_true(sd_bus_new(&k->server) >= 0 && sd_bus_set_fd(k->server, fds[0], fds[0]) >= 0 &&
-                    sd_bus_set_server(k->server, true, id) >= 0 && sd_bus_negotiate_fds(k->server, true) >= 0 &&
-                    sd_bus_set_trusted(k->server, true) >= 0 && sd_bus_start(k->server) >= 0 &&
+                    sd_bus_set_server(k->server, true, id) >= 0 &&
+                    sd_bus_negotiate_fds(k->server, true) >= 0 && sd_bus_set_trusted(k->server, true) >= 0 &&
+                    sd_bus_start(k->server) >= 0 &&
                     sd_bus_attach_event(k->server, event, SD_EVENT_PRIORITY_NORMAL) >= 0);
         assert_int_equal(connection_new(&k->starter, k->server, &k->connection), 0);
         k->connection->node = strdup(node);

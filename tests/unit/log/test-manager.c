@@ -18,9 +18,9 @@
 #include "masterd/link.h"
 #include "masterd/logs.h"
 #include "masterd/manager.h"
-#include "masterd/space.h"
 #include "masterd/orders.h"
 #include "masterd/record.h"
+#include "masterd/space.h"
 
 static const sd_id128_t uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b, 0c, 0d, 0e, 0f, 10);
 

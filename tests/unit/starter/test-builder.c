@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "starter/unit/property.h"
-#include "starter/unit/session-unit.h"
 #include "lib/base/cleanup.h"
 #include "lib/unit/identity.h"
+#include "starter/unit/property.h"
+#include "starter/unit/session-unit.h"
 #include "tests/unit/message-kit.h"
 
 #define LAUNCH PRIMUS_LIBEXECDIR "/primus-launch"
@@ -398,11 +398,11 @@ static void test_hidden(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_properties),   cmocka_unit_test(test_short_grace),
-                cmocka_unit_test(test_watchdog),     cmocka_unit_test(test_commands),
-                cmocka_unit_test(test_prefixes),     cmocka_unit_test(test_guard),
-                cmocka_unit_test(test_refusals),     cmocka_unit_test(test_environments),
-                cmocka_unit_test(test_session),      cmocka_unit_test(test_hidden),
+                cmocka_unit_test(test_properties), cmocka_unit_test(test_short_grace),
+                cmocka_unit_test(test_watchdog),   cmocka_unit_test(test_commands),
+                cmocka_unit_test(test_prefixes),   cmocka_unit_test(test_guard),
+                cmocka_unit_test(test_refusals),   cmocka_unit_test(test_environments),
+                cmocka_unit_test(test_session),    cmocka_unit_test(test_hidden),
         };
         return cmocka_run_group_tests(tests, message_setup, message_teardown);
 }

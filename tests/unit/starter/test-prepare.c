@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an agentd that was root has left belongs to the right ones afterwards, whatever a user has put in its way. */
+/* What an agentd that was root has left belongs to the right ones afterwards, whatever a user has put in its
+ * way. */
 #include "starter/files/prepare.h"
 
 #include <setjmp.h>

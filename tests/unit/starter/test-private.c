@@ -158,9 +158,20 @@ static void test_work(void **state) {
 
 /* Nothing but a work directory is ever taken from its place. */
 static void test_work_names(void **state) {
-        static const char *const bad[] = { "", ".", "..", "../x", "418", "418-1234567", "418-12345678/x", "-12345678",
-                                           ".418-12345678", ".418-12345678.", ".418-12345678.g", "418-12345678.1",
-                                           "12345678901-12345678", ".418-12345678.1/../../x" };
+        static const char *const bad[] = { "",
+                                           ".",
+                                           "..",
+                                           "../x",
+                                           "418",
+                                           "418-1234567",
+                                           "418-12345678/x",
+                                           "-12345678",
+                                           ".418-12345678",
+                                           ".418-12345678.",
+                                           ".418-12345678.g",
+                                           "418-12345678.1",
+                                           "12345678901-12345678",
+                                           ".418-12345678.1/../../x" };
         char *path;
 
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)

@@ -15,9 +15,9 @@
 #include "lib/base/cleanup.h"
 
 #include "fake-systemd.h"
-#include "starter-kit.h"
 #include "lib/base/file.h"
 #include "lib/base/unitname.h"
+#include "starter-kit.h"
 #include "starter/files/private.h"
 #include "starter/lanes.h"
 
@@ -35,7 +35,8 @@ struct world {
 
 /* Of the users by whose number they are. */
 static const uint32_t jobs[] = { 1, 2, 1000, 1001 };
-static const sd_id128_t job_uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b, 0c, 0d, 0e, 0f, 10);
+static const sd_id128_t job_uid =
+        SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b, 0c, 0d, 0e, 0f, 10);
 
 static void on_ready(int r, void *userdata) {
         ((struct world *)userdata)->ready = r;
@@ -112,13 +113,15 @@ static void on_answer(sd_bus_message *reply, void *userdata) {
 static void start_for(struct world *w, uint32_t uid, unsigned n) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         char *none[] = { NULL }, *argv[] = { (char *)"/bin/true", NULL };
-        const struct start_order order = { .id = { .job_uid = job_uid, .job = uid, .role = "worker", .index = n, .attempt = 1 },
-                                           .uid = geteuid(),
-                                           .argv = argv,
-                                           .env = none,
-                                           .identity = none,
-                                           .gpus = none,
-                                           .visible_gpus = none };
+        const struct start_order order = {
+                .id = { .job_uid = job_uid, .job = uid, .role = "worker", .index = n, .attempt = 1 },
+                .uid = geteuid(),
+                .argv = argv,
+                .env = none,
+                .identity = none,
+                .gpus = none,
+                .visible_gpus = none
+        };
         char name[UNIT_NAME_MAX];
 
         executor_unit_name(uid, "worker", n, 1, name);

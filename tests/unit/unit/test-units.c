@@ -16,11 +16,11 @@
 
 #include "agentd/unit/exits.h"
 #include "fake-systemd.h"
-#include "starter-kit.h"
-#include "starter/files/private.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/unit/files.h"
+#include "starter-kit.h"
+#include "starter/files/private.h"
 
 #define UNIT "primus-418-worker-0.1.service"
 
@@ -70,7 +70,8 @@ static void begin(struct world *w) {
         const struct units_options options = { .root = w->root, .node = "n2", .inventory = &inventory };
 
         w->ready = false;
-        assert_int_equal(units_new(w->fake.client, w->starter.client, w->worker, &options, &ops, w, &w->units), 0);
+        assert_int_equal(
+                units_new(w->fake.client, w->starter.client, w->worker, &options, &ops, w, &w->units), 0);
         fake_run_until(&w->fake, w->ready);
 }
 
