@@ -58,6 +58,24 @@ for path in sorted((source / "dbus").glob("*.xml")):
             check(re.fullmatch(r"[A-Z][A-Za-z0-9]*", member.get("name")), f"{path.name}: member {member.get('name')}")
 master_owner, agent_owner = calls_are_allowed("org.primus.Master1"), calls_are_allowed("org.primus.Agent1")
 
+# The starter's vtable says what its interface says.
+constants = dict(re.findall(r'^#define (LINK_\w+_SIGNATURE) (.+)$', (source / "lib/wire/messages.h").read_text(encoding="utf-8"), re.M))
+
+
+def signature(text):
+    return "".join(part[1:-1] if part.startswith('"') else signature(constants[part]) for part in re.findall(r'"[^"]*"|LINK_\w+', text))
+
+
+offered = {name: (signature(taken), signature(given)) for name, taken, given in re.findall(
+    r'^        METHOD\("(\w+)", ((?:"[^"]*"|LINK_\w+| )+), ((?:"[^"]*"|LINK_\w+| )+), \w+\),', (source / "starter/connection.c").read_text(encoding="utf-8"), re.M)}
+described = {}
+for interface in xml("org.primus.Starter1.xml").iter("interface"):
+    if interface.get("name") == "org.primus.Starter1.Units":
+        for method in interface.iter("method"):
+            arguments = {way: "".join(a.get("type") for a in method.iter("arg") if a.get("direction") == way) for way in ("in", "out")}
+            described[method.get("name")] = (arguments["in"], arguments["out"])
+check(offered and offered == described, f"org.primus.Starter1.xml and starter/connection.c differ in {sorted(set(offered.items()) ^ set(described.items()))}")
+
 actions = xml("org.primus.policy")
 for action in actions.iter("action"):
     owner = action.findtext("annotate[@key='org.freedesktop.policykit.owner']")
@@ -149,14 +167,14 @@ for path in sorted((build / "units").glob("*.service")):
 
 if shutil.which("systemd-analyze"):
     with tempfile.TemporaryDirectory() as directory:
-        for path in [*(build / "units").glob("*.service"), *(source / "units").glob("*.slice"), *(source / "units").glob("*.mount")]:
+        for path in [*(build / "units").glob("*.service"), *(source / "units").glob("*.slice"), *(source / "units").glob("*.mount"), *(source / "units").glob("*.socket")]:
             text = re.sub(r"^(Exec\w+)=.*", r"\1=/bin/true", path.read_text(encoding="utf-8"), flags=re.M)
             (pathlib.Path(directory) / path.name).write_text(text, encoding="utf-8")
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", *sorted(map(str, pathlib.Path(directory).iterdir()))],
                               capture_output=True, text=True)
         ours = [line for line in done.stderr.splitlines() if "primus" in line]
         check(not ours, "systemd-analyze verify: " + "\n".join(ours))
-    for unit, most in (("primus-masterd", 1.4), ("primus-agentd", 3.6), ("primus-first-contact", 1.7), ("primus-backup", 0.5), ("primus-backup-key", 0.8),
+    for unit, most in (("primus-masterd", 1.4), ("primus-agentd", 2.3), ("primus-starter", 2.5), ("primus-first-contact", 1.7), ("primus-backup", 0.5), ("primus-backup-key", 0.8),
                        ("primus-hook-fence@", 2.6), ("primus-hook-notify@", 1.4)):
         done = subprocess.run(["systemd-analyze", "security", "--offline=yes", f"--threshold={round(most * 10)}", "--no-pager",
                                build / f"units/{unit}.service"], capture_output=True, text=True)

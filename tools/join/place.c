@@ -13,7 +13,8 @@
 #include "lib/base/conf.h"
 #include "lib/base/file.h"
 
-#define FOLLOWED "/run/primus/agent/link" /* agentd's: which cluster this host has followed since it booted  \
+/* agentd's: which cluster this host has followed since it booted */
+#define FOLLOWED "/run/primus/agent/link"
                                            */
 #define PEM_MAX (64u << 10)
 #define NODE_DIRECTORY_NEW PRIMUS_SYSCONFDIR "/.node.new"
