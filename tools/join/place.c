@@ -15,7 +15,6 @@
 
 /* agentd's: which cluster this host has followed since it booted */
 #define FOLLOWED "/run/primus/agent/link"
-                                           */
 #define PEM_MAX (64u << 10)
 #define NODE_DIRECTORY_NEW PRIMUS_SYSCONFDIR "/.node.new"
 
