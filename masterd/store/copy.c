@@ -10,7 +10,8 @@
 #include "lib/base/cleanup.h"
 #include "masterd/store/internal.h"
 
-#define PIECE_PAGES 256 /* 1 MiB */
+#define PIECE_PAGES 256 /* 1 MiB; and at least twice what the last transaction wrote, or it would never end  \
+                         */
 
 struct copy {
         struct item *item; /* tells the loop; made beforehand, so that the end is always told */
@@ -107,7 +108,7 @@ void copy_step(struct store *s, struct copy *c) {
                 end(s, c, r);
                 return;
         }
-        r = sqlite3_backup_step(c->backup, PIECE_PAGES);
+        r = sqlite3_backup_step(c->backup, MAX(PIECE_PAGES, (int)(2 * s->transaction_bytes / 4096)));
         if (r == SQLITE_DONE)
                 end(s, c, finish(c));
         else if (r != SQLITE_OK)

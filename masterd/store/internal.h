@@ -112,11 +112,12 @@ struct store {
         void *answered_userdata;
 
         /* the thread's */
-        int failed;          /* the error after which nothing is written any more */
-        size_t unmeasured;   /* bytes written since used was looked up */
-        int wal_pages;       /* not yet in the database file */
-        uint64_t rest_until; /* the reader need not rest longer for that */
-        uint64_t wipe_at;    /* when the log has to be emptied of deleted secrets; 0: it has none */
+        int failed;               /* the error after which nothing is written any more */
+        size_t transaction_bytes; /* of the last one */
+        size_t unmeasured;        /* bytes written since used was looked up */
+        int wal_pages;            /* not yet in the database file */
+        uint64_t rest_until;      /* the reader need not rest longer for that */
+        uint64_t wipe_at;         /* when the log has to be emptied of deleted secrets; 0: it has none */
 
         /* both */
         pthread_t thread, reading_thread;

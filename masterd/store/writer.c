@@ -130,7 +130,9 @@ static void process(struct store *s, struct item_list *items) {
         bool any = false;
         int r = 0;
 
+        s->transaction_bytes = 0;
         for (struct item *i = items->first; i; i = i->next) {
+                s->transaction_bytes += i->bytes;
                 any = any || i->first;
                 records += i->records;
         }
