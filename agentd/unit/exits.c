@@ -137,8 +137,13 @@ int exit_record_parse(char *text, struct exit_report *ret) {
                                 seen |= fields[i].seen;
                         }
         }
-        if (seen != SEEN_ALL || !role_name_valid(e.id.role) || e.id.attempt == 0)
+        if (seen != SEEN_ALL || sd_id128_is_null(e.id.job_uid) || e.id.job == 0 ||
+            !role_name_valid(e.id.role) || e.id.attempt == 0)
                 return -EBADMSG;
+        /* Cut off before it, by a full disk say. masterd could not be told without, nor of the others with
+         * it. */
+        if (!*e.result)
+                strcpy(e.result, "no-record");
         e.detail = strdup("");
         if (!e.detail)
                 return -ENOMEM;

@@ -13,7 +13,8 @@
 #define EXIT_RECORD_MAX (16u << 10)
 
 /* Reads the text of a record. -EBADMSG: not a record (a line without '=', an identity that is missing or
- * invalid, a number that is none). text is changed. ret->detail is an allocated "". */
+ * invalid, a number that is none). Where the result is missing it is "no-record". text is changed.
+ * ret->detail is an allocated "". */
 int exit_record_parse(char *text, struct exit_report *ret);
 
 struct exits;

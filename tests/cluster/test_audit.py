@@ -9,7 +9,7 @@ import time
 import pytest
 from sandbox import SOURCE
 from test_bus import CLOSED, MASTER, call
-from test_security import on_bus
+from test_security import BUSABLE, on_bus
 
 CONFIG = {"name": "audit", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "sleep 600"}]}
 UIDS = {"ml": 1000, "eve": 1001, "root": 0}
@@ -120,13 +120,23 @@ print(json.dumps(call("Submit", "aya{sv}", config("sleep 600", **{}), {"env": ("
         cluster.kill(job)
 
 
+STAYS = r"""
+import signal
+job = DBusAddress("/org/primus/Master1/job/" + sys.argv[1], bus_name="org.primus.Master1", interface="org.primus.Master1.Job")
+call("Kill", "s", "from a unit", address=job)
+signal.pause()
+"""
+
+
 def test_the_unit_of_the_caller(cluster):
-    audit = Audit(cluster)
+    """As long as the caller is there when systemd is asked, which it is at once."""
     job = cluster.submit(CONFIG)
     try:
-        cluster.exec("n1", "systemd-run", "--quiet", "--wait", "--unit=audited-call", "--uid=ml", "primusctl", "kill", str(job))
+        audit = Audit(cluster)
+        cluster.exec("n1", "systemd-run", "--quiet", "--unit=audited-call", "--uid=ml", "python3", "-c", BUSABLE + STAYS, str(job))
         assert audit.one("Job.Kill")["PRIMUS_AUDIT_UNIT"] == "audited-call.service"
     finally:
+        cluster.run("n1", "systemctl", "stop", "audited-call.service")
         cluster.kill(job)
 
 

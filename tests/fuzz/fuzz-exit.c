@@ -6,10 +6,11 @@
 
 #include "agentd/unit/exits.h"
 #include "lib/base/parse.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct exit_report e = {};
+        sd_bus_message *m;
         char *text;
         int r;
 
@@ -25,6 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 MUST(e.detail && e.id.job > 0 && e.id.attempt > 0 && role_name_valid(e.id.role) &&
                      !sd_id128_is_null(e.id.job_uid));
                 MUST(memchr(e.result, 0, sizeof(e.result)) && memchr(e.code, 0, sizeof(e.code)));
+                m = fuzz_message_new();
+                MUST(exit_report_append(m, &e) >= 0);
+                sd_bus_message_unref(m);
                 exit_report_done(&e);
         }
         free(text);

@@ -51,6 +51,7 @@ static void test_parse(void **state) {
         assert_int_equal(parse(IDENTITY "CODE=exited\nSTATUS=3\nSTOP=local\n", &e), 0);
         assert_int_equal(e.status, 3);
         assert_true(e.stop_local && !e.stop_requested);
+        assert_string_equal(e.result, "no-record"); /* what masterd can be told */
         exit_report_done(&e);
         assert_int_equal(parse(IDENTITY "CODE=killed\nSTATUS=RTMIN+3\n", &e), 0);
         exit_report_done(&e);
@@ -70,6 +71,8 @@ static void test_refuse(void **state) {
                 IDENTITY "ATTEMPT=0\n",
                 IDENTITY "INDEX=-1\n",
                 IDENTITY "JOB_UID=xyz\n",
+                IDENTITY "JOB_UID=00000000000000000000000000000000\n",
+                IDENTITY "JOB=0\n",
                 IDENTITY "RESULT=0123456789012345678901234567890123456789\n",
                 "JOB=418\nROLE=worker\nINDEX=3\nATTEMPT=2\n",
         };
