@@ -47,7 +47,7 @@ int starter_method_session(sd_bus_message *call, void *userdata, sd_bus_error *e
         struct connection *c = userdata;
         struct executor_id id;
         struct session_unit unit = { .id = &id };
-        char name[UNIT_NAME_MAX];
+        char name[UNIT_NAME_MAX], why[SERVE_WHY_MAX];
         uint32_t owner;
         int privileges, r = executor_id_read(call, &id);
 
@@ -59,6 +59,8 @@ int starter_method_session(sd_bus_message *call, void *userdata, sd_bus_error *e
                 r = sd_bus_message_read(call, "bth", &privileges, &unit.memlock, &unit.control);
         if (r <= 0 || !variables_valid(environment) || policy_refuses_uid(&c->starter->policy, unit.uid))
                 return starter_malformed(r, error);
+        if (lookup_refuses(c->starter->lookup, unit.uid, c->node ?: "", why))
+                return sd_bus_error_set(error, LINK_ERROR_NOT_SERVED, why);
         executor_unit_name(id.job, id.role, id.index, id.attempt, name);
         r = private_owner(c->starter->root, name, &owner);
         if (r < 0 || owner != unit.uid)

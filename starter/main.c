@@ -84,6 +84,7 @@ static int serve(uid_t agent) {
         _cleanup_(sd_bus_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(remover_free_p) struct remover *remover = NULL;
         _cleanup_(relay_free_p) struct relay *relay = NULL;
+        _cleanup_(lookup_free_p) struct lookup *lookup = NULL;
         _cleanup_(server_free_p) struct server *server = NULL;
         struct starter s = { .root = "", .agent_uid = agent };
         sigset_t signals;
@@ -104,6 +105,9 @@ static int serve(uid_t agent) {
         }
         if ((r = policy_load(&s.policy)) < 0)
                 return r;
+        if ((r = lookup_new(&s.policy.serve, &lookup)) < 0)
+                return log_oom();
+        s.lookup = lookup;
         if ((r = sd_event_new(&event)) < 0 ||
             (r = sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL)) < 0 ||
             (r = sd_event_add_signal(event, NULL, SIGINT, NULL, NULL)) < 0 ||

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start: an order becomes files and a unit. Invariant: nothing of a unit that exists is touched, and what was
  * made for one that systemd refuses is agentd's to have removed. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/log.h"
@@ -180,6 +182,10 @@ static int make(struct start *s, sd_bus_message **ret) {
                 s->bundle = NULL;
                 return -ENOMEM;
         }
+        /* Wanted now: of the cache those go first that were not for long. It is its user's, who alone may say
+         * so. */
+        if (s->bundle)
+                (void)utimensat(AT_FDCWD, s->bundle, NULL, AT_SYMLINK_NOFOLLOW);
         shm_names(o->id.job, o->id.job_uid, &s->shm);
         if ((r = host_io(root, c->node, o->extra.io, o->extra.n_io, &s->io, &s->n_io, &s->why)) < 0)
                 return r;
@@ -196,11 +202,14 @@ static int start(struct connection *c, sd_bus_message *call, struct start_order 
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_(start_done) struct start s = { .connection = c, .order = order, .beside = *b };
         _cleanup_free_ char *why = NULL;
+        char text[SERVE_WHY_MAX];
         const char *name = policy_refuses(&c->starter->policy, order, c->node, &why);
         int r;
 
         if (name)
                 return sd_bus_error_set(error, name, why ?: "this host does not allow it");
+        if (lookup_refuses(c->starter->lookup, order->uid, c->node, text))
+                return sd_bus_error_set(error, LINK_ERROR_NOT_SERVED, text);
         executor_unit_name(order->id.job, order->id.role, order->id.index, order->id.attempt, s.unit);
         if (exists(c->starter, s.unit))
                 return sd_bus_error_setf(error, LINK_ERROR_START, "unit %s exists already", s.unit);

@@ -11,6 +11,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages.h"
 #include "starter/files/remover.h"
+#include "starter/lookup.h"
 #include "starter/policy.h"
 #include "starter/relay.h"
 
@@ -22,6 +23,7 @@ struct starter {
         sd_bus *systemd;  /* the system bus */
         const char *root; /* "" in life, see lib/unit/files.h */
         struct policy policy;
+        struct lookup *lookup; /* of its names */
         struct relay *relay;
         struct remover *remover;
         uid_t agent_uid; /* of primus-agentd */

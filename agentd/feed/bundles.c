@@ -435,9 +435,11 @@ static struct bundle_transfer *transfer_find(struct bundles *b, uint32_t uid, co
         return NULL;
 }
 
-/* Marks a cached bundle as used now; 0 when it is there. */
-static int touch(const char *path) {
-        return utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+/* That it was wanted the starter marks, with the start: the file is its user's. */
+static bool is_there(const char *path) {
+        struct stat st;
+
+        return lstat(path, &st) >= 0;
 }
 
 static int transfer_new(struct bundles *b, uint32_t uid, const char *sha256, struct bundle_transfer **ret) {
@@ -456,7 +458,7 @@ static int transfer_new(struct bundles *b, uint32_t uid, const char *sha256, str
         t->bundles = b;
         DL_APPEND(b->transfers, t);
         *ret = t;
-        if (touch(t->path) >= 0) {
+        if (is_there(t->path)) {
                 transfer_end(t, 0, NULL);
                 return 0;
         }

@@ -10,8 +10,8 @@
 #include "lib/base/cleanup.h"
 #include "masterd/store/internal.h"
 
-#define PIECE_PAGES 256 /* 1 MiB; and at least twice what the last transaction wrote, or it would never end  \
-                         */
+/* 1 MiB; and at least twice what the last transaction wrote, or it would never end. */
+#define PIECE_PAGES 256
 
 struct copy {
         struct item *item; /* tells the loop; made beforehand, so that the end is always told */

@@ -30,6 +30,7 @@ void starter_kit_new(struct starter_kit *k, sd_event *event, sd_bus *systemd,
                                                 .policy = { .serve = { .allow_root = true, .min_uid = 1 },
                                                             .port_first = 23000,
                                                             .port_last = 27999 } } };
+        assert_int_equal(lookup_new(&k->starter.policy.serve, &k->starter.lookup), 0);
         assert_int_equal(remover_new(event, &k->starter.remover), 0);
         assert_int_equal(relay_new(systemd, connect, userdata, &k->starter.relay), 0);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
@@ -52,5 +53,6 @@ void starter_kit_done(struct starter_kit *k) {
         sd_bus_close_unref(k->client);
         sd_bus_close_unref(k->server);
         relay_free(k->starter.relay);
+        lookup_free(k->starter.lookup);
         remover_free(k->starter.remover);
 }
