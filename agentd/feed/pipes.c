@@ -16,7 +16,8 @@ static int set_size(struct pipe_budget *b, int fd, uint32_t size, uint32_t *ret)
         if (size > PIPE_SIZE_DEFAULT && b->used + size > b->limit)
                 size = PIPE_SIZE_DEFAULT;
         /* Beyond the sum of a user's pipes each is a page or two from its beginning. */
-        if ((uint32_t)now < size && fcntl(fd, F_SETPIPE_SZ, (int)size) < 0 && b->widen) {
+        if ((uint32_t)now != size && fcntl(fd, F_SETPIPE_SZ, (int)size) < 0 && (uint32_t)now < size &&
+            b->widen) {
                 b->widen(fd, size, b->userdata);
                 *ret = size;
                 return 0;
