@@ -81,7 +81,8 @@ def test_refused_at_submit(cluster, source, name, why):
                                         ("work", "the job's files could not be unpacked")])
 def test_full_disk(cluster, source, where, why):
     path = f"/var/lib/primus-agent/{where}"
-    cluster.exec("n3", "mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs", path)
+    owner = "primus-agent" if where == "bundles" else "root"
+    cluster.exec("n3", "sh", "-c", f"mount -t tmpfs -o size=1m,mode=755,uid=$(id -u {owner}) tmpfs {path}")
     try:
         job = number(submit(cluster, source, ["other.bin"], "true", nodes=["n3"]))
         assert cluster.wait_job(job) == 1
