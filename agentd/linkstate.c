@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/parse.h"
+#include "lib/unit/files.h"
 
 #define LINK_FILE "/run/primus/agent/link"
 #define MARGIN_MAX (10 * USEC_PER_SEC)
@@ -22,7 +23,7 @@ uint64_t link_state_deadline(const struct link_state *s) {
 int boot_id_read(sd_id128_t *ret) {
         _cleanup_free_ char *text = NULL;
 
-        if (read_file("/proc/1/root/proc/sys/kernel/random/boot_id", 64, &text, NULL) >= 0) {
+        if (read_file(BOOT_FILE, 64, &text, NULL) >= 0) {
                 text[strcspn(text, "\n")] = 0;
                 if (sd_id128_from_string(text, ret) >= 0)
                         return 0;

@@ -14,8 +14,8 @@ struct link_state {
         uint64_t lost_usec;  /* masterd's, as of then */
 };
 
-/* The boot that PID 1 is of. Our own /proc may be a fresh one (systemd mounts it for some settings), which in
- * a container says the machine's. */
+/* The boot that PID 1 is of, as primus-starter has found it (starter/files/prepare.c says why it is asked).
+ */
 int boot_id_read(sd_id128_t *ret);
 
 /* A file of another boot, or none: all 0. */

@@ -14,7 +14,7 @@
 
 #define BACKLOG 64
 #define PATH "/metrics"
-#define GROUP "primus"
+#define GROUP "primus-metrics" /* agentd's user is in it, so it may give it */
 
 bool metrics_address_valid(const char *text) {
         struct addr a;

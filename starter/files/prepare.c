@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <systemd/sd-id128.h>
+
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
@@ -168,6 +170,25 @@ static void give_own(const char *root, uid_t uid, gid_t gid) {
                 log_warning_errno(-errno, "Cannot make " RUN_DIR "/feed.sock");
 }
 
+/* In a container the boot's id lies over that of the kernel's, and is not to be seen in the namespace of a
+ * service whose /proc/sys is protected: an agentd that asked there would tell of no reboot. */
+static int tell_boot(const char *root) {
+        char text[SD_ID128_STRING_MAX];
+        _cleanup_free_ char *path = NULL;
+        sd_id128_t boot;
+        int r;
+
+        if (asprintf(&path, "%s" BOOT_FILE, root) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        r = sd_id128_get_boot(&boot);
+        if (r < 0)
+                return r;
+        sd_id128_to_string(boot, text);
+        return write_file_atomic(path, text, strlen(text), 0644, false);
+}
+
 int prepare(const char *root, uid_t uid, gid_t gid) {
         int result = 0;
 
@@ -179,6 +200,9 @@ int prepare(const char *root, uid_t uid, gid_t gid) {
         }
         if (result < 0)
                 return result;
+        result = tell_boot(root);
+        if (result < 0)
+                return log_error_errno(result, "Cannot write " BOOT_FILE);
         give_own(root, uid, gid);
         give_users(root, uid, gid);
         give_executors(root, gid);

@@ -14,7 +14,7 @@ import pytest
 from sandbox import AGENTD, Cluster, Failed, cluster_name, shared_directory
 
 ADDRESS = "127.0.0.1:7748"
-SOCKET = "/run/primus/metrics.sock"
+SOCKET = "/run/primus/agent/metrics.sock"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 PROMETHEUS = "127.0.0.1:9790"  # in the host's network, where nobody else is
 
@@ -359,7 +359,7 @@ def test_who_sees_jobs(host):
         page = host.exec("n1", *look, user="eve")
         assert "primus_node_executors" in page and "primus_role" not in page and "job=" not in page
         assert "Permission" in host.run("n1", *connect, user="eve").stderr
-        assert host.exec("n1", "stat", "-c", "%U %G %a", SOCKET) == "root primus 660\n"
+        assert host.exec("n1", "stat", "-c", "%U %G %a", SOCKET) == "primus-agent primus-metrics 660\n"
     finally:
         host.exec("n1", "sh", "-c", f"rm -f /etc/primus/agentd.conf.d/zz.conf; systemctl restart {AGENTD}")
         host.wait_nodes()

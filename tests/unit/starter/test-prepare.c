@@ -47,6 +47,8 @@ static void test_fresh(void **state) {
                 assert_owned(STATE_DIR, 0, AGENT, 0711);
                 assert_owned(WORK_DIR, 0, AGENT, 0751);
                 assert_owned(BUNDLES_DIR, AGENT, AGENT, 0711);
+                assert_owned(BOOT_FILE, 0, 0, 0644);
+                assert_int_equal(look(BOOT_FILE).st_size, 32);
         }
 }
 

@@ -8,10 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "lib/base/file.h"
 
 #define SEC USEC_PER_SEC
 #define SETTLE (30 * SEC)
@@ -130,10 +131,8 @@ static void test_over_a_restart(void **state) {
         unsigned n = 0;
 
         assert_non_null(mkdtemp(root));
-        snprintf(path, sizeof(path), "%s/run", root);
-        assert_int_equal(mkdir(path, 0755), 0);
-        snprintf(path, sizeof(path), "%s/run/primus", root);
-        assert_int_equal(mkdir(path, 0755), 0);
+        snprintf(path, sizeof(path), "%s/run/primus/agent", root);
+        assert_int_equal(make_directories(path, 0755), 0);
         assert_int_equal(conditions_new(SETTLE, &ops, &h, &c), 0);
         assert_int_equal(conditions_load_at(c, t, root), 0); /* there is none */
         conditions_set_at(c, t, CONDITION_DISK, "/var", CONDITION_WARN, "92% full");

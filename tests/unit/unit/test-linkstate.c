@@ -19,7 +19,7 @@ static int setup(void **state) {
         _cleanup_free_ char *path = NULL;
 
         assert_non_null(mkdtemp(root));
-        assert_true(asprintf(&path, "%s/run/primus", root) >= 0);
+        assert_true(asprintf(&path, "%s/run/primus/agent", root) >= 0);
         return make_directories(path, 0755);
 }
 
