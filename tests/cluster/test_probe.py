@@ -187,7 +187,10 @@ def bpf_objects(pid):
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
         try:
             with open(f"/proc/{pid}/fdinfo/{fd}") as f:
-                found |= {(key, int(value)) for key, value in re.findall(r"^(prog_id|map_id|link_id):\s*(\d+)", f.read(), re.M)}
+                ids = dict(re.findall(r"^(prog_id|map_id|link_id):\s*(\d+)", f.read(), re.M))
+            if "link_id" in ids:
+                ids.pop("prog_id", None)  # who holds the link does not hold the program
+            found |= {(key, int(value)) for key, value in ids.items()}
         except FileNotFoundError:
             pass
     return found

@@ -152,13 +152,7 @@ static void test_over_a_restart(void **state) {
         n = 0;
         assert_int_equal(conditions_visit(again, count, &n), 0);
         assert_int_equal(n, 0);
-        snprintf(path, sizeof(path), "%s/run/primus/agent/conditions", root);
-        assert_int_equal(unlink(path), 0);
-        snprintf(path, sizeof(path), "%s/run/primus", root);
-        assert_int_equal(rmdir(path), 0);
-        snprintf(path, sizeof(path), "%s/run", root);
-        assert_int_equal(rmdir(path), 0);
-        assert_int_equal(rmdir(root), 0);
+        assert_int_equal(remove_tree(root), 0);
 }
 
 int main(void) {
