@@ -357,16 +357,16 @@ def test_failing_prolog_drains_the_host(hooked, ledger, script, why):
 
 
 def test_prolog_that_fails_again_is_held_against_the_host(hooked, ledger):
-    """Whoever uncordons the host forgives that: it is not on probation then."""
+    """It takes jobs of two users. Whoever uncordons the host forgives that: it is not on probation then."""
     hook(hooked, "n2", "prolog", "exit 1")
-    for _ in range(3):
-        job = hooked.submit(ledger.config("say here", vcores=1.5, num=2, successPercent=100))
-        assert hooked.wait_job(job) == 0
+    for user in ("ml", "eve"):
+        job = hooked.submit(ledger.config("true", vcores=1.5, num=2, successPercent=100), user=user)
+        assert hooked.wait_job(job, user=user) == 0
         hooked.wait_nodes("DRAINED", ["n2"])
         if "quarantine" in node(hooked, "n2")["reason"]:
             break
         ctl(hooked, "node", "uncordon", "n2")
-    assert "failed prologs" in node(hooked, "n2")["reason"]
+    assert user == "eve" and "failed prologs" in node(hooked, "n2")["reason"]
     hooked.exec("n2", "rm", f"{HOOKS}/prolog")
     ctl(hooked, "node", "uncordon", "n2")
     assert hooked.node_states()["n2"] == "READY"

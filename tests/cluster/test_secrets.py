@@ -128,7 +128,7 @@ def test_keys(lived):
     for node in lived.nodes:
         for path in grep(lived, node, ["PRIVATE KEY"], "find /etc/primus /var/lib/primus /var/lib/primus-agent /run/primus -type f -print0"):
             owners[node, path] = lived.exec(node, "stat", "-c", "%U %a", path).strip()
-    assert owners.pop(("n1", "/etc/primus/node/node.key")) == owners.pop(("n2", "/etc/primus/node/node.key")) == "root 600"
+    assert owners.pop(("n1", "/etc/primus/node/node.key")) == owners.pop(("n2", "/etc/primus/node/node.key")) == "primus-agent 600"
     # The authority's key is in the store (and its log), which is primus's alone.
     assert owners and all(node == "n1" and path.startswith("/var/lib/primus/primus.db") and owner == "primus 600"
                           for (node, path), owner in owners.items()), owners

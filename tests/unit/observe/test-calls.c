@@ -258,7 +258,6 @@ static void test_usage(void **state) {
 /* ---- pipes ---- */
 
 static int widen(int fd, uint32_t size) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         struct answer a = {};
 
         observer_widen(observer, fd, size);
