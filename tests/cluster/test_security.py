@@ -413,7 +413,7 @@ FEED = r"""
 import os, socket, struct, sys, time
 HELLO, CHALLENGE, ANSWER = 1, None, None
 def connect():
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.settimeout(3); s.connect("/run/primus/feed.sock"); return s
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.settimeout(3); s.connect("/run/primus/agent/feed.sock"); return s
 said = []
 kept, refused = [], 0
 for i in range(400):

@@ -122,7 +122,7 @@ def said(fake, what):
 def test_the_host_itself_refuses(hosts):
     """A master that may say anything: the last test, n2 follows it from here on."""
     with hosts.process("n2", "/shared/fake-master", "/shared", "n2", "17747", "20s", "1", "1h", stdin=subprocess.PIPE) as fake:
-        hosts.exec("n2", "sh", "-c", f"systemctl stop {AGENTD}; rm -f /run/primus/link; cp /shared/ca.crt /shared/node.crt /shared/node.key /etc/primus/node/; "
+        hosts.exec("n2", "sh", "-c", f"systemctl stop {AGENTD}; rm -f /run/primus/agent/link; cp /shared/ca.crt /shared/node.crt /shared/node.key /etc/primus/node/; "
                    "chmod 600 /etc/primus/node/node.key; rm -f /etc/primus/agentd.conf.d/50-serve.conf; "
                    f"printf '[Agent]\\nMaster=127.0.0.1:17747\\nDenyUsers=eve\\n' > /etc/primus/agentd.conf.d/99-test.conf; systemctl start {AGENTD}")
         said(fake, "registered")

@@ -80,7 +80,7 @@ while True:
         s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         s.settimeout(5)
         try:
-            s.connect("/run/primus/feed.sock")
+            s.connect("/run/primus/agent/feed.sock")
         except OSError:
             break
         held[s.fileno()] = s

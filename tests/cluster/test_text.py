@@ -351,7 +351,7 @@ def ruled(cluster):
                 answers.append(until(("done start", "error"))[-1])
             return answers
         until("listening")
-        cluster.exec("n1", "sh", "-c", f"systemctl stop {AGENTD}; rm -f /run/primus/link; cp /fake/ca.crt /fake/node.crt /fake/node.key /etc/primus/node/; chmod 600 /etc/primus/node/node.key; "
+        cluster.exec("n1", "sh", "-c", f"systemctl stop {AGENTD}; rm -f /run/primus/agent/link; cp /fake/ca.crt /fake/node.crt /fake/node.key /etc/primus/node/; chmod 600 /etc/primus/node/node.key; "
                      f"mkdir -p /etc/primus/agentd.conf.d; printf '[Agent]\\nMaster=127.0.0.1:17747\\n' > /etc/primus/agentd.conf.d/99-test.conf; systemctl start {AGENTD}")
         until("ready")
         yield order
