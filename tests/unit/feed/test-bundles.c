@@ -236,15 +236,16 @@ static void test_prune(void **state) {
 
 static void put_file(struct state *s, const char *user, char sign, size_t size, off_t length,
                      char path[static 256]) {
-        char name[65], *text = calloc(1, size + 1);
+        char name[65], *text = calloc(1, size + 1), file[256];
         int fd;
 
         memset(name, sign, 64);
         name[64] = 0;
-        snprintf(path, 256, "%s/%s", s->directory, user);
-        (void)mkdir(path, 0711);
-        snprintf(path, 256, "%s/%s/%s", s->directory, user, name);
-        fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        snprintf(file, sizeof(file), "%s/%s", s->directory, user);
+        (void)mkdir(file, 0711);
+        snprintf(file, sizeof(file), "%s/%s/%s", s->directory, user, name);
+        memcpy(path, file, sizeof(file));
+        fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
         assert_true(text && fd >= 0 && write_all(fd, text, size) >= 0 && fsync(fd) >= 0);
         assert_true(length == 0 || ftruncate(fd, length) >= 0);
         close(fd);
