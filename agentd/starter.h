@@ -4,7 +4,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#define STARTER_SOCKET "/run/primus/starter.sock"
+#include "lib/wire/starter.h"
 
 /* Connects to primus-starter; the loop ends with a failure when the connection does, so that systemd starts
  * agentd anew. */

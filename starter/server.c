@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "starter/journal.h"
 #include "starter/observe/observe.h"
 
 struct client {
@@ -16,6 +17,7 @@ struct client {
         sd_bus_slot *gone;
         struct connection *connection;
         struct observe *observe;
+        struct journal_syncs *syncs;
         struct client *next, *prev;
 };
 
@@ -34,6 +36,7 @@ static void client_free(struct client *c) {
         sd_bus_slot_unref(c->gone);
         connection_free(c->connection);
         observe_free(c->observe);
+        journal_syncs_free(c->syncs);
         sd_bus_detach_event(c->bus);
         sd_bus_close_unref(c->bus);
         free(c);
@@ -75,6 +78,8 @@ static int client_new(struct server *s, int fd) {
                 r = connection_new(s->starter, c->bus, &c->connection);
         if (r >= 0)
                 r = observe_offer(c->bus, s->starter->event, NULL, &c->observe);
+        if (r >= 0)
+                r = journal_offer(c->bus, s->starter->event, JOURNAL_SOCKET, &c->syncs);
         if (r < 0) {
                 client_free(c);
                 return r;

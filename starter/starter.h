@@ -10,13 +10,11 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages.h"
+#include "lib/wire/starter.h"
 #include "starter/files/remover.h"
 #include "starter/lookup.h"
 #include "starter/policy.h"
 #include "starter/relay.h"
-
-#define STARTER_PATH "/org/primus/Starter1"
-#define STARTER_UNITS "org.primus.Starter1.Units"
 
 struct starter {
         sd_event *event;

@@ -76,6 +76,8 @@ ALLOWED = {
 # The words of an input stand in the configuration as they do in what executors are told of it.
 # What is measured is one table, for all who measure.
 HEADERS = {"lib/wire/telemetry-fields.h": AGENTD_ROOMS | {"masterd/health"}, "agentd/worker.h": AGENTD_ROOMS, "lib/wire/input.h": {"masterd/spec"},
+           # The starter's names are one list.
+           "lib/wire/starter.h": {"lib/observe"},
            # What a capture may hold is one set of bounds.
            "lib/wire/capture.h": {"lib/observe", "starter/observe"}}
 

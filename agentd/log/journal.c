@@ -3,13 +3,12 @@
  * that was printed did, or where its printer stopped. */
 #include "agentd/log/journal.h"
 
-#include <poll.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <systemd/sd-bus.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/clock.h"
+#include "lib/wire/starter.h"
 
 #define LINE_MAX_SMALLEST                                                                                    \
         79u /* journald.conf's LineMax= is at least this: shorter entries were not cut by it */
@@ -95,38 +94,21 @@ bool journal_repeated(const char *cursor_a, const void *mark_a, const char *curs
         return a && b && strcmp(a, b) == 0 && (!mark_a || mark_a != mark_b);
 }
 
-int journal_sync(const char *socket_path, uint64_t timeout_usec) {
-        static const char call[] = "{\"method\":\"io.systemd.Journal.Synchronize\",\"parameters\":{}}";
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        uint64_t until = usec_add(now_boot(), timeout_usec);
-        char answer[1024];
-        size_t n = 0;
-        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+int journal_sync(const char *starter_socket, uint64_t timeout_usec) {
+        _cleanup_(sd_bus_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+        _cleanup_free_ char *address = NULL;
+        int r;
 
-        strncpy(address.sun_path, socket_path ? socket_path : "/run/systemd/journal/io.systemd.journal",
-                sizeof(address.sun_path) - 1);
-        if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-                return -errno;
-        /* A varlink call and its answer end in a zero byte. */
-        if (send(fd, call, sizeof(call), MSG_NOSIGNAL) != (ssize_t)sizeof(call))
-                return -EIO;
-        for (;;) {
-                struct pollfd pfd = { .fd = fd, .events = POLLIN };
-                uint64_t now = now_boot();
-                ssize_t l;
-
-                if (now >= until)
-                        return -ETIMEDOUT;
-                (void)poll(&pfd, 1, (int)MIN((until - now) / 1000 + 1, UINT64_C(60000)));
-                l = recv(fd, answer + n, sizeof(answer) - n, 0);
-                if (l < 0 && (errno == EAGAIN || errno == EINTR))
-                        continue;
-                if (l <= 0)
-                        return l < 0 ? -errno : -ECONNRESET;
-                n += (size_t)l;
-                if (answer[n - 1] == 0)
-                        return strstr(answer, "\"error\"") ? -EPROTO : 0;
-                if (n == sizeof(answer))
-                        return -EPROTO;
+        if (asprintf(&address, "unix:path=%s", starter_socket ? starter_socket : STARTER_SOCKET) < 0) {
+                address = NULL;
+                return -ENOMEM;
         }
+        if ((r = sd_bus_new(&bus)) < 0 || (r = sd_bus_set_address(bus, address)) < 0 ||
+            (r = sd_bus_start(bus)) < 0 ||
+            (r = sd_bus_message_new_method_call(bus, &call, NULL, STARTER_PATH, STARTER_JOURNAL,
+                                                "Synchronize")) < 0)
+                return r;
+        r = sd_bus_call(bus, call, timeout_usec, NULL, NULL);
+        return MIN(r, 0);
 }

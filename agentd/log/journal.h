@@ -47,5 +47,8 @@ bool journal_repeated(const char *cursor_a, const void *mark_a, const char *curs
 
 /* Waits until journald has written all that was printed or logged before the call: what a service printed is
  * in its stream's buffer until journald gets to it, also after the service has ended. journald's Synchronize
- * answers when nothing is queued any more. socket NULL: the host's. 0, or negative errno (-ETIMEDOUT). */
-int journal_sync(const char *socket, uint64_t timeout_usec);
+ * answers when nothing is queued any more, and takes the call from root alone: it goes there by way of
+ * primus-starter, on a connection of the calling thread's. starter_socket NULL: the host's. 0, or negative
+ * errno
+ * (-ETIMEDOUT). */
+int journal_sync(const char *starter_socket, uint64_t timeout_usec);

@@ -14,7 +14,7 @@ struct log_reader;
 
 struct log_reader_options {
         const char *directory;   /* tests: journal files instead of the host's */
-        const char *sync_socket; /* tests: instead of journald's */
+        const char *sync_socket; /* tests: instead of primus-starter's */
 };
 
 #define LOG_CURSOR_MAX 512u

@@ -20,7 +20,7 @@ struct tail;
 
 struct tail_options {
         const char *directory;   /* tests: journal files instead of the host's */
-        const char *sync_socket; /* tests: instead of journald's */
+        const char *sync_socket; /* tests: instead of primus-starter's */
         const char *state; /* file that keeps positions over a restart of agentd, "/run/primus/agent/tail";
                               NULL: none */
 };

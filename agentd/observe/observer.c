@@ -53,7 +53,7 @@ void observer_free(struct observer *o) {
 }
 
 static int message(struct observer *o, const char *method, sd_bus_message **ret) {
-        return sd_bus_message_new_method_call(o->bus, ret, NULL, OBSERVE_PATH, OBSERVE_INTERFACE, method);
+        return sd_bus_message_new_method_call(o->bus, ret, NULL, STARTER_PATH, STARTER_OBSERVE, method);
 }
 
 /* ret NULL: the question lives as long as it takes. */

@@ -11,12 +11,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/turns.h"
+#include "lib/wire/starter.h"
 
 #define SERVICE "org.freedesktop.systemd1"
 #define OBJECT "/org/freedesktop/systemd1"
-#define STARTER_PATH "/org/primus/Starter1"
-#define STARTER_UNITS "org.primus.Starter1.Units"
-#define STARTER_OBSERVE "org.primus.Starter1.Observe"
 #define MANAGER "org.freedesktop.systemd1.Manager"
 #define JOBS OBJECT "/job"
 /* PID 1 may be busy for long (a herd of units, a reload). */

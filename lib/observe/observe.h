@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent sees by way of the starter: names and bounds of org.primus.Starter1.Observe that both sides
+/* What the agent sees by way of the starter: errors and bounds of org.primus.Starter1.Observe that both sides
  * stand on. The interface itself is dbus/org.primus.Starter1.xml. */
 #pragma once
 
-#define OBSERVE_PATH "/org/primus/Starter1"
-#define OBSERVE_INTERFACE "org.primus.Starter1.Observe"
+#include "lib/wire/starter.h"
 
 /* Errors of its methods; the message is a sentence for people. */
 #define OBSERVE_ERROR_REFUSED "org.primus.Starter1.Error.Refused"

@@ -432,7 +432,7 @@ int observe_offer(sd_bus *connection, sd_event *event, const struct observe_opti
         o->event = sd_event_ref(event);
         o->hierarchy = place_hierarchy(o->options.root);
         if ((r = children_new(event, &o->children)) < 0 ||
-            (r = sd_bus_add_object_vtable(connection, &o->slot, OBSERVE_PATH, OBSERVE_INTERFACE, vtable, o)) <
+            (r = sd_bus_add_object_vtable(connection, &o->slot, STARTER_PATH, STARTER_OBSERVE, vtable, o)) <
                     0)
                 return r;
         *ret = TAKE_PTR(o);

@@ -14,7 +14,7 @@ struct observe_options {
 };
 
 struct observe;
-/* Offers the interface at OBSERVE_PATH. What a call makes lasts until observe_free(), to be called when the
+/* Offers the interface at STARTER_PATH. What a call makes lasts until observe_free(), to be called when the
  * connection has ended: programs leave the kernel then, and children are killed. options: NULL for the host's
  * own; copied, but not the strings. The connection must pass descriptors (sd_bus_negotiate_fds()). */
 int observe_offer(sd_bus *connection, sd_event *event, const struct observe_options *options,
