@@ -4,9 +4,10 @@ import pytest
 from look import difference, executors, main_pid, snapshot
 from sandbox import AGENTD, MASTERD
 
+STARTER = "primus-starter.service"
 TRAINER = "import time, zlib\nfor i in range(100000): time.sleep(0.1); zlib.crc32(b'x')"
-UNITS = ("primus-masterd.service", "primus-agentd.service", "primus-first-contact.service", "primus.slice", "run-primus-x.mount",
-         "primus-hook-fence@x.service", "primus-hook-notify@x.service")
+UNITS = ("primus-masterd.service", "primus-agentd.service", "primus-starter.service", "primus-starter.socket",
+         "primus-first-contact.service", "primus.slice", "run-primus-x.mount", "primus-hook-fence@x.service", "primus-hook-notify@x.service")
 
 
 def apt(hosts, node, *arguments, timeout=120):
@@ -81,11 +82,11 @@ def test_reinstalled_and_upgraded(hosts, repository, story):
     story["job"] = hosts.submit(job)
     hosts.wait_for(lambda: sum(len(executors(hosts, node)) for node in hosts.nodes) == 4, 30, "four executors")
     assert all(executors(hosts, node) for node in hosts.nodes)
-    restarted(hosts, "n1", (MASTERD, AGENTD), lambda: apt(hosts, "n1", "install", "--reinstall", "primus-master", "primus-agent", "primus-tools"))
+    restarted(hosts, "n1", (MASTERD, AGENTD, STARTER), lambda: apt(hosts, "n1", "install", "--reinstall", "primus-master", "primus-agent", "primus-tools"))
     ready(hosts)
     repository.publish(f"{repository.version}+1")
-    restarted(hosts, "n1", (MASTERD, AGENTD), lambda: upgrade(hosts, "n1"))
-    restarted(hosts, "n2", (AGENTD,), lambda: upgrade(hosts, "n2"))
+    restarted(hosts, "n1", (MASTERD, AGENTD, STARTER), lambda: upgrade(hosts, "n1"))
+    restarted(hosts, "n2", (AGENTD, STARTER), lambda: upgrade(hosts, "n2"))
     ready(hosts)
     assert "+1" in hosts.exec("n1", "dpkg-query", "-W", "-f", "${Version}", "primus-master")
     assert hosts.status(story["job"])["state"] == "RUNNING"
@@ -102,17 +103,17 @@ def test_stopped_stays_stopped(hosts, repository):
 
 
 def test_needrestart(hosts):
-    """A library that agentd and an executor use is replaced."""
-    hosts.exec("n1", "sh", "-c", "cd /usr/lib/x86_64-linux-gnu && for f in libz.so.1.*[0-9]; do cp -a $f new && mv new $f; done")
+    """Libraries are replaced: one that agentd uses, one that the starter and an executor do."""
+    hosts.exec("n1", "sh", "-c", "cd /usr/lib/x86_64-linux-gnu && for f in libmicrohttpd.so.12.*[0-9] libz.so.1.*[0-9]; do cp -a $f new && mv new $f; done")
     listing = ["needrestart", "-b", "-r", "l"]
     listed = {line.split(": ")[1] for line in hosts.exec("n1", *listing).splitlines() if line.startswith("NEEDRESTART-SVC: ")}
-    assert AGENTD in listed and not any(unit.startswith("primus-") for unit in listed - {AGENTD, MASTERD})
+    assert {AGENTD, STARTER} <= listed and not any(unit.startswith("primus-") for unit in listed - {AGENTD, STARTER, MASTERD})
     # Without our file it would have restarted executors.
     hosts.exec("n1", "mv", "/etc/needrestart/conf.d/primus.conf", "/root/")
     without = hosts.exec("n1", *listing)
     hosts.exec("n1", "mv", "/root/primus.conf", "/etc/needrestart/conf.d/")
     assert set(executors(hosts, "n1")) <= {line.split(": ")[1] for line in without.splitlines() if line.startswith("NEEDRESTART-SVC: ")}
-    restarted(hosts, "n1", (AGENTD,), lambda: hosts.exec("n1", "needrestart", "-r", "a", "-m", "a", timeout=120))
+    restarted(hosts, "n1", (AGENTD, STARTER), lambda: hosts.exec("n1", "needrestart", "-r", "a", "-m", "a", timeout=120))
     ready(hosts)
 
 
@@ -121,7 +122,7 @@ def test_unattended_upgrade(hosts, repository):
     settings = 'Unattended-Upgrade::Origins-Pattern { "origin=Primus"; };\n'
     hosts.exec("n1", "sh", "-c", "cat > /etc/apt/apt.conf.d/60unattended", input=settings)
     hosts.exec("n1", "apt-get", "-q", "update")
-    restarted(hosts, "n1", (MASTERD, AGENTD), lambda: hosts.exec("n1", "unattended-upgrade", "-v", timeout=120))
+    restarted(hosts, "n1", (MASTERD, AGENTD, STARTER), lambda: hosts.exec("n1", "unattended-upgrade", "-v", timeout=120))
     assert hosts.exec("n1", "dpkg-query", "-W", "-f", "${Version}", "primus-agent") == repository.version
     hosts.exec("n1", "rm", "/etc/apt/apt.conf.d/60unattended")
     ready(hosts)
