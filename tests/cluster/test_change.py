@@ -175,9 +175,11 @@ def test_limits(quick, ledger):
 
 def test_restart_one_by_one(quick, ledger):
     """At most a batch is down at any time; the new attempts have the command that was set meanwhile; no failures."""
-    job = quick.submit(ledger.config(f'trap "say end; exit 0" TERM; {WAIT}', num=5, successPercent=100))
+    stays = f'trap "say end; exit 0" TERM; systemd-notify --ready; {WAIT}'
+    job = quick.submit(ledger.config(stays, num=5, successPercent=100, ready={"notify": True}))
+    quick.wait_for(lambda: len(ledger.entries("start")) == 5, 20, "five have started")
     wait_running(quick, job, 5)
-    quick.primusctl("update", str(job), "worker.env.COLOUR=green", f'worker.command={PRELUDE}say colour $COLOUR; trap "say end; exit 0" TERM; {WAIT}')
+    quick.primusctl("update", str(job), "worker.env.COLOUR=green", f"worker.command={PRELUDE}say colour $COLOUR; {stays}")
     assert "5 executors start again, 2 at a time" in quick.primusctl("restart", str(job), "worker", "--batch", "2")
     time.sleep(0.2)
     quick.kill9_now("n1", MASTERD)
@@ -257,9 +259,9 @@ def test_example_elastic(quick):
     """The example: 2 -> 4 -> 3 workers, each of which sees it; the data exactly once."""
     job = quick.primusctl_json("submit", f"{EXAMPLES}/elastic/elastic.json")["job"]
     wait_running(quick, job, 2)
-    for n in (4, 3):
-        time.sleep(1.2)
-        quick.primusctl("scale", str(job), f"worker={n}")
+    for n, next_n in ((2, 4), (4, 3)):
+        quick.wait_for(lambda n=n: quick.primusctl("logs", str(job)).count(f" of {n}, learning") == n, 30, f"{n} know of each other")
+        quick.primusctl("scale", str(job), f"worker={next_n}")
     assert quick.wait_job(job, timeout=90) == 0
     said = quick.primusctl("logs", str(job))
     first = [line for line in said.splitlines() if line.startswith("worker/0 |")]
