@@ -17,7 +17,9 @@
 
 #define SYSTEMD_WINDOW 64u
 #define SYSTEMD_JOBS 128u
-#define SYSTEMD_SHARE 96u
+/* Enough to keep systemd at work, which begins one after the other; few enough that somebody else's start is
+ * not behind a second of theirs. */
+#define SYSTEMD_SHARE 24u
 
 struct systemd;
 

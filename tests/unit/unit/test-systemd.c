@@ -132,9 +132,9 @@ static void start_for(struct world *w, uint32_t uid, unsigned n) {
         assert_int_equal(systemd_call_job(w->systemd, uid, name, m, on_answer, w), 0);
 }
 
-/* By two users, so that no share is in the way. */
+/* By so many users that no share is in the way. */
 static void start(struct world *w, unsigned n) {
-        start_for(w, 1 + n % 2, n);
+        start_for(w, 1 + n % (SYSTEMD_JOBS / SYSTEMD_SHARE + 1), n);
 }
 
 /* However many are asked for, so many wait in systemd's hands; and they go on as others end. */
