@@ -13,6 +13,7 @@
 #include "lib/base/log.h"
 #include "lib/base/unitname.h"
 #include "lib/unit/files.h"
+#include "lib/wire/skip.h"
 
 #define FLAG_PYTHON 1u
 /* At once. Looks that hang are counted by the starter. */
@@ -145,7 +146,7 @@ static int read_entry(sd_bus_message *call, const char *key, void *userdata) {
         uint32_t *number = userdata;
 
         return strcmp(key, "signal") == 0 ? sd_bus_message_read(call, "v", "u", number)
-                                          : sd_bus_message_skip(call, "v");
+                                          : message_skip(call, "v");
 }
 
 static int read_extra(sd_bus_message *call, int *ret_signal) {

@@ -9,6 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/unit/admission.h"
+#include "lib/wire/skip.h"
 
 /* > 0: go on; otherwise the handler's result. */
 static int fenced(struct manager *m, uint64_t term, uint64_t epoch, sd_bus_error *error) {
@@ -298,7 +299,7 @@ static int method_exit_committed(sd_bus_message *call, void *userdata, sd_bus_er
 static int read_ack_extra(sd_bus_message *m, const char *key, void *userdata) {
         uint64_t *real = userdata;
 
-        return strcmp(key, "now") == 0 ? sd_bus_message_read(m, "v", "t", real) : sd_bus_message_skip(m, "v");
+        return strcmp(key, "now") == 0 ? sd_bus_message_read(m, "v", "t", real) : message_skip(m, "v");
 }
 
 static int method_heartbeat_ack(sd_bus_message *call, void *userdata, sd_bus_error *error) {

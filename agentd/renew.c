@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/wire/authority.h"
+#include "lib/wire/skip.h"
 
 #define NODE_DIR PRIMUS_SYSCONFDIR "/node"
 #define CA_FILE NODE_DIR "/ca.crt"
@@ -117,7 +118,7 @@ static int read_more(sd_bus_message *reply, const char *key, void *userdata) {
         const char **authority = userdata;
 
         return strcmp(key, "authority") == 0 ? sd_bus_message_read(reply, "v", "s", authority)
-                                             : sd_bus_message_skip(reply, "v");
+                                             : message_skip(reply, "v");
 }
 
 static int on_renewed(sd_bus_message *reply, void *userdata, sd_bus_error *error) {

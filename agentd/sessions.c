@@ -14,6 +14,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/base/strv.h"
+#include "lib/wire/skip.h"
 
 #define SESSIONS_MAX 256u
 #define WAITING_MAX 8u /* of each kind, for each session */
@@ -354,7 +355,7 @@ static int read_extra(sd_bus_message *call, const char *key, void *userdata) {
         uint32_t *caller = userdata;
 
         return strcmp(key, "caller") == 0 ? sd_bus_message_read(call, "v", "u", caller)
-                                          : sd_bus_message_skip(call, "v");
+                                          : message_skip(call, "v");
 }
 
 static int session_new(struct sessions *all, uint32_t number, const struct unit_facts *facts,

@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/wire/messages.h"
+#include "lib/wire/skip.h"
 #include "masterd/bundles.h"
 #include "masterd/conditions.h"
 #include "masterd/feeding.h"
@@ -99,7 +100,7 @@ static int hello_extra(sd_bus_message *m, bool *ret_bulk) {
                         if (r >= 0)
                                 *ret_bulk = b;
                 } else
-                        r = sd_bus_message_skip(m, "v");
+                        r = message_skip(m, "v");
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(m);
@@ -142,7 +143,7 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
         r = sd_bus_message_read(m, "qqs", &major, &minor, &build);
         if (r >= 0)
-                r = sd_bus_message_skip(m, "as");
+                r = message_skip(m, "as");
         if (r >= 0)
                 r = hello_extra(m, &bulk);
         if (r < 0)

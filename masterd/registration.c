@@ -8,6 +8,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/unitname.h"
+#include "lib/wire/skip.h"
 
 /* Room for one more element of an array that grows by halves. */
 static void *grow(void *array, size_t n, size_t *allocated, size_t element) {
@@ -136,7 +137,7 @@ static int read_extra(sd_bus_message *m, struct registration *g) {
                         r = strcmp(key, "work") == 0 && !g->work               ? read_work(m, g)
                             : strcmp(key, "conditions") == 0 && !g->conditions ? read_conditions(m, g)
                             : strcmp(key, "epochs") == 0 && !g->epochs         ? read_epochs(m, g)
-                                                                               : sd_bus_message_skip(m, "v");
+                                                                               : message_skip(m, "v");
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }

@@ -15,6 +15,12 @@ if grep -rnE '\bsd_bus_((call|call_method|call_methodv|flush|default_flush_close
         echo 'forbidden.sh: a daemon may not wait for a bus; use sd_bus_call_async() or sd_bus_send()' >&2
         exit 1
 fi
+# Nor do they look at each byte of what they pass over.
+if grep -rnE '\bsd_bus_message_skip[[:space:]]*\(' --include='*.[ch]' masterd agentd starter lib |
+        grep -vE '^lib/wire/skip\.[ch]:'; then
+        echo 'forbidden.sh: what nobody reads is passed over by message_skip() of lib/wire/skip.h' >&2
+        exit 1
+fi
 # Text of a unit's properties passes the guard of property.c: systemd writes some of it into files as it is. What the others
 # append themselves is the unit's name, numbers, and bytes of a name that was checked.
 makers=$(grep -lE 'property_(string|open|u64)' -r starter --include='*.c' | grep -v '/property\.c$')

@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/turns.h"
+#include "lib/wire/skip.h"
 #include "lib/wire/starter.h"
 
 #define SERVICE "org.freedesktop.systemd1"
@@ -436,7 +437,7 @@ static int read_running(sd_bus_message *m) {
                         return r < 0 ? r : strcmp(state, "running") == 0;
                 }
                 if (r >= 0)
-                        r = sd_bus_message_skip(m, "v");
+                        r = message_skip(m, "v");
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }

@@ -7,6 +7,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
 #include "lib/wire/messages-parts.h"
+#include "lib/wire/skip.h"
 
 static const char *const classes[_CAPTURE_CLASS_MAX] = {
         [CAPTURE_RUNNING] = "running", [CAPTURE_NETWORK] = "network", [CAPTURE_FUTEX] = "futex",
@@ -206,7 +207,7 @@ static int read_entry(sd_bus_message *m, const char *key, void *userdata) {
                 r = sd_bus_message_read(m, "v", "s", &text);
                 return r < 0 ? r : copy_text(&c->note, text, LINK_TEXT_MAX);
         }
-        return sd_bus_message_skip(m, "v");
+        return message_skip(m, "v");
 }
 
 int capture_read(sd_bus_message *m, struct capture *ret) {

@@ -5,6 +5,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages-parts.h"
+#include "lib/wire/skip.h"
 
 /* Type u: uint32_t, t: uint64_t, s: char * (allocated, of size bytes at the most; 0: LINK_PATH_MAX), S: char
  * [size], i: io. */
@@ -96,7 +97,7 @@ static int read_key(sd_bus_message *m, const char *key, void *userdata) {
         int r;
 
         if (!k)
-                return sd_bus_message_skip(m, "v");
+                return message_skip(m, "v");
         target = (char *)x + k->offset;
         if (k->type == 'u')
                 return sd_bus_message_read(m, "v", "u", (uint32_t *)target);

@@ -5,6 +5,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages-parts.h"
+#include "lib/wire/skip.h"
 
 /* A key of the trailing dictionary that somebody knows, and what to do with its value. */
 struct extra {
@@ -42,7 +43,7 @@ static int read_entry(sd_bus_message *m, const char *key, void *userdata) {
         for (size_t i = 0; i < x->n; i++)
                 if (strcmp(x->known[i].key, key) == 0)
                         return read_value(m, &x->known[i]);
-        return sd_bus_message_skip(m, "v");
+        return message_skip(m, "v");
 }
 
 /* The dictionary, which ends the message. Keys that nobody knows are passed over. */

@@ -4,6 +4,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages-parts.h"
+#include "lib/wire/skip.h"
 
 /* ---- io ---- */
 
@@ -117,7 +118,7 @@ static int read_key(sd_bus_message *m, const char *key, void *userdata) {
                 return keys[i].type == 't' ? sd_bus_message_read(m, "v", "t", (uint64_t *)value)
                                            : sd_bus_message_read(m, "v", "u", (uint32_t *)value);
         }
-        return sd_bus_message_skip(m, "v");
+        return message_skip(m, "v");
 }
 
 int unit_limits_read(sd_bus_message *m, struct unit_limits *ret) {

@@ -6,6 +6,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/strv.h"
 #include "lib/wire/messages-parts.h"
+#include "lib/wire/skip.h"
 
 #define HOSTNAME_TEXT_MAX 255u
 #define CPUS_MAX 65536u
@@ -44,7 +45,7 @@ int link_refusal_append(sd_bus_message *error, const struct link_refusal *x) {
 int link_refusal_read(sd_bus_message *error, struct link_refusal *ret) {
         struct link_refusal x;
 
-        if (sd_bus_message_rewind(error, true) < 0 || sd_bus_message_skip(error, "s") < 0 ||
+        if (sd_bus_message_rewind(error, true) < 0 || message_skip(error, "s") < 0 ||
             link_read_id128(error, &x.cluster) <= 0 || sd_bus_message_read_basic(error, 't', &x.term) <= 0)
                 return 0;
         *ret = x;

@@ -8,6 +8,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
+#include "lib/wire/skip.h"
 
 int link_bad(int r) {
         return r == -ENOMEM ? r : -EBADMSG;
@@ -18,7 +19,7 @@ int link_append_extra_empty(sd_bus_message *m) {
 }
 
 int link_skip_extra(sd_bus_message *m) {
-        int r = sd_bus_message_skip(m, "a{sv}");
+        int r = message_skip(m, "a{sv}");
         if (r < 0)
                 return link_bad(r);
         r = sd_bus_message_at_end(m, true);

@@ -6,6 +6,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/wire/messages-parts.h"
+#include "lib/wire/skip.h"
 
 #define HISTOGRAM "stttat"
 
@@ -52,7 +53,7 @@ static int read_missed(sd_bus_message *from, const char *key, void *userdata) {
         uint64_t *missed = userdata;
 
         return strcmp(key, "missed") == 0 ? sd_bus_message_read(from, "v", "t", missed)
-                                          : sd_bus_message_skip(from, "v");
+                                          : message_skip(from, "v");
 }
 
 int trace_answer_pass(sd_bus_message *from, sd_bus_message *to) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/wire/skip.h"
 
 const struct audit_rule audit_rules[] = {
         { "Manager", "Submit", AUDIT_CHANGES, "- options*" },
@@ -124,7 +125,7 @@ static int add_basic(struct text *t, sd_bus_message *m, char type) {
         int r;
 
         if (type == 'h')
-                return sd_bus_message_skip(m, "h");
+                return message_skip(m, "h");
         r = sd_bus_message_read_basic(m, type, &v);
         if (r <= 0)
                 return r;
@@ -192,7 +193,7 @@ static int add_entry(struct text *t, sd_bus_message *m, const char *contents, bo
                 return r;
         add(t, "%s", key);
         if (keys)
-                r = sd_bus_message_skip(m, contents + 1);
+                r = message_skip(m, contents + 1);
         else if (contents[1] != 'v') {
                 add(t, ":");
                 r = add_basic(t, m, contents[1]);
@@ -205,7 +206,7 @@ static int add_entry(struct text *t, sd_bus_message *m, const char *contents, bo
                         if (r >= 0)
                                 r = sd_bus_message_exit_container(m);
                 } else if (r > 0)
-                        r = sd_bus_message_skip(m, "v");
+                        r = message_skip(m, "v");
         }
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
@@ -217,7 +218,7 @@ static int add_array(struct text *t, sd_bus_message *m, const char *contents, bo
 
         if (n >= sizeof(inside) || !(is_basic(*contents) || strcmp(contents, "ay") == 0 ||
                                      strcmp(contents, "{sv}") == 0 || strcmp(contents, "{sx}") == 0))
-                return sd_bus_message_skip(m, NULL);
+                return message_skip_any(m);
         r = sd_bus_message_enter_container(m, 'a', contents);
         if (r < 0)
                 return r;
@@ -244,13 +245,13 @@ static int add_argument(struct text *t, sd_bus_message *m, const char *name, siz
         if (r <= 0)
                 return r;
         if (*name == '-')
-                return sd_bus_message_skip(m, NULL) < 0 ? -EBADMSG : 1;
+                return message_skip_any(m) < 0 ? -EBADMSG : 1;
         before = t->n;
         add(t, "%s%.*s=", t->n > 0 ? " " : "", (int)(size - keys), name);
         begun = t->n;
         if (is_basic(type))
                 return add_basic(t, m, type);
-        r = type == 'a' ? add_array(t, m, contents, keys) : sd_bus_message_skip(m, NULL);
+        r = type == 'a' ? add_array(t, m, contents, keys) : message_skip_any(m);
         if (t->n == begun) /* it is empty */
                 t->buf[t->n = before] = 0;
         return r < 0 ? r : 1;

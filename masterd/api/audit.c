@@ -16,6 +16,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/wire/skip.h"
 #include "masterd/api/audit-table.h"
 #include "masterd/api/caller.h"
 #include "masterd/api/refusals.h"
@@ -422,7 +423,7 @@ bool audit_admit_stranger(void) {
 static bool is_later_piece(sd_bus_message *call) {
         uint64_t offset = 0;
 
-        if (sd_bus_message_skip(call, "st") >= 0)
+        if (message_skip(call, "st") >= 0)
                 (void)sd_bus_message_read_basic(call, 't', &offset);
         (void)sd_bus_message_rewind(call, true);
         return offset > 0;

@@ -12,6 +12,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "lib/wire/skip.h"
 #include "masterd/api/audit.h"
 #include "masterd/api/polkit.h"
 #include "masterd/api/reply.h"
@@ -195,7 +196,7 @@ static int read_credentials(sd_bus_message *m, uint32_t *ret_uid, uint32_t *ret_
                 } else if (strcmp(key, "ProcessID") == 0)
                         r = sd_bus_message_read(m, "v", "u", &pid);
                 else
-                        r = sd_bus_message_skip(m, "v");
+                        r = message_skip(m, "v");
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(m);
@@ -263,6 +264,20 @@ static void callers_trim(struct callers *c) {
                 }
 }
 
+/* The bus always answers, but behind all that it has for us already: however long that takes. */
+static int ask_bus(struct caller *e) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *question = NULL;
+        int r = sd_bus_message_new_method_call(e->callers->bus, &question, "org.freedesktop.DBus",
+                                               "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                               "GetConnectionCredentials");
+
+        if (r >= 0)
+                r = sd_bus_message_append(question, "s", e->name);
+        return r < 0 ? r
+                     : sd_bus_call_async(e->callers->bus, &e->question, question, on_credentials, e,
+                                         UINT64_MAX);
+}
+
 /* Adds an entry for the name and asks the bus. */
 static int callers_ask(struct callers *c, const char *name, struct caller **ret) {
         struct caller *e;
@@ -279,9 +294,7 @@ static int callers_ask(struct callers *c, const char *name, struct caller **ret)
                 return -ENOMEM;
         }
         HASH_ADD_KEYPTR(hh, c->by_name, e->name, strlen(e->name), e);
-        r = sd_bus_call_method_async(c->bus, &e->question, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                     "org.freedesktop.DBus", "GetConnectionCredentials", on_credentials, e,
-                                     "s", name);
+        r = ask_bus(e);
         if (r < 0) {
                 caller_free(e);
                 return r;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/wire/skip.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
@@ -70,14 +71,14 @@ static const struct call_option session_options[] = {
 static int open_with(struct manager *m, struct executor *e, uint32_t uid, sd_bus_message *call,
                      sd_bus_error *error) {
         struct options o = { .request = { .kind = "command", .uid = uid } };
-        int r = sd_bus_message_skip(call, "aay");
+        int r = message_skip(call, "aay");
 
         if (r >= 0)
                 r = options_read(call, "OpenSession", "option", session_options, &o, error);
         if (r >= 0)
                 r = sd_bus_message_rewind(call, true);
         if (r >= 0)
-                r = sd_bus_message_skip(call, "su");
+                r = message_skip(call, "su");
         o.request.strings = call;
         o.request.environment = o.environment;
         if (r >= 0)
