@@ -20,6 +20,8 @@
 
 #define SESSIONS_MAX 1024u
 #define SESSIONS_PER_USER_MAX 128u
+/* Commands of one user that are begun on one host: others' starts stand beside them. */
+#define SESSIONS_OPENING_MAX 8u
 #define CALLS_MAX 16u /* of one session under way */
 #define WAIT_MAX (20 * USEC_PER_SEC)
 #define ANSWER_USEC (10 * USEC_PER_SEC)
@@ -41,7 +43,7 @@ struct session {
         char *owner;  /* unique name on the bus */
         uint32_t uid; /* whose that is: one may have many */
         char node[65];
-        bool open, over;
+        bool command, open, over;
         struct relay *relays;
         unsigned n_relays;
         UT_hash_handle hh; /* by number */
@@ -165,29 +167,49 @@ static int on_opened(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-static int session_new(struct manager *m, const struct executor *e, uint32_t uid, sd_bus_message *call,
-                       struct session **ret, sd_bus_error *error) {
-        const char *owner = sd_bus_message_get_sender(call);
-        struct session *s, *next;
-        unsigned own = 0;
+static int session_admit(const struct sessions *list, uint32_t uid, bool command, const char *node,
+                         sd_bus_error *error) {
+        const struct session *s, *next;
+        unsigned own = 0, opening = 0;
 
-        if (!owner)
-                return -EINVAL;
-        HASH_ITER (hh, m->sessions->list, s, next)
-                own += s->uid == uid;
-        if (own >= SESSIONS_PER_USER_MAX || HASH_COUNT(m->sessions->list) >= SESSIONS_MAX)
+        HASH_ITER (hh, list->list, s, next)
+                if (s->uid == uid) {
+                        own++;
+                        opening += s->command && !s->open && strcmp(s->node, node) == 0;
+                }
+        if (command && opening >= SESSIONS_OPENING_MAX)
+                return sd_bus_error_setf(error, ERROR_BUSY,
+                                         "%u commands of yours are being begun on %s; try again in a moment",
+                                         opening, node);
+        if (own >= SESSIONS_PER_USER_MAX || HASH_COUNT(list->list) >= SESSIONS_MAX)
                 return sd_bus_error_setf(
                         error, ERROR_BUSY,
                         "Too many sessions are open (at most %u, %u of one user): close one, or "
                         "try again later",
                         SESSIONS_MAX, SESSIONS_PER_USER_MAX);
+        return 0;
+}
+
+static int session_new(struct manager *m, const struct executor *e, const struct session_request *q,
+                       sd_bus_message *call, struct session **ret, sd_bus_error *error) {
+        const char *owner = sd_bus_message_get_sender(call);
+        bool command = strcmp(q->kind, "command") == 0;
+        struct session *s;
+        int r;
+
+        if (!owner)
+                return -EINVAL;
+        r = session_admit(m->sessions, q->uid, command, e->node->name, error);
+        if (r < 0)
+                return r;
         s = calloc(1, sizeof(*s));
         if (!s || !(s->owner = strdup(owner))) {
                 free(s);
                 return -ENOMEM;
         }
         s->manager = m;
-        s->uid = uid;
+        s->uid = q->uid;
+        s->command = command;
         s->job = e->job->number;
         snprintf(s->node, sizeof(s->node), "%s", e->node->name);
         /* Not counted: an agent may still have one of a master before. */
@@ -215,7 +237,7 @@ int sessions_open(struct manager *m, struct executor *e, const struct session_re
         struct session *s = NULL;
         int r;
 
-        r = session_new(m, e, q->uid, call, &s, error);
+        r = session_new(m, e, q, call, &s, error);
         if (r < 0)
                 return r;
         if ((r = agent_message(s, "SessionOpen", &order)) >= 0 &&

@@ -12,10 +12,13 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "lib/base/clock.h"
 #include "lib/wire/skip.h"
 #include "masterd/api/audit.h"
 #include "masterd/api/polkit.h"
 #include "masterd/api/reply.h"
+
+#define QUESTIONS_MAX 6u
 
 struct waiter {
         sd_bus_message *message;
@@ -33,6 +36,7 @@ struct caller {
         uint32_t uid, pid;
         bool known, gone;
         sd_bus_slot *question; /* until known */
+        unsigned asked;        /* so often */
         struct waiter *waiters;
         size_t n_waiters;
 };
@@ -225,6 +229,24 @@ static void run_waiter(struct waiter *w, int r, uint32_t uid, uint32_t pid) {
         sd_bus_error_free(&error);
 }
 
+static int on_credentials(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error);
+
+/* The bus drops its own answers, without a word, while it holds too much for us (max_outgoing_bytes), which
+ * anybody can bring about: so the question is repeated, after 1 s, 2 s, 4 s ... a minute in all. */
+static int ask_bus(struct caller *e) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *question = NULL;
+        int r = sd_bus_message_new_method_call(e->callers->bus, &question, "org.freedesktop.DBus",
+                                               "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                               "GetConnectionCredentials");
+
+        if (r >= 0)
+                r = sd_bus_message_append(question, "s", e->name);
+        e->question = sd_bus_slot_unref(e->question);
+        return r < 0 ? r
+                     : sd_bus_call_async(e->callers->bus, &e->question, question, on_credentials, e,
+                                         USEC_PER_SEC << e->asked++);
+}
+
 static int on_credentials(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         struct caller *e = userdata;
         struct callers *c = e->callers;
@@ -232,6 +254,9 @@ static int on_credentials(sd_bus_message *reply, void *userdata, sd_bus_error *r
         uint32_t uid = 0, pid = 0;
         int r = 0;
 
+        if (sd_bus_message_is_method_error(reply, SD_BUS_ERROR_NO_REPLY) && e->asked < QUESTIONS_MAX &&
+            ask_bus(e) >= 0)
+                return 0;
         if (sd_bus_message_is_method_error(reply, NULL))
                 r = -sd_bus_message_get_errno(reply);
         else
@@ -262,20 +287,6 @@ static void callers_trim(struct callers *c) {
                         caller_free(e);
                         return;
                 }
-}
-
-/* The bus always answers, but behind all that it has for us already: however long that takes. */
-static int ask_bus(struct caller *e) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *question = NULL;
-        int r = sd_bus_message_new_method_call(e->callers->bus, &question, "org.freedesktop.DBus",
-                                               "/org/freedesktop/DBus", "org.freedesktop.DBus",
-                                               "GetConnectionCredentials");
-
-        if (r >= 0)
-                r = sd_bus_message_append(question, "s", e->name);
-        return r < 0 ? r
-                     : sd_bus_call_async(e->callers->bus, &e->question, question, on_credentials, e,
-                                         UINT64_MAX);
 }
 
 /* Adds an entry for the name and asks the bus. */

@@ -304,6 +304,41 @@ def test_a_daemon_is_killed(quick, daemon):
     quick.primusctl("kill", number)
 
 
+OPEN = """
+import json
+from jeepney import DBusAddress, HeaderFields, new_method_call
+from jeepney.io.blocking import open_dbus_connection
+bus = open_dbus_connection("SYSTEM")
+job = DBusAddress("/org/primus/Master1/job/{number}", "org.primus.Master1", "org.primus.Master1.Job")
+for _ in range(12):
+    bus.send(new_method_call(job, "OpenSession", "suaaya{{sv}}", ("worker", 0, [b"true"], {{}})))
+refused = []
+while len(refused) < 4:
+    reply = bus.receive(timeout=10)
+    if HeaderFields.error_name in reply.header.fields:
+        refused.append((reply.header.fields[HeaderFields.error_name], reply.body[0]))
+print(json.dumps(refused))
+"""
+
+
+def test_few_are_begun_at_a_time(cluster):
+    """Each is a process that its host makes beside others' starts."""
+    number = int(submit_one(cluster))
+    node = cluster.executor(number)["node"]
+    pid = cluster.main_pid(node, AGENTD)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        done = cluster.run("n1", "/usr/bin/python3", "-c", OPEN.format(number=number), user="ml")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert done.returncode == 0, done.stderr
+    assert {tuple(refused) for refused in json.loads(done.stdout)} == \
+        {("org.primus.Error.Busy", f"8 commands of yours are being begun on {node}; try again in a moment")}
+    no_sessions(cluster)
+    assert run(cluster, str(number), "echo", "again").stdout == "again\n"
+    cluster.kill(number)
+
+
 # ---- who may ---------------------------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@
 #define TEST_INTERFACE "org.primus.Test"
 #define TEST_NAME "org.primus.Test1"
 #define NOBODY 65534u
+#define BUS_KEEPS (2u << 20) /* for one that does not read */
 #define JOB_PATH "/org/primus/Master1/job/7"
 
 static const char *dbus_daemon_path;
@@ -246,10 +247,11 @@ static void write_bus_configuration(const char *path) {
         assert_non_null(f);
         fprintf(f,
                 "<busconfig><type>system</type><listen>unix:path=%s/bus</listen><auth>EXTERNAL</auth>\n"
+                "<limit name=\"max_outgoing_bytes\">%u</limit>\n"
                 "<policy context=\"default\"><allow user=\"*\"/><allow own=\"*\"/><allow "
                 "send_destination=\"*\"/>"
                 "<allow receive_sender=\"*\"/></policy></busconfig>\n",
-                directory);
+                directory, BUS_KEEPS);
         fclose(f);
 }
 
@@ -595,6 +597,54 @@ static void test_audit_of_a_flood(void **state) {
         assert_non_null(strstr(audited(REFUSALS_MAX + 2), "Audit: 12 more refusals of uid"));
 }
 
+/* More than the bus keeps for the daemon; nobody waits for it. */
+static void flood(sd_bus *from) {
+        _cleanup_free_ char *bytes = calloc(1, BUS_KEEPS / 4);
+
+        assert_non_null(bytes);
+        for (int i = 0; i < 6; i++) {
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+                assert_true(sd_bus_message_new_method_call(from, &m, TEST_NAME, TEST_PATH, TEST_INTERFACE,
+                                                           "Nothing") >= 0);
+                assert_true(sd_bus_message_append_array(m, 'y', bytes, BUS_KEEPS / 4) >= 0);
+                assert_true(sd_bus_message_set_expect_reply(m, false) >= 0);
+                assert_true(sd_bus_send(NULL, m, NULL) >= 0);
+        }
+        /* When that is answered the bus has all of it. */
+        assert_true(sd_bus_call_method(from, "org.freedesktop.DBus", "/", "org.freedesktop.DBus", "GetId",
+                                       NULL, NULL, NULL) >= 0);
+}
+
+/* While the bus holds too much for the daemon it throws its own answers away. */
+static void test_lost_answer(void **state) {
+        sd_bus *other = connect_as(client_uid()), *attacker = connect_as(client_uid());
+        struct call c;
+        uint64_t began;
+
+        assert_true(sd_bus_flush(other) >= 0);
+        assert_true(sd_bus_detach_event(daemon_bus) >= 0);
+        start_call(other, "Identify", false, &c);
+        assert_true(sd_bus_flush(other) >= 0);
+        flood(attacker);
+        began = now_boot();
+        scene.returned = 0;
+        while (scene.returned == 0) {
+                assert_true(now_boot() < began + 10 * USEC_PER_SEC);
+                if (sd_bus_process(daemon_bus, NULL) == 0)
+                        (void)sd_bus_wait(daemon_bus, 100 * USEC_PER_MSEC);
+        }
+        assert_int_equal(scene.returned, 1); /* it has asked the bus */
+        assert_true(sd_bus_flush(daemon_bus) >= 0);
+        (void)usleep(200000); /* the bus answers, or does not */
+        assert_true(sd_bus_attach_event(daemon_bus, event, 0) >= 0);
+        run_until(&c.done);
+        assert_string_equal(c.error, "");
+        assert_int_equal(scene.uid, client_uid());
+        assert_true(now_boot() - began > USEC_PER_SEC); /* the second answer it was */
+        sd_bus_flush_close_unref(attacker);
+        sd_bus_flush_close_unref(other);
+}
+
 static void test_refusals(void **state) {
         struct refusals *r;
         uint64_t suppressed, now = 5;
@@ -652,6 +702,7 @@ int main(int argc, char **argv) {
                 TEST(test_audit_believes_its_bus_alone),
                 TEST(test_audit_of_no_answer),
                 TEST(test_audit_of_a_flood),
+                TEST(test_lost_answer),
                 cmocka_unit_test(test_refusals),
                 cmocka_unit_test(test_clean),
         };
