@@ -184,17 +184,16 @@ void change_gone(struct manager *m, struct executor *e) {
         job_dismiss(e);
 }
 
-/* Those whom the new configuration does not have: who holds nothing is forgotten, the others are stopped. */
-static void let_go(struct manager *m, struct job *j) {
+void change_let_go(struct manager *m, struct job *j) {
         struct executor *e, *next;
 
         DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next) {
                 const char *why = spec_role(j->spec, e->left->name) ? "the job was scaled down"
                                                                     : "its role was removed from the job";
-                if (executor_state_holds(e->state))
-                        lifecycle_stop_executor(m, e, why);
-                else
+                if (!executor_state_holds(e->state))
                         change_gone(m, e);
+                else if (!e->stop_ordered && !scopes_keep_leaving(e))
+                        lifecycle_stop_executor(m, e, why);
         }
 }
 
@@ -235,6 +234,28 @@ static int cut(struct job *j, const struct job_spec *spec, struct gone *ret) {
                 return -ENOMEM;
         }
         *ret = g;
+        return 0;
+}
+
+/* The roles that have another number of executors, were added or removed: each as it is afterwards, or was.
+ * To be freed. */
+static int find_resized(const struct job_spec *before, const struct job_spec *after,
+                        const struct role_spec ***ret, size_t *ret_n) {
+        const struct role_spec **list = calloc(before->n_roles + after->n_roles, sizeof(*list));
+        size_t n = 0;
+
+        if (!list)
+                return -ENOMEM;
+        for (size_t i = 0; i < after->n_roles; i++) {
+                const struct role_spec *was = spec_role(before, after->roles[i].name);
+                if (!was || was->num != after->roles[i].num)
+                        list[n++] = after->roles + i;
+        }
+        for (size_t i = 0; i < before->n_roles; i++)
+                if (!spec_role(after, before->roles[i].name))
+                        list[n++] = before->roles + i;
+        *ret = list;
+        *ret_n = n;
         return 0;
 }
 
@@ -279,12 +300,16 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                  const char *what, const struct edit_effects *effects, sd_bus_error *error) {
         _cleanup_(limits_done) struct limits limits = {};
         bool limit_changes = j->spec->time_limit_usec != spec->time_limit_usec;
+        _cleanup_free_ const struct role_spec **resized = NULL;
         _cleanup_free_ char *before = NULL;
         uint32_t step = steps_left(j, spec);
         struct gone gone = {};
-        size_t n_cuts = j->n_cuts;
+        size_t n_cuts = j->n_cuts, n_resized;
         int r;
 
+        r = find_resized(j->spec, spec, &resized, &n_resized);
+        if (r < 0)
+                return r;
         if (effects->limits) {
                 r = limits_plan(m, j, spec, &limits, error);
                 if (r < 0)
@@ -316,7 +341,9 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 record_job(m, j, NULL, false); /* since when */
         }
         free(gone.cuts);
-        let_go(m, j);
+        for (size_t i = 0; i < n_resized; i++)
+                scopes_regroup(m, j, resized[i]);
+        change_let_go(m, j);
         scopes_recount(m, j);
         if (limit_changes) {
                 j->limit_timer = sd_event_source_disable_unref(j->limit_timer);

@@ -357,6 +357,10 @@ void lifecycle_review(struct manager *m, struct job *j) {
                 (void)text_set(&j->reason, NULL);
                 lifecycle_job_changed(m, j);
         }
+        if (j->state == JOB_RUNNING && j->first_error && job_made_good(j)) {
+                (void)text_set(&j->first_error, NULL);
+                lifecycle_job_changed(m, j);
+        }
         rolling_go_on(m, j);
         if (j->spec->schedule_policy == SCHEDULE_POLICY_ORDER)
                 placement_enqueue(m, j); /* the next role's turn may have come */

@@ -100,7 +100,9 @@ static void on_line(struct log_task *t, void *userdata) {
         if (!j || t->result < 0 || t->line[0] == 0)
                 return;
         record_event(m, j, "first-error", job_executor(j, t->id.role, t->id.index), "%s", t->line);
-        if (j->first_error || text_set(&j->first_error, "%s", t->line) < 0)
+        /* One that all have got over is not the job's. */
+        if (j->first_error || (j->state == JOB_RUNNING && job_made_good(j)) ||
+            text_set(&j->first_error, "%s", t->line) < 0)
                 return;
         record_job(m, j, NULL, false);
         api_job_changed(m, j);

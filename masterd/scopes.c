@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Invariant: who was placed before scope.real is being stopped, or has ended and waits to be placed again; so
  * after a restart of masterd the times alone tell who is who. What is counted is on disk with the ends that
- * it counts. */
+ * it counts. While scope.regroup_real is set the scope is held back: who comes waits, who leaves stays. */
 #include "masterd/scopes.h"
 
 #include <stdio.h>
@@ -9,12 +9,14 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "masterd/change.h"
 #include "masterd/lifecycle.h"
 #include "masterd/manager.h"
+#include "masterd/orders.h"
 #include "masterd/queueing.h"
 #include "masterd/record.h"
 
-#define STATE_VERSION 1u
+#define STATE_VERSION 1u /* what was added stands behind; an older one ends before */
 
 /* As stored: times by CLOCK_REALTIME. */
 struct history_state {
@@ -26,6 +28,7 @@ struct scope_state {
         uint32_t version, restarts;
         uint64_t real, due_real;
         struct history_state history, budget;
+        uint64_t regroup_real;
 };
 
 static struct history_state history_save(const struct failover_history *h) {
@@ -55,12 +58,21 @@ static void record(struct manager *m, const struct job *j, const char *role, con
                                      .real = s->real,
                                      .due_real = s->due_real,
                                      .history = history_save(&s->history),
-                                     .budget = history_save(&s->budget) };
+                                     .budget = history_save(&s->budget),
+                                     .regroup_real = s->regroup_real };
 
         store_put_scope(
                 m->store,
                 &(struct scope_record){ .job = j->number, .role = role, .state = { &state, sizeof(state) } });
         manager_touch(m);
+}
+
+/* Under what the scope is on disk. */
+static const char *name_of(const struct job *j, const struct scope *s) {
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                if (j->roles[i].scope == s)
+                        return j->spec->roles[i].name;
+        return "";
 }
 
 void scopes_changed(struct manager *m, struct executor *e) {
@@ -88,7 +100,7 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata) {
 static void proceed(struct manager *m, struct scope *s) {
         uint64_t wait = usec_sub(s->due_real, now_real());
 
-        if (!s->held_back || s->n_leaving > 0 || s->timer)
+        if (!s->held_back || s->n_leaving > 0 || s->timer || s->regroup_real > 0)
                 return;
         if (wait > 0 &&
             sd_event_add_time_relative(m->event, &s->timer, CLOCK_BOOTTIME, wait, 1, on_due, s) >= 0)
@@ -109,12 +121,11 @@ static void send_back(struct executor *e) {
         (void)executor_again(e);
 }
 
-void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec) {
-        struct scope *s = executor_scope(e);
-        struct job *j = e->job;
-        bool moved = e->state == EXECUTOR_KILLED && e->stop_ordered;
-        const char *what = s == &j->scope ? "the job" : executor_role(e)->name;
-        char delay[FORMAT_DURATION_MAX];
+/* From now on all of it belongs to the attempt before: stops who runs, holds back who does not. Returns how
+ * many they are. */
+static uint32_t begin_again(struct manager *m, struct scope *s, uint64_t delay_usec, const char *why) {
+        struct job *j = s->job;
+        bool regroups = s->regroup_real > 0;
         uint32_t n = 0;
 
         s->real = MAX(now_real(), s->real + 1);
@@ -122,7 +133,7 @@ void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec) 
                 if (executor_scope(j->executors[i]) == s)
                         s->real = MAX(s->real, j->executors[i]->placed_real + 1);
         s->due_real = usec_add(now_real(), delay_usec);
-        s->restarts++;
+        s->regroup_real = 0;
         s->n_leaving = 0;
         s->held_back = true;
         s->timer = sd_event_source_disable_unref(s->timer);
@@ -140,13 +151,27 @@ void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec) 
                 if (x->stop_ordered)
                         record_executor(m, x); /* whyever it is being stopped, it goes with the others */
                 else
-                        lifecycle_stop_executor(
-                                m, x,
-                                moved ? "another executor was moved, and all start again together"
-                                      : "another executor has failed, and all start again together");
+                        lifecycle_stop_executor(m, x, why);
         }
         if (s == &j->scope)
                 j->order_step = 0;
+        if (regroups)
+                change_let_go(m, j);
+        return n;
+}
+
+void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec) {
+        struct scope *s = executor_scope(e);
+        struct job *j = e->job;
+        bool moved = e->state == EXECUTOR_KILLED && e->stop_ordered;
+        const char *what = s == &j->scope ? "the job" : executor_role(e)->name;
+        char delay[FORMAT_DURATION_MAX];
+        uint32_t n;
+
+        s->restarts++;
+        n = begin_again(m, s, delay_usec,
+                        moved ? "another executor was moved, and all start again together"
+                              : "another executor has failed, and all start again together");
         scopes_changed(m, e);
         record_event(m, j, "scope-restarts", e, "%u executors of %s %s start again together%s%s", n,
                      s == &j->scope ? "the job" : "role",
@@ -158,6 +183,95 @@ void scopes_restart(struct manager *m, struct executor *e, uint64_t delay_usec) 
                        e->reason ? e->reason : "?");
         lifecycle_job_changed(m, j);
         proceed(m, s);
+}
+
+/* ---- another membership ---- */
+
+static void regroup_now(struct manager *m, struct scope *s) {
+        struct job *j = s->job;
+        const char *role = name_of(j, s);
+        uint32_t n = begin_again(m, s, 0, "the job was scaled, and all start again together");
+
+        record(m, j, role, s);
+        record_event(m, j, "scope-regroups", NULL,
+                     "%u executor%s of %s %s start%s again together, with the new number", n,
+                     n == 1 ? "" : "s", *role ? "role" : "the job", *role ? role : "(restartScope: job)",
+                     n == 1 ? "s" : "");
+        (void)text_set(&j->reason, "%s%s starts again: it was scaled", *role ? "role " : "",
+                       *role ? role : "the job");
+        lifecycle_job_changed(m, j);
+        proceed(m, s);
+}
+
+static int on_regroup(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct scope *s = userdata;
+
+        s->timer = sd_event_source_disable_unref(s->timer);
+        if (s->job->state != JOB_STOPPING && !job_state_ended(s->job->state))
+                regroup_now(s->job->manager, s);
+        return 0;
+}
+
+static void arm_regroup(struct manager *m, struct scope *s) {
+        s->held_back = true;
+        s->timer = sd_event_source_disable_unref(s->timer);
+        if (s->regroup_real <= now_real() ||
+            sd_event_add_time_relative(m->event, &s->timer, CLOCK_BOOTTIME, s->regroup_real - now_real(),
+                                       USEC_PER_MSEC, on_regroup, s) < 0)
+                regroup_now(m, s);
+}
+
+/* The scope of those of a role that there may be no more. */
+static struct scope *scope_of(const struct job *j, const struct role_spec *role) {
+        switch (spec_restart_scope(j->spec, role)) {
+        case RESTART_SCOPE_ROLE:
+                for (size_t i = 0; i < j->spec->n_roles; i++)
+                        if (strcmp(j->spec->roles[i].name, role->name) == 0)
+                                return j->roles[i].scope;
+                return NULL;
+        case RESTART_SCOPE_JOB:
+                return (struct scope *)&j->scope;
+        default:
+                return NULL;
+        }
+}
+
+bool scopes_keep_leaving(const struct executor *e) {
+        const struct scope *s = scope_of(e->job, e->left);
+
+        return s && s->regroup_real > 0;
+}
+
+static bool under_way(const struct scope *s) {
+        for (uint32_t i = 0; i < s->job->n_executors; i++)
+                if (executor_scope(s->job->executors[i]) == s &&
+                    executor_state_holds(s->job->executors[i]->state))
+                        return true;
+        return false;
+}
+
+void scopes_regroup(struct manager *m, struct job *j, const struct role_spec *role) {
+        const struct queue_spec *q = &j->spec->waits;
+        struct scope *s = scope_of(j, role);
+        char before[FORMAT_DURATION_MAX];
+
+        /* One that starts again already does it with whoever is there now. */
+        if (!s || s->held_back || s->regroup_real > 0 || j->spec->rendezvous.signal_number > 0 ||
+            !under_way(s))
+                return;
+        s->regroup_real = usec_add(now_real(), q->signal_number > 0 ? q->signal_before_usec : 0);
+        record(m, j, name_of(j, s), s);
+        if (q->signal_number > 0) {
+                struct executor *e;
+
+                record_event(m, j, "signalled", NULL, "scaled: told by %s, started again in %s", q->signal,
+                             format_duration(q->signal_before_usec, before, sizeof(before)));
+                JOB_FOREACH(j, e)
+                if (executor_state_holds(e->state) &&
+                    (e->leaving ? scopes_keep_leaving(e) : executor_scope(e) == s))
+                        (void)orders_signal_later(m, e);
+        }
+        arm_regroup(m, s);
 }
 
 bool scopes_restarting(const struct job *j) {
@@ -180,7 +294,8 @@ void scopes_left(struct manager *m, struct executor *e) {
 }
 
 static void reset(struct manager *m, struct job *j, const char *role, struct scope *s) {
-        bool stored = s->real > 0 || s->history.n_failures > 0 || s->budget.n_failures > 0;
+        bool stored =
+                s->real > 0 || s->regroup_real > 0 || s->history.n_failures > 0 || s->budget.n_failures > 0;
 
         sd_event_source_disable_unref(s->timer);
         *s = (struct scope){ .job = j };
@@ -235,7 +350,15 @@ int scopes_load(void *manager, const struct scope_record *r) {
         s->due_real = state.due_real;
         s->history = history_load(&state.history);
         s->budget = history_load(&state.budget);
+        s->regroup_real = state.regroup_real;
         return 0;
+}
+
+static void resume(struct manager *m, struct scope *s) {
+        if (s->regroup_real > 0)
+                arm_regroup(m, s);
+        else
+                proceed(m, s);
 }
 
 /* The executors are as they were loaded: those from before the scope's time go back, or are still leaving. */
@@ -253,7 +376,7 @@ void scopes_resume(struct manager *m, struct job *j) {
         }
         if (j->state == JOB_STOPPING || job_state_ended(j->state))
                 return;
-        proceed(m, &j->scope);
+        resume(m, &j->scope);
         for (size_t i = 0; i < j->spec->n_roles; i++)
-                proceed(m, j->roles[i].scope);
+                resume(m, j->roles[i].scope);
 }

@@ -50,6 +50,13 @@ static inline bool scopes_whole(const struct job *j, uint32_t role) {
 
 /* Some of its executors have left the job, or others have come. */
 void scopes_recount(struct manager *m, struct job *j);
+/* The membership of that role is another one (its name; it may have been removed, before: its configuration
+ * then): its scope, where somebody of it is under way, starts again together, once, and that is nobody's
+ * failure. Where the job has a signal it is sent first, and they stop as long afterwards as it says. Not
+ * where the ranks are told of each other by a signal (rendezvous.signal): these follow by themselves. */
+void scopes_regroup(struct manager *m, struct job *j, const struct role_spec *role);
+/* Who leaves is not stopped yet: his scope starts again in a moment, and he goes then. */
+bool scopes_keep_leaving(const struct executor *e);
 
 /* When the store is read: before the executors, and behind them. */
 int scopes_load(void *manager, const struct scope_record *r);

@@ -104,8 +104,11 @@ struct executor {
 /* Executors that are started again together (restartScope), and failures that are counted together. */
 struct scope {
         struct job *job;
-        uint64_t real;      /* when it was started again last: who was placed before has to leave; 0: never */
-        uint64_t due_real;  /* back-off: nobody is placed before */
+        uint64_t real;     /* when it was started again last: who was placed before has to leave; 0: never */
+        uint64_t due_real; /* back-off: nobody is placed before */
+        /* Its membership has changed, and then it starts again, all of it, those too that the job still had;
+         * until then whoever has come is not placed and whoever goes is not stopped. 0: it has not. */
+        uint64_t regroup_real;
         uint32_t n_leaving; /* hold a place from before */
         uint32_t restarts;
         bool held_back; /* some have not left, or the back-off is not over: nobody is placed */
@@ -323,6 +326,15 @@ uint32_t job_running(const struct job *j);
 uint32_t job_active(const struct job *j);
 bool job_all_up(const struct job
                         *j); /* every executor that has to run for RUNNING (min_num of each role) is or was */
+/* Everybody runs, or was successful: whatever went wrong before has been made good. */
+static inline bool job_made_good(const struct job *j) {
+        for (size_t i = 0; i < j->spec->n_roles; i++) {
+                const struct role *r = j->roles + i;
+                if (r->n_state[EXECUTOR_RUNNING] + r->n_succeeded + r->n_ignored < r->spec->num)
+                        return false;
+        }
+        return true;
+}
 
 /* Replaces a text for people; what is not UTF-8 in it becomes '?', since D-Bus would not take it. NULL
  * clears. */

@@ -44,6 +44,67 @@ def test_ranks_restart_together(quick, ledger):
     assert len(quick.events(job, "executor-failed")) == 1 and len(quick.events(job, "scope-restarts")) == 1
 
 
+# Each says how many it was told they are, and needs all of them: whoever misses one fails, as ranks in a collective do.
+GANG = """say world $WORLD_SIZE
+trap 'say told' USR1
+trap 'say term; exit 0' TERM
+while [ ! -e $LEDGER.end ]; do
+    if [ $(ls $LEDGER.up.$WORLD_SIZE.* 2> /dev/null | wc -l) -gt $WORLD_SIZE ]; then say stranger; echo "RuntimeError: a stranger" >&2; exit 1; fi
+    touch $LEDGER.up.$WORLD_SIZE.$PRIMUS_INDEX
+    sleep 0.05 & wait $!
+done
+say end $WORLD_SIZE"""
+
+
+@pytest.mark.parametrize("scope", ("job", "role"))
+def test_scaling_restarts_a_scope_together(quick, ledger, scope):
+    """Up and down: once, all of them, and nobody has failed: the only failure that there may be is not used up."""
+    job = quick.submit(ledger.config(GANG, num=2, failover=failover(0), job={"restartScope": scope, **BACKOFF}))
+    quick.wait_for(lambda: len(ledger.entries("world", attempt=1)) == 2, what="two ranks")
+    for num in (3, 2):
+        attempt = max(e.attempt for e in ledger.entries("world")) + 1
+        quick.primusctl("scale", str(job), f"worker={num}")
+        quick.wait_for(lambda: len([e for e in ledger.entries("world") if e.text == str(num) and (num == 3 or e.attempt >= attempt)]) == num, 20, f"{num} ranks")
+        again = [e for e in ledger.entries("world") if e.text == str(num) and (num == 3 or e.attempt >= attempt)]
+        assert sorted(e.index for e in again) == list(range(num))
+        assert max(e.time for e in ledger.entries("term")) <= min(e.time for e in again), "all of the old ones have gone before the first new one comes"
+    ledger.path.with_name(ledger.path.name + ".end").touch()
+    assert quick.wait_job(job) == 0
+    assert not quick.events(job, "executor-failed") and not ledger.entries("stranger")
+    assert [e["text"].split()[0] for e in quick.events(job, "scope-regroups")] == ["3", "2"]
+    assert not quick.events(job, "scope-restarts")
+
+
+@pytest.mark.parametrize("killed", (False, True))
+def test_scaling_waits_for_the_jobs_signal(quick, ledger, killed):
+    """The ranks are told, and go on as they are, all of them, until the time that the signal leaves them is over; also where masterd is killed meanwhile."""
+    job = quick.submit(ledger.config(GANG, num=3, failover=failover(0), job={"restartScope": "job", "signal": "USR1@4s", **BACKOFF}))
+    quick.wait_for(lambda: len(ledger.entries("world", attempt=1)) == 3, what="three ranks")
+    quick.primusctl("scale", str(job), "worker=2")
+    quick.wait_for(lambda: {e.index for e in ledger.entries("told")} == {0, 1, 2}, what="all are told, whoever goes, too")
+    assert not ledger.entries("term")
+    if killed:
+        quick.kill9("n1", MASTERD)
+    quick.wait_for(lambda: len(ledger.entries("world", attempt=2)) == 2, 20, "two ranks")
+    assert {e.text for e in ledger.entries("world", attempt=2)} == {"2"}
+    first, told = min(e.time for e in ledger.entries("term")), min(e.time for e in ledger.entries("told"))
+    assert first - told >= 3.5, "that long they had"
+    ledger.path.with_name(ledger.path.name + ".end").touch()
+    assert quick.wait_job(job) == 0
+    assert not quick.events(job, "executor-failed")
+
+
+def test_an_error_that_was_got_over_is_not_the_jobs(quick, ledger):
+    command = ("if [ $PRIMUS_ATTEMPT = 1 ]; then printf 'Traceback (most recent call last):\\n  File \"a.py\", line 1\\nKeyError: 5\\n' >&2; exit 1; fi; "
+               "while [ ! -e $LEDGER.end ]; do sleep 0.05; done")
+    job = quick.submit(together(ledger, command, num=1))
+    quick.wait_for(lambda: quick.events(job, "first-error"), what="the error is found")
+    quick.wait_for(lambda: quick.executor(job)["attempt"] == 2 and quick.executor(job)["state"] == "RUNNING", what="the second attempt")
+    quick.wait_for(lambda: not quick.status(job)["firstError"], what="the job is healthy")
+    ledger.path.with_name(ledger.path.name + ".end").touch()
+    assert quick.wait_job(job) == 0
+
+
 def test_a_rank_that_was_done_runs_again(quick, ledger):
     command = ("if [ $PRIMUS_ATTEMPT = 1 ]; then [ $PRIMUS_INDEX != 0 ] || { say done; exit 0; }; "
                "while [ ! -e $LEDGER.fail ]; do sleep 0.05; done; [ $PRIMUS_INDEX != 1 ] || exit 1; sleep 60; fi; say end")
