@@ -19,11 +19,52 @@
 #include "masterd/record.h"
 #include "masterd/stuck.h"
 
+char *liveness_text(const struct manager *m, const struct node *node, char *buf, size_t size) {
+        uint64_t silent = usec_sub(now_boot(), node->last_seen_boot);
+        char since[FORMAT_DURATION_MAX], left[FORMAT_DURATION_MAX];
+
+        /* In seconds: nobody wants to know more. */
+        format_duration(MAX(silent / USEC_PER_SEC, UINT64_C(1)) * USEC_PER_SEC, since, sizeof(since));
+        format_duration(usec_sub(m->conf.lost_usec, silent) / USEC_PER_SEC * USEC_PER_SEC, left,
+                        sizeof(left));
+        if (node->refused)
+                snprintf(buf, size, "the agent on %s is refused: %s", node->name, node->refused);
+        else
+                snprintf(buf, size, "nothing has been heard of %s for %s; it is given up in %s", node->name,
+                         since, left);
+        return buf;
+}
+
+/* To each job that has executors there, which the host stands for. */
+static void tell_jobs(struct manager *m, const struct node *node, const char *kind, const char *text) {
+        struct executor *e;
+
+        DL_FOREACH2(node->executors, e, node_next)
+        if (liveness_stands_for(e))
+                record_event(m, e->job, kind, e, "%s", text);
+}
+
+bool liveness_stands_for(const struct executor *e) {
+        const struct executor *x;
+
+        DL_FOREACH2(e->node->executors, x, node_next)
+        if (x->job == e->job)
+                return x == e;
+        return false;
+}
+
 static void change(struct manager *m, struct node *node, enum node_event event) {
         enum node_state next = node_next(node->state, event);
+        char text[LIVENESS_TEXT_MAX];
 
         if (next < 0 || next == node->state)
                 return;
+        if (next == NODE_SUSPECT)
+                tell_jobs(m, node, "host-silent", liveness_text(m, node, text, sizeof(text)));
+        else if (node->state == NODE_SUSPECT && next == NODE_READY) {
+                snprintf(text, sizeof(text), "%s is heard again", node->name);
+                tell_jobs(m, node, "host-heard", text);
+        }
         if (node_may_log(node, now_boot()))
                 log_full(next == NODE_LOST || next == NODE_SUSPECT ? LOG_WARNING : LOG_NOTICE, 0,
                          &(struct log_fields){ .node = node->name }, "Node %s is %s (was %s)", node->name,
@@ -81,23 +122,28 @@ static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata) {
 }
 
 void liveness_watch(struct manager *m, struct node *node) {
+        bool first = !m->nodes.fresh; /* whose silence counts by SuspectSec */
+
         nodes_heard(&m->nodes, node, now_boot(), now_real());
-        /* A sign of life only moves deadlines back, so a timer that is set need not be touched: it finds
-         * nothing due and sets itself anew. */
-        if (sd_event_source_get_enabled(m->live_timer, NULL) == SD_EVENT_OFF)
+        /* A sign of life of one that is well only moves deadlines back, so a timer that is set need not be
+         * touched: it finds nothing due and sets itself anew. Of one that was given time to become LOST it
+         * brings them forward. */
+        if (first || sd_event_source_get_enabled(m->live_timer, NULL) == SD_EVENT_OFF)
                 arm(m);
 }
 
 void liveness_heard(struct manager *m, struct node *node) {
         struct executor *e;
+        bool suspect;
 
         /* LOST is left by registering only. */
         if (node->state == NODE_LOST || node->state == NODE_JOINING)
                 return;
+        suspect = node->state == NODE_SUSPECT;
+        change(m, node, NODE_EVENT_HEARD); /* before its silence counts by SuspectSec again */
         liveness_watch(m, node);
-        if (node->state != NODE_SUSPECT)
+        if (!suspect)
                 return;
-        change(m, node, NODE_EVENT_HEARD);
         /* What could not be listed while nobody was well. */
         DL_FOREACH2(node->executors, e, node_next)
         if (!e->node_next || e->node_next->job != e->job)

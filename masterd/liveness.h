@@ -3,9 +3,13 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
+struct executor;
 struct manager;
 struct node;
+
+#define LIVENESS_TEXT_MAX 256u
 
 int liveness_start(struct manager *m);
 /* The node has registered: its silence counts from now on. */
@@ -18,3 +22,7 @@ void liveness_refused(struct manager *m, struct node *node, const char *why);
 /* The node is LOST: by silence, or because a person says so (then also executors under onPartition=wait are).
  */
 void liveness_lost(struct manager *m, struct node *node, bool declared);
+/* Of one that is SUSPECT, for people: since when, and when it is given up. Returns buf. */
+char *liveness_text(const struct manager *m, const struct node *node, char *buf, size_t size);
+/* Of those of one job on one host, the one that is named. */
+bool liveness_stands_for(const struct executor *e);

@@ -3,6 +3,7 @@
  * caller_handler: userdata is the manager, and the caller may do it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
@@ -20,8 +21,12 @@ struct job *api_job_or_error(struct manager *m, sd_bus_message *call, sd_bus_err
 /* job-status.c */
 int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
-/* job-health.c: the key "verdicts" of GetStatus, where there are some */
-int api_append_verdicts(sd_bus_message *reply, const struct job *j);
+/* job-health.c: the key "verdicts" of GetStatus, where there are some; also of hosts that nothing is heard of
+ */
+int api_append_verdicts(sd_bus_message *reply, const struct manager *m, const struct job *j);
+#define HEALTH_SILENT "silent"
+/* Its host is not heard of. */
+bool api_is_silent(const struct executor *e);
 /* telemetry-calls.c */
 int api_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-log.c */

@@ -5,6 +5,7 @@
 #include "masterd/api/job-calls.h"
 #include "masterd/api/reply.h"
 #include "masterd/healing.h"
+#include "masterd/liveness.h"
 #include "masterd/manager.h"
 
 static int append_numbers(sd_bus_message *reply, const struct episode *p) {
@@ -35,14 +36,46 @@ static int append_episode(sd_bus_message *reply, const struct job *j, const stru
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-int api_append_verdicts(sd_bus_message *reply, const struct job *j) {
-        const struct episode *p;
-        int r;
+/* A host that is not heard of says nothing of what runs there: all would look well. */
+static int append_silence(sd_bus_message *reply, const struct manager *m, const struct executor *e) {
+        char text[LIVENESS_TEXT_MAX];
+        uint64_t since = e->node->last_seen_real;
+        int r = sd_bus_message_open_container(reply, 'a', "{sv}");
 
-        if (!j->health || !j->health->episodes)
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "kind", "s",
+                                          HEALTH_SILENT, "since", "t", since, "found", "t", since, "text",
+                                          "s", liveness_text(m, e->node, text, sizeof(text)), "action", "s",
+                                          "note", "all", "b", 0, "role", "s", executor_role(e)->name, "index",
+                                          "u", e->index, "node", "s", e->node->name);
+        if (r >= 0)
+                r = reply_open_array(reply, "numbers", "a{st}");
+        if (r >= 0)
+                r = reply_close_array(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+bool api_is_silent(const struct executor *e) {
+        return e->node && executor_state_holds(e->state) && e->node->state == NODE_SUSPECT;
+}
+
+int api_append_verdicts(sd_bus_message *reply, const struct manager *m, const struct job *j) {
+        const struct episode *p = j->health ? j->health->episodes : NULL;
+        struct executor *e;
+        bool any = p;
+        int r = 0;
+
+        if (j->array)
+                return 0;
+        JOB_FOREACH(j, e)
+        any = any || api_is_silent(e);
+        if (!any)
                 return 0;
         r = reply_open_array(reply, "verdicts", "aa{sv}");
-        for (p = j->health->episodes; r >= 0 && p; p = p->next)
+        JOB_FOREACH(j, e)
+        if (r >= 0 && api_is_silent(e) && liveness_stands_for(e))
+                r = append_silence(reply, m, e);
+        for (; r >= 0 && p; p = p->next)
                 r = append_episode(reply, j, p);
         return r < 0 ? r : reply_close_array(reply);
 }

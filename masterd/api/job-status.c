@@ -104,7 +104,7 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         if (r >= 0)
                 r = api_append_array(reply, userdata, j);
         if (r >= 0)
-                r = api_append_verdicts(reply, j);
+                r = api_append_verdicts(reply, userdata, j);
         if (r >= 0)
                 r = reply_open_key(reply, "cwd", "ay");
         if (r >= 0)

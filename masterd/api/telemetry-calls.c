@@ -193,6 +193,8 @@ static int append_verdicts(sd_bus_message *reply, const struct executor *e) {
         const char *words[EPISODES_SHOWN + 1] = { NULL };
         size_t n = 0;
 
+        if (api_is_silent(e))
+                words[n++] = HEALTH_SILENT;
         for (size_t i = 0; p && i < EPISODES_MAX && n < EPISODES_SHOWN; p = p->next, i++)
                 if (healing_executor(e->job, p) == e)
                         words[n++] = verdict_kind_to_string(p->kind);
