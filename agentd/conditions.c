@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agentd/linkstate.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/unit/linkstate.h"
 
 #define SETTLE_MAX (15 * 60 * USEC_PER_SEC)
 #define FLAP_MEMORY (3600 * USEC_PER_SEC)       /* so long it is remembered that something was there */

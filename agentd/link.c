@@ -33,8 +33,8 @@ struct channel {
         struct peer *peer;
         sd_event_source *retry;
         unsigned failures;
-        unsigned address;    /* which of the name's addresses is tried */
-        uint64_t hello_boot; /* when it was sent */
+        unsigned address;                   /* which of the name's addresses is tried */
+        uint64_t hello_boot, register_boot; /* when they were sent */
 };
 
 /* A resolution outlives nothing: the worker is freed before the link. */
@@ -345,7 +345,7 @@ static int on_registered(sd_bus_message *reply, void *userdata, sd_bus_error *er
         log_info("Registered with masterd %s (link %u.%u, term %llu, epoch %llu)", l->welcome.build,
                  LINK_MAJOR, l->minor, (unsigned long long)l->welcome.term,
                  (unsigned long long)l->welcome.epoch);
-        l->ops.up(l->userdata);
+        l->ops.up(c->register_boot, l->userdata);
         if (!l->bulk.peer) {
                 l->bulk.failures = 0;
                 dial_later(&l->bulk, 0);
@@ -361,6 +361,7 @@ static int register_node(struct channel *c) {
 
         peer_local_address(c->peer, &local);
         local.port = 0;
+        c->register_boot = now_boot();
         if ((r = message(c, "Register", &m)) < 0 ||
             (r = sd_bus_message_append(m, "s", l->options.boot_id)) < 0 ||
             (r = l->ops.registration(m, &local, l->userdata)) < 0)

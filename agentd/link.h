@@ -41,7 +41,8 @@ struct link_ops {
         /* Appends inventory, a(unit), a(exit) and a{sv} of Register; local is the address masterd is reached
          * from. */
         int (*registration)(sd_bus_message *m, const struct addr *local, void *userdata);
-        void (*up)(void *userdata);   /* registered */
+        /* Registered, by what was sent at that time (CLOCK_BOOTTIME). */
+        void (*up)(uint64_t sent_boot, void *userdata);
         void (*down)(void *userdata); /* no longer */
         void (*bulk_up)(void *userdata);
         void (*bulk_down)(void *userdata);

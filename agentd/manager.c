@@ -137,9 +137,17 @@ static void set_refused(struct manager *m, const char *why) {
         agent_bus_changed(m, "Refused");
 }
 
-static void on_up(void *userdata) {
+static void heard(struct manager *m, uint64_t sent_boot) {
+        m->link_state.acked_boot = sent_boot;
+        save_link_state(m);
+        set_partition_timer(m);
+}
+
+static void on_up(uint64_t sent_boot, void *userdata) {
         struct manager *m = userdata;
 
+        /* Before what masterd starts now: primus-alone goes by that time. */
+        heard(m, sent_boot);
         units_registered(m->units);
         data_link_up(m->data);
         if (m->refused)
@@ -164,9 +172,7 @@ static void on_refused(const struct link_refused *r, void *userdata) {
             r->who.term < m->fence.term_seen)
                 return;
         m->fence.term_seen = m->link_state.term = r->who.term;
-        m->link_state.acked_boot = r->sent_boot;
-        save_link_state(m);
-        set_partition_timer(m);
+        heard(m, r->sent_boot);
 }
 
 static void on_down(void *userdata) {
@@ -196,9 +202,7 @@ static void on_bulk_down(void *userdata) {
 static void on_acked(uint64_t sent_boot, void *userdata) {
         struct manager *m = userdata;
 
-        m->link_state.acked_boot = sent_boot;
-        save_link_state(m);
-        set_partition_timer(m);
+        heard(m, sent_boot);
         data_resume(m->data);
         logs_resume(m->logs);
         if (m->ended > 0 && --m->ended == 0)

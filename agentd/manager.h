@@ -12,7 +12,6 @@
 #include "agentd/gpus.h"
 #include "agentd/hostwatch.h"
 #include "agentd/link.h"
-#include "agentd/linkstate.h"
 #include "agentd/logs.h"
 #include "agentd/observe/observer.h"
 #include "agentd/serving.h"
@@ -22,6 +21,7 @@
 #include "agentd/unit/units.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/worker.h"
+#include "lib/unit/linkstate.h"
 
 struct manager {
         sd_event *event;

@@ -17,6 +17,7 @@
 #include "lib/base/unitname.h"
 #include "lib/unit/files.h"
 #include "lib/unit/ours.h"
+#include "starter/files/alone.h"
 #include "starter/files/private-usage.h"
 #include "starter/files/private.h"
 #include "starter/starter.h"
@@ -246,6 +247,10 @@ static int method_put(sd_bus_message *call, void *userdata, sd_bus_error *error)
                 return r;
         if ((r = sd_bus_message_read_basic(call, 's', &name)) > 0)
                 r = link_read_bytes(call, FILE_BYTES_MAX, &data, &size);
+        if (r > 0 && strcmp(name, "alone") == 0 && size == 0) { /* in a directory of its own */
+                r = alone_mark(c->starter->root, unit);
+                return answer(call, r == -ENOENT ? 0 : r, error);
+        }
         for (size_t i = 0; r > 0 && i < ELEMENTSOF(names); i++)
                 if (strcmp(names[i], name) == 0) {
                         r = private_put(c->starter->root, unit, name, data, size);
@@ -281,6 +286,7 @@ static int method_remove_private(sd_bus_message *call, void *userdata, sd_bus_er
                 return r;
         if (!*root)
                 ports_unpin(unit);
+        alone_clear(root, unit);
         if (asprintf(&path, "%s" PRIVATE_DIR "/%s", root, unit) < 0)
                 return -ENOMEM;
         return answer(call, remover_take(c->starter->remover, path), error);

@@ -13,6 +13,7 @@
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"
 #include "lib/unit/files.h"
+#include "starter/files/alone.h"
 #include "starter/files/private.h"
 #include "starter/starter.h"
 #include "starter/unit/builder.h"
@@ -157,8 +158,10 @@ static int write_private(struct start *s, const struct unit_context *context) {
         if (o->extra.epoch > 0 &&
             (r = private_write_rendezvous(root, s->unit, o->uid, o->extra.epoch, rendezvous_of(o))) < 0)
                 return r;
-        return s->beside.ready ? private_put(root, s->unit, READY_FILE, s->beside.ready, s->beside.ready_size)
-                               : 0;
+        if (s->beside.ready &&
+            (r = private_put(root, s->unit, READY_FILE, s->beside.ready, s->beside.ready_size)) < 0)
+                return r;
+        return o->on_partition == ON_PARTITION_STOP ? alone_mark(root, s->unit) : 0;
 }
 
 static int make(struct start *s, sd_bus_message **ret) {

@@ -87,6 +87,8 @@ static int adopt(struct discovery *d) {
                 e->stop_grace = identity.grace_usec;
                 executor_limit_grace(e, identity.grace_usec); /* what is left of it is not known */
         }
+        if (e->on_partition == ON_PARTITION_STOP) /* it may be older than primus-alone */
+                starter_tell(u->systemd, "Put", "ssay", e->unit, "alone", 0);
         executor_watch_limit(e);
         e->epoch = private_rendezvous_epoch(u->options.root, e->unit);
         executor_read_start(e);

@@ -21,6 +21,7 @@
 #define PRIVATE_DIR RUN_DIR "/x"
 #define EXITS_DIR RUN_DIR "/exits"
 #define HOOKED_DIR RUN_DIR "/hooked"
+#define ALONE_DIR RUN_DIR "/alone" /* root's: a file for each unit that has to end with the link */
 #define BOOT_FILE RUN_DIR "/boot"  /* the id of this boot, of root's */
 #define AGENT_DIR RUN_DIR "/agent" /* agentd's own */
 #define FEED_SOCKET AGENT_DIR "/feed.sock"

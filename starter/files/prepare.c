@@ -27,15 +27,11 @@ static const struct {
         bool contents; /* what is in it is agentd's user's as well: it was root's before there was one */
         bool only;     /* where it is there */
 } directories[] = {
-        { RUN_DIR, 0755, false, false, false },
-        { AGENT_DIR, 0755, true, false, false },
-        { PRIVATE_DIR, 02711, false, false, false },
-        { EXITS_DIR, 02750, false, false, false },
-        { HOOKED_DIR, 0711, false, false, false },
-        { STATE_DIR, 0711, false, false, false },
-        { WORK_DIR, 0751, false, false, false },
-        { BUNDLES_DIR, 0711, true, false, false },
-        { STATE_DIR "/progress", 0700, true, true, false },
+        { RUN_DIR, 0755, false, false, false },      { AGENT_DIR, 0755, true, false, false },
+        { PRIVATE_DIR, 02711, false, false, false }, { EXITS_DIR, 02750, false, false, false },
+        { HOOKED_DIR, 0711, false, false, false },   { ALONE_DIR, 0755, false, false, false },
+        { STATE_DIR, 0711, false, false, false },    { WORK_DIR, 0751, false, false, false },
+        { BUNDLES_DIR, 0711, true, false, false },   { STATE_DIR "/progress", 0700, true, true, false },
         { NODE_DIR, 0755, true, true, true },
 };
 

@@ -43,6 +43,7 @@ static void test_fresh(void **state) {
                 assert_owned(RUN_DIR, 0, AGENT, 0755);
                 assert_owned(AGENT_DIR, AGENT, AGENT, 0755);
                 assert_owned(PRIVATE_DIR, 0, AGENT, 02711);
+                assert_owned(ALONE_DIR, 0, AGENT, 0755);
                 assert_owned(EXITS_DIR, 0, AGENT, 02750);
                 assert_owned(STATE_DIR, 0, AGENT, 0711);
                 assert_owned(WORK_DIR, 0, AGENT, 0751);

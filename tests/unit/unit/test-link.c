@@ -201,7 +201,8 @@ static int on_registration(sd_bus_message *m, const struct addr *local, void *us
         return sd_bus_message_append(m, "a{sv}", 0);
 }
 
-static void on_up(void *userdata) {
+static void on_up(uint64_t sent_boot, void *userdata) {
+        assert_true(sent_boot > 0 && sent_boot <= now_boot());
         world->up++;
 }
 static void on_down(void *userdata) {

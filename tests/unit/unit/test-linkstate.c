@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agentd/linkstate.h"
+#include "lib/unit/linkstate.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -39,6 +39,22 @@ static void test_deadline(void **state) {
                                                               .lost_usec = USEC_INFINITY }) == USEC_INFINITY);
 }
 
+/* After agentd's own, and before masterd's, whatever LostSec= is. */
+static void test_alone(void **state) {
+        const uint64_t s = USEC_PER_SEC;
+
+        assert_true(link_state_alone(&(struct link_state){ 0 }) == USEC_INFINITY);
+        assert_true(link_state_alone(&(struct link_state){ .acked_boot = 100 * s, .lost_usec = 60 * s }) ==
+                    151 * s);
+        for (uint64_t lost = s / 10; lost < 3600 * s; lost = lost * 5 / 4) {
+                const struct link_state l = { .acked_boot = 100 * s, .lost_usec = lost };
+                const uint64_t own = link_state_deadline(&l), at = link_state_alone(&l);
+
+                assert_true(own < at && at - own <= s);
+                assert_true(100 * s + lost - at >= 2 * (at - own)); /* most of the margin is left */
+        }
+}
+
 static void test_file(void **state) {
         struct link_state s = { .cluster.bytes = { 1, 2, 3 },
                                 .term = 9,
@@ -68,6 +84,7 @@ static void test_file(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_deadline),
+                cmocka_unit_test(test_alone),
                 cmocka_unit_test(test_file),
         };
         return cmocka_run_group_tests(tests, setup, teardown);

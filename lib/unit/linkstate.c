@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The link's memory. Invariant: times in the file are of the boot that the file names. */
-#include "agentd/linkstate.h"
+#include "lib/unit/linkstate.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,13 +11,22 @@
 #include "lib/base/parse.h"
 #include "lib/unit/files.h"
 
-#define LINK_FILE "/run/primus/agent/link"
+#define LINK_FILE AGENT_DIR "/link"
 #define MARGIN_MAX (10 * USEC_PER_SEC)
+#define ALONE_MAX USEC_PER_SEC
 
 uint64_t link_state_deadline(const struct link_state *s) {
         if (s->acked_boot == 0 || s->lost_usec == 0)
                 return USEC_INFINITY;
         return usec_add(s->acked_boot, s->lost_usec - MIN(MARGIN_MAX, s->lost_usec / 3));
+}
+
+uint64_t link_state_alone(const struct link_state *s) {
+        const uint64_t at = link_state_deadline(s);
+
+        if (at == USEC_INFINITY)
+                return at;
+        return usec_add(at, MIN(ALONE_MAX, (usec_add(s->acked_boot, s->lost_usec) - at) / 3));
 }
 
 int boot_id_read(sd_id128_t *ret) {
@@ -86,5 +95,6 @@ int link_state_save(const char *root, const struct link_state *s) {
                  "BOOT=%s\nCLUSTER=%s\nTERM=%" PRIu64 "\nACKED=%" PRIu64 "\nLOST_USEC=%" PRIu64 "\n",
                  sd_id128_to_string(now, boot), sd_id128_to_string(s->cluster, cluster), s->term,
                  s->acked_boot, s->lost_usec);
-        return write_file_atomic(path, text, strlen(text), 0600, false);
+        return write_file_atomic(path, text, strlen(text), 0644,
+                                 false); /* primus-alone reads it, as root without privileges */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /run/primus/agent/link: what agentd has to know about its link after a restart of its own on the same boot.
- */
+/* /run/primus/agent/link: what agentd has to know about its link after a restart of its own on the same boot,
+ * and primus-alone where there is no agentd. */
 #pragma once
 
 #include <stdint.h>
@@ -25,3 +25,6 @@ int link_state_save(const char *root, const struct link_state *s);
 /* When the executors with onPartition=stop have to be stopped, on CLOCK_BOOTTIME: lost minus min(10 s, lost /
  * 3) after the last acknowledged heartbeat was sent. USEC_INFINITY: there is nothing to go by. */
 uint64_t link_state_deadline(const struct link_state *s);
+/* When primus-alone stops them, if agentd has not: a moment later, and still two thirds of that margin before
+ * masterd starts them elsewhere. */
+uint64_t link_state_alone(const struct link_state *s);
