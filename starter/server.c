@@ -26,6 +26,7 @@ struct server {
         sd_event_source *listener;
         struct client *clients;
         unsigned n_clients;
+        struct widened *widened;
 };
 
 static void client_free(struct client *c) {
@@ -77,7 +78,8 @@ static int client_new(struct server *s, int fd) {
                                           "org.freedesktop.DBus.Local", "Disconnected", on_gone, c)) >= 0)
                 r = connection_new(s->starter, c->bus, &c->connection);
         if (r >= 0)
-                r = observe_offer(c->bus, s->starter->event, NULL, &c->observe);
+                r = observe_offer(c->bus, s->starter->event,
+                                  &(struct observe_options){ .widened = s->widened }, &c->observe);
         if (r >= 0)
                 r = journal_offer(c->bus, s->starter->event, JOURNAL_SOCKET, &c->syncs);
         if (r < 0) {
@@ -118,9 +120,9 @@ int server_new(struct starter *starter, int fd, struct server **ret) {
         if (!s)
                 return -ENOMEM;
         s->starter = starter;
-        r = sd_event_add_io(starter->event, &s->listener, fd, EPOLLIN, on_connect, s);
-        if (r < 0) {
-                free(s);
+        if ((r = widened_new(WIDENED_MAX, WIDENED_BYTES_MAX, &s->widened)) < 0 ||
+            (r = sd_event_add_io(starter->event, &s->listener, fd, EPOLLIN, on_connect, s)) < 0) {
+                server_free(s);
                 return r;
         }
         *ret = s;
@@ -133,5 +135,6 @@ void server_free(struct server *s) {
         while (s->clients)
                 client_free(s->clients);
         sd_event_source_disable_unref(s->listener);
+        widened_free(s->widened);
         free(s);
 }

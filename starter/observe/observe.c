@@ -5,11 +5,9 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/magic.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -384,21 +382,23 @@ static int method_usage(sd_bus_message *call, void *userdata, sd_bus_error *erro
 /* ---- pipes ---- */
 
 static int method_widen(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        struct statfs fs;
+        struct observe *o = userdata;
         uint32_t size;
         int fd, r = sd_bus_message_read(call, "hu", &fd, &size);
 
         if (r < 0)
                 return r;
-        /* A pipe of nobody's file system: one that the caller has made. */
-        if (size == 0 || size > OBSERVE_PIPE_MAX || fstatfs(fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC)
-                return bad(error, "that is not a pipe, or not a size from 1 byte to 1 MiB");
-        r = fcntl(fd, F_GETPIPE_SZ);
-        if (r >= 0 && (uint32_t)r < size && fcntl(fd, F_SETPIPE_SZ, (int)size) >= 0)
-                r = fcntl(fd, F_GETPIPE_SZ);
-        if (r < 0)
-                return -errno;
-        return sd_bus_reply_method_return(call, "u", (uint32_t)r);
+        if (size == 0 || size > OBSERVE_PIPE_MAX)
+                return bad(error, "that is not a size from 1 byte to 1 MiB");
+        r = widened_take(o->options.widened, fd, size, now_boot(), &size);
+        if (r == -EMEDIUMTYPE)
+                return bad(error, "that is not a pipe, or one that has a name");
+        if (r == -EDQUOT)
+                return sd_bus_error_setf(error, OBSERVE_ERROR_BUSY,
+                                         "%u pipes of this host, or %u MiB of them, were made larger and are "
+                                         "still open; try again when some have been closed",
+                                         WIDENED_MAX, (unsigned)(WIDENED_BYTES_MAX >> 20));
+        return r < 0 ? r : sd_bus_reply_method_return(call, "u", size);
 }
 
 /* ---- life ---- */
@@ -424,8 +424,7 @@ int observe_offer(sd_bus *connection, sd_event *event, const struct observe_opti
 
         if (!o)
                 return -ENOMEM;
-        if (options)
-                o->options = *options;
+        o->options = *options;
         o->options.root = o->options.root ?: "";
         o->options.work_dir = o->options.work_dir ?: WORK_DIR;
         o->options.private_dir = o->options.private_dir ?: PRIVATE_DIR;

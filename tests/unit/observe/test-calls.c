@@ -25,6 +25,7 @@ static char root[] = "/tmp/primus-calls-XXXXXX";
 static sd_event *event;
 static sd_bus *starter, *agent;
 static struct observe *observe;
+static struct widened *widened;
 static struct observer *observer;
 
 static void put(const char *path, const char *text) {
@@ -50,7 +51,7 @@ static sd_bus *open_end(int fd, bool server) {
 }
 
 static int setup(void **state) {
-        const struct observe_options options = { .root = root };
+        struct observe_options options = { .root = root };
         int fds[2];
 
         assert_non_null(mkdtemp(root));
@@ -63,6 +64,8 @@ static int setup(void **state) {
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
         starter = open_end(fds[0], true);
         agent = open_end(fds[1], false);
+        assert_int_equal(widened_new(4, 1 << 20, &widened), 0);
+        options.widened = widened;
         assert_true(observe_offer(starter, event, &options, &observe) >= 0);
         return observer_new(agent, &observer);
 }
@@ -70,6 +73,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
         observer_free(observer);
         observe_free(observe);
+        widened_free(widened);
         sd_bus_close_unref(agent);
         sd_bus_close_unref(starter);
         sd_event_unref(event);
@@ -285,6 +289,36 @@ static void test_widen(void **state) {
         close(fifo);
 }
 
+static int on_widen(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct answer *a = userdata;
+        const sd_bus_error *e = sd_bus_message_get_error(m);
+
+        *a = (struct answer){ .done = true, .r = e ? -1 : 0 };
+        snprintf(a->error, sizeof(a->error), "%s: %s", e ? e->name : "", e ? e->message : "");
+        return 0;
+}
+
+/* However many are asked for, so many are made; the next one is told why not, in words. */
+static void test_widen_too_many(void **state) {
+        struct answer a;
+        int fds[5][2];
+
+        for (int i = 0; i < 5; i++) {
+                assert_int_equal(pipe(fds[i]), 0);
+                a = (struct answer){};
+                assert_true(sd_bus_call_method_async(agent, NULL, NULL, STARTER_PATH, STARTER_OBSERVE,
+                                                     "Widen", on_widen, &a, "hu", fds[i][0],
+                                                     128u << 10) >= 0);
+                run(&a);
+                assert_int_equal(a.r, i < 4 ? 0 : -1);
+        }
+        assert_non_null(strstr(a.error, OBSERVE_ERROR_BUSY));
+        assert_non_null(strstr(a.error, "try again when some have been closed"));
+        assert_int_equal(fcntl(fds[4][0], F_GETPIPE_SZ), 64 << 10);
+        for (int i = 0; i < 5; i++)
+                assert_true(close(fds[i][0]) == 0 && close(fds[i][1]) == 0);
+}
+
 /* ---- programs ---- */
 
 static void on_trace(int r, const char *error, int settings, int latencies, void *userdata) {
@@ -343,10 +377,11 @@ static void test_released(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_open),     cmocka_unit_test(test_open_link),
-                cmocka_unit_test(test_signal),   cmocka_unit_test(test_capture),
-                cmocka_unit_test(test_usage),    cmocka_unit_test(test_widen),
-                cmocka_unit_test(test_programs), cmocka_unit_test(test_released),
+                cmocka_unit_test(test_open),           cmocka_unit_test(test_open_link),
+                cmocka_unit_test(test_signal),         cmocka_unit_test(test_capture),
+                cmocka_unit_test(test_usage),          cmocka_unit_test(test_widen),
+                cmocka_unit_test(test_widen_too_many), cmocka_unit_test(test_programs),
+                cmocka_unit_test(test_released),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);
