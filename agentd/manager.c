@@ -14,6 +14,7 @@
 #include "agentd/private-guard.h"
 #include "agentd/starter.h"
 #include "agentd/unit/systemd.h"
+#include "agentd/verdict.h"
 #include "lib/base/clock.h"
 #include "lib/base/exit.h"
 #include "lib/base/file.h"
@@ -527,7 +528,8 @@ int manager_new(sd_event *event, struct manager **ret) {
                                           .inventory = &m->inventory,
                                           .hook_usec = m->settings.hook_usec,
                                           .user_max = m->settings.user_max,
-                                          .unkillable_usec = m->settings.unkillable_usec };
+                                          .unkillable_usec = m->settings.unkillable_usec,
+                                          .verdict = unit_verdict };
         r = serving_new(event, &m->settings.serve, m->node, on_serving_changed, m, &m->serving);
         if (r < 0)
                 return log_error_errno(r, "Cannot ask the user database");

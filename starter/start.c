@@ -13,6 +13,7 @@
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"
 #include "lib/unit/files.h"
+#include "lib/unit/identity.h"
 #include "starter/files/alone.h"
 #include "starter/files/private.h"
 #include "starter/starter.h"
@@ -134,6 +135,21 @@ static char **rendezvous_of(const struct start_order *o) {
         return o->env ? o->env + (n - MIN(n, (size_t)o->extra.n_rendezvous)) : NULL;
 }
 
+/* For when it has ended, nobody was there, and it left no record. */
+static int write_identity(struct start *s) {
+        const struct connection *c = s->connection;
+        _cleanup_(strings_free_p) char **identity = NULL;
+        _cleanup_free_ char *text = NULL;
+        int r;
+
+        if ((r = unit_identity(s->order, c->node, s->beside.term, &identity)) < 0)
+                return r;
+        r = identity_text_format(identity, &text);
+        if (r < 0)
+                return r == -E2BIG ? 0 : r;
+        return private_put(c->starter->root, s->unit, PRIVATE_IDENTITY, text, strlen(text));
+}
+
 static int write_private(struct start *s, const struct unit_context *context) {
         const char *root = s->connection->starter->root, *bad = NULL;
         const struct start_order *o = s->order;
@@ -160,6 +176,8 @@ static int write_private(struct start *s, const struct unit_context *context) {
                 return r;
         if (s->beside.ready &&
             (r = private_put(root, s->unit, READY_FILE, s->beside.ready, s->beside.ready_size)) < 0)
+                return r;
+        if ((r = write_identity(s)) < 0)
                 return r;
         return o->on_partition == ON_PARTITION_STOP ? alone_mark(root, s->unit) : 0;
 }

@@ -38,14 +38,21 @@ static void finish_listing(struct units *u) {
                 return;
         }
         (void)exits_scan(u->exits);
-        if (!u->ready) {
-                u->ready = true;
-                jobs_stop_empty_slices(u);
-                if (jobs_start_sweeping(u) < 0)
-                        log_oom();
-                if (u->ops.ready)
-                        u->ops.ready(u->userdata);
+        if (!u->ready && !u->asking_left) {
+                u->asking_left = units_ask_left(u);
+                if (!u->asking_left)
+                        units_all_known(u);
         }
+}
+
+void units_all_known(struct units *u) {
+        u->asking_left = false;
+        u->ready = true;
+        jobs_stop_empty_slices(u);
+        if (jobs_start_sweeping(u) < 0)
+                log_oom();
+        if (u->ops.ready)
+                u->ops.ready(u->userdata);
 }
 
 static int adopt(struct discovery *d) {

@@ -38,7 +38,7 @@ void executor_remove_private(struct executor *e) {
         starter_tell(e->units->systemd, "RemovePrivate", "s", e->unit);
 }
 
-static struct exit_report blank_report(const struct executor *e) {
+struct exit_report executor_blank_report(const struct executor *e) {
         return (struct exit_report){ .id = e->id,
                                      .invocation = e->invocation,
                                      .started_real = e->started_real,
@@ -52,7 +52,7 @@ static struct exit_report blank_report(const struct executor *e) {
 /* The end of a unit that is gone and left no record. A start job that was canceled ran nothing; and what we
  * were told to stop, and is gone, was stopped: the last SIGKILL took primus-exit as well. */
 static void own_verdict(struct executor *e) {
-        e->exit = blank_report(e);
+        e->exit = executor_blank_report(e);
         e->has_exit = true;
         if (e->canceled)
                 strcpy(e->exit.result, "canceled");
@@ -100,7 +100,8 @@ void executor_report(struct executor *e) {
                 e->exit.detail = detail;
         }
         executor_answer_running(e); /* it was started, however short */
-        executor_remove_private(e);
+        if (!e->has_verdict)        /* else it is how this end is found again */
+                executor_remove_private(e);
         sd_event_source_disable_unref(TAKE_PTR(e->timer));
         sd_event_source_disable_unref(TAKE_PTR(e->kill_timer));
         sd_event_source_disable_unref(TAKE_PTR(e->stuck_timer));
@@ -149,7 +150,7 @@ static void on_diagnosed(void *data) {
 
         if (e && e->state <= EXECUTOR_STOPPING) {
                 if (d->status > 0) {
-                        e->exit = blank_report(e);
+                        e->exit = executor_blank_report(e);
                         strcpy(e->exit.result, "exit-code");
                         strcpy(e->exit.code, "exited");
                         e->exit.status = d->status;
@@ -195,6 +196,8 @@ static void on_verified(sd_bus_message *reply, void *userdata) {
                 return;
         if (e->start_failed && diagnose(e) >= 0)
                 return; /* EVENT_UNIT_GONE follows */
+        if (!e->canceled && !e->stop_requested && executor_ask_verdict(e) >= 0)
+                return; /* likewise */
         log_executor(e, e->canceled || e->stop_requested ? LOG_INFO : LOG_WARNING,
                      "%s is gone and left no exit record", e->unit);
         executor_event(e, EVENT_UNIT_GONE);

@@ -107,8 +107,8 @@ struct executor {
         char *command, *directory;
         struct waiter *waiters;
         struct preparing *preparing;
-        bool has_exit;
-        bool told; /* the end is part of a registration or was reported */
+        bool has_exit, has_verdict; /* verdict: the end is what systemd has said of it; there is no record */
+        bool told;                  /* the end is part of a registration or was reported */
         struct exit_report exit;
         sd_event_source *timer, *kill_timer, *stuck_timer, *limit_timer;
         char *stuck;     /* what is in the way of its death, once that was told */
@@ -145,6 +145,7 @@ struct units {
         size_t n_slices;
         bool listing, list_again;
         bool ready, closing;
+        bool asking_left;       /* units_ask_left() */
         bool ports_open;        /* ports_pin() does not work here */
         sd_event_source *sweep; /* of old work directories */
         sd_event_source *look;  /* at those that are to become ready */
@@ -197,6 +198,14 @@ void executor_arm(struct executor *e, uint64_t usec);
 void executor_verify(struct executor *e);
 void executor_report(struct executor *e);
 void executor_remove_private(struct executor *e);
+struct exit_report executor_blank_report(const struct executor *e);
+
+/* units-left.c */
+/* EVENT_UNIT_GONE follows, unless this returns < 0. */
+int executor_ask_verdict(struct executor *e);
+/* Of those that are gone, of which there is nothing but a private directory. True: units_all_known() follows.
+ */
+bool units_ask_left(struct units *u);
 
 /* units-start.c */
 void executor_submit(struct executor *e);
@@ -235,6 +244,8 @@ void limitings_free(struct units *u);
 
 /* units-discover.c */
 int units_list(struct units *u);
+/* Nothing more is to be found out: what has ended since is told from now on. */
+void units_all_known(struct units *u);
 void discoveries_free(struct units *u);
 
 /* units-job.c */

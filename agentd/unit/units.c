@@ -153,7 +153,7 @@ void executor_event(struct executor *e, enum executor_event event) {
                 executor_report(e);
                 break;
         case ACTION_FORGET:
-                if (before == EXECUTOR_ENDING)
+                if (before == EXECUTOR_ENDING || e->has_verdict)
                         executor_remove_private(e);
                 if (e->units->ops.forgotten)
                         e->units->ops.forgotten(&e->id, e->units->userdata);

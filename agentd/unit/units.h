@@ -58,6 +58,14 @@ struct units_ops {
         void (*other_job)(const char *unit, const char *result, void *userdata);
 };
 
+/* What systemd has said of the end of a unit. */
+struct unit_verdict {
+        char result[32], code[16]; /* as in struct exit_report */
+        int32_t status;
+        bool stopped; /* by somebody's job */
+        uint64_t ended_real;
+};
+
 struct units_options {
         const char *root; /* "" in life, see lib/unit/files.h */
         const char *node;
@@ -65,6 +73,8 @@ struct units_options {
         uint64_t hook_usec;       /* how long a hook may take */
         uint32_t user_max;        /* executors of one user at a time; 0: no bound */
         uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die; 0: never */
+        /* In a thread: of a unit that was made at that time or later. 1; 0: nothing is known. NULL: of none. */
+        int (*verdict)(const char *unit, uint64_t since_real, struct unit_verdict *ret);
 };
 
 /* bus: the system bus; starter: of primus-starter; both attached. Strings and the inventory stay the

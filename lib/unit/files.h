@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /* The files of an executor and of a job on this host, and what agentd reads of them; primus-starter writes
- * them (starter/files/private.h). "agent" is the group of primus-agentd's user. /run/primus/x/UNIT/
- * root:agent 2711 env                        root 0600, read by PID 1 for EnvironmentFile= stop root:agent
- * 0640, present once a stop was ordered ready, is-ready, overdue   root:agent 0640, see
- * agentd/unit/units-ready.c rendezvous                 the job's user:agent 0440: PRIMUS_EPOCH=, then the
- * rendezvous variables secrets/NAME               the job's user, 0500 and 0400 progress the job's user:agent
- * 0660: 16 bytes, see lib/primus/progress.c /run/primus/exits/UNIT         root:agent 0640, in a directory
- * 2750: how it ended, by primus-exit /run/primus/hooked/NUMBER-UID8 the prolog of the job has been here
- *   /var/lib/primus-agent/work/NUMBER-UID8/      the job's user 0700, with tmp/
- *   /run/systemd/units/log-extra-fields:UNIT     systemd's, for journald; it does not remove it (252)
+ * them (starter/files/private.h). "agent" is the group of primus-agentd's user.
+ *   /run/primus/x/UNIT/                      root:agent 2711
+ *     env                                    root 0600, read by PID 1 for EnvironmentFile=
+ *     stop                                   root:agent 0640, present once a stop was ordered
+ *     identity                               root:agent 0640, whose it is: see lib/unit/identity.h
+ *     ready, is-ready, overdue               root:agent 0640, see agentd/unit/units-ready.c
+ *     rendezvous                             the job's user:agent 0440: PRIMUS_EPOCH=, then the variables
+ *     secrets/NAME                           the job's user, 0500 and 0400
+ *     progress                               the job's user:agent 0660: 16 bytes, see lib/primus/progress.c
+ *   /run/primus/alone/UNIT                   root 0644, empty: it has to end with the link (primus-alone)
+ *   /run/primus/exits/UNIT                   root:agent 0640, in a directory 2750: how it ended, by primus-exit
+ *   /run/primus/hooked/NUMBER-UID8           the prolog of the job has been here
+ *   /var/lib/primus-agent/work/NUMBER-UID8/  the job's user 0700, with tmp/
+ *   /run/systemd/units/log-extra-fields:UNIT systemd's, for journald; it does not remove it (252)
  * root, for tests, is put before every path ("" in life). */
+/* clang-format on */
 #pragma once
 
 #include <stdbool.h>
@@ -19,6 +26,7 @@
 
 #define RUN_DIR "/run/primus"
 #define PRIVATE_DIR RUN_DIR "/x"
+#define PRIVATE_IDENTITY "identity"
 #define EXITS_DIR RUN_DIR "/exits"
 #define HOOKED_DIR RUN_DIR "/hooked"
 #define ALONE_DIR RUN_DIR "/alone" /* root's: a file for each unit that has to end with the link */

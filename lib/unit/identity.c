@@ -179,3 +179,38 @@ int unit_identity_parse(char *const *environment, struct unit_identity *ret) {
         *ret = i;
         return 0;
 }
+
+int identity_text_format(char *const *environment, char **ret) {
+        _cleanup_free_ char *text = NULL;
+        size_t size = 1;
+        char *p;
+
+        for (char *const *e = environment; e && *e; e++) {
+                if (strchr(*e, '\n'))
+                        return -EINVAL;
+                size += strlen(*e) + 1;
+        }
+        if (size > IDENTITY_TEXT_MAX)
+                return -E2BIG;
+        p = text = malloc(size);
+        if (!text)
+                return -ENOMEM;
+        for (char *const *e = environment; e && *e; e++)
+                p = stpcpy(stpcpy(p, *e), "\n");
+        *p = 0;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+int identity_text_parse(char *text, struct unit_identity *ret) {
+        char *lines[256], *save = NULL;
+        size_t n = 0;
+
+        for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+                if (n == ELEMENTSOF(lines) - 1)
+                        return -EBADMSG;
+                lines[n++] = line;
+        }
+        lines[n] = NULL;
+        return unit_identity_parse(lines, ret);
+}

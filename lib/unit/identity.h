@@ -31,5 +31,11 @@ struct unit_identity {
 };
 int unit_identity_parse(char *const *environment, struct unit_identity *ret);
 
+/* The same as lines of a file, for when the unit is gone. -EINVAL: one has a line break. */
+#define IDENTITY_TEXT_MAX (64u << 10)
+int identity_text_format(char *const *environment, char **ret);
+/* Changes text. -EBADMSG as above. */
+int identity_text_parse(char *text, struct unit_identity *ret);
+
 /* The value of a name in a NULL-ended list (NULL: an empty one), or NULL. */
 const char *environment_find(char *const *environment, const char *name);

@@ -193,6 +193,22 @@ def oom():
 
 
 @check
+def oom_pinned():
+    """an executor whose memory stays when it is dead, since it is files in memory: there is none left for primus-exit, and its end is known"""
+    text = "f = open('/dev/shm/pinned', 'wb', buffering=0)\nwhile True: f.write(bytes(1 << 18))"
+    job = submit(python(text), memoryMb=64)
+    seen = end(job)
+    text = primusctl("status", job).stdout + primusctl("events", job).stdout
+    journal = run("journalctl", "-u", "primus-agentd", "-u", f"primus-{job}-*", "-o", "cat", "-g", f"primus-{job}-").stdout
+    os.unlink("/dev/shm/pinned")
+    print(text, journal)
+    need("state", seen["state"] == "FAILED", seen["state"])
+    need("result", "out of memory (limit 64M)" in seen["executors"][0]["result"], seen["executors"][0]["result"])
+    need("no word of a record", "record" not in text, text)
+    figure(f"out of memory that stays: primus-exit {'was killed as well' if 'left no exit record' in journal else 'had enough'}")
+
+
+@check
 def memory_high():
     """beyond memoryHighMb an executor is slowed, and not killed"""
     text = """

@@ -65,9 +65,26 @@ static void on_ended(const struct executor_id *ended, void *userdata) {
 
 static const struct inventory inventory;
 
+/* What systemd has said, as found in the journal; the thread's while it looks. */
+static struct {
+        int found;
+        struct unit_verdict verdict;
+        char unit[128];
+        uint64_t since_real;
+} journal;
+
+static int find_verdict(const char *unit, uint64_t since_real, struct unit_verdict *ret) {
+        snprintf(journal.unit, sizeof(journal.unit), "%s", unit);
+        journal.since_real = since_real;
+        *ret = journal.verdict;
+        return journal.found;
+}
+
 static void begin(struct world *w) {
         static const struct units_ops ops = { .ready = on_ready, .exited = on_exited, .ended = on_ended };
-        const struct units_options options = { .root = w->root, .node = "n2", .inventory = &inventory };
+        const struct units_options options = {
+                .root = w->root, .node = "n2", .inventory = &inventory, .verdict = find_verdict
+        };
 
         w->ready = false;
         assert_int_equal(
@@ -79,6 +96,7 @@ static int setup(void **state) {
         struct world *w = calloc(1, sizeof(*w));
 
         assert_non_null(w);
+        memset(&journal, 0, sizeof(journal));
         strcpy(w->root, "/tmp/primus-units-XXXXXX");
         assert_non_null(mkdtemp(w->root));
         fake_systemd_new(&w->fake);
@@ -319,6 +337,76 @@ static void test_gone_without_a_record(void **state) {
         assert_false(w->exit.stop_requested || w->exit.stop_local);
 }
 
+/* primus-exit was killed: systemd's word stands, and is found again until masterd has it. */
+static void test_systemds_word(void **state) {
+        struct world *w = *state;
+        const uint64_t before = now_real();
+
+        running(w);
+        journal.found = 1;
+        journal.verdict = (struct unit_verdict){
+                .result = "oom-kill", .code = "killed", .status = SIGKILL, .ended_real = before + 1
+        };
+        fake_unit_gone(&w->fake, UNIT);
+        fake_run_until(&w->fake, w->exits == 1);
+        assert_string_equal(journal.unit, UNIT);
+        assert_true(journal.since_real + USEC_PER_SEC > before && journal.since_real <= now_real());
+        assert_string_equal(w->exit.result, "oom-kill");
+        assert_string_equal(w->exit.code, "killed");
+        assert_int_equal(w->exit.status, SIGKILL);
+        assert_true(w->exit.ended_real == before + 1);
+        assert_true(w->exit.memory_peak == UINT64_MAX && w->exit.cpu_usec == UINT64_MAX);
+        assert_true(exists(w, PRIVATE_DIR "/" UNIT));
+        units_committed(w->units, &id);
+        fake_run_until(&w->fake, !exists(w, PRIVATE_DIR "/" UNIT));
+}
+
+static int count_exit(const struct exit_report *x, void *userdata) {
+        struct world *w = userdata;
+
+        w->exits++;
+        w->exit = *x;
+        return 0;
+}
+
+/* The same while no agent was there; and it dies once more before masterd has heard of it. */
+static void test_left_behind(void **state) {
+        struct world *w = *state;
+
+        running(w);
+        units_free(w->units);
+        fake_unit_gone(&w->fake, UNIT);
+        journal.found = 1;
+        journal.verdict = (struct unit_verdict){ .result = "exit-code", .code = "exited", .status = 3 };
+        for (unsigned i = 0; i < 2; i++) {
+                begin(w);
+                w->exits = 0;
+                assert_int_equal(units_visit_exits(w->units, count_exit, w), 0);
+                assert_int_equal(w->exits, 1);
+                assert_true(executor_id_equal(&w->exit.id, &id));
+                assert_string_equal(w->exit.result, "exit-code");
+                assert_int_equal(w->exit.status, 3);
+                assert_true(exists(w, PRIVATE_DIR "/" UNIT));
+                if (i == 0)
+                        units_free(w->units);
+        }
+        units_committed(w->units, &id);
+        fake_run_until(&w->fake, !exists(w, PRIVATE_DIR "/" UNIT));
+        assert_int_equal(units_count(w->units), 0);
+}
+
+/* Files of a start that systemd was never asked for are no end. */
+static void test_left_unbegun(void **state) {
+        struct world *w = *state;
+
+        running(w);
+        units_free(w->units);
+        fake_unit_gone(&w->fake, UNIT);
+        begin(w);
+        assert_int_equal(units_count(w->units), 0);
+        fake_run_until(&w->fake, !exists(w, PRIVATE_DIR "/" UNIT));
+}
+
 /* A daemon-reload drops units for a moment. */
 static void test_gone_and_back(void **state) {
         struct world *w = *state;
@@ -522,6 +610,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_grace, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_killed_without_a_record, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_gone_without_a_record, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_systemds_word, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_left_behind, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_left_unbegun, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_gone_and_back, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_called_off, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_called_off_on_the_host, setup, teardown),
