@@ -17,6 +17,7 @@
 #include "masterd/hosts.h"
 #include "masterd/identity.h"
 #include "masterd/lifecycle.h"
+#include "masterd/link-hold.h"
 #include "masterd/liveness.h"
 #include "masterd/logs.h"
 #include "masterd/manager.h"
@@ -34,9 +35,6 @@
 
 #define REFUSED_INTERVAL (60 * USEC_PER_SEC)
 #define REFUSED_BURST 20u
-#define HOLD_USEC (5 * USEC_PER_MSEC)
-#define NOTICED_MAX 32u /* within a second */
-#define NOTICED_USEC (100 * USEC_PER_MSEC)
 
 static struct link *link_of(struct manager *m, struct peer *p) {
         struct link *l;
@@ -74,7 +72,8 @@ void link_drop(struct node *node, const char *why) {
         }
 }
 
-static int refuse(sd_bus_message *m, const char *name, const char *why) {
+static int refuse(struct link *l, sd_bus_message *m, const char *name, const char *why) {
+        link_noticed(l);
         return sd_bus_reply_method_errorf(m, name, "%s", why);
 }
 
@@ -118,6 +117,7 @@ static int refuse_version(struct link *l, sd_bus_message *m, const char *build, 
         char text[LINK_VERSION_TEXT_MAX];
         int r;
 
+        link_noticed(l);
         (void)link_version_refusal(LINK_MASTER, build, major, minor, text);
         if (node && !bulk && !l->node) {
                 link_drop(node, "replaced by a new connection of the same node");
@@ -151,11 +151,11 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         /* Again: since the handshake, the name may have been given to another. */
         why = identity_check(peer_name(l->peer), peer_serial(l->peer), manager);
         if (why)
-                return refuse(m, LINK_ERROR_REFUSED, why);
+                return refuse(l, m, LINK_ERROR_REFUSED, why);
         if (!link_versions_fit(major, minor))
                 return refuse_version(l, m, build, major, minor, bulk);
         if (l->node)
-                return refuse(m, LINK_ERROR_REFUSED, "Hello was said already");
+                return refuse(l, m, LINK_ERROR_REFUSED, "Hello was said already");
         node = nodes_get(&manager->nodes, peer_name(l->peer));
         if (bulk) {
                 if (node->bulk && node->bulk != l)
@@ -176,6 +176,8 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         l->node = node;
         l->bulk = bulk;
         l->minor = link_minor_spoken(minor);
+        if (!bulk)
+                link_came(l);
 
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
@@ -198,6 +200,13 @@ static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return r < 0 ? r : 1;
 }
 
+/* A good agent says nothing of the kind. */
+static void unusable(struct link *l, int r, const char *what) {
+        link_noticed(l);
+        if (!l->node || node_may_log(l->node, now_boot()))
+                log_warning_errno(r, "Unusable %s from %s", what, peer_name(l->peer));
+}
+
 static int on_register(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct registration registration = {};
@@ -205,14 +214,21 @@ static int on_register(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         int r;
 
         if (!node_of(l) || l->bulk)
-                return refuse(m, LINK_ERROR_REFUSED, "Register belongs on the main connection, after Hello");
+                return refuse(l, m, LINK_ERROR_REFUSED,
+                              "Register belongs on the main connection, after Hello");
+        /* It is the most that a message can make us do. A host that has something else to say of itself comes
+         * again. */
+        if (l->register_said)
+                return refuse(l, m, LINK_ERROR_REFUSED, "Register was said already");
+        l->register_said = true;
         r = registration_read(m, &registration);
         if (r >= 0)
                 r = recover_registered(l->manager, l->node, l, &registration);
         registration_done(&registration);
-        if (r < 0)
-                return log_full(LOG_WARNING, r, &(struct log_fields){ .node = l->node->name },
-                                "Registration of %s is not usable", l->node->name);
+        if (r < 0) {
+                unusable(l, r, "registration");
+                return r;
+        }
         r = sd_bus_message_new_method_return(m, &reply);
         if (r < 0)
                 return r;
@@ -243,32 +259,6 @@ static int on_heartbeat(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         return 1;
 }
 
-static int on_hold(sd_event_source *s, uint64_t usec, void *userdata) {
-        struct link *l = userdata;
-
-        if (store_full(l->manager->store)) {
-                (void)sd_event_source_set_time_relative(s, HOLD_USEC);
-                return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
-        }
-        l->hold = sd_event_source_disable_unref(l->hold);
-        peer_hold(l->peer, false);
-        return 0;
-}
-
-/* A source may be listed faster than the disk takes it. Then this connection is not read for a moment: its
- * agent notices, and so does the unit that lists. */
-static void hold(struct link *l, uint64_t usec) {
-        if (l->hold ||
-            sd_event_add_time_relative(l->manager->event, &l->hold, CLOCK_BOOTTIME, usec, 0, on_hold, l) < 0)
-                return;
-        peer_hold(l->peer, true);
-}
-
-static void unusable(struct link *l, int r, const char *what) {
-        if (!l->node || node_may_log(l->node, now_boot()))
-                log_warning_errno(r, "Unusable %s from %s", what, peer_name(l->peer));
-}
-
 static int on_exited(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         struct link *l = userdata;
         struct exit_report report = {};
@@ -280,13 +270,6 @@ static int on_exited(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 unusable(l, r, "exit report");
         exit_report_done(&report);
         return 1;
-}
-
-/* What a host says of itself is written down, logged and told to people each time: one that says more than a
- * host has to say is read more slowly. Nothing of it is lost. */
-static void noticed(struct link *l) {
-        if (!burst_admit(&l->noticed, now_boot(), USEC_PER_SEC, NOTICED_MAX))
-                hold(l, NOTICED_USEC);
 }
 
 static int on_hook_result(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -302,7 +285,7 @@ static int on_hook_result(sd_bus_message *m, void *userdata, sd_bus_error *error
         if (r <= 0 || !node_of(l) || l->bulk)
                 return 1;
         if (!ok || strcmp(hook, "health") == 0)
-                noticed(l);
+                link_noticed(l);
         if (strcmp(hook, "health") == 0 && ok)
                 (void)hosts_release(l->manager, l->node, HOLD_HEALTH, "its health hook is content");
         else if (strcmp(hook, "health") == 0)
@@ -320,7 +303,7 @@ static int on_host_condition(sd_bus_message *m, void *userdata, sd_bus_error *er
         int r = host_condition_read(m, &c);
 
         if (r > 0 && node_of(l) && !l->bulk && l->registered) {
-                noticed(l);
+                link_noticed(l);
                 conditions_told(l->manager, l->node, &c);
         }
         return 1;
@@ -335,7 +318,7 @@ static int on_unkillable(sd_bus_message *m, void *userdata, sd_bus_error *error)
         if (r > 0)
                 r = link_read_text(m, LINK_TEXT_MAX, &text);
         if (r > 0 && node_of(l) && !l->bulk) {
-                noticed(l);
+                link_noticed(l);
                 stuck_told(l->manager, l->node, &id, text);
         }
         return 1;
@@ -365,7 +348,7 @@ static int on_telemetry(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         if (r < 0)
                 unusable(l, r, "telemetry");
         if (r != 0) /* so that one which sends nothing else does not fill the log either */
-                hold(l, NOTICED_USEC);
+                link_hold(l, LINK_NOTICED_USEC);
         return 1;
 }
 
@@ -429,8 +412,9 @@ static int on_scan_batch(sd_bus_message *m, void *userdata, sd_bus_error *error)
                 unusable(l, r < 0 ? r : -EBADMSG, "list of files");
         else if (node_of(l))
                 feeding_scanned(l->manager, l->node, &id, &batch);
-        if (store_full(l->manager->store))
-                hold(l, HOLD_USEC);
+        /* A source may be listed faster than the disk takes it: its agent notices, and so does the unit that
+         * lists. */
+        link_hold_for_store(l);
         return 1;
 }
 
@@ -455,7 +439,7 @@ static int on_get_bundle(sd_bus_message *m, void *userdata, sd_bus_error *error)
         struct link *l = userdata;
 
         if (!node_of(l))
-                return refuse(m, LINK_ERROR_REFUSED, "say Hello first");
+                return refuse(l, m, LINK_ERROR_REFUSED, "say Hello first");
         return bundles_serve(l->manager, l->node, m);
 }
 
@@ -470,11 +454,11 @@ static int on_renew(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (r < 0)
                 return r;
         if (!node_of(l) || size > 8192)
-                return refuse(m, LINK_ERROR_REFUSED,
+                return refuse(l, m, LINK_ERROR_REFUSED,
                               "a renewal is asked for after Hello, with at most 8 KiB");
         r = identity_renew(l->manager, l->node, csr, size, &fresh);
         if (r < 0)
-                return refuse(m, LINK_ERROR_REFUSED,
+                return refuse(l, m, LINK_ERROR_REFUSED,
                               r == -EBUSY ? "this node's certificate was renewed a moment ago"
                                           : "the certificate request is not valid");
         r = sd_bus_message_new_method_return(m, &reply);
@@ -556,7 +540,7 @@ static void on_ended(struct peer *p, const struct peer_end *end, void *userdata)
                 detach(l);
                 HASH_DEL(m->links, l);
                 orders_forget(l);
-                sd_event_source_disable_unref(l->hold);
+                link_hold_done(l);
                 free(l->build);
                 free(l);
         } else
@@ -610,7 +594,7 @@ void link_close_all(struct manager *m) {
                 HASH_DEL(m->links, l);
                 peer_free(l->peer);
                 orders_forget(l);
-                sd_event_source_disable_unref(l->hold);
+                link_hold_done(l);
                 free(l->build);
                 free(l);
         }

@@ -21,11 +21,13 @@ struct link {
         uint16_t minor;    /* of the link's version, as spoken with this agent: see lib/wire/version.h */
         bool registered;   /* main: the reconciliation is done, orders may go out */
         char *build;
-        struct turns turns;    /* of those that wait to be sent a Start, */
-        struct order *starts;  /* and who waits for its answer, by unit; orders-start.c's */
+        struct turns turns;   /* of those that wait to be sent a Start, */
+        struct order *starts; /* and who waits for its answer, by unit; orders-start.c's */
+        bool register_said;
         sd_event_source *hold; /* not read until the store has room again, or for having said too much */
-        struct burst noticed;  /* what it said of itself, within a second */
-        UT_hash_handle hh;     /* by peer */
+        uint64_t held_since;
+        struct burst noticed; /* what it said of itself, within a second */
+        UT_hash_handle hh;    /* by peer */
 };
 
 int link_listen(struct manager *m);

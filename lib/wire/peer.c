@@ -274,6 +274,8 @@ static void run_bus(struct peer *p) {
                 r = sd_bus_process(p->bus, NULL);
         if (!p->bus_source)
                 return;
+        if (p->held) /* else it would have every turn, and what is less urgent none */
+                return;
         if (r > 0)
                 (void)sd_event_source_set_enabled(p->bus_again, SD_EVENT_ONESHOT);
         else if (r < 0) { /* it is closed, and has said so to all but us */

@@ -73,6 +73,7 @@ struct node {
         struct stuck *stuck; /* attempts that are over and hold their place, see masterd/stuck.h */
         uint32_t n_stuck;
         struct node_condition *conditions; /* masterd/node/condition.h; worst first */
+        struct burst came;                 /* with a main connection */
         struct burst lines;                /* of the log that it had written */
         struct burst kills; /* of its executors' processes that the kernel ended, as events of their jobs */
         struct burst conditions_told;       /* to its jobs */

@@ -4,7 +4,7 @@
  * (/etc/primus/node) and says whatever the signatures of org.primus.Link1 allow, and some that they do not:
  * real executors with wrong numbers, counters at their ends, strings of any length, registrations that
  * contradict each other, answers to orders that fail, lie, have other types or never come. Prints what it has
- * sent.
+ * sent. With METHOD it says that alone, as fast as it is read.
  *
  * A campaign of a minute against masterd with sanitizers:
  *
@@ -65,6 +65,7 @@ struct rogue {
         size_t n_ids;
         uint64_t sent, connections, orders;
         bool only_hello;
+        int only;              /* what it says after its registration; < 0: anything */
         uint16_t major, minor; /* then: what it says it speaks, and its build */
         const char *build;
 };
@@ -412,10 +413,10 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
                 dial(g);
         for (uint32_t i = 0; !g->only_hello && i < BURST && g->ready && peer_queued(g->peer) < (1u << 20);
              i++) {
-                uint32_t k = dice(g, ELEMENTSOF(methods));
+                uint32_t k = g->only >= 0 ? (uint32_t)g->only : dice(g, ELEMENTSOF(methods));
                 (void)say(g, methods[k].name, methods[k].signature);
         }
-        if (!g->only_hello && g->ready && dice(g, 40) == 0)
+        if (!g->only_hello && g->only < 0 && g->ready && dice(g, 40) == 0)
                 peer_close(g->peer, "a whim");
         CHECK(sd_event_source_set_time_relative(s, g->only_hello ? USEC_PER_SEC : 5 * USEC_PER_MSEC));
         CHECK(sd_event_source_set_enabled(s, SD_EVENT_ONESHOT));
@@ -423,7 +424,7 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
 }
 
 int main(int argc, char **argv) {
-        struct rogue g = { .n_ids = 1, .ids = { { .job = 1, .role = "worker", .attempt = 1 } } };
+        struct rogue g = { .only = -1, .n_ids = 1, .ids = { { .job = 1, .role = "worker", .attempt = 1 } } };
         char serial[41];
         uint64_t until;
         FILE *f;
@@ -434,8 +435,13 @@ int main(int argc, char **argv) {
                 g.major = (uint16_t)strtoul(argv[5], NULL, 10);
                 g.minor = (uint16_t)strtoul(argv[6], NULL, 10);
                 g.build = argv[7];
-        } else if (argc != 5) {
-                fprintf(stderr, "usage: rogue-agent MASTER PORT SECONDS SEED [MAJOR MINOR BUILD]\n");
+        } else if (argc == 6) {
+                for (size_t i = 0; i < ELEMENTSOF(methods); i++)
+                        if (strcmp(methods[i].name, argv[5]) == 0)
+                                g.only = (int)i;
+        }
+        if (argc != 5 && argc != 8 && g.only < 0) {
+                fprintf(stderr, "usage: rogue-agent MASTER PORT SECONDS SEED [METHOD | MAJOR MINOR BUILD]\n");
                 return EXIT_FAILURE;
         }
         setvbuf(stdout, NULL, _IOLBF, 0);
@@ -451,7 +457,7 @@ int main(int argc, char **argv) {
         CHECK(tls_credentials_load(NODE_DIR "ca.crt", NODE_DIR "node.crt", NODE_DIR "node.key",
                                    &g.credentials));
         CHECK(sd_event_new(&g.event));
-        CHECK(sd_event_add_time_relative(g.event, NULL, CLOCK_BOOTTIME, 1, 0, on_tick, &g));
+        CHECK(sd_event_add_time_relative(g.event, NULL, CLOCK_BOOTTIME, 1, g.only >= 0 ? 1 : 0, on_tick, &g));
         CHECK(sd_event_loop(g.event));
         return EXIT_SUCCESS;
 }

@@ -2,7 +2,9 @@
 """masterd against an agent with a good certificate that says anything (rogue-agent.c): it goes on, its memory stays bounded, other
 hosts and their jobs notice nothing, and what it wrote can be read by the next masterd. PRIMUS_ROGUE_SECONDS and PRIMUS_ROGUE_SEED
 make a campaign of it; --build a build with sanitizers makes it worth more."""
+import collections
 import os
+import re
 import shutil
 import time
 
@@ -21,11 +23,17 @@ def pid(cluster):
     return cluster.exec("n1", "systemctl", "show", "-P", "MainPID", MASTERD).strip()
 
 
-def test_rogue(new_cluster, build, tmp_path):
+def bring(build, tmp_path):
     program = next((p for p in (os.path.join(build, "tests/rogue-agent"), os.environ.get("PRIMUS_ROGUE", "")) if os.path.exists(p)), None)
     if not program:
         pytest.skip("rogue-agent is not built")
     shutil.copy(program, tmp_path / "rogue-agent")
+    for path in (tmp_path, *tmp_path.parents[:2], *tmp_path.rglob("*")):
+        path.chmod(0o755)
+
+
+def test_rogue(new_cluster, build, tmp_path):
+    bring(build, tmp_path)
     (tmp_path / "data").mkdir()
     for i in range(50):
         (tmp_path / "data" / f"part-{i}").write_text(f"{i}\n")
@@ -70,3 +78,38 @@ def test_rogue(new_cluster, build, tmp_path):
     last = cluster.submit(config(2, "true"))
     assert cluster.wait_job(last) == 0
     assert cluster.primusctl_json("status", str(mine))["state"].upper() == "RUNNING"
+
+
+def cpu(cluster, process):
+    """Seconds."""
+    fields = cluster.exec("n1", "cat", f"/proc/{process}/stat").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_floods(new_cluster, build, tmp_path):
+    """One that says the same thing as fast as it is read, most of it unusable: it is read more slowly, and does not fill the journal.
+    Whoever submits, and the other hosts, notice nothing."""
+    bring(build, tmp_path)
+    cluster = new_cluster(2, binds=[f"{tmp_path}:/shared"])
+    cluster.wait_nodes()
+    cluster.exec("n2", "systemctl", "stop", AGENTD)
+    process, seen = pid(cluster), {}
+    for method in ("HookResult", "Register", "Hello", "ScanBatch", "Exited", "FeedReport", "Renew"):
+        used, lines = cpu(cluster, process), len(cluster.exec("n1", "journalctl", "-q", "-o", "cat", "-u", MASTERD).splitlines())
+        with cluster.process("n2", "/shared/rogue-agent", "n1", "7747", "5", SEED, method) as running:
+            worst = 0
+            while running.poll() is None:
+                begin = time.monotonic()
+                assert cluster.wait_job(cluster.submit(config(1, "true", nodes="n1"))) == 0
+                worst = max(worst, time.monotonic() - begin)
+            said = running.communicate(timeout=30)[0].strip()
+        used = cpu(cluster, process) - used
+        journal = cluster.exec("n1", "journalctl", "-q", "-o", "cat", "-u", MASTERD).splitlines()[lines:]
+        seen[method] = (used, len([line for line in journal if "Job " not in line]))
+        print(f"{method}: {said}; masterd used {used:.2f} s, wrote {seen[method][1]} lines that are of no job; the slowest job took {worst:.2f} s;",
+              "mostly:", collections.Counter(re.sub(r"\d+", "N", line) for line in journal if "Job " not in line).most_common(2))
+        assert worst < 10
+    assert pid(cluster) == process
+    assert cluster.node_states()["n1"] == "READY"
+    assert all(lines < 540 for _, lines in seen.values()), seen
+    assert all(used < 2 for used, _ in seen.values()), seen

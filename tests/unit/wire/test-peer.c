@@ -74,6 +74,7 @@ struct side {
         unsigned notes;
         size_t bytes;
         bool deaf;
+        unsigned hold_at; /* held by the message of that number; 0: never */
         unsigned replies, failures;
         bool failed_before_end;
 };
@@ -108,6 +109,8 @@ static int method_note(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return -EBADMSG;
         s->notes++;
         s->bytes += n;
+        if (s->notes == s->hold_at)
+                peer_hold(s->peer, true);
         return 1;
 }
 
@@ -370,6 +373,41 @@ static void test_stalled_reader(void **state) {
         pair_done(&t);
 }
 
+static int on_less_urgent(sd_event_source *s, void *userdata) {
+        (*(unsigned *)userdata)++;
+        return 0;
+}
+
+/* Held in the middle of what has come: the rest waits, and the loop sleeps; it has not a turn after another
+ * for a bus that may not be served, while all that is less urgent has none. */
+static void test_held_is_quiet(void **state) {
+        struct pair t;
+        sd_event_source *less_urgent;
+        unsigned turns = 0, told = 0;
+        uint64_t begin;
+
+        pair_connect(&t, master, node);
+        RUN_UNTIL(&t, t.server.ready && t.client.ready);
+        t.server.hold_at = 3;
+        for (int i = 0; i < 50; i++)
+                send_message(&t.client, "Note", 100, false);
+        RUN_UNTIL(&t, t.server.notes == 3);
+        assert_true(sd_event_add_defer(t.event, &less_urgent, on_less_urgent, &told) >= 0);
+        assert_true(sd_event_source_set_priority(less_urgent, SD_EVENT_PRIORITY_IDLE) >= 0);
+        begin = now_boot();
+        while (now_boot() < begin + 200 * USEC_PER_MSEC) {
+                assert_true(sd_event_run(t.event, 50 * USEC_PER_MSEC) >= 0);
+                turns++;
+        }
+        assert_int_equal(told, 1);
+        assert_true(turns < 100);
+        assert_int_equal(t.server.notes, 3);
+        peer_hold(t.server.peer, false);
+        RUN_UNTIL(&t, t.server.notes == 50);
+        sd_event_source_unref(less_urgent);
+        pair_done(&t);
+}
+
 /* ---- who is refused, and what each side hears ------------------------------------------------ */
 
 static void refused(struct tls_credentials *server, struct tls_credentials *client, const char *server_why,
@@ -574,6 +612,7 @@ int main(void) {
                 cmocka_unit_test(test_messages_before_the_end_arrive),
                 cmocka_unit_test(test_free_at_once),
                 cmocka_unit_test(test_stalled_reader),
+                cmocka_unit_test(test_held_is_quiet),
                 cmocka_unit_test(test_refusals),
                 cmocka_unit_test(test_revoked),
                 cmocka_unit_test(test_removed),
