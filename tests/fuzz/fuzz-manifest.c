@@ -13,15 +13,7 @@
 #include <string.h>
 
 #include "masterd/data/data.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* __builtin_trap() rather than assert(), which a release build drops. */
-#define MUST(condition)                                                                                      \
-        do {                                                                                                 \
-                if (!(condition))                                                                            \
-                        __builtin_trap();                                                                    \
-        } while (0)
+#include "tests/fuzz/fuzz.h"
 
 #define FILES 40u
 

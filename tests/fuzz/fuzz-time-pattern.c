@@ -13,17 +13,10 @@
 
 #include "executor/time-pattern.h"
 #include "lib/base/cleanup.h"
+#include "tests/fuzz/fuzz.h"
 
 #define DIGITS 10u
 #define PATTERN_MAX 256u
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define MUST(condition)                                                                                      \
-        do {                                                                                                 \
-                if (!(condition))                                                                            \
-                        __builtin_trap();                                                                    \
-        } while (0)
 
 static void check_words(const char *pattern) {
         _cleanup_(words_free_p) char **words = NULL;

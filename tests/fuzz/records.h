@@ -8,15 +8,7 @@
 #include <string.h>
 
 #include "lib/record/record.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* __builtin_trap() rather than assert(), which a release build drops. */
-#define MUST(condition)                                                                                      \
-        do {                                                                                                 \
-                if (!(condition))                                                                            \
-                        __builtin_trap();                                                                    \
-        } while (0)
+#include "tests/fuzz/fuzz.h"
 
 static inline void must_be_within(const struct record *r, const uint8_t *buf, size_t size) {
         MUST(r->total > 0 && r->total <= size);
