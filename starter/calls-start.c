@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StartSession, StartHook, SetInventory. Invariant: a session is its executor's user's, and a hook is one of
- * those that are named here, with an environment of PRIMUS_ names alone. */
+/* StartSession, SetInventory. Invariant: a session is its executor's user's, with an environment of PRIMUS_
+ * names alone; and what this host has is agentd's word only where policy.h leaves it that. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "lib/base/strv.h"
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"
-#include "lib/unit/ours.h"
 #include "starter/files/private.h"
 #include "starter/starter.h"
-#include "starter/unit/hook-unit.h"
 #include "starter/unit/session-unit.h"
 
 #define VARIABLES_MAX 128u
 #define VARIABLE_MAX 8192u
-#define HOOK_USEC_MAX (UINT64_C(7) * 24 * 3600 * USEC_PER_SEC)
 
 /* PRIMUS_NAME=text: it stands in a unit's properties. */
 static bool variables_valid(char *const *list) {
@@ -74,30 +70,6 @@ int starter_method_session(sd_bus_message *call, void *userdata, sd_bus_error *e
         return relay_job(c, call, m, error);
 }
 
-int starter_method_hook(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        static const char *const names[] = { "prolog", "epilog", "health" };
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        _cleanup_(strings_free_p) char **environment = NULL;
-        struct connection *c = userdata;
-        const char *unit, *name;
-        uint64_t timeout;
-        bool known = false;
-        int output, r = sd_bus_message_read(call, "ss", &unit, &name);
-
-        if (r > 0)
-                r = sd_bus_message_read_strv(call, &environment);
-        if (r >= 0)
-                r = sd_bus_message_read(call, "th", &timeout, &output);
-        for (size_t i = 0; r > 0 && i < ELEMENTSOF(names); i++)
-                known |= strcmp(name, names[i]) == 0;
-        if (r <= 0 || !known || !hook_unit_name_valid(unit) || !variables_valid(environment) ||
-            timeout == 0 || timeout > HOOK_USEC_MAX)
-                return starter_malformed(r, error);
-        TRY(relay_message(c, "StartTransientUnit", &m));
-        TRY(hook_unit_build(m, unit, name, environment, timeout, output));
-        return relay_job(c, call, m, error);
-}
-
 static int read_inventory_entry(sd_bus_message *m, const char *key, void *userdata) {
         int r = inventory_read_extra(m, key, userdata);
 
@@ -128,6 +100,9 @@ int starter_method_inventory(sd_bus_message *call, void *userdata, sd_bus_error 
         free(c->node);
         c->node = copy;
         inventory_done(&c->inventory);
+        /* Executors are kept from these but for those that they were granted. */
+        inventory.port_first = c->starter->policy.port_first;
+        inventory.port_last = c->starter->policy.port_last;
         c->inventory = inventory;
         inventory = (struct inventory){};
         return sd_bus_reply_method_return(call, NULL);

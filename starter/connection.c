@@ -20,6 +20,7 @@
 #include "starter/files/alone.h"
 #include "starter/files/private-usage.h"
 #include "starter/files/private.h"
+#include "starter/slices.h"
 #include "starter/starter.h"
 #include "starter/unit/devices.h"
 #include "starter/unit/enforce.h"
@@ -27,6 +28,7 @@
 
 #define FILE_BYTES_MAX 4096u
 #define USAGES_MAX 4096u
+#define USAGE_ANSWERS_MAX 256u
 
 int starter_malformed(int r, sd_bus_error *error) {
         if (r < 0 && r != -EBADMSG && r != -ENXIO && r != -EINVAL)
@@ -69,6 +71,7 @@ static int method_stop(sd_bus_message *call, void *userdata, sd_bus_error *error
 
         if (r <= 0 || !unit_is_ours(unit))
                 return starter_malformed(r, error);
+        slice_forget(c->starter->systemd, c->starter->root, unit);
         TRY(relay_message(c, "StopUnit", &m));
         TRY(sd_bus_message_append(m, "ss", unit, "replace"));
         return relay_job(c, call, m, error);
@@ -208,7 +211,9 @@ static int method_make_shm(sd_bus_message *call, void *userdata, sd_bus_error *e
 
         if (r > 0)
                 r = sd_bus_message_read(call, "tu", &size, &uid);
-        if (r <= 0 || size == 0 || work_owner(c->starter->root, job, job_uid) != uid)
+        /* Nobody's directory, which there is none of, is root's by that number. */
+        if (r <= 0 || size == 0 || policy_refuses_uid(&c->starter->policy, uid) ||
+            work_owner(c->starter->root, job, job_uid) != uid)
                 return starter_malformed(r, error);
         shm_names(job, job_uid, &names);
         TRY(relay_message(c, "StartTransientUnit", &m));
@@ -347,7 +352,11 @@ static int append_usages(const char *root, sd_bus_message *reply) {
 static int method_usage(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         struct connection *c = userdata;
+        uint64_t waiting;
 
+        /* Of answers of this size only a few are kept (server.c has the bound of the others). */
+        if (sd_bus_get_n_queued_write(c->bus, &waiting) < 0 || waiting > USAGE_ANSWERS_MAX)
+                return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "earlier answers come first");
         TRY(sd_bus_message_new_method_return(call, &reply));
         TRY(sd_bus_message_open_container(reply, 'a', "(stu)"));
         TRY(append_usages(c->starter->root, reply));
@@ -357,6 +366,16 @@ static int method_usage(sd_bus_message *call, void *userdata, sd_bus_error *erro
 
 /* ---- files of a job ---- */
 
+/* > 0: files may become that user's; else what the handler returns. The policy is asked again at the start,
+ * as agentd asks it before; this is for one who asks for the files alone. */
+static int served(struct connection *c, uint32_t uid, sd_bus_error *error) {
+        char why[SERVE_WHY_MAX];
+
+        return lookup_refuses(c->starter->lookup, uid, c->node ?: "", why)
+                       ? sd_bus_error_set(error, LINK_ERROR_NOT_SERVED, why)
+                       : 1;
+}
+
 static int method_make_work(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         struct connection *c = userdata;
         sd_id128_t job_uid;
@@ -365,8 +384,10 @@ static int method_make_work(sd_bus_message *call, void *userdata, sd_bus_error *
 
         if (r > 0)
                 r = sd_bus_message_read_basic(call, 'u', &uid);
-        if (r <= 0 || policy_refuses_uid(&c->starter->policy, uid))
+        if (r <= 0)
                 return starter_malformed(r, error);
+        if ((r = served(c, uid, error)) <= 0)
+                return r;
         return answer(call, work_create(c->starter->root, job, job_uid, uid), error);
 }
 
@@ -419,8 +440,10 @@ static int method_give_bundle(sd_bus_message *call, void *userdata, sd_bus_error
         uint32_t uid;
         int fd, r = sd_bus_message_read(call, "hu", &fd, &uid);
 
-        if (r <= 0 || policy_refuses_uid(&c->starter->policy, uid))
+        if (r <= 0)
                 return starter_malformed(r, error);
+        if ((r = served(c, uid, error)) <= 0)
+                return r;
         if (fstat(fd, &st) < 0)
                 return -errno;
         /* Only what is agentd's own to give. */

@@ -17,6 +17,7 @@
 #include "starter/files/prepare.h"
 #include "starter/files/private.h"
 #include "starter/server.h"
+#include "starter/slices.h"
 
 #define AGENT_USER "primus-agent"
 
@@ -126,6 +127,7 @@ static int serve(uid_t agent) {
         ports_reserve(&s.policy);
         extra_fields_sweep("");
         ports_sweep_stale();
+        slices_sweep(bus, "");
         if ((r = server_new(&s, SD_LISTEN_FDS_START, &server)) < 0)
                 return log_error_errno(r, "Cannot listen");
         (void)sd_notify(false, "READY=1\nSTATUS=Serving primus-agentd");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections. Invariant: no byte of a peer that is not agentd's user (or root) is read. */
+/* Connections. Invariant: no byte of a peer that is not agentd's user (or root) is read, and what is kept for
+ * one that does not take its answers is bounded. */
 #include "starter/server.h"
 
 #include <stdlib.h>
@@ -48,6 +49,19 @@ static int on_gone(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 0;
 }
 
+/* Before each call. Who is cut off here is told so like any other, by Disconnected. */
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        struct client *c = userdata;
+        uint64_t waiting;
+
+        if (sd_bus_get_n_queued_write(c->bus, &waiting) < 0 || waiting <= ANSWERS_MAX)
+                return 0;
+        log_warning("primus-agentd does not take its answers, of which there are %llu; it is disconnected",
+                    (unsigned long long)waiting);
+        (void)shutdown(sd_bus_get_fd(c->bus), SHUT_RDWR);
+        return 1;
+}
+
 static bool is_agentd(const struct server *s, int fd) {
         struct ucred peer;
         socklen_t size = sizeof(peer);
@@ -74,6 +88,7 @@ static int client_new(struct server *s, int fd) {
                  (r = sd_bus_set_trusted(c->bus, true)) >= 0 &&
                  (r = sd_bus_set_description(c->bus, "starter")) >= 0 && (r = sd_bus_start(c->bus)) >= 0 &&
                  (r = sd_bus_attach_event(c->bus, s->starter->event, SD_EVENT_PRIORITY_NORMAL)) >= 0 &&
+                 (r = sd_bus_add_filter(c->bus, NULL, on_message, c)) >= 0 &&
                  (r = sd_bus_match_signal(c->bus, &c->gone, NULL, "/org/freedesktop/DBus/Local",
                                           "org.freedesktop.DBus.Local", "Disconnected", on_gone, c)) >= 0)
                 r = connection_new(s->starter, c->bus, &c->connection);

@@ -5,6 +5,8 @@
 #include "starter/starter.h"
 
 #define CONNECTIONS_MAX 8u
+/* That wait to be read by one connection: far more than an agentd asks for in one go. */
+#define ANSWERS_MAX 16384u
 
 struct server;
 /* fd: a listening socket, AF_UNIX and SOCK_STREAM; stays the caller's. */

@@ -44,7 +44,7 @@ bool hook_unit_name_valid(const char *name) {
                has_suffix(name, SUFFIX) && strspn(name + prefix, letters) == strlen(name + prefix);
 }
 
-static bool slice_name_valid(const char *name) {
+bool slice_name_valid(const char *name) {
         char number[11] = "", slice[UNIT_NAME_MAX];
         uint32_t n;
 

@@ -11,3 +11,4 @@
 bool unit_is_ours(const char *name);
 bool session_unit_name_valid(const char *name);
 bool hook_unit_name_valid(const char *name);
+bool slice_name_valid(const char *name); /* of a job */

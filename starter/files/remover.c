@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Invariant: while something waits, CHILDREN_MAX are at work. */
+/* Invariant: while something waits, CHILDREN_MAX are at work; and WAITING_MAX wait at most. */
 #include "starter/files/remover.h"
 
 #include <errno.h>
@@ -13,6 +13,8 @@
 #include "lib/base/log.h"
 
 #define CHILDREN_MAX 4u
+/* More than there are executors on any host. */
+#define WAITING_MAX 65536u
 
 struct removal {
         struct remover *remover;
@@ -24,7 +26,7 @@ struct removal {
 struct remover {
         sd_event *event;
         struct removal *waiting, *working;
-        unsigned n_working;
+        unsigned n_waiting, n_working;
 };
 
 static void removal_free(struct removal *x) {
@@ -65,6 +67,7 @@ static void go_on(struct remover *r) {
                 int k;
 
                 DL_DELETE(r->waiting, x);
+                r->n_waiting--;
                 k = begin(x);
                 if (k < 0) {
                         log_warning_errno(k, "Cannot remove %s", x->path);
@@ -102,12 +105,16 @@ void remover_free(struct remover *r) {
 int remover_take(struct remover *r, char *path) {
         struct removal *x = path ? calloc(1, sizeof(*x)) : NULL;
 
-        if (!x) {
+        if (!x || r->n_waiting == WAITING_MAX) {
+                int k = x ? -EBUSY : -ENOMEM;
+
+                free(x);
                 free(path);
-                return -ENOMEM;
+                return k;
         }
         *x = (struct removal){ .remover = r, .path = path };
         DL_APPEND(r->waiting, x);
+        r->n_waiting++;
         go_on(r);
         return 0;
 }

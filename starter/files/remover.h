@@ -12,5 +12,5 @@ int remover_new(sd_event *event, struct remover **ret);
 void remover_free(struct remover *r);
 DEFINE_CLEANUP(struct remover *, remover_free)
 
-/* Takes path, allocated, also where it fails. */
+/* Takes path, allocated, also where it fails. -EBUSY: very many wait. */
 int remover_take(struct remover *r, char *path);
