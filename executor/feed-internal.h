@@ -16,6 +16,7 @@
 #include "executor/checkpoint.h"
 #include "executor/flow.h"
 #include "executor/producer.h"
+#include "executor/seats.h"
 #include "executor/session.h"
 #include "executor/tasks.h"
 #include "lib/base/cleanup.h"
@@ -46,6 +47,8 @@ struct delivery_ops {
         /* A client has been welcomed, has asked for tasks, is gone. */
         int (*client_new)(struct feed *f, struct client *c);
         void (*client_gone)(struct feed *f, struct client *c);
+        /* Who of the trainer waits for data. */
+        struct hunger (*hunger)(struct feed *f);
         /* The counters' two waits. */
         void (*waits)(struct feed *f, uint64_t now, uint64_t *ret_consumer, uint64_t *ret_producer);
         void (*done)(struct feed *f);
@@ -62,17 +65,15 @@ struct client_packet {
 struct client {
         struct client *prev, *next;
         int fd;
-        bool greeted; /* HELLO has been answered with WELCOME */
-        bool gone;    /* to be freed once its lane has ended */
-        bool last_told;
+        bool greeted;   /* HELLO has been answered with WELCOME */
+        bool gone;      /* to be freed once its lane has ended */
         uint8_t *state; /* of HELLO or COMMIT, while it is being received */
         size_t state_size, state_allocated;
         uint32_t state_type; /* which of the two; 0: none */
         struct client_packet *queue;
         size_t queued;
         struct lane *lane;     /* ring */
-        uint32_t credits;      /* descriptor: tasks that it has asked for */
-        uint32_t window;       /* the most of them that there ever were */
+        struct seat seat;      /* descriptor */
         uint64_t hungry_since; /* descriptor: asked, and nothing is there; 0: no */
 };
 
@@ -116,7 +117,7 @@ struct feed {
         bool bye_sent, farewell;
         bool sync_due;
         uint64_t sync;
-        uint32_t credits_told;
+        struct told told;
         uint64_t next_report;
         struct feed_counters counters, counters_told;
         uint64_t deadline; /* for the last report */

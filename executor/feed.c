@@ -128,7 +128,7 @@ static int on_grant(struct feed *f, const uint8_t *body, size_t size) {
                         return r;
                 if (r > 0 && checkpoint_find(&f->checkpoint, grant.task, &mark) > 0)
                         tasks_resume(&f->tasks, tasks_find(&f->tasks, grant.task), mark);
-                f->credits_told -= f->credits_told > 0;
+                told_granted(&f->told);
         }
         return 0;
 }

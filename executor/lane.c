@@ -370,6 +370,25 @@ static uint64_t ring_step(struct feed *f, uint64_t now) {
         return next;
 }
 
+/* One whose ring is empty waits, or will in a moment. What its thread reads is for it, and so is what only it
+ * may go on with. */
+static struct hunger ring_hunger(struct feed *f) {
+        uint32_t hungry = 0, idle = 0;
+        struct hunger h;
+        struct client *c;
+
+        DL_FOREACH (f->clients, c) {
+                struct lane *l = c->lane;
+
+                if (!l || c->gone || l->closed || l->hostile || ring_producer_unreleased(l->ring) > 0)
+                        continue;
+                hungry++;
+                idle += !producer_task(l->producer) && !tasks_own(&f->tasks, l);
+        }
+        h = hunger_of(idle, idle > 0 ? tasks_free(&f->tasks, idle) : 0);
+        return (struct hunger){ hungry, h.unserved };
+}
+
 static void ring_look(struct feed *f) {
         struct client *c;
 
@@ -451,5 +470,6 @@ const struct delivery_ops delivery_ring = {
         .trim = ring_trim,
         .client_new = ring_client_new,
         .client_gone = ring_client_gone,
+        .hunger = ring_hunger,
         .waits = ring_waits,
 };

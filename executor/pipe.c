@@ -168,6 +168,13 @@ static bool is_hungry(const struct pipe_delivery *d) {
         return !d->items && !d->feed->tasks.todo && !d->feed->tasks.last;
 }
 
+static struct hunger pipe_hunger(struct feed *f) {
+        const struct pipe_delivery *d = f->pipe;
+        bool hungry = !d->items && d->flow.written == d->flow.consumed && d->write_end >= 0;
+
+        return hunger_of(hungry, producer_task(d->producer) || f->tasks.todo ? 1 : 0);
+}
+
 static void tick(struct pipe_delivery *d, uint64_t now) {
         bool hungry = is_hungry(d);
         uint64_t shortest = hungry ? TICK_HUNGRY : TICK, longest = hungry ? TICK : TICK_MAX;
@@ -337,6 +344,7 @@ const struct delivery_ops delivery_pipe = {
         .cancel = pipe_cancel,
         .trim = pipe_trim,
         .client_new = pipe_client_new,
+        .hunger = pipe_hunger,
         .waits = pipe_waits,
         .done = pipe_done,
 };

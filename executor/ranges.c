@@ -11,6 +11,7 @@
 #include "executor/feed-internal.h"
 
 #define CREDITS_MAX 64u /* tasks at once with one process */
+#define LOOK_APART USEC_PER_SEC
 
 struct range {
         uint64_t task;
@@ -26,6 +27,7 @@ struct ranges {
         struct producer *producer;
         struct range *ready, *given;
         unsigned n_ready;
+        uint64_t turns;  /* tasks that have been handed out */
         uint64_t looked; /* when, for the waits */
         uint64_t consumer_wait, producer_wait;
 };
@@ -156,7 +158,7 @@ static bool give_next(struct feed *f, struct client *c) {
                 tasks_delivered(&f->tasks, t, (struct task_mark){ r->last, 0 });
                 r->client = c;
                 DL_APPEND(d->given, r);
-                c->credits--;
+                seat_give(&c->seat, &d->turns);
                 c->hungry_since = 0;
                 return true;
         }
@@ -176,7 +178,7 @@ static void waits_pass(struct feed *f, uint64_t now) {
         struct client *c;
 
         DL_FOREACH (f->clients, c) {
-                wanted |= c->credits > 0 && !c->gone;
+                wanted |= seat_asks(&c->seat);
                 /* A process that has a task of its own at hand does not wait for one. */
                 if (c->hungry_since > 0 && !c->gone)
                         d->consumer_wait += MIN(apart, usec_sub(now, c->hungry_since));
@@ -186,47 +188,60 @@ static void waits_pass(struct feed *f, uint64_t now) {
         d->looked = now;
 }
 
-/* It asks for another one with each that it has gone through: with nothing at hand it has asked for as many
- * as it ever did at once. */
-static bool is_waiting(const struct client *c) {
-        return c->credits > 0 && c->credits == c->window;
+static struct client *next_client(struct feed *f) {
+        struct client *c, *first = NULL;
+
+        DL_FOREACH (f->clients, c)
+                if (seat_first(first ? &first->seat : NULL, &c->seat) == &c->seat)
+                        first = c;
+        return first;
+}
+
+static struct hunger ranges_hunger(struct feed *f) {
+        struct ranges *d = f->ranges;
+        struct client *c;
+        uint32_t n = 0;
+
+        DL_FOREACH (f->clients, c)
+                n += seat_is_hungry(&c->seat);
+        return n == 0 ? (struct hunger){}
+                      : hunger_of(n, d->n_ready + (producer_task(d->producer) != NULL) +
+                                             tasks_free(&f->tasks, n));
 }
 
 static uint64_t ranges_step(struct feed *f, uint64_t now) {
         struct ranges *d = f->ranges;
         struct client *c;
-        bool any = true;
+        uint64_t next = USEC_INFINITY;
 
         waits_pass(f, now);
         if (!producer_task(d->producer) && tasks_may_take(&f->tasks, d))
                 producer_wake(d->producer);
-        /* One each, round by round. */
-        while (any && d->ready && !f->paused) {
-                any = false;
-                DL_FOREACH (f->clients, c)
-                        if (c->credits > 0 && !c->gone)
-                                any |= give_next(f, c);
-        }
+        while (d->ready && !f->paused && (c = next_client(f)))
+                if (!give_next(f, c))
+                        break;
         DL_FOREACH (f->clients, c) {
                 if (!c->greeted || c->gone)
                         continue;
                 /* Not before it waits: until then it can take what another one leaves behind. */
-                if (!c->last_told && is_waiting(c) && is_all_given(f)) {
-                        c->last_told = true;
+                if (seat_is_hungry(&c->seat) && is_all_given(f)) {
+                        c->seat.out = true;
                         c->hungry_since = 0;
                         (void)client_send(c, CLIENT_LAST, NULL, 0, -EBADF);
                 }
-                if (c->hungry_since == 0 && !c->last_told && is_waiting(c))
+                if (!seat_is_hungry(&c->seat))
+                        continue;
+                if (c->hungry_since == 0)
                         c->hungry_since = now;
+                next = now + LOOK_APART; /* how long it waits is to be known while it does */
         }
-        return USEC_INFINITY;
+        return next;
 }
 
 int ranges_next(struct feed *f, struct client *c, uint32_t credits) {
-        if (credits > CREDITS_MAX || c->credits + credits > CREDITS_MAX)
+        if (credits > CREDITS_MAX || c->seat.credits + credits > CREDITS_MAX)
                 return -EPROTO;
-        c->credits += credits;
-        c->window = MAX(c->window, c->credits);
+        c->seat.credits += credits;
         return 0;
 }
 
@@ -234,6 +249,7 @@ int ranges_next(struct feed *f, struct client *c, uint32_t credits) {
 
 static void take_back(struct feed *f, struct range *r) {
         DL_DELETE(f->ranges->given, r);
+        seat_take_back(&r->client->seat);
         (void)range_free(r);
 }
 
@@ -322,6 +338,7 @@ static void ranges_client_gone(struct feed *f, struct client *c) {
         if (!c->greeted)
                 return;
         f->readers--;
+        c->seat.out = true;
         DL_FOREACH_SAFE (f->ranges->given, r, next)
                 if (r->client == c)
                         take_back(f, r);
@@ -393,6 +410,7 @@ const struct delivery_ops delivery_ranges = {
         .trim = ranges_trim,
         .client_new = ranges_client_new,
         .client_gone = ranges_client_gone,
+        .hunger = ranges_hunger,
         .waits = ranges_waits,
         .done = ranges_done,
 };

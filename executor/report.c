@@ -31,8 +31,11 @@ static void commit(struct feed *f, const struct task *t, const struct task_progr
 }
 
 /* One report: what fits of the tasks that are to be reported. */
-static int send_progress(struct feed *f, uint64_t now, uint32_t credits) {
-        struct feed_progress head = { .credits = credits };
+static int send_progress(struct feed *f, uint64_t now, uint32_t credits, struct hunger hunger) {
+        struct feed_progress head = { .credits = credits,
+                                      .flags = FEED_PROGRESS_HUNGRY,
+                                      .hungry = (uint8_t)MIN(hunger.hungry, (uint32_t)UINT8_MAX),
+                                      .unserved = (uint8_t)MIN(hunger.unserved, (uint32_t)UINT8_MAX) };
         uint8_t *array = f->packet + sizeof(head);
         struct task *batch[BATCH_MAX], *t;
         size_t n = 0, size = 0;
@@ -46,7 +49,7 @@ static int send_progress(struct feed *f, uint64_t now, uint32_t credits) {
                 batch[n++] = t;
         }
         if (f->sync_due && (!t || n == 0)) { /* the number goes with the last of them */
-                head.flags = FEED_PROGRESS_SYNC;
+                head.flags |= FEED_PROGRESS_SYNC;
                 head.sync = f->sync;
         }
         head.counters = f->counters;
@@ -62,7 +65,7 @@ static int send_progress(struct feed *f, uint64_t now, uint32_t credits) {
                 tasks_reported(&f->tasks, batch[i], f->exited);
         }
         f->counters_told = f->counters;
-        f->sync_due &= head.flags == 0;
+        f->sync_due &= !(head.flags & FEED_PROGRESS_SYNC);
         return 0;
 }
 
@@ -133,15 +136,17 @@ static int send_open(struct feed *f, uint64_t now, uint32_t credits) {
         if (r < 0)
                 return r;
         f->announced = true;
-        f->credits_told = credits;
+        f->told = (struct told){ .credits = credits };
         return 0;
 }
 
 /* Whether there is something to be said now; else *ret_next: when. */
-static bool is_due(struct feed *f, uint64_t now, uint32_t credits, uint64_t *ret_next) {
-        bool counted = memcmp(&f->counters, &f->counters_told, sizeof(f->counters)) != 0;
+static bool is_due(struct feed *f, uint64_t now, uint32_t credits, struct hunger hunger, uint64_t *ret_next) {
+        bool counted = memcmp(&f->counters, &f->counters_told, sizeof(f->counters)) != 0 ||
+                       (told_has_changed(&f->told, hunger) && !f->exited);
 
-        if (f->tasks.urgent || f->sync_due || credits > f->credits_told || (f->exited && f->tasks.dirty))
+        if (f->tasks.urgent || f->sync_due || told_is_news(&f->told, credits, hunger) ||
+            (f->exited && f->tasks.dirty))
                 return true;
         if (!f->tasks.dirty && !counted)
                 return false;
@@ -152,12 +157,18 @@ static bool is_due(struct feed *f, uint64_t now, uint32_t credits, uint64_t *ret
 }
 
 int report_send(struct feed *f, uint64_t now, uint64_t *ret_next) {
-        uint32_t credits = f->exited ? 0 : tasks_credits(&f->tasks, f->readers);
+        struct hunger hunger = {};
+        uint32_t credits = 0;
         int r;
 
         *ret_next = USEC_INFINITY;
         if (f->session.state != SESSION_UP || f->child <= 0)
                 return -ENOTCONN;
+        if (!f->exited) {
+                if (!f->tasks.last) /* else they wait for what others may leave behind */
+                        hunger = f->delivery->hunger(f);
+                credits = tasks_credits(&f->tasks, f->readers, hunger.unserved);
+        }
         /* Under checkpoint it is the trainer's HELLO that says which tasks are its own. */
         if (!f->announced && f->ack == ACK_CHECKPOINT && !f->was_greeted && !f->exited)
                 return 0;
@@ -168,7 +179,7 @@ int report_send(struct feed *f, uint64_t now, uint64_t *ret_next) {
                                 return r;
                 }
                 while (f->tasks.dirty) {
-                        r = send_progress(f, now, 0);
+                        r = send_progress(f, now, 0, hunger);
                         if (r < 0)
                                 return r;
                 }
@@ -182,12 +193,12 @@ int report_send(struct feed *f, uint64_t now, uint64_t *ret_next) {
                                 return r;
                 }
         }
-        if (is_due(f, now, credits, ret_next)) {
+        if (is_due(f, now, credits, hunger, ret_next)) {
                 do {
-                        r = send_progress(f, now, credits);
+                        r = send_progress(f, now, credits, hunger);
                         if (r < 0)
                                 return r;
-                        f->credits_told = credits;
+                        f->told = (struct told){ credits, hunger };
                 } while (f->tasks.dirty || f->sync_due);
                 f->next_report = now + PROGRESS_APART;
         }

@@ -203,6 +203,27 @@ bool tasks_may_take(const struct tasks *s, const void *holder) {
         return false;
 }
 
+uint64_t tasks_free(const struct tasks *s, uint64_t at_most) {
+        const struct task *t;
+        uint64_t n = 0;
+
+        DL_FOREACH (s->todo, t) {
+                if (n == at_most)
+                        break;
+                n += !t->holder;
+        }
+        return n;
+}
+
+bool tasks_own(const struct tasks *s, const void *holder) {
+        const struct task *t;
+
+        DL_FOREACH (s->todo, t)
+                if (t->holder == holder)
+                        return true;
+        return false;
+}
+
 struct task *tasks_take(struct tasks *s, void *holder) {
         struct task *t;
 
@@ -416,7 +437,7 @@ void tasks_finish(struct tasks *s, bool success) {
 
 /* ---- credits ---- */
 
-uint32_t tasks_credits(const struct tasks *s, unsigned readers) {
+uint32_t tasks_credits(const struct tasks *s, unsigned readers, unsigned unserved) {
         uint64_t room = 0, wanted = (uint64_t)TASKS_PREFETCH * MAX(readers, 1u);
         uint64_t window = MIN((uint64_t)TASKS_WINDOW, s->got);
 
@@ -429,6 +450,7 @@ uint32_t tasks_credits(const struct tasks *s, unsigned readers) {
                 room = (window - s->unread_bytes) / MAX(UINT64_C(1), s->unread_bytes / s->n_unread);
         if (s->n_unread < wanted)
                 room = MAX(room, wanted - s->n_unread);
+        room = MAX(room, (uint64_t)unserved); /* whatever the others hold */
         return (uint32_t)MIN(room, (uint64_t)TASKS_CREDITS_MAX);
 }
 

@@ -133,8 +133,13 @@ void tasks_idle(struct tasks *s, struct task *t);
 /* The trainer has ended. */
 void tasks_finish(struct tasks *s, bool success);
 
-/* How many more tasks to ask for, with so many that read them. */
-uint32_t tasks_credits(const struct tasks *s, unsigned readers);
+/* How many more tasks to ask for, with so many that read them, unserved of which wait and can take none of
+ * those that are here. */
+uint32_t tasks_credits(const struct tasks *s, unsigned readers, unsigned unserved);
+/* How many wait that anybody may take; those of holder alone are no part of it. */
+uint64_t tasks_free(const struct tasks *s, uint64_t at_most);
+/* Whether one waits that holder alone may take. */
+bool tasks_own(const struct tasks *s, const void *holder);
 
 /* Everything is reported again, to an agentd that may not have passed the last reports on. */
 void tasks_report_all(struct tasks *s);

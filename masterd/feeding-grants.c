@@ -19,7 +19,6 @@
  * of the last second. */
 #define AHEAD BLOCK_TASKS
 #define AHEAD_PART 16
-#define PREFETCH_MIN 2u /* a task that is read, and one to go on with */
 #define WANTED_MAX (16 * BLOCK_TASKS)
 /* Trainers may wait for each other: a DataLoader takes batches from its workers in turn, ranks meet in
  * collectives. So one that waits for data can keep another from reading the rest. When nothing has been read
@@ -46,11 +45,11 @@ void task_after(struct job_data *d, struct task_before before, const struct task
         d->n_unread -= before.unread;
         if (before.holder) {
                 before.holder->n_leases--;
-                before.holder->n_unread -= before.unread;
+                before.holder->taker.n_unread -= before.unread;
         }
         if (holder) {
                 holder->n_leases++;
-                holder->n_unread += unread(t);
+                holder->taker.n_unread += unread(t);
         }
 }
 
@@ -84,41 +83,29 @@ static void give_back(struct job_data *d, struct task **leases) {
 
 void feeding_give_back(struct job *j, struct executor *e) {
         give_back(j->data, &e->leases);
-        e->n_leases = e->n_unread = 0;
+        e->n_leases = e->taker.n_unread = 0;
 }
 
 /* ---- who wants tasks ---- */
 
-void feeding_set_credits(struct executor *e, uint32_t credits) {
-        struct job_data *d = e->job->data;
-        bool wants = credits > 0 && e->feed_open && !e->feed_last;
+void feeding_set_credits(struct executor *e, const struct taker_word *w) {
+        struct taker_word word = *w;
 
-        /* One that has nothing unread asks for what its readers need to be busy; else also for what would
-         * save messages. */
-        if (e->n_unread == 0)
-                e->prefetch = MAX(credits, PREFETCH_MIN);
-        if (e->wants)
-                d->credits -= e->credits;
-        e->credits = MIN(credits, CREDITS_MAX);
-        if (wants)
-                d->credits += e->credits;
-        if (wants && !e->wants) {
-                DL_APPEND2(d->wanting, e, want_prev, want_next);
-                d->n_wanting++;
-        } else if (!wants && e->wants) {
-                DL_DELETE2(d->wanting, e, want_prev, want_next);
-                d->n_wanting--;
-        }
-        e->wants = wants;
+        word.open = e->feed_open && !e->feed_last;
+        takers_say(&e->job->data->takers, &e->taker, &word, now_boot());
+}
+
+void feeding_wants_nothing(struct executor *e) {
+        takers_out(&e->job->data->takers, &e->taker);
 }
 
 uint32_t feeding_waiting(const struct job *j) {
-        struct executor *e;
+        struct taker *t;
         uint32_t n = 0;
 
-        if (j->data)
-                DL_FOREACH2(j->data->wanting, e, want_next)
-        n += e->n_leases == 0;
+        for (enum taker_list l = TAKER_STARVED; j->data && l < _TAKER_LIST_MAX; l++)
+                DL_FOREACH (j->data->takers.lists[l], t)
+                        n += executor_of_taker(t)->n_leases == 0;
         return n;
 }
 
@@ -246,7 +233,7 @@ void feeding_grant_again(struct executor *e) {
 
 /* Up to n tasks, in one message. How many; 0: there is none; or the error with which sending failed. */
 static int grant_some(struct job_data *d, struct executor *e, uint32_t n, uint64_t now) {
-        struct task *given[CREDITS_MAX];
+        struct task *given[TAKERS_CREDITS_MAX];
         uint8_t buf[TASKS_WIRE_MAX];
         size_t used = 0;
         uint32_t k = 0;
@@ -283,57 +270,26 @@ static uint32_t n_fed(const struct job *j) {
         return n;
 }
 
-/* Off the list of those who want tasks, until it says anything. */
-static void set_aside(struct job_data *d, struct executor *e) {
-        d->credits -= e->credits;
-        DL_DELETE2(d->wanting, e, want_prev, want_next);
-        d->n_wanting--;
-        e->wants = false;
-}
-
-/* Everybody has his share, so that few tasks are spread over all who wait, and many go in few messages.
- * Towards the end nobody holds much that he has not begun: others would have nothing to do, or are about to
- * come. */
 static void grant_all(struct job *j) {
         struct job_data *d = j->data;
-        uint64_t now = now_boot();
+        struct takers_turn turn;
         struct data_totals totals;
-        uint64_t pending, share = 0, most = 0, room;
-        uint32_t fed = n_fed(j), round = 0; /* so many have not had their turn */
+        struct taker *t;
+        uint32_t wanted;
 
-        if (!d->wanting)
-                return;
         data_totals(d->data, &totals);
-        pending = totals.pending;
-        while (d->wanting) {
-                struct executor *e = d->wanting;
-                int n;
-                if (round == 0) {
-                        round = d->n_wanting;
-                        share = MAX(pending / round, UINT64_C(1));
-                        most = pending / (2 * MAX(fed, 1u));
-                }
-                round--;
-                room = MAX(most, (uint64_t)e->prefetch);
-                if (e->n_unread >= room) {
-                        set_aside(d, e);
-                        continue;
-                }
-                room = MIN(room - e->n_unread, MIN((uint64_t)e->credits, share));
-                n = grant_some(d, e, (uint32_t)room, now);
+        turn = takers_begin(totals.pending, n_fed(j), now_boot());
+        while ((t = takers_next(&d->takers, &turn, &wanted))) {
+                int n = grant_some(d, executor_of_taker(t), wanted, turn.now);
+
                 if (n == 0)
                         return;
                 if (n < 0) { /* it says anew what it wants when its host is back */
-                        feeding_set_credits(e, 0);
+                        takers_out(&d->takers, t);
                         continue;
                 }
-                pending -= MIN(pending, (uint64_t)n);
+                takers_gave(&d->takers, &turn, t, (uint32_t)n);
                 d->n_granted += (uint64_t)n;
-                feeding_set_credits(e, e->credits - (uint32_t)n);
-                if (e->wants && d->wanting == e) { /* behind all others */
-                        DL_DELETE2(d->wanting, e, want_prev, want_next);
-                        DL_APPEND2(d->wanting, e, want_prev, want_next);
-                }
         }
 }
 
@@ -345,7 +301,7 @@ static bool promise_end_to(struct executor *e) {
                 return false;
         e->feed_last = true;
         e->job->data->n_to_tell--;
-        feeding_set_credits(e, 0);
+        feeding_wants_nothing(e);
         return true;
 }
 
@@ -360,7 +316,8 @@ static bool holder_is_away(const struct job *j) {
         const struct executor *e;
 
         JOB_FOREACH(j, e) {
-                if (e->leases_unknown || (e->n_unread > 0 && (!e->node || e->node->state != NODE_READY)))
+                if (e->leases_unknown ||
+                    (e->taker.n_unread > 0 && (!e->node || e->node->state != NODE_READY)))
                         return true;
         }
         return false;
@@ -370,7 +327,7 @@ static bool holder_is_away(const struct job *j) {
 static uint64_t look_for_standstill(struct manager *m, struct job *j, uint64_t now) {
         struct job_data *d = j->data;
         struct data_totals totals;
-        struct executor *e, *next;
+        struct taker *t, *next;
         uint64_t again = UINT64_MAX;
 
         data_totals(d->data, &totals);
@@ -384,19 +341,21 @@ static uint64_t look_for_standstill(struct manager *m, struct job *j, uint64_t n
                 d->still_since = now;
                 return usec_add(now, STILL_ALONE_USEC);
         }
-        DL_FOREACH_SAFE2(d->wanting, e, next, want_next) {
-                uint64_t due =
-                        usec_add(d->still_since, e->n_unread == d->n_unread ? STILL_ALONE_USEC : STILL_USEC);
+        for (enum taker_list l = TAKER_STARVED; l < _TAKER_LIST_MAX; l++)
+                DL_FOREACH_SAFE (d->takers.lists[l], t, next) {
+                        uint64_t due = usec_add(d->still_since,
+                                                t->n_unread == d->n_unread ? STILL_ALONE_USEC : STILL_USEC);
 
-                if (now < due)
-                        again = MIN(again, due);
-                else if (promise_end_to(e))
-                        record_event(m, j, "data-still", e,
-                                     "waits for data, nothing has been read for %u s, and nothing is left "
-                                     "but what is held "
-                                     "already: it is told that no more comes",
-                                     (unsigned)((now - d->still_since) / USEC_PER_SEC));
-        }
+                        if (t->speaks && t->hungry == 0)
+                                continue; /* nobody waits there */
+                        if (now < due)
+                                again = MIN(again, due);
+                        else if (promise_end_to(executor_of_taker(t)))
+                                record_event(m, j, "data-still", executor_of_taker(t),
+                                             "waits for data, nothing has been read for %u s, and nothing is "
+                                             "left but what is held already: it is told that no more comes",
+                                             (unsigned)((now - d->still_since) / USEC_PER_SEC));
+                }
         return again;
 }
 
@@ -434,7 +393,7 @@ static uint32_t wanted_of(struct job_data *d) {
                 d->n_granted = 0;
                 d->granted_since = now;
         }
-        return (uint32_t)MIN(d->credits + AHEAD + MAX(d->ahead, d->n_granted / AHEAD_PART),
+        return (uint32_t)MIN(d->takers.credits + AHEAD + MAX(d->ahead, d->n_granted / AHEAD_PART),
                              (uint64_t)WANTED_MAX);
 }
 
@@ -469,11 +428,14 @@ void feeding_run(struct manager *m, struct job *j) {
 
                 if (d->n_unread == 0)
                         promise_end(j);
-                else if (d->wanting) {
+                else if (takers_any(&d->takers)) {
                         due = look_for_standstill(m, j, now);
-                        if (d->wanting)
+                        if (takers_any(&d->takers))
                                 wake_at(j, MIN(due, usec_add(now, feeding_trim(m, j))));
                 }
-        } else if (d->wanting && (due = data_next_due(d->data)) != UINT64_MAX)
-                wake_at(j, due);
+        } else if (takers_any(&d->takers)) {
+                due = MIN(data_next_due(d->data), takers_due(&d->takers));
+                if (due != UINT64_MAX)
+                        wake_at(j, due);
+        }
 }

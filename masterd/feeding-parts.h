@@ -6,8 +6,6 @@
 #include "masterd/node/node.h"
 #include "masterd/store/store.h"
 
-#define CREDITS_MAX 256u /* tasks that one executor is given ahead */
-
 /* ---- feeding-flush.c: to disk, and rows of files back from there */
 
 /* Writes what has changed; when it is on disk, feeding_run(). To be called before what an agent is told to
@@ -40,7 +38,13 @@ struct task **feeding_leases_of(struct job *j, const struct task *t); /* of its 
 static inline uint64_t feeding_told(const struct executor *e) {
         return e->node->epoch + 1;
 }
-void feeding_set_credits(struct executor *e, uint32_t credits);
+/* What its feeder says that it takes, and who waits there. */
+void feeding_set_credits(struct executor *e, const struct taker_word *w);
+/* It wants nothing, until it says anything. */
+void feeding_wants_nothing(struct executor *e);
+static inline struct executor *executor_of_taker(struct taker *t) {
+        return (struct executor *)((char *)t - offsetof(struct executor, taker));
+}
 /* Says the tasks that it holds once more, but for those that it has told of since its host registered: others
  * may have come to an end of which word was lost. */
 void feeding_grant_again(struct executor *e);

@@ -51,7 +51,8 @@ void feeding_opened(struct manager *m, struct node *node, const struct executor_
         /* A grant may have been lost with the link that it was sent on. One that was not is ignored, or
          * answered with DONE. */
         feeding_grant_again(e);
-        feeding_set_credits(e, credits);
+        /* Who waits there it says next, if anybody does. */
+        feeding_set_credits(e, &(struct taker_word){ .credits = credits, .speaks = e->taker.speaks });
         feeding_run(m, e->job);
 }
 
@@ -153,7 +154,10 @@ void feeding_reported(struct manager *m, struct node *node, const struct executo
         if (report->has_sync)
                 feeding_synced(e, report->sync);
         feeding_sample(e->job);
-        feeding_set_credits(e, report->credits);
+        feeding_set_credits(e, &(struct taker_word){ .credits = report->credits,
+                                                     .unserved = report->unserved,
+                                                     .hungry = report->hungry,
+                                                     .speaks = report->has_hungry });
         feeding_flush_soon(m, e->job);
         feeding_run(m, e->job);
 }
@@ -179,7 +183,8 @@ void feeding_gone(struct manager *m, struct executor *e) {
 
         if (!j->data)
                 return;
-        feeding_set_credits(e, 0);
+        feeding_wants_nothing(e);
+        e->taker.speaks = false;
         if (e->feed_open && !e->feed_last)
                 j->data->n_to_tell--;
         e->feed_open = e->feed_last = false;

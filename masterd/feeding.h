@@ -52,9 +52,7 @@ struct job_data {
         bool finished;          /* enough tasks are done */
         struct sums *sums;      /* of a job that is over: all that is kept of it in memory */
 
-        struct executor *wanting; /* feeders with credits, whose turn it is first */
-        uint64_t credits;         /* of all of them */
-        uint32_t n_wanting;
+        struct takers takers;                     /* feeders with credits, and whose turn it is */
         uint64_t granted_since, n_granted, ahead; /* how fast tasks go: so many are made ahead */
         uint32_t n_unread;  /* leased tasks that are not read to their end: they may come back */
         uint32_t n_to_tell; /* feeders that are connected and have not been promised the end of file */
@@ -173,7 +171,7 @@ struct executor *feeding_holder(const struct job *j, const struct task *t);
 uint32_t feeding_waiting(const struct job *j);
 /* Whether this one does. */
 static inline bool feeding_idle(const struct executor *e) {
-        return e->wants && e->n_leases == 0;
+        return e->taker.list != TAKER_OUT && e->n_leases == 0;
 }
 /* Share of the tasks that are done, failed or skipped: 0..1; < 0: not known yet. */
 double feeding_progress(const struct job *j);

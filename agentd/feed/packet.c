@@ -45,7 +45,10 @@ int packet_read_progress(const uint8_t *body, size_t size, struct feed_report *r
                                      .credits = MIN(p.credits, LINK_CREDITS_MAX),
                                      .counters = p.counters,
                                      .has_sync = p.flags & FEED_PROGRESS_SYNC,
-                                     .sync = p.sync };
+                                     .sync = p.sync,
+                                     .has_hungry = p.flags & FEED_PROGRESS_HUNGRY,
+                                     .hungry = p.hungry,
+                                     .unserved = MIN(p.unserved, p.hungry) };
         return 0;
 }
 

@@ -63,10 +63,13 @@ struct feed_welcome {
 struct feed_open {
         uint32_t credits; /* tasks it is ready to hold */
 };
-#define FEED_PROGRESS_SYNC 1u /* flag: sync is the value of the FEED_CONTROL_SYNC that this answers */
+#define FEED_PROGRESS_SYNC 1u   /* flag: sync is the value of the FEED_CONTROL_SYNC that this answers */
+#define FEED_PROGRESS_HUNGRY 2u /* flag: hungry and unserved are said; older releases leave them 0 */
 struct feed_progress {
         uint32_t credits; /* tasks it is ready for beyond those granted */
-        uint32_t flags;
+        uint16_t flags;   /* 32 bits in older releases, which look at the lowest one alone */
+        uint8_t hungry;   /* processes of the trainer that wait for data */
+        uint8_t unserved; /* of these: so many for which nothing is at hand */
         uint64_t sync;
         struct feed_counters counters;
 };

@@ -121,14 +121,21 @@ int feed_report_append(sd_bus_message *m, const struct feed_report *f) {
             (r = sd_bus_message_append(m, "u(tttt)", f->credits, c->consumer_wait_usec, c->producer_wait_usec,
                                        c->bytes, c->records)) < 0)
                 return r;
-        return f->has_sync ? sd_bus_message_append(m, "a{sv}", 1, "sync", "t", f->sync)
-                           : link_append_extra_empty(m);
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r >= 0 && f->has_sync)
+                r = sd_bus_message_append(m, "{sv}", "sync", "t", f->sync);
+        if (r >= 0 && f->has_hungry)
+                r = sd_bus_message_append(m, "{sv}{sv}", "hungry", "t", f->hungry, "unserved", "t",
+                                          f->unserved);
+        return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
 int feed_report_read(sd_bus_message *m, struct feed_report *ret) {
         struct feed_report f = {};
         struct feed_counters *c = &f.counters;
-        const struct extra known[] = { { "sync", "t", .number = &f.sync, .seen = &f.has_sync } };
+        const struct extra known[] = { { "sync", "t", .number = &f.sync, .seen = &f.has_sync },
+                                       { "hungry", "t", .number = &f.hungry, .seen = &f.has_hungry },
+                                       { "unserved", "t", .number = &f.unserved } };
         int r;
 
         if ((r = read_array(m, &f.progress, &f.size)) <= 0 ||
@@ -136,6 +143,8 @@ int feed_report_read(sd_bus_message *m, struct feed_report *ret) {
                                      &c->bytes, &c->records)) <= 0 ||
             (r = read_extra(m, known, ELEMENTSOF(known))) <= 0)
                 return link_bad(r);
+        f.hungry = MIN(f.hungry, (uint64_t)LINK_CREDITS_MAX);
+        f.unserved = f.has_hungry ? MIN(f.unserved, f.hungry) : 0;
         *ret = f;
         return 1;
 }

@@ -288,7 +288,10 @@ struct feed_report {
         uint32_t credits; /* tasks it is ready for beyond those granted */
         struct feed_counters counters;
         bool has_sync;
-        uint64_t sync; /* of FEED_CONTROL_SYNC: this report is behind all acknowledgements up to then */
+        uint64_t sync;   /* of FEED_CONTROL_SYNC: this report is behind all acknowledgements up to then */
+        bool has_hungry; /* it is of a release that says the following two */
+        uint64_t hungry, unserved; /* processes of the trainer that wait for data; of these, so many for which
+                                      nothing is at hand. At most LINK_CREDITS_MAX */
 };
 int feed_report_append(sd_bus_message *m, const struct feed_report *f);
 int feed_report_read(sd_bus_message *m, struct feed_report *ret);

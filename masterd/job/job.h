@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "lib/base/cleanup.h"
+#include "masterd/data/takers.h"
 #include "masterd/job/exclusions.h"
 #include "masterd/job/failover.h"
 #include "masterd/job/fate.h"
@@ -85,16 +86,13 @@ struct executor {
                               */
         bool feed_open;      /* its feeder is connected and has told its credits */
         bool feed_last;      /* end of file was promised */
-        uint32_t credits;    /* so many tasks more it takes */
-        uint32_t prefetch;   /* so many that are not read may be with it even when there are few */
         uint32_t n_leases;
-        uint32_t n_unread;   /* of these: not read to their end */
         struct task *leases; /* tasks it holds, a list through task.lease_next */
-        bool wants;          /* is on the list of those that want tasks */
-        struct executor *want_prev, *want_next;
-        uint64_t synced;            /* highest number of a feeding_sync() that it need not answer any more */
-        uint64_t data_wait_usec;    /* its trainer waited for data, in this attempt */
-        uint64_t trainer_wait_usec; /* data waited for its trainer */
+        struct taker taker;  /* what it takes, who waits there, and how many of these are not read to their
+                                end */
+        uint64_t synced;     /* highest number of a feeding_sync() that it need not answer any more */
+        uint64_t data_wait_usec;         /* its trainer waited for data, in this attempt */
+        uint64_t trainer_wait_usec;      /* data waited for its trainer */
         uint64_t fed_bytes, fed_records; /* delivered */
         uint64_t tail_offset;            /* log bytes that reached the kept tail */
         struct telemetry *telemetry;     /* masterd/telemetry.h; NULL: nothing yet */

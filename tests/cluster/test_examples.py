@@ -102,14 +102,15 @@ LIBRARIES = ":".join(f"{LENT}/lib{folder}" for folder in ("/x86_64-linux-gnu", "
 WITH_TORCH = {"PYTHONPATH": f"{LENT}/lib/python3/dist-packages", "LD_LIBRARY_PATH": LIBRARIES}
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_torch(new_cluster, workers):
+@pytest.mark.parametrize("mode, workers", [("ring", 0), ("ring", 2), ("descriptor", 2), ("descriptor", 4)])
+def test_torch(new_cluster, mode, workers):
+    """A DataLoader takes batches from its workers in turn: one that waits for a task must get it, whatever the others hold."""
     if subprocess.run(["/usr/bin/python3", "-c", "import torch"], check=False, capture_output=True).returncode != 0:
         pytest.skip("this machine has no python3-torch")
     cluster = new_cluster(nodes=1, binds=[f"/usr:{LENT}"])
     with open(f"{SOURCE}/examples/torch/torch.json", encoding="utf-8") as file:
         config = file.read().replace('"name": "torch",', f'"name": "torch", "env": {json.dumps(WITH_TORCH)},')
-    config = config.replace("train.py 0", f"train.py {workers}")
+    config = config.replace("train.py 0", f"train.py {workers}").replace('"mode": "ring"', f'"mode": "{mode}"')
     cluster.exec("n1", "sh", "-c", "cat > /tmp/torch.json", input=config)
     cluster.primusctl("submit", "/tmp/torch.json", "--wait")
     said = cluster.primusctl("logs")

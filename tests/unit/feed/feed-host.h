@@ -40,7 +40,8 @@ struct state {
         char failure[256]; /* of a task */
         struct feed_counters counters;
         uint64_t sync;
-        bool quiet; /* grant nothing, as a manager without a link */
+        uint64_t hungry, unserved; /* as said last */
+        bool quiet;                /* grant nothing, as a manager without a link */
         bool bye, bye_failed, last_sent;
         unsigned opens, entries;
         char *paths[TASKS], *files[TASKS];
@@ -103,6 +104,8 @@ _unused_ static void on_progress(void *userdata, const struct executor_id *id,
         }
         assert_int_equal(r, 0);
         s->counters = report->counters;
+        s->hungry = report->hungry;
+        s->unserved = report->unserved;
         if (report->has_sync)
                 s->sync = report->sync;
         grant(s, report->credits);

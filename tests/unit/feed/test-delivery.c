@@ -712,6 +712,48 @@ static int with_task(struct state *s, const char *ack) {
         return fd;
 }
 
+/* A DataLoader takes batches from its workers in turn: one that holds two tasks reads neither of them while
+ * it is another one's turn, which has none. That is said at once, and what comes is for that one, also where
+ * the first has asked for more before. */
+static void test_second_waits(void **state) {
+        struct state *s = *state;
+        struct client_next next = { .credits = 3 };
+        uint8_t *body = malloc(CLIENT_PACKET_MAX);
+        int fds[4] = { -EBADF, -EBADF, -EBADF, -EBADF }, a, b;
+        struct pollfd p[2];
+
+        for (unsigned i = 0; i < 4; i++)
+                add_lines(s, 1000);
+        describe(s, "descriptor", "release", "");
+        idle_trainer(s);
+        assert_int_equal(s->granted, 2); /* before anybody is there */
+        s->quiet = true;
+        a = greet(body, fds);
+        say_raw(a, CLIENT_NEXT, &next, sizeof(next));
+        p[0] = (struct pollfd){ .fd = a, .events = POLLIN };
+        for (unsigned i = 0; i < 2; i++) {
+                while (poll(p, 1, 0) == 0)
+                        assert_true(sd_event_run(s->event, USEC_PER_MSEC) >= 0);
+                assert_int_equal(hear(a, body, fds), CLIENT_TASK);
+        }
+        b = greet(body, fds);
+        say_raw(b, CLIENT_NEXT, &next, sizeof(next));
+        while (s->unserved == 0)
+                turn(s);
+        assert_int_equal(s->hungry, 1);
+        s->quiet = false;
+        grant(s, 1);
+        p[1] = (struct pollfd){ .fd = b, .events = POLLIN };
+        while (poll(p, 2, 0) == 0)
+                assert_true(sd_event_run(s->event, USEC_PER_MSEC) >= 0);
+        assert_int_equal(p[0].revents, 0);
+        assert_int_equal(hear(b, body, fds), CLIENT_TASK);
+        close(a);
+        close_all(b, fds);
+        free(body);
+        end_trainer(s);
+}
+
 /* Whatever it said before counts, also where it has not read what it was told (ECONNRESET). */
 static void test_last_words(void **state) {
         struct state *s = *state;
@@ -908,6 +950,7 @@ int main(int argc, char *argv[]) {
                 T(test_fail_once),
                 T(test_descriptor_changed),
                 T(test_stdin_cut_off),
+                T(test_second_waits),
                 T(test_last_words),
                 T(test_last_commits),
                 T(test_nobody_listens),

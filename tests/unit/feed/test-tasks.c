@@ -238,22 +238,24 @@ static void test_credits(void **state) {
         struct tasks s;
 
         tasks_init(&s, ACK_LAG);
-        assert_int_equal(tasks_credits(&s, 1), TASKS_PREFETCH);
-        assert_int_equal(tasks_credits(&s, 4), 4 * TASKS_PREFETCH);
+        assert_int_equal(tasks_credits(&s, 1, 0), TASKS_PREFETCH);
+        assert_int_equal(tasks_credits(&s, 4, 0), 4 * TASKS_PREFETCH);
         give(&s, 1, 1u << 30, 0);
-        assert_int_equal(tasks_credits(&s, 1), 1); /* large ones are held in twos */
+        assert_int_equal(tasks_credits(&s, 1, 0), 1); /* large ones are held in twos */
         give(&s, 2, 1u << 30, 0);
-        assert_int_equal(tasks_credits(&s, 1), 0);
+        assert_int_equal(tasks_credits(&s, 1, 0), 0);
+        assert_int_equal(tasks_credits(&s, 2, 0), 2);
+        assert_int_equal(tasks_credits(&s, 1, 3), 3); /* those who wait are served, whatever others hold */
         tasks_done(&s);
         tasks_init(&s, ACK_LAG);
         give(&s, 1, 100, 0);
         give(&s, 2, 100, 0);
-        assert_int_equal(tasks_credits(&s, 1), 0); /* nobody knows whether they are read */
+        assert_int_equal(tasks_credits(&s, 1, 0), 0); /* nobody knows whether they are read */
         give(&s, 3, 10000, 0);
         tasks_read(&s, tasks_find(&s, 3), 10000, 0);
-        assert_int_equal(tasks_credits(&s, 1), TASKS_CREDITS_MAX); /* small ones by the dozen */
+        assert_int_equal(tasks_credits(&s, 1, 0), TASKS_CREDITS_MAX); /* small ones by the dozen */
         s.last = true;
-        assert_int_equal(tasks_credits(&s, 1), 0);
+        assert_int_equal(tasks_credits(&s, 1, 0), 0);
         tasks_done(&s);
 }
 

@@ -293,6 +293,22 @@ static void opened(struct manager *m, struct executor *e, uint32_t credits) {
         feeding_opened(m, e->node, &id, credits);
 }
 
+static void report_hunger(struct manager *m, struct executor *e, const struct task_progress *p, size_t n,
+                          uint32_t credits, uint64_t hungry, uint64_t unserved) {
+        struct executor_id id = executor_id_of(e);
+        uint8_t progress[TASKS_WIRE_MAX];
+        struct feed_report f = { .progress = progress,
+                                 .credits = credits,
+                                 .has_hungry = true,
+                                 .hungry = hungry,
+                                 .unserved = unserved };
+
+        for (size_t i = 0; i < n; i++)
+                assert_int_equal(task_progress_write(p + i, progress, sizeof(progress), &f.size), 0);
+        feeding_reported(m, e->node, &id, &f);
+        settle(m);
+}
+
 static void report(struct manager *m, struct executor *e, const struct task_progress *p, size_t n,
                    uint32_t credits, uint64_t sync) {
         struct executor_id id = executor_id_of(e);
@@ -410,6 +426,48 @@ static void test_not_all_for_the_first(void **state) {
         assert_int_equal(count(SAID_GRANT, 1), 2);
         assert_int_equal(count(SAID_GRANT, 2), 2);
         assert_int_equal(feeding_waiting(j), 0);
+}
+
+/* The first report comes before the trainer's workers: two tasks then seem to be all that it needs. Both are
+ * with one worker, which waits for the other one's batch. */
+static void test_one_who_waits_is_served(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 2, "", "", "");
+        struct executor *e = j->executors[0];
+
+        listed(m, j, 8, 100, true);
+        opened(m, e, 2);
+        settle(m);
+        assert_int_equal(count(SAID_GRANT, 0), 2);
+        report_hunger(m, e, NULL, 0, 2, 1, 0);
+        assert_int_equal(count(SAID_GRANT, 0), 2); /* others are about to come */
+        report_hunger(m, e, NULL, 0, 2, 1, 1);
+        assert_int_equal(count(SAID_GRANT, 0), 3);
+        report_hunger(m, e, NULL, 0, 3, 3, 3); /* however much is there */
+        assert_int_equal(count(SAID_GRANT, 0), 6);
+        opened(m, j->executors[1], 2);
+        report_hunger(m, j->executors[1], NULL, 0, 2, 2, 2); /* first come, first served */
+        assert_int_equal(count(SAID_GRANT, 1), 2);
+}
+
+/* One of the release before cannot say it, and gets what it asks for, only later. */
+static void test_one_who_asks_gets_it_later(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 1, "", "", "");
+        struct executor *e = j->executors[0];
+
+        listed(m, j, 5, 100, true);
+        opened(m, e, 2);
+        settle(m);
+        report(m, e, NULL, 0, 2, 0);
+        assert_int_equal(count(SAID_GRANT, 0), 2);
+        for (unsigned n = 3; n <= 4; n++) {
+                uint64_t until = now_boot() + 10 * USEC_PER_SEC;
+
+                while (count(SAID_GRANT, 0) < n && now_boot() < until)
+                        assert_true(sd_event_run(m->event, USEC_PER_SEC) >= 0);
+                assert_int_equal(count(SAID_GRANT, 0), n);
+        }
 }
 
 static void test_many_tasks_in_few_messages(void **state) {
@@ -1038,6 +1096,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_few_tasks_for_all, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_not_all_for_the_first, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_one_who_waits_is_served, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_one_who_asks_gets_it_later, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_many_tasks_in_few_messages, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_blocks_follow, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_of_file, setup, teardown),

@@ -399,13 +399,17 @@ static void test_feed_report(void **state) {
                                        .credits = 4,
                                        .counters = { 5, 6, 7, 8 },
                                        .has_sync = true,
-                                       .sync = 9 };
+                                       .sync = 9,
+                                       .hungry = 3,
+                                       .unserved = 5 };
 
-        for (unsigned with_sync = 0; with_sync < 2; with_sync++) {
+        for (unsigned i = 0; i < 4; i++) {
                 _cleanup_message_ sd_bus_message *m = message_new();
                 struct feed_report in = f, out = {};
+                bool with_sync = i % 2;
 
-                in.has_sync = with_sync > 0;
+                in.has_sync = with_sync;
+                in.has_hungry = i / 2;
                 assert_true(feed_report_append(m, &in) >= 0);
                 message_seal(m);
                 assert_string_equal(sd_bus_message_get_signature(m, true),
@@ -416,6 +420,8 @@ static void test_feed_report(void **state) {
                 assert_memory_equal(&out.counters, &f.counters, sizeof(f.counters));
                 assert_true(out.credits == 4 && out.has_sync == in.has_sync &&
                             out.sync == (with_sync ? 9u : 0u));
+                assert_true(out.has_hungry == in.has_hungry && out.hungry == (in.has_hungry ? 3u : 0u) &&
+                            out.unserved == out.hungry); /* no more than wait at all */
         }
 }
 
