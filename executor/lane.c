@@ -11,17 +11,20 @@
 #include "lib/primus/ring.h"
 
 #define LOOK_APART (100 * USEC_PER_MSEC)
+#define WAITS_APART USEC_PER_SEC
 
 struct lane {
         struct feed *feed;
         struct client *client;
         struct ring_producer *ring;
         struct producer *producer;
-        int released; /* the ring's eventfd */
-        bool closed;  /* no slot will follow */
-        bool hostile; /* the trainer wrote nonsense */
-        bool any;     /* the task being read has slots in the ring */
-        bool inside;  /* the latest slot ends inside a record */
+        int released;         /* the ring's eventfd */
+        uint64_t waits_since; /* the trainer is waiting for a slot; 0: no */
+        uint64_t waited_usec; /* as said last */
+        bool closed;          /* no slot will follow */
+        bool hostile;         /* the trainer wrote nonsense */
+        bool any;             /* the task being read has slots in the ring */
+        bool inside;          /* the latest slot ends inside a record */
         /* Released, and yet to count: the trainer may have said before that it cannot use what lay there, and
          * that has to be read first. Slots of one task behind each other are one here. */
         struct ring_slot *freed;
@@ -320,7 +323,7 @@ bool lane_over(struct feed *f, struct client *c) {
                 return false;
         (void)look(l); /* what it released last; all that it said has been read */
         settle_freed(l, l->n_freed);
-        f->gone_consumer_usec += ring_consumer_waited_nsec(l->ring) / 1000;
+        f->gone_consumer_usec += MAX(l->waited_usec, ring_consumer_waited_nsec(l->ring) / 1000);
         f->gone_producer_usec += producer_waited_usec(l->producer, now_boot());
         (void)producer_free(l->producer); /* it needs no lock any more */
         tasks_give_back(&f->tasks, l);
@@ -364,6 +367,8 @@ static uint64_t ring_step(struct feed *f, uint64_t now) {
                                 lane_look(f, c);
                         next = MIN(next, now + LOOK_APART);
                 }
+                if (ring_consumer_waits(l->ring)) /* how long is to be known while it waits */
+                        next = MIN(next, now + WAITS_APART);
                 if (l->n_freed > 0)
                         next = now; /* it counts once what the trainer has said has been read */
         }
@@ -441,6 +446,20 @@ static void ring_trim(struct feed *f, struct task *t, uint64_t position) {
                 tasks_report(&f->tasks, t, true);
 }
 
+/* What the trainer counts itself, which it does once a wait is over, and the one that is not. */
+static uint64_t lane_waited(struct lane *l, uint64_t now) {
+        uint64_t said = ring_consumer_waited_nsec(l->ring) / 1000;
+
+        if (!ring_consumer_waits(l->ring) || l->closed)
+                l->waits_since = 0;
+        else if (l->waits_since == 0)
+                l->waits_since = now;
+        if (l->waits_since > 0)
+                said += now - l->waits_since;
+        l->waited_usec = MAX(l->waited_usec, said);
+        return l->waited_usec;
+}
+
 static void ring_waits(struct feed *f, uint64_t now, uint64_t *ret_consumer, uint64_t *ret_producer) {
         struct client *c;
 
@@ -448,7 +467,7 @@ static void ring_waits(struct feed *f, uint64_t now, uint64_t *ret_consumer, uin
         *ret_producer = f->gone_producer_usec;
         DL_FOREACH (f->clients, c)
                 if (c->lane) {
-                        *ret_consumer += ring_consumer_waited_nsec(c->lane->ring) / 1000;
+                        *ret_consumer += lane_waited(c->lane, now);
                         *ret_producer += producer_waited_usec(c->lane->producer, now);
                 }
 }

@@ -397,13 +397,11 @@ static uint32_t wanted_of(struct job_data *d) {
                              (uint64_t)WANTED_MAX);
 }
 
-void feeding_run(struct manager *m, struct job *j) {
+static void run(struct manager *m, struct job *j) {
         struct job_data *d = j->data;
         uint64_t due;
         int r;
 
-        if (!d)
-                return;
         if ((j->state != JOB_STARTING && j->state != JOB_RUNNING) || !m->serving) {
                 d->still_since = 0;
                 return;
@@ -438,4 +436,15 @@ void feeding_run(struct manager *m, struct job *j) {
                 if (due != UINT64_MAX)
                         wake_at(j, due);
         }
+}
+
+void feeding_run(struct manager *m, struct job *j) {
+        uint64_t due;
+
+        if (!j->data)
+                return;
+        run(m, j);
+        due = feeding_look_for_starved(m, j, now_boot());
+        if (due != UINT64_MAX)
+                wake_at(j, due);
 }

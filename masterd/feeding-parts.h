@@ -51,6 +51,12 @@ void feeding_grant_again(struct executor *e);
 /* The executor is not unknown any more. */
 void feeding_known(struct executor *e);
 
+/* ---- feeding-starved.c */
+
+/* Tells people of those who wait for data although some is pending. When to look again; UINT64_MAX: no need.
+ */
+uint64_t feeding_look_for_starved(struct manager *m, struct job *j, uint64_t now);
+
 /* ---- feeding-control.c */
 
 int feeding_control(struct executor *e, enum feed_control op, uint64_t task, uint64_t value);

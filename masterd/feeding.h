@@ -61,6 +61,10 @@ struct job_data {
         struct task *limbo; /* may be held by executors on LOST hosts: leased to nobody */
         bool in_limbo;
 
+        uint64_t pending_since; /* tasks are pending since then, as far as anybody has looked; 0: none are */
+        uint64_t starved_since; /* people have been told that somebody waits beside them; 0: nobody does */
+        uint64_t starved_look;  /* when to look again */
+
         bool durable_wanted;          /* feeding_run() is called when what has been recorded is on disk */
         sd_event_source *flush_timer; /* what has changed goes to disk then */
         sd_event_source *wake_timer;  /* what was deferred may be granted then; what is slow be split */
@@ -173,5 +177,7 @@ uint32_t feeding_waiting(const struct job *j);
 static inline bool feeding_idle(const struct executor *e) {
         return e->taker.list != TAKER_OUT && e->n_leases == 0;
 }
+/* Why somebody waits for data since some seconds, one line. False: nobody does. */
+bool feeding_why(struct manager *m, struct job *j, char *buf, size_t size);
 /* Share of the tasks that are done, failed or skipped: 0..1; < 0: not known yet. */
 double feeding_progress(const struct job *j);

@@ -288,6 +288,10 @@ uint64_t ring_consumer_waited_nsec(struct ring_producer *p) {
         return p->waited_nsec;
 }
 
+bool ring_consumer_waits(const struct ring_producer *p) {
+        return atomic_load_explicit(&p->map.control->consumer_waits, memory_order_relaxed) != 0;
+}
+
 /* ---- the consumer ---- */
 
 struct ring_consumer {

@@ -77,6 +77,8 @@ bool ring_producer_arm(struct ring_producer *p);
 int ring_producer_released(struct ring_producer *p, struct ring_slot *ret);
 uint64_t ring_producer_unreleased(const struct ring_producer *p);
 uint64_t ring_consumer_waited_nsec(struct ring_producer *p); /* bounded, monotone */
+/* Whether the consumer says that it is waiting now. */
+bool ring_consumer_waits(const struct ring_producer *p);
 
 /* ---- the consumer's side (libprimus) ---- */
 struct ring_consumer;

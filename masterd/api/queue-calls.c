@@ -10,6 +10,7 @@
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/reply.h"
+#include "masterd/feeding.h"
 #include "masterd/manager.h"
 #include "masterd/queueing.h"
 #include "masterd/requeue.h"
@@ -219,6 +220,7 @@ int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *er
         struct job *j = api_job_or_error(m, call, error);
         _cleanup_free_ struct why *w = NULL;
         sd_bus_message *reply = NULL;
+        char data[1024];
         int r, waits;
 
         if (!j)
@@ -237,7 +239,10 @@ int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *er
                         reply, "{sv}{sv}{sv}{sv}{sv}", "state", "s", job_state_to_string(j->state), "pool",
                         "s", j->spec->queue, "priority", "i",
                         j->spec->waits.priority == SPEC_PRIORITY_NONE ? 0 : j->spec->waits.priority,
-                        "requeues", "u", j->requeues, "reason", "s", j->reason ? j->reason : "");
+                        "requeues", "u", j->requeues, "reason", "s",
+                        j->reason && *j->reason                 ? j->reason
+                        : feeding_why(m, j, data, sizeof(data)) ? data
+                                                                : "");
         if (r >= 0 && waits >= 0)
                 r = append_why(reply, m, j, w);
         return reply_list_send(reply, r);

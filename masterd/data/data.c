@@ -127,6 +127,18 @@ bool data_exhausted(const struct data *d) {
         return data_all_made(d) && d->n_pending == 0 && !d->lists[LIST_DEFERRED];
 }
 
+enum data_hold data_hold(const struct data *d, uint64_t now_usec) {
+        if (d->restoring)
+                return DATA_HELD_FILES;
+        if (d->lists[LIST_QUEUE] || data_next_due(d) <= now_usec)
+                return DATA_HELD_NOT;
+        if (d->lists[LIST_FRESH])
+                return DATA_HELD_DISK;
+        if (d->lists[LIST_DEFERRED])
+                return DATA_HELD_REST;
+        return d->making ? DATA_HELD_FILES : DATA_HELD_LIST;
+}
+
 bool data_over(const struct data *d) {
         return data_exhausted(d) && d->all.leased == 0;
 }

@@ -216,6 +216,15 @@ void data_totals(const struct data *d, struct data_totals *ret);
 void data_source_totals(const struct data *d, uint32_t source, struct data_totals *ret);
 /* Nothing is left to grant now or later, leases aside. */
 bool data_exhausted(const struct data *d);
+/* What keeps pending tasks from being leased now. */
+enum data_hold {
+        DATA_HELD_NOT,   /* nothing: there is one */
+        DATA_HELD_DISK,  /* they are not durable yet */
+        DATA_HELD_REST,  /* they are deferred */
+        DATA_HELD_FILES, /* rows of their files are needed */
+        DATA_HELD_LIST,  /* the listing has to go on */
+};
+enum data_hold data_hold(const struct data *d, uint64_t now_usec);
 /* Everything listed is done or set aside. */
 bool data_over(const struct data *d);
 /* Live tasks in the order of their ids, behind id after; NULL: no more. O(log n). */

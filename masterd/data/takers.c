@@ -34,6 +34,11 @@ static void set_credits(struct takers *s, struct taker *t, uint32_t credits, enu
                 s->credits += credits;
 }
 
+static void set_hungry(struct takers *s, struct taker *t, uint32_t hungry) {
+        s->n_hungry += (uint32_t)(hungry > 0) - (uint32_t)(t->hungry > 0);
+        t->hungry = hungry;
+}
+
 void takers_say(struct takers *s, struct taker *t, const struct taker_word *w, uint64_t now) {
         bool wants = w->open && w->credits > 0;
         enum taker_list list = !wants ? TAKER_OUT : w->unserved > 0 ? TAKER_STARVED : TAKER_WANTING;
@@ -44,7 +49,7 @@ void takers_say(struct takers *s, struct taker *t, const struct taker_word *w, u
                 t->prefetch = MAX(w->credits, TAKERS_PREFETCH_MIN);
         t->speaks = w->speaks;
         t->unserved = wants ? w->unserved : 0;
-        t->hungry = w->open ? w->hungry : 0;
+        set_hungry(s, t, w->open ? w->hungry : 0);
         if (t->hungry == 0)
                 t->waits_usec = 0;
         else if (t->waits_usec == 0)
@@ -57,7 +62,8 @@ void takers_say(struct takers *s, struct taker *t, const struct taker_word *w, u
 void takers_out(struct takers *s, struct taker *t) {
         set_credits(s, t, 0, TAKER_OUT);
         put(s, t, TAKER_OUT);
-        t->unserved = t->hungry = 0;
+        t->unserved = 0;
+        set_hungry(s, t, 0);
         t->waits_usec = 0;
 }
 

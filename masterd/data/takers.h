@@ -42,14 +42,14 @@ struct taker {
         enum taker_list list;
         uint64_t aside_usec; /* it has got nothing since it was set aside then; 0: it was not */
         uint64_t waits_usec; /* somebody waits there, and nothing has been granted to it, since; 0: no */
-        bool starved;        /* the caller's: people have been told so */
         struct taker *prev, *next; /* in its list (utlist) */
 };
 
 struct takers {
         struct taker *lists[_TAKER_LIST_MAX];
         uint32_t n[_TAKER_LIST_MAX];
-        uint64_t credits; /* of those who are to get something */
+        uint64_t credits;  /* of those who are to get something */
+        uint32_t n_hungry; /* feeders where somebody waits */
 };
 
 /* What a feeder says: how many tasks it takes, and who waits. speaks: of a release that says that. open: it

@@ -62,6 +62,27 @@ def test_long_tail(quick, ledger):
     assert min(shares.values()) > 5000 and len(shares) == 2, shares
 
 
+def test_starved(quick, ledger):
+    """Tasks are pending and nobody may have them: that is an event with its reason, 'why' says it, and so is its end."""
+    wanted = make_data(ledger, 2, 5000, 60)
+    job = quick.submit(config(ledger, SLOWLY.replace("0.02", "0.2"), num=2, input={"split": "16K", "pipeSize": "64K"},
+                              scheduleStrategy={"maxReplicasPerNode": 1}))
+    quick.wait_for(lambda: len(fed(ledger)) == 2, 30, "both to read")
+    silent = quick.executor(job, index=1)
+    quick.exec(silent["node"], "systemctl", "kill", "--kill-whom=main", "--signal=STOP", silent["unit"])
+    quick.kill9_now("n1", MASTERD)  # the one that comes up does not know what it holds
+    quick.wait_for(lambda: quick.events(job, "data-starved"), 30, "the event")
+    event = quick.events(job, "data-starved")[0]
+    assert (event["role"], event["index"]) == ("worker", 0)
+    assert f"tasks are pending: nothing is granted before worker/1 on {silent['node']} has said which tasks it holds" in event["text"]
+    why = quick.primusctl("why", str(job))
+    assert "worker/0 has waited for data for " in why and "has said which tasks it holds" in why
+    quick.exec(silent["node"], "systemctl", "kill", "--kill-whom=main", "--signal=CONT", silent["unit"])
+    assert quick.wait_job(job, timeout=60) == 0
+    assert quick.events(job, "data-fed")
+    assert set(all_lines(ledger)) == set(wanted)
+
+
 def test_enough_is_enough(quick, ledger):
     make_data(ledger, 10, 100)
     # The first file that worker 1 gets keeps it for ever; worker 0 reads all others.

@@ -754,6 +754,33 @@ static void test_second_waits(void **state) {
         end_trainer(s);
 }
 
+/* How long the trainer has waited is known while it does, not only once that is over. */
+static void test_wait_is_seen(void **state) {
+        for (size_t m = 1; m < ELEMENTSOF(modes); m++) {
+                struct state *s = *state;
+                uint64_t until = now_boot() + 20 * USEC_PER_SEC;
+
+                add_lines(s, 10);
+                add_lines(s, 10);
+                describe(s, modes[m], "release", "");
+                s->quiet = true;
+                train(s);
+                while (s->counters.consumer_wait_usec < 1500 * USEC_PER_MSEC && now_boot() < until)
+                        turn(s);
+                assert_in_range(s->counters.consumer_wait_usec, 1500 * USEC_PER_MSEC, 20 * USEC_PER_SEC);
+                assert_int_equal(s->hungry, 1);
+                assert_int_equal(s->unserved, 1);
+                s->quiet = false;
+                grant(s, 2);
+                finish(s);
+                assert_int_equal(s->status, 0);
+                if (m + 1 < ELEMENTSOF(modes)) {
+                        assert_int_equal(teardown(state), 0);
+                        assert_int_equal(clear(state), 0);
+                }
+        }
+}
+
 /* Whatever it said before counts, also where it has not read what it was told (ECONNRESET). */
 static void test_last_words(void **state) {
         struct state *s = *state;
@@ -951,6 +978,7 @@ int main(int argc, char *argv[]) {
                 T(test_descriptor_changed),
                 T(test_stdin_cut_off),
                 T(test_second_waits),
+                T(test_wait_is_seen),
                 T(test_last_words),
                 T(test_last_commits),
                 T(test_nobody_listens),

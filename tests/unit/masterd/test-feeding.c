@@ -786,6 +786,93 @@ static void on_events(void *userdata, int error, const struct event_record *list
                         assert_null(strstr(strstr(list[i].text, "/d/0") + 1, "/d/0"));
 }
 
+struct wanted_event {
+        const char *kind, *text;
+        unsigned n;
+        bool read;
+};
+
+static void on_wanted(void *userdata, int error, const struct event_record *list, size_t n) {
+        struct wanted_event *w = userdata;
+
+        assert_int_equal(error, 0);
+        for (size_t i = 0; i < n; i++)
+                w->n += strcmp(list[i].kind, w->kind) == 0 && strstr(list[i].text, w->text) != NULL;
+        w->read = true;
+}
+
+static unsigned events(struct manager *m, const struct job *j, const char *kind, const char *text) {
+        struct wanted_event w = { .kind = kind, .text = text };
+
+        settle(m);
+        assert_int_equal(store_query_events(m->store, j->number, 0, 5000, on_wanted, &w), 0);
+        for (unsigned i = 0; !w.read && i < 1000; i++)
+                (void)sd_event_run(m->event, 10000);
+        assert_true(w.read);
+        return w.n;
+}
+
+/* As if so much time had passed since anybody looked. */
+static void pass(struct manager *m, struct job *j, uint64_t usec) {
+        struct job_data *d = j->data;
+        struct executor *e;
+
+        JOB_FOREACH(j, e)
+        if (e->taker.waits_usec > 0)
+                e->taker.waits_usec -= usec;
+        if (d->pending_since > 0)
+                d->pending_since -= usec;
+        d->starved_look = 0;
+        feeding_run(m, j);
+}
+
+/* Whoever waits although tasks are pending is told of, with the reason, and so is the end of that. */
+static void test_starved(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 3, "", "", "");
+        char why[1024], text[SUSPENSION_TEXT_MAX];
+
+        feeding_unknown(j->executors[2]);
+        listed(m, j, 8, 100, true);
+        for (uint32_t i = 0; i < 2; i++) {
+                opened(m, j->executors[i], 2);
+                report_hunger(m, j->executors[i], NULL, 0, 2, 1, 1);
+        }
+        pass(m, j, 3 * USEC_PER_SEC);
+        assert_int_equal(count(SAID_GRANT, UINT32_MAX), 0);
+        assert_int_equal(events(m, j, "data-starved", ""), 0);
+        assert_false(feeding_why(m, j, why, sizeof(why)));
+        pass(m, j, 2 * USEC_PER_SEC);
+        pass(m, j, 2 * USEC_PER_SEC);
+        assert_int_equal(events(m, j, "data-starved", ""), 1); /* once */
+        assert_int_equal(events(m, j, "data-starved",
+                                "and so has 1 other, although 8 tasks are pending: nothing is granted before "
+                                "w/2 on n"),
+                         1);
+        assert_true(feeding_why(m, j, why, sizeof(why)));
+        assert_non_null(strstr(why, "w/0 has waited for data for "));
+        assert_non_null(strstr(why, "has said which tasks it holds"));
+        assert_int_equal(events(m, j, "data-fed", ""), 0);
+        opened(m, j->executors[2], 0);
+        settle(m);
+        assert_int_equal(count(SAID_GRANT, 0), 2);
+        for (uint32_t i = 0; i < 2; i++)
+                report_hunger(m, j->executors[i], NULL, 0, 2, 0, 0);
+        j->data->starved_look = 0;
+        feeding_run(m, j);
+        assert_int_equal(events(m, j, "data-fed", ""), 1);
+        assert_false(feeding_why(m, j, why, sizeof(why)));
+        /* One that has been granted something and does nothing with it. */
+        report_hunger(m, j->executors[1], NULL, 0, 0, 1, 0);
+        pass(m, j, 6 * USEC_PER_SEC);
+        pass(m, j, 6 * USEC_PER_SEC);
+        assert_int_equal(events(m, j, "data-starved", "it was granted task "), 1);
+        /* While people hold the data back, nobody has to wonder. */
+        assert_int_equal(suspension_begin(m, j, SUSPEND_DATA, 1000, text), 0);
+        settle(m);
+        assert_false(feeding_why(m, j, why, sizeof(why)));
+}
+
 /* A job of which millions of tasks fail is no reason to write as many events. */
 static void test_events(void **state) {
         struct manager *m = *state;
@@ -1098,6 +1185,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_not_all_for_the_first, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_one_who_waits_is_served, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_one_who_asks_gets_it_later, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_starved, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_many_tasks_in_few_messages, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_blocks_follow, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_of_file, setup, teardown),
