@@ -64,15 +64,17 @@ static int visit(const char *root, DIR *dir, int (*f)(const char *unit, void *us
         int n = 0, r = 0;
 
         while (r >= 0 && n < INT_MAX && (entry = readdir(dir))) {
-                if (!executor_unit_name_valid(entry->d_name))
+                const char *name = entry->d_name;
+                const bool ours = executor_unit_name_valid(name);
+
+                if (*name == '.')
                         continue;
-                if (!there(root, PRIVATE_DIR, entry->d_name)) {
-                        (void)unlinkat(dirfd(dir), entry->d_name, 0);
+                /* systemd starts us for whatever there is, and gives up where that is too often. */
+                if ((!ours || !there(root, PRIVATE_DIR, name)) && unlinkat(dirfd(dir), name, 0) >= 0)
                         continue;
-                }
                 n++;
-                if (there(root, TRANSIENT_DIR, entry->d_name))
-                        r = f(entry->d_name, userdata);
+                if (ours && there(root, TRANSIENT_DIR, name))
+                        r = f(name, userdata);
         }
         return r < 0 ? r : n;
 }

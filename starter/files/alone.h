@@ -13,5 +13,6 @@ int alone_mark(const char *root, const char *unit);
 void alone_clear(const char *root, const char *unit);
 
 /* Calls f for each executor that has one and may run, until it returns < 0. Names of units whose private
- * directory is gone, go. < 0: f's, or an error; else how many there are, whether they run or not. */
+ * directory is gone, go, and what is no such name. < 0: f's, or an error; else how many there are, whether
+ * they run or not. */
 int alone_visit(const char *root, int (*f)(const char *unit, void *userdata), void *userdata);

@@ -52,6 +52,13 @@ static void remove_there(const char *path) {
         assert_int_equal(unlink(full), 0);
 }
 
+static void remove_there_directory(const char *path) {
+        char full[512];
+
+        snprintf(full, sizeof(full), "%s%s", root_kit, path);
+        assert_int_equal(rmdir(full), 0);
+}
+
 static void test_marks(void **state) {
         assert_int_equal(visit_all(), 0); /* no directory at all */
         assert_int_equal(alone_mark(root_kit, UNIT), -ENOENT);
@@ -66,15 +73,20 @@ static void test_marks(void **state) {
         assert_int_equal(visit_all(), 1);
         assert_string_equal(visited, UNIT " ");
 
-        /* What is no executor's name is let alone. */
+        /* Whoever put it there: nobody is killed by it, and systemd does not start us for it again and again.
+         */
         root_put(ALONE_DIR "/primus-agentd.service", "");
         root_put(ALONE_DIR "/x", "");
-        assert_int_equal(visit_all(), 1);
+        root_put(ALONE_DIR "/directory/x", "");
+        assert_int_equal(visit_all(), 2);
         assert_string_equal(visited, UNIT " ");
+        assert_false(is_there(ALONE_DIR "/primus-agentd.service") || is_there(ALONE_DIR "/x"));
 
         remove_there(TRANSIENT UNIT); /* it has ended; nobody has seen it yet */
-        assert_int_equal(visit_all(), 1);
+        assert_int_equal(visit_all(), 2);
         assert_string_equal(visited, "");
+        remove_there(ALONE_DIR "/directory/x");
+        remove_there_directory(ALONE_DIR "/directory");
         alone_clear(root_kit, UNIT);
         assert_int_equal(private_remove(root_kit, UNIT), 0);
         assert_int_equal(visit_all(), 0);
