@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timex.h>
+#include <unistd.h>
 
 #include "agentd/kernel-lines.h"
 #include "agentd/log/kernel.h"
@@ -18,6 +18,8 @@
 #define KERNEL_USEC (5 * USEC_PER_SEC)
 #define KERNEL_BACK_USEC (3600 * USEC_PER_SEC) /* of what the kernel said before agentd was started */
 #define AGAIN_USEC (30 * USEC_PER_SEC)
+#define CONTAINER_FILE "/run/systemd/container" /* PID 1's */
+#define KEPT_USEC (300 * USEC_PER_SEC)
 #define KEPT_AFTER_USEC (600 * USEC_PER_SEC) /* so long after the boot somebody should keep the clock */
 #define DISKS_MAX 16u
 #define GPU_LINE_AGE (120 * USEC_PER_SEC)
@@ -63,6 +65,8 @@ struct hostwatch {
         size_t n_disks;
         bool disks_busy;
         struct clock_watch clock;
+        uint64_t clock_asked;
+        sd_bus_slot *asking_clock;
         void (*gpu_lines)(const char *line, void *userdata);
         void *gpu_lines_data;
 };
@@ -375,12 +379,34 @@ void hostwatch_clock(struct hostwatch *w, uint64_t master_real, uint64_t sent_bo
                        clock_judge(&w->clock, limit, text, sizeof(text)), text);
 }
 
-static void look_at_clock(struct hostwatch *w) {
-        struct timex t = {};
-        bool kept = adjtimex(&t) < 0 || !(t.status & STA_UNSYNC) || now_boot() < KEPT_AFTER_USEC;
+/* NTPSynchronized: what the kernel says, which it tells nobody from whom setting the clock is kept. A host
+ * without timedated does not say. */
+static int on_kept(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        struct hostwatch *w = userdata;
+        int kept = true;
 
+        w->asking_clock = sd_bus_slot_unref(w->asking_clock);
+        if (!sd_bus_message_is_method_error(reply, NULL) && sd_bus_message_read(reply, "v", "b", &kept) <= 0)
+                kept = true;
         conditions_set(w->conditions, CONDITION_CLOCK, "kept", kept ? CONDITION_FINE : CONDITION_NOTE,
                        kept ? "" : "no time service keeps it ('timedatectl set-ntp yes')");
+        return 0;
+}
+
+/* timedated is started for it. A container's clock is its host's to keep. */
+static void look_at_clock(struct hostwatch *w) {
+        const uint64_t now = now_boot();
+        int r;
+
+        if (access(CONTAINER_FILE, F_OK) >= 0 || w->asking_clock || now < KEPT_AFTER_USEC ||
+            (w->clock_asked && now < w->clock_asked + KEPT_USEC))
+                return;
+        w->clock_asked = now;
+        r = sd_bus_call_method_async(w->manager->bus, &w->asking_clock, "org.freedesktop.timedate1",
+                                     "/org/freedesktop/timedate1", "org.freedesktop.DBus.Properties", "Get",
+                                     on_kept, w, "ss", "org.freedesktop.timedate1", "NTPSynchronized");
+        if (r < 0)
+                log_full(LOG_DEBUG, r, NULL, "Cannot ask whether a time service keeps the clock");
 }
 
 /* ---- the kernel
@@ -469,6 +495,7 @@ int hostwatch_new(struct manager *m, struct hostwatch **ret) {
 void hostwatch_free(struct hostwatch *w) {
         if (!w)
                 return;
+        sd_bus_slot_unref(w->asking_clock);
         worker_free(w->worker);
         kernel_log_free(w->kernel);
         links_free(w->links);

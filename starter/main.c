@@ -3,6 +3,7 @@
  * speaks to the network, asks it for what only root may do, and this program decides by the host's own
  * policy. It may end at any time: it keeps nothing but connections. */
 #include <getopt.h>
+#include <grp.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include "starter/slices.h"
 
 #define AGENT_USER "primus-agent"
+#define METRICS_GROUP "primus-metrics"
 
 static const char usage[] = "primus-starter\n"
                             "\n"
@@ -78,6 +80,13 @@ static int find_agent(uid_t *ret_uid, gid_t *ret_gid) {
         *ret_uid = pw->pw_uid;
         *ret_gid = pw->pw_gid;
         return 0;
+}
+
+/* A host without the group has such sockets for agentd's own. */
+static gid_t find_metrics(gid_t agent) {
+        const struct group *group = getgrnam(METRICS_GROUP);
+
+        return group ? group->gr_gid : agent;
 }
 
 static int serve(uid_t agent) {
@@ -147,6 +156,6 @@ int main(int argc, char **argv) {
         log_open("primus-starter");
         r = find_agent(&uid, &gid);
         if (r >= 0)
-                r = mode == MODE_PREPARE ? prepare("", uid, gid) : serve(uid);
+                r = mode == MODE_PREPARE ? prepare("", uid, gid, find_metrics(gid)) : serve(uid);
         return exit_status(r > 0 ? -EIO : r);
 }

@@ -3,7 +3,6 @@
  * having got a page for it, and none can make the loop wait. */
 #include "agentd/metrics/server.h"
 
-#include <grp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,7 +13,6 @@
 
 #define BACKLOG 64
 #define PATH "/metrics"
-#define GROUP "primus-metrics" /* agentd's user is in it, so it may give it */
 
 bool metrics_address_valid(const char *text) {
         struct addr a;
@@ -61,7 +59,6 @@ struct metrics_server {
 static int listen_unix(const char *path) {
         struct sockaddr_un sa = { .sun_family = AF_UNIX };
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        const struct group *group = getgrnam(GROUP);
         struct stat st;
 
         if (fd < 0)
@@ -74,8 +71,9 @@ static int listen_unix(const char *path) {
         /* The file begins with the mode of what is bound. */
         if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
                 return -errno;
-        if ((group && chown(path, (uid_t)-1, group->gr_gid) < 0 && errno != EPERM) || chmod(path, 0660) < 0 ||
-            listen(fd, BACKLOG) < 0)
+        /* Its group is that of the directory: primus-starter has made /run/primus/agent one of
+         * primus-metrics. */
+        if (chmod(path, 0660) < 0 || listen(fd, BACKLOG) < 0)
                 return -errno;
         return TAKE_FD(fd);
 }

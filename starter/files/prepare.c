@@ -26,13 +26,19 @@ static const struct {
         bool agents;   /* of agentd's user, else root's and of its group */
         bool contents; /* what is in it is agentd's user's as well: it was root's before there was one */
         bool only;     /* where it is there */
+        bool metrics;  /* and what is made in it is of the group that may read metrics */
 } directories[] = {
-        { RUN_DIR, 0755, false, false, false },      { AGENT_DIR, 0755, true, false, false },
-        { PRIVATE_DIR, 02711, false, false, false }, { EXITS_DIR, 02750, false, false, false },
-        { HOOKED_DIR, 0711, false, false, false },   { ALONE_DIR, 0755, false, false, false },
-        { STATE_DIR, 0711, false, false, false },    { WORK_DIR, 0751, false, false, false },
-        { BUNDLES_DIR, 0711, true, false, false },   { STATE_DIR "/progress", 0700, true, true, false },
-        { NODE_DIR, 0755, true, true, true },
+        { .path = RUN_DIR, .mode = 0755 },
+        { .path = AGENT_DIR, .mode = 02755, .agents = true, .metrics = true },
+        { .path = PRIVATE_DIR, .mode = 02711 },
+        { .path = EXITS_DIR, .mode = 02750 },
+        { .path = HOOKED_DIR, .mode = 0711 },
+        { .path = ALONE_DIR, .mode = 0755 },
+        { .path = STATE_DIR, .mode = 0711 },
+        { .path = WORK_DIR, .mode = 0751 },
+        { .path = BUNDLES_DIR, .mode = 0711, .agents = true },
+        { .path = STATE_DIR "/progress", .mode = 0700, .agents = true, .contents = true },
+        { .path = NODE_DIR, .mode = 0755, .agents = true, .contents = true, .only = true },
 };
 
 static void closedir_p(DIR **d) {
@@ -124,7 +130,7 @@ static void give_records(const char *root, gid_t gid) {
                         (void)fchmodat(dirfd(dir), e->d_name, 0640, 0);
 }
 
-static int make(const char *root, size_t i, uid_t uid, gid_t gid) {
+static int make(const char *root, size_t i, uid_t uid, gid_t gid, gid_t metrics) {
         _cleanup_free_ char *path = NULL;
         _cleanup_close_ int fd = -EBADF;
         const bool agents = directories[i].agents;
@@ -139,7 +145,8 @@ static int make(const char *root, size_t i, uid_t uid, gid_t gid) {
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
                 return directories[i].only && errno == ENOENT ? 0 : -errno;
-        if (fchown(fd, agents ? uid : (uid_t)-1, gid) < 0 || fchmod(fd, directories[i].mode) < 0)
+        if (fchown(fd, agents ? uid : (uid_t)-1, directories[i].metrics ? metrics : gid) < 0 ||
+            fchmod(fd, directories[i].mode) < 0)
                 return -errno;
         return directories[i].contents ? give(fd, uid, gid) : 0;
 }
@@ -185,11 +192,11 @@ static int tell_boot(const char *root) {
         return write_file_atomic(path, text, strlen(text), 0644, false);
 }
 
-int prepare(const char *root, uid_t uid, gid_t gid) {
+int prepare(const char *root, uid_t uid, gid_t gid, gid_t metrics) {
         int result = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
-                int r = make(root, i, uid, gid);
+                int r = make(root, i, uid, gid, metrics);
 
                 if (r < 0)
                         result = log_error_errno(r, "Cannot make %s as it should be", directories[i].path);

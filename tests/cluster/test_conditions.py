@@ -126,3 +126,26 @@ def test_clock(hosts):
         assert found[0][2] == "drain" and "behind masterd's" in found[0][3]
         done = hosts.run("n2", "primusctl", "doctor")
         assert done.returncode == 1 and "clock skew: " in done.stdout
+
+
+def test_clock_that_nobody_keeps(cluster):
+    """What timedated says of the kernel's clock is what the host says; a container, whose clock is its host's, says nothing."""
+    marker = cluster.exec("n2", "cat", "/run/systemd/container")
+
+    def told():
+        conditions = cluster.primusctl_json("node", "show", "n2").get("conditions", [])
+        return [c["text"] for c in conditions if c["kind"] == "clock" and c["subject"] == "kept"]
+    assert told() == []
+    try:
+        cluster.exec("n2", "rm", "/run/systemd/container")
+        cluster.exec("n2", "systemctl", "restart", AGENTD)
+        cluster.wait_nodes()
+        kept = cluster.exec("n2", "timedatectl", "show", "-p", "NTPSynchronized", "--value").strip()
+        assert kept == "no", "it cannot ask the kernel in there"
+        cluster.wait_for(told, 30, "the condition")
+        assert told() == ["no time service keeps it ('timedatectl set-ntp yes')"]
+    finally:
+        cluster.exec("n2", "tee", "/run/systemd/container", input=marker)
+        cluster.exec("n2", "rm", "-f", "/run/primus/agent/conditions")
+        cluster.exec("n2", "systemctl", "restart", AGENTD)
+        cluster.wait_nodes()

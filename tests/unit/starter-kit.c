@@ -22,7 +22,7 @@ void starter_kit_new(struct starter_kit *k, sd_event *event, sd_bus *systemd,
         sigemptyset(&children);
         sigaddset(&children, SIGCHLD);
         assert_int_equal(sigprocmask(SIG_BLOCK, &children, NULL), 0);
-        assert_int_equal(prepare(root, geteuid(), getegid()), 0);
+        assert_int_equal(prepare(root, geteuid(), getegid(), getegid()), 0);
         *k = (struct starter_kit){ .starter = { .event = event,
                                                 .systemd = systemd,
                                                 .root = root,

@@ -376,6 +376,32 @@ def fork_bomb():
 
 # ---- devices
 
+AGENT_DEVICES = """
+import errno, os
+NODES = {"nvidia0": (195, 0), "nvidiactl": (195, 255), "nvidia31": (195, 31), "null": (1, 3), "mem": (1, 1), "fuse": (10, 229)}
+for name, (major, minor) in NODES.items():
+    os.mknod(f"/dev/agent-{name}", 0o020600, os.makedev(major, minor))
+with open("/sys/fs/cgroup/system.slice/primus-agentd.service/cgroup.procs", "w") as f:
+    f.write(str(os.getpid()))
+for name in NODES:
+    try:
+        os.close(os.open(f"/dev/agent-{name}", os.O_RDWR))
+        print(name, "opened")
+    except OSError as e:
+        print(name, "closed" if e.errno == errno.EPERM else "opened")
+"""
+
+
+@check
+def agent_devices():
+    """agentd opens NVIDIA's devices, also those of a driver that is loaded later, and no others"""
+    seen = dict(line.split() for line in run("python3", "-c", AGENT_DEVICES, must=True).stdout.splitlines())
+    run("sh", "-c", "rm -f /dev/agent-*")
+    need("NVIDIA's", all(seen[name] == "opened" for name in ("nvidia0", "nvidiactl", "nvidia31", "null")), seen)
+    need("no others", all(seen[name] == "closed" for name in ("mem", "fuse")), seen)
+    figure(f"agentd's devices: {seen}")
+
+
 @check
 def devices():
     """a job without GPUs can open no device but the harmless ones"""

@@ -17,6 +17,7 @@
 #include "tests/unit/root-kit.h"
 
 #define AGENT 64123u /* nobody's on this machine */
+#define METRICS 64124u
 
 static struct stat look(const char *path) {
         char full[512];
@@ -39,9 +40,9 @@ static void test_fresh(void **state) {
         if (geteuid() != 0)
                 skip();
         for (int i = 0; i < 2; i++) {
-                assert_int_equal(prepare(root_kit, AGENT, AGENT), 0);
+                assert_int_equal(prepare(root_kit, AGENT, AGENT, METRICS), 0);
                 assert_owned(RUN_DIR, 0, AGENT, 0755);
-                assert_owned(AGENT_DIR, AGENT, AGENT, 0755);
+                assert_owned(AGENT_DIR, AGENT, METRICS, 02755);
                 assert_owned(PRIVATE_DIR, 0, AGENT, 02711);
                 assert_owned(ALONE_DIR, 0, AGENT, 0755);
                 assert_owned(EXITS_DIR, 0, AGENT, 02750);
@@ -73,7 +74,7 @@ static void test_upgrade(void **state) {
         assert_int_equal(link(from, to), 0);
         snprintf(to, sizeof(to), "%s/run/primus/x/primus-2-worker-0.1.service/stop", root_kit);
         assert_int_equal(symlink(from, to), 0);
-        assert_int_equal(prepare(root_kit, AGENT, AGENT), 0);
+        assert_int_equal(prepare(root_kit, AGENT, AGENT, METRICS), 0);
         assert_owned("/run/primus/agent/link", AGENT, AGENT, look("/run/primus/agent/link").st_mode & 07777);
         assert_true(S_ISLNK(look("/run/primus/feed.sock").st_mode));
         assert_owned("/run/primus/x/primus-1-worker-0.1.service/progress", 0, AGENT, 0660);
