@@ -4,9 +4,12 @@
 #include "tests/fuzz/message.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
@@ -60,9 +63,20 @@ static void part(const char *s, size_t n, char buf[static 256]) {
 struct maker {
         sd_bus_message *m;
         struct fuzz_input *in;
-        const char *const *keys;
+        const char *const *keys, *const *words;
         unsigned items;
 };
+
+/* One that is known, or NULL: something else is wanted. Takes nothing of the input where there are none. */
+static const char *known(struct maker *k, const char *const *list) {
+        size_t n = 0;
+        uint8_t choice;
+
+        while (list && list[n])
+                n++;
+        choice = n > 0 ? fuzz_byte(k->in) : 255;
+        return choice < 128 ? list[choice % n] : NULL;
+}
 
 /* Texts repeat themselves beyond what the input has, so that few bytes reach every bound. */
 static size_t length(struct fuzz_input *in) {
@@ -90,24 +104,26 @@ static char *text(struct fuzz_input *in) {
 static void make(struct maker *k, const char *signature, unsigned depth);
 
 static void make_key(struct maker *k, char type) {
-        uint8_t choice = fuzz_byte(k->in);
-        size_t n = 0;
+        const char one[] = { type, 0 }, *key = type == 's' ? known(k, k->keys) : NULL;
 
-        while (k->keys && k->keys[n])
-                n++;
-        if (type != 's' || n == 0 || choice >= 128) {
-                const char one[] = { type, 0 };
+        if (key)
+                MUST(sd_bus_message_append_basic(k->m, 's', key) >= 0);
+        else
                 make(k, one, 1);
-                return;
-        }
-        MUST(sd_bus_message_append_basic(k->m, 's', k->keys[choice % n]) >= 0);
 }
 
 static void make_bytes(struct maker *k) {
         static const uint8_t usual[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
-        size_t n = length(k->in);
-        uint8_t *p = malloc(n + 1);
+        const char *word = known(k, k->words);
+        uint8_t *p;
+        size_t n;
 
+        if (word) {
+                MUST(sd_bus_message_append_array(k->m, 'y', word, strlen(word)) >= 0);
+                return;
+        }
+        n = length(k->in);
+        p = malloc(n + 1);
         MUST(p);
         if (n == 0) { /* an id, which is most of what bytes are */
                 MUST(sd_bus_message_append_array(k->m, 'y', usual, sizeof(usual)) >= 0);
@@ -154,6 +170,32 @@ static void make_variant(struct maker *k, unsigned depth) {
         MUST(sd_bus_message_close_container(k->m) >= 0);
 }
 
+static void make_descriptor(struct maker *k) {
+        int fds[2] = { -1, -1 };
+
+        switch (fuzz_byte(k->in) % 3) {
+        case 0:
+                fds[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
+                break;
+        case 1:
+                fds[0] = memfd_create("fuzz", MFD_CLOEXEC);
+                break;
+        case 2:
+                MUST(pipe2(fds, O_CLOEXEC) == 0);
+        }
+        MUST(fds[0] >= 0 && sd_bus_message_append_basic(k->m, 'h', fds) >= 0); /* a copy */
+        close_fd(fds[0]);
+        close_fd(fds[1]);
+}
+
+static void make_text(struct maker *k) {
+        const char *word = known(k, k->words);
+        char *s = word ? NULL : text(k->in);
+
+        MUST(sd_bus_message_append_basic(k->m, 's', word ? word : s) >= 0);
+        free(s);
+}
+
 static void make_basic(struct maker *k, char type) {
         union {
                 uint8_t y;
@@ -163,13 +205,13 @@ static void make_basic(struct maker *k, char type) {
                 int b;
                 double d;
         } v;
-        char *s;
 
         switch (type) {
         case 's':
-                s = text(k->in);
-                MUST(sd_bus_message_append_basic(k->m, 's', s) >= 0);
-                free(s);
+                make_text(k);
+                return;
+        case 'h':
+                make_descriptor(k);
                 return;
         case 'b':
                 v.b = fuzz_byte(k->in) & 1;
@@ -220,11 +262,16 @@ static void make(struct maker *k, const char *signature, unsigned depth) {
         }
 }
 
-void fuzz_message_append(sd_bus_message *m, const char *signature, struct fuzz_input *in,
-                         const char *const *keys) {
-        struct maker k = { .m = m, .in = in, .keys = keys };
+void fuzz_message_append_words(sd_bus_message *m, const char *signature, struct fuzz_input *in,
+                               const char *const *keys, const char *const *words) {
+        struct maker k = { .m = m, .in = in, .keys = keys, .words = words };
 
         make(&k, signature, 0);
+}
+
+void fuzz_message_append(sd_bus_message *m, const char *signature, struct fuzz_input *in,
+                         const char *const *keys) {
+        fuzz_message_append_words(m, signature, in, keys, NULL);
 }
 
 static void seal(sd_bus_message *m) {

@@ -23,6 +23,10 @@ sd_bus_message *fuzz_message_new(void);
  */
 void fuzz_message_append(sd_bus_message *m, const char *signature, struct fuzz_input *in,
                          const char *const *keys);
+/* The same; words: what one in two of the other texts and arrays of bytes is, NULL-ended. Descriptors ("h")
+ * are of /dev/null, a file without a name, or a pipe. */
+void fuzz_message_append_words(sd_bus_message *m, const char *signature, struct fuzz_input *in,
+                               const char *const *keys, const char *const *words);
 
 /* The input's first byte chooses a target, the second whether its message has its signature or that of
  * another. What is read from it can be written, and is read from that again. */
