@@ -367,7 +367,8 @@ static uint64_t ring_step(struct feed *f, uint64_t now) {
                                 lane_look(f, c);
                         next = MIN(next, now + LOOK_APART);
                 }
-                if (ring_consumer_waits(l->ring)) /* how long is to be known while it waits */
+                if (ring_producer_unreleased(l->ring) == 0 &&
+                    !l->closed) /* it waits, or will: how long is to be known */
                         next = MIN(next, now + WAITS_APART);
                 if (l->n_freed > 0)
                         next = now; /* it counts once what the trainer has said has been read */
