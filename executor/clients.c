@@ -400,6 +400,27 @@ static int on_stream(struct feed *f, struct client *c, const uint8_t *body, size
         return pipe_processed(f, stream.bytes);
 }
 
+/* Its messages name files, which rings and pipes do not. */
+static int on_where(struct feed *f, struct client *c, const uint8_t *body, size_t size) {
+        struct {
+                struct client_place place;
+                char path[TASK_PATH_MAX];
+        } answer = {};
+        struct client_where where;
+        const struct task *t;
+
+        if (size != sizeof(where))
+                return -EPROTO;
+        memcpy(&where, body, sizeof(where));
+        t = tasks_find(&f->tasks, where.task);
+        answer.place.task = where.task;
+        if (t) {
+                answer.place.path_size = (uint32_t)strnlen(t->grant.path, sizeof(answer.path));
+                memcpy(answer.path, t->grant.path, answer.place.path_size);
+        }
+        return client_send(c, CLIENT_PLACE, &answer, sizeof(answer.place) + answer.place.path_size, -EBADF);
+}
+
 static int on_more(struct feed *f, struct client *c, const uint8_t *body, size_t size) {
         return on_state(f, c, body, size);
 }
@@ -415,6 +436,7 @@ static const struct {
         { CLIENT_ACK, true, false, on_ack },       { CLIENT_DONE, true, false, on_done },
         { CLIENT_FAIL, true, false, on_fail },     { CLIENT_TRIMMED, true, false, on_trimmed },
         { CLIENT_COMMIT, true, false, on_commit }, { CLIENT_STREAM, true, false, on_stream },
+        { CLIENT_WHERE, true, false, on_where },
 };
 
 static int handle(struct feed *f, struct client *c, const struct client_header *h, const uint8_t *body) {

@@ -19,6 +19,8 @@
  *   DONE / FAIL task                   →   (DONE: descriptor mode; FAIL: every mode)
  *                                      ←   TRIM task, end (descriptor mode)
  *   TRIMMED task, end                  →
+ *   WHERE task                         →   (every mode, for messages)
+ *                                      ←   PLACE task, path
  *   COMMIT state                       →
  *                                      ←   COMMITTED: has been taken into account
  *   stdin mode: the trainer reads descriptor 0; STREAM bytes of the stream processed → (explicit,
@@ -51,11 +53,12 @@
 /* The executor's program and the trainer's library may be of neighbouring versions: an upgrade replaces the
  * files, and a trainer may map them late. Each says its version, and both then say only what the lower one
  * knows. */
-#define CLIENT_VERSION 1u
+#define CLIENT_VERSION 2u
 #define CLIENT_VERSION_OLDEST 1u /* of the release before this one */
 static inline bool client_version_fits(uint32_t version) {
         return version >= CLIENT_VERSION_OLDEST && version <= CLIENT_VERSION + 1;
 }
+#define CLIENT_VERSION_WHERE 2u /* from this one on: WHERE and PLACE */
 #define CLIENT_PACKET_MAX (64u << 10)
 #define CLIENTS_MAX 64u /* connections of one executor */
 #define CLIENT_SOURCES_MAX 1024u
@@ -72,6 +75,7 @@ enum client_type {
         CLIENT_STREAM,    /* struct client_stream */
         CLIENT_MORE,      /* the rest of a state that does not fit the packet of HELLO or COMMIT: they come
                              directly behind it, until the state has the n of its struct client_state */
+        CLIENT_WHERE,     /* struct client_where: which file is it? */
         /* executor -> trainer */
         CLIENT_WELCOME = 64, /* struct client_welcome + struct client_format each source */
         CLIENT_REFUSED,      /* text */
@@ -80,6 +84,7 @@ enum client_type {
         CLIENT_TRIM,         /* struct client_trim */
         CLIENT_COMMITTED,    /* nothing */
         CLIENT_SPAN,         /* struct client_span, repeated */
+        CLIENT_PLACE,        /* struct client_place + path: the answer to WHERE */
 };
 
 struct client_header {
@@ -116,6 +121,13 @@ struct client_fail {
 struct client_task {
         uint64_t task, start, end, offset, skip, seed;
         uint32_t source, path_size; /* path follows, without NUL */
+};
+struct client_where {
+        uint64_t task;
+};
+struct client_place {
+        uint64_t task;
+        uint32_t path_size, reserved; /* path follows, without NUL; none: the task is over, or another's */
 };
 struct client_trim {
         uint64_t task, end;

@@ -215,6 +215,8 @@ int client_drain(struct primus *p) {
                         return r;
                 if (type == CLIENT_COMMITTED)
                         r = take_committed(p, size);
+                else if (type == CLIENT_PLACE)
+                        r = client_take_place(p, body, size);
                 else
                         r = p->ops->packet ? p->ops->packet(p, type, body, size,
                                                             passed.n == 1 ? &passed.fds[0] : NULL)
@@ -306,6 +308,7 @@ static int take_welcome(struct primus *p, const uint8_t *body, size_t size, stru
                  : w.mode == DELIVERY_DESCRIPTOR ? &mode_descriptor
                                                  : &mode_stdin;
         p->ack = w.ack;
+        p->peer_version = w.version;
         p->max_record = w.max_record;
         return w.mode == DELIVERY_RING ? take_ring(p, &w, passed) : 0;
 }

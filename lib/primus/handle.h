@@ -132,6 +132,10 @@ struct primus {
         uint64_t commits, committed;
         uint64_t waited_usec;
 
+        uint32_t peer_version; /* primus-executor's */
+        uint64_t place_task;   /* the task that was asked for last, and its path: where.c */
+        char *place_path;
+
         uint8_t *csv_header;
         size_t csv_header_size;
 
@@ -161,6 +165,10 @@ int client_drain(struct primus *p);
 /* Waits for a packet, or until fd (-1: none) is readable (then 1), and counts the time as waited for data.
  * -EINTR when interruptible. */
 int client_wait(struct primus *p, int fd);
+
+/* ---- where.c ---- */
+/* The answer to WHERE. -EPROTO. */
+int client_take_place(struct primus *p, const uint8_t *body, size_t size);
 
 /* ---- of primus.c, for the modes ---- */
 const struct record_format_info *format_of(const struct primus *p, uint32_t source);

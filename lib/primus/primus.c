@@ -185,6 +185,7 @@ void primus_close(struct primus *p) {
         free(p->formats);
         free(p->packet);
         free(p->csv_header);
+        free(p->place_path);
         if (p->marker)
                 (void)munmap(p->marker, 4096);
         free(p);

@@ -114,6 +114,11 @@ int primus_ack_position(struct primus *p, uint64_t task, uint64_t position);
 /* The latest record's task cannot be used; why is one line. Another task follows. */
 int primus_fail(struct primus *p, const char *why);
 
+/* The file (URL, topic and partition) that the latest record is of, for messages. 1: *ret, valid until the
+ * next call with this handle; 0: not known (plain standard input, a primus-executor of a release before this
+ * one). May ask the executor, so it is nothing for every record. */
+int primus_task_path(struct primus *p, const char **ret);
+
 /* Exactly once, with a trainer that keeps checkpoints. primus_checkpoint() describes everything delivered so
  * far: keep those bytes in your own checkpoint, and call primus_checkpoint_commit() once that is durable. A
  * restarted trainer passes the bytes of the checkpoint that it goes on from to primus_open(): exactly the

@@ -661,6 +661,8 @@ static void hostile(struct state *s, const char *mode, const char *ack) {
                 { CLIENT_COMMIT, 0, 0 },
                 { CLIENT_STREAM, 8, 0xff },
                 { CLIENT_MORE, 100, 0 },
+                { CLIENT_WHERE, 3, 0 },
+                { CLIENT_PLACE, 16, 0 },
                 { CLIENT_WELCOME, 8, 0 },
                 { 12345, 60000, 0xff },
         };
@@ -726,6 +728,7 @@ static void test_second_waits(void **state) {
                 add_lines(s, 1000);
         describe(s, "descriptor", "release", "");
         idle_trainer(s);
+        wait_until(s, has_opened);
         assert_int_equal(s->granted, 2); /* before anybody is there */
         s->quiet = true;
         a = greet(body, fds);
@@ -845,6 +848,7 @@ static void test_nobody_listens(void **state) {
         add_lines(s, 1000);
         describe(s, "stdin", "explicit", "");
         idle_trainer(s);
+        wait_until(s, has_opened);
         order(s, FEED_CONTROL_PAUSE, 0, 0);
         fd = greet(body, fds);
         wait_usec(s, 200 * USEC_PER_MSEC);

@@ -206,6 +206,23 @@ static bool take_packet(struct connection *c, uint32_t *credits) {
                         (const char *)body + sizeof(fail));
                 return true;
         }
+        case CLIENT_WHERE: {
+                struct {
+                        struct client_place place;
+                        char path[TASK_PATH_MAX];
+                } x = {};
+                struct client_where where;
+
+                memcpy(&where, body, sizeof(where));
+                x.place.task = where.task;
+                for (size_t i = 0; i < c->f->n_tasks; i++)
+                        if (c->f->tasks[i].id == where.task) {
+                                x.place.path_size = (uint32_t)strlen(c->f->tasks[i].path);
+                                memcpy(x.path, c->f->tasks[i].path, x.place.path_size);
+                        }
+                send_packet(c->fd, CLIENT_PLACE, &x, sizeof(x.place) + x.place.path_size, NULL, 0);
+                return true;
+        }
         case CLIENT_TRIMMED: {
                 struct client_trim trim;
 

@@ -51,7 +51,7 @@ from . import _lib, _stacks
 from ._progress import progress
 from ._rendezvous import Rendezvous, rendezvous, wait_rendezvous
 
-__all__ = ["Error", "Feed", "Message", "Range", "Rendezvous", "ack", "blocks", "checkpoint", "commit", "fail", "open",
+__all__ = ["Error", "Feed", "Message", "Place", "Range", "Rendezvous", "ack", "blocks", "checkpoint", "commit", "fail", "open",
            "progress", "ranges", "records", "rendezvous", "wait_rendezvous"]
 
 TEXT, RAW, FIXED, TFRECORD, TAR, CSV, MESSAGE = range(7)
@@ -76,9 +76,21 @@ Range = collections.namedtuple("Range", "fd path offset length task source")
 Range.__doc__ = """A range of a file: descriptor (the library's, closed with the next range), path, where to begin, how many
 bytes, whose task it is, index of the source. It is aligned to records."""
 
+class Place(collections.namedtuple("Place", "path task source position line")):
+    """Where a record is: path of the file (or URL, or topic and partition; None: not known), number of the task, index of the
+    source, position (the record's first byte in the file, or in what comes out of decompressing it; of records that come in
+    another order or from a pipe, of the ones around it), and of a line of a local text file its number, from 1; else None."""
+    __slots__ = ()
+
+    def __str__(self):
+        where = f"byte {self.position} of {self.path or 'a file that is not known'}"
+        return f"{f'line {self.line}, ' if self.line else ''}{where} (task {self.task}, source {self.source})"
+
+
 MESSAGE_HEADER = struct.Struct("=QqII")
 TFRECORD_LENGTH = struct.Struct("<Q")
 NO_KEY = 0xFFFFFFFF
+LINES_MAX = 1 << 30  # so far into a file lines are counted
 
 
 class Feed:
@@ -168,6 +180,21 @@ class Feed:
             collections.deque(self._items, maxlen=0)  # those behind it do not come
             self._items = None
         self._call("primus_fail", why.encode())
+
+    def where(self):
+        """Where the latest record is (Place), for messages; None before the first one. Asks the executor, and reads the file
+        to count its lines: nothing to be called for every record."""
+        if self.task is None:
+            return None
+        path = ctypes.c_char_p()
+        known = self._call("primus_task_path", ctypes.byref(path))
+        path, position = os.fsdecode(path.value) if known else None, self.position
+        if self._items is not None:
+            for record in itertools.islice(self._walk(), max(self._consumed() - 1, 0), None):
+                position = record.position
+                break
+        text = self._lib.primus_source_format(self._handle, self.source) == TEXT
+        return Place(path, self.task, self.source, position, _line_number(path, position) if text else None)
 
     def checkpoint(self):
         """bytes that describe everything delivered so far, the record of this turn of the loop included.
@@ -367,6 +394,24 @@ SPLITTERS = {
     CSV: Feed._split_rows,
     MESSAGE: Feed._split_messages,
 }
+
+
+def _line_number(path, position):
+    """Of the line that begins there; None: that is no such file, or no place where one begins."""
+    try:
+        if path is None or position > LINES_MAX or not os.path.isfile(path):
+            return None
+        with io.open(path, "rb") as file:
+            number, last = 1, b"\n"
+            while position > 0:
+                data = file.read(min(position, 1 << 20))
+                if not data:
+                    return None
+                number, last, position = number + data.count(b"\n"), data[-1:], position - len(data)
+    except OSError:
+        return None
+    return number if last == b"\n" else None
+
 
 _default = None
 

@@ -38,6 +38,7 @@ FUNCTIONS = {
     "primus_ack_records": (c_int, [c_void_p, c_uint64]),
     "primus_ack_position": (c_int, [c_void_p, c_uint64, c_uint64]),
     "primus_fail": (c_int, [c_void_p, c_char_p]),
+    "primus_task_path": (c_int, [c_void_p, POINTER(c_char_p)]),
     "primus_checkpoint": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
     "primus_checkpoint_commit": (c_int, [c_void_p, c_char_p, c_size_t]),
     "primus_tar_next": (c_int, [POINTER(Record), POINTER(c_size_t), POINTER(c_void_p), POINTER(c_size_t),
