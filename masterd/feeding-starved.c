@@ -126,7 +126,8 @@ uint64_t feeding_look_for_starved(struct manager *m, struct job *j, uint64_t now
                 return d->starved_look;
         d->starved_look = now + LOOK_APART;
         data_totals(d->data, &n);
-        if (n.pending == 0)
+        /* A stream that has nothing rests for a moment: those who wait for it miss nothing. */
+        if (n.pending == 0 || data_hold(d->data, now) == DATA_HELD_REST)
                 d->pending_since = 0;
         else if (d->pending_since == 0)
                 d->pending_since = now;

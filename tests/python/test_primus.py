@@ -248,6 +248,27 @@ def test_fail(run, text_files):
     assert o.output == f"{100 + 6000}\n" and o.lines("FAIL") == ["FAIL 1 not what I want"]
 
 
+def test_where(run, text_files, tmp_path):
+    """Of a text file the line, of all others the byte."""
+    source = """
+        import primus
+        feed = primus.open()
+        assert feed.where() is None
+        for n, record in enumerate(feed.records(), 1):
+            if n in (1, 2345, 3000, 3001):
+                p = feed.where()
+                print(p.path, p.line, p.position)
+        """
+    said = [line.split() for line in run(source, text_files, mode="descriptor", task_size=9000).output.splitlines()]
+    texts = [path.read_bytes().split(b"\n") for path in text_files]
+    before = [sum(len(line) + 1 for line in texts[0][:n]) for n in (0, 2344, 2999)]
+    assert said == [*([str(text_files[0]), str(n), str(at)] for n, at in zip((1, 2345, 3000), before)), [str(text_files[1]), "1", "0"]]
+    path = tmp_path / "numbers"
+    path.write_bytes(bytes(range(200)) * 100)
+    said = run(source, [path], format="fixed:5").output.splitlines()
+    assert said == [f"{path} None {5 * (n - 1)}" for n in (1, 2345, 3000, 3001)]
+
+
 def test_by_hand(environment, text_files, tmp_path):
     source = "import primus\nfor record in primus.records(): print(record.decode())\nprimus.ack()"
     with open(text_files[0]) as data:

@@ -214,6 +214,7 @@ static bool take_packet(struct connection *c, uint32_t *credits) {
                 struct client_where where;
 
                 memcpy(&where, body, sizeof(where));
+                fprintf(c->f->log, "WHERE %" PRIu64 "\n", where.task);
                 x.place.task = where.task;
                 for (size_t i = 0; i < c->f->n_tasks; i++)
                         if (c->f->tasks[i].id == where.task) {
@@ -270,7 +271,7 @@ static void welcome(struct connection *c, const int *fds, size_t n_fds) {
                         .slot_size = c->f->slot_size,
                         .max_record = c->f->max_record,
                         .n_sources = 1,
-                        .version = CLIENT_VERSION,
+                        .version = c->f->version ? c->f->version : CLIENT_VERSION,
                 },
                 .f = {
                         .kind = c->f->format.kind,

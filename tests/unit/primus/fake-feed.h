@@ -27,6 +27,7 @@ struct fake_feed {
         uint64_t break_task;          /* ring: breaks off in the middle of this task */
         unsigned slots_per_record;    /* ring: > 1: records are sent in that many fragments */
         int pipe_fd;                  /* stdin: the writing end */
+        uint32_t version;             /* that it says; 0: this one */
         /* of its own */
         char name[100];
         int listener;

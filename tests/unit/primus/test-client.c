@@ -620,6 +620,43 @@ static void test_broken_off(void **state) {
         set_done(&s);
 }
 
+/* Which file a record is of: asked for once a task, and not at all of an executor that does not know it. */
+static void test_where(void **state) {
+        for (size_t m = 0; m < 4; m++) {
+                struct set s = text_set(100);
+                struct fake_feed like = base;
+                struct primus_record record;
+                const char *path = NULL;
+                struct run x;
+                unsigned n = 0;
+
+                like.mode = modes[m % 3];
+                like.ack = m == 0 ? ACK_EXPLICIT : ACK_RELEASE;
+                like.task_size = 0;
+                like.version = m == 3 ? CLIENT_VERSION_WHERE - 1 : 0;
+                if (m == 3)
+                        like.mode = DELIVERY_RING;
+                run_start(&x, &like, &s);
+                assert_int_equal(primus_task_path(x.p, &path), 0); /* before the first record */
+                assert_null(path);
+                while (primus_next(x.p, &record) > 0) {
+                        int r = primus_task_path(x.p, &path);
+
+                        assert_int_equal(r, m < 3);
+                        if (m < 3)
+                                assert_string_equal(path, s.paths[record.task - 1]);
+                        n++;
+                }
+                assert_true(n > 0);
+                run_close(&x);
+                assert_int_equal(strstr(x.log, "WHERE 1\n") != NULL, m < 3);
+                if (m < 3) /* once */
+                        assert_null(strstr(strstr(x.log, "WHERE 1\n") + 1, "WHERE 1\n"));
+                run_done(&x);
+                set_done(&s);
+        }
+}
+
 static void test_trim(void **state) {
         struct set s = text_set(20000);
         struct fake_feed like = base;
@@ -952,6 +989,7 @@ int main(void) {
                 cmocka_unit_test(test_wrong_checkpoints),
                 cmocka_unit_test(test_broken),
                 cmocka_unit_test(test_broken_off),
+                cmocka_unit_test(test_where),
                 cmocka_unit_test(test_trim),
                 cmocka_unit_test(test_long_records),
                 cmocka_unit_test(test_formats),
