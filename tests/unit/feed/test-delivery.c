@@ -757,6 +757,46 @@ static void test_second_waits(void **state) {
         end_trainer(s);
 }
 
+/* Messages of a trainer name files, which it may ask for in every mode; of a task that nobody has, nothing.
+ */
+static void test_where(void **state) {
+        for (size_t m = 0; m < ELEMENTSOF(modes); m++) {
+                struct state *s = *state;
+                struct {
+                        struct client_place place;
+                        char path[TASK_PATH_MAX + 1];
+                } *answer = calloc(1, CLIENT_PACKET_MAX);
+                int fds[4] = { -EBADF, -EBADF, -EBADF, -EBADF }, fd;
+
+                add_lines(s, 10);
+                describe(s, modes[m], m == 0 ? "explicit" : "release", "");
+                idle_trainer(s);
+                wait_until(s, has_opened);
+                assert_int_equal(s->granted, 1);
+                fd = greet((uint8_t *)answer, fds);
+                for (uint64_t task = 1; task <= 77; task += 76) {
+                        const struct client_where where = { .task = task };
+                        uint32_t type;
+
+                        say_raw(fd, CLIENT_WHERE, &where, sizeof(where));
+                        memset(answer, 0, sizeof(*answer));
+                        while ((type = hear(fd, (uint8_t *)answer, fds)) == CLIENT_SPAN)
+                                memset(answer, 0, sizeof(*answer));
+                        assert_int_equal(type, CLIENT_PLACE);
+                        assert_int_equal(answer->place.task, task);
+                        assert_string_equal(answer->path, task == 1 ? s->grants[0].path : "");
+                        assert_int_equal(answer->place.path_size, strlen(answer->path));
+                }
+                close_all(fd, fds);
+                free(answer);
+                end_trainer(s);
+                if (m + 1 < ELEMENTSOF(modes)) {
+                        assert_int_equal(teardown(state), 0);
+                        assert_int_equal(clear(state), 0);
+                }
+        }
+}
+
 /* How long the trainer has waited is known while it does, not only once that is over. */
 static void test_wait_is_seen(void **state) {
         for (size_t m = 1; m < ELEMENTSOF(modes); m++) {
@@ -983,6 +1023,7 @@ int main(int argc, char *argv[]) {
                 T(test_stdin_cut_off),
                 T(test_second_waits),
                 T(test_wait_is_seen),
+                T(test_where),
                 T(test_last_words),
                 T(test_last_commits),
                 T(test_nobody_listens),
