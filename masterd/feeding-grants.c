@@ -26,6 +26,9 @@
 #define STILL_USEC (30 * USEC_PER_SEC)
 #define STILL_ALONE_USEC                                                                                     \
         (10 * USEC_PER_SEC) /* the same, where the one that waits holds all of the rest itself */
+/* The same, where that one says that one of its processes waits while others have the rest, as at the end of
+ * the data of each DataLoader with workers: nobody else reads anything that the others may be slow for. */
+#define STILL_TOLD_USEC (2 * USEC_PER_SEC)
 
 /* ---- counts ---- */
 
@@ -335,16 +338,18 @@ static uint64_t look_for_standstill(struct manager *m, struct job *j, uint64_t n
                 d->still_since = now;
                 d->still_read = totals.read;
         }
-        if (now < usec_add(d->still_since, STILL_ALONE_USEC))
-                return usec_add(d->still_since, STILL_ALONE_USEC);
+        if (now < usec_add(d->still_since, STILL_TOLD_USEC))
+                return usec_add(d->still_since, STILL_TOLD_USEC);
         if (holder_is_away(j)) {
                 d->still_since = now;
                 return usec_add(now, STILL_ALONE_USEC);
         }
         for (enum taker_list l = TAKER_STARVED; l < _TAKER_LIST_MAX; l++)
                 DL_FOREACH_SAFE (d->takers.lists[l], t, next) {
-                        uint64_t due = usec_add(d->still_since,
-                                                t->n_unread == d->n_unread ? STILL_ALONE_USEC : STILL_USEC);
+                        bool alone = t->n_unread == d->n_unread;
+                        uint64_t due = usec_add(d->still_since, !alone      ? STILL_USEC
+                                                                : t->speaks ? STILL_TOLD_USEC
+                                                                            : STILL_ALONE_USEC);
 
                         if (t->speaks && t->hungry == 0)
                                 continue; /* nobody waits there */

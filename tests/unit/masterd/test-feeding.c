@@ -577,6 +577,30 @@ static void test_standstill(void **state) {
         assert_int_equal(count(SAID_LAST, 0), 1);
 }
 
+/* The end of the data of a DataLoader with two workers: it waits for the batch of the one that has nothing,
+ * and the other one has the rest. */
+static void test_standstill_within_one(void **state) {
+        struct manager *m = *state;
+        struct job *j = submit(m, 2, "", "", "");
+        struct executor *e = j->executors[0];
+
+        listed(m, j, 1, 100, true);
+        opened(m, e, 2);
+        settle(m);
+        opened(m, j->executors[1], 2);
+        report_hunger(m, e, NULL, 0, 2, 1, 1);
+        report_hunger(m, j->executors[1], NULL, 0, 2, 1, 1);
+        j->data->still_since -= USEC_PER_SEC;
+        feeding_run(m, j);
+        settle(m);
+        assert_int_equal(count(SAID_LAST, UINT32_MAX), 0);
+        j->data->still_since -= USEC_PER_SEC;
+        feeding_run(m, j);
+        settle(m);
+        assert_int_equal(count(SAID_LAST, 0), 1);
+        assert_int_equal(count(SAID_LAST, 1), 0); /* it may still get what comes back */
+}
+
 /* Nothing is heard of what a host reads that cannot be reached; what it had may be anybody's soon. */
 static void test_standstill_without_a_link(void **state) {
         struct manager *m = *state;
@@ -1190,6 +1214,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_blocks_follow, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_of_file, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_standstill, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_standstill_within_one, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_standstill_without_a_link, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_checkpoint, setup, teardown),
