@@ -392,7 +392,7 @@ static void go(struct feeder *f, struct process *p) {
 /* The trainer takes from its processes in turn, and no faster than the slowest of those that go on. */
 static bool take(struct world *w, struct feeder *f, bool act) {
         uint64_t slowest = UINT64_MAX;
-        struct process *p;
+        struct process *p = NULL;
         unsigned i;
 
         for (i = 0; i < f->n; i++) {
@@ -400,7 +400,7 @@ static bool take(struct world *w, struct feeder *f, bool act) {
                 if (!p->gone && !(p->ended && p->ready == 0))
                         break;
         }
-        if (i == f->n || p->ready == 0)
+        if (i == f->n || !p || p->ready == 0)
                 return false;
         for (struct feeder *o = w->feeders; w->lockstep && o < w->feeders + w->n_feeders; o++)
                 for (unsigned k = 0; k < o->n; k++)
