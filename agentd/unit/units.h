@@ -73,7 +73,8 @@ struct units_options {
         uint64_t hook_usec;       /* how long a hook may take */
         uint32_t user_max;        /* executors of one user at a time; 0: no bound */
         uint64_t unkillable_usec; /* how long after SIGKILL an executor is said not to die; 0: never */
-        /* In a thread: of a unit that was made at that time or later. 1; 0: nothing is known. NULL: of none. */
+        /* In a thread: of a unit that was made at that time or later. 1; 0: nothing is known. NULL: of none.
+         */
         int (*verdict)(const char *unit, uint64_t since_real, struct unit_verdict *ret);
 };
 

@@ -242,7 +242,7 @@ static struct world *world_new(void) {
         MUST(atexit(remove_root) == 0);
         log_set_level(LOG_EMERG);
         make_others(w);
-        MUST(prepare(root, geteuid(), getegid()) == 0);
+        MUST(prepare(root, geteuid(), getegid(), getegid()) == 0);
         /* Without rights over files it is this user's; the rest is the same. */
         w->uid = geteuid() == 0 ? UID : geteuid();
         s = &w->starter;
