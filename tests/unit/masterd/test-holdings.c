@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "lib/base/parse.h"
 #include "masterd/history.h"
 #include "masterd/holdings.h"
 #include "masterd/lifecycle.h"
@@ -88,7 +89,7 @@ static void test_bound(void **state) {
         char *config = config_of(8, 60, ""), *small = config_of(1, 1, ""), *large = config_of(64, 60, "");
         struct holdings h;
         struct job *j, *first = NULL;
-        char said[512];
+        char said[512], wanted[128], size[32];
         unsigned n = 0;
 
         k->m->conf.bytes_per_user_max = 2 * MIB;
@@ -100,7 +101,9 @@ static void test_bound(void **state) {
         h = holdings_of(k->m, 1000);
         assert_int_equal(h.jobs, 4);
         assert_in_range(h.bytes, 4 * 8 * 60 * 1000, 2 * MIB);
-        assert_non_null(strstr(said, "Your 4 active jobs take 1.9M of the master's memory"));
+        snprintf(wanted, sizeof(wanted), "Your 4 active jobs take %s of the master's memory",
+                 format_size(h.bytes, size, sizeof(size)));
+        assert_non_null(strstr(said, wanted));
         assert_non_null(strstr(said, "may take 2M (BytesPerUserMax=)"));
         assert_non_null(strstr(said, "kill some"));
 
