@@ -202,6 +202,11 @@ _unused_ static int setup(void **ret) {
 _unused_ static int teardown(void **state) {
         struct state *s = *state;
 
+        /* A test that failed leaves them waiting for ever, with this one's standard output open. */
+        if (s->pid > 0 && !s->exited)
+                (void)kill(-s->pid, SIGKILL);
+        s->pid = 0;
+
         feed_server_free(s->server);
         sd_event_unref(s->event);
         for (size_t i = 0; i < s->n; i++)
@@ -236,6 +241,7 @@ _unused_ static void spawn(struct state *s, char *const argv[]) {
         if (s->pid == 0) {
                 sigset_t none;
 
+                (void)setpgid(0, 0);
                 sigemptyset(&none);
                 sigprocmask(SIG_SETMASK, &none, NULL);
                 setenv("PRIMUS_SOCKET", s->socket, 1);
