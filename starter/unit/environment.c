@@ -141,6 +141,9 @@ int unit_environment(const struct start_order *o, const struct unit_context *c, 
         executor_unit_name(o->id.job, o->id.role, o->id.index, o->id.attempt, unit);
         if (!environment_find(o->env, "TMPDIR"))
                 TRY(push(s, &n, "TMPDIR=%s/tmp", c->work));
+        /* What Python has not written yet is lost with a program that is killed. */
+        if (o->kind != ORDER_SCAN && !environment_find(o->env, "PYTHONUNBUFFERED"))
+                TRY(push(s, &n, "PYTHONUNBUFFERED=1"));
         for (char **e = o->env; e && *e; e++)
                 if (!identity_owns(*e, o->identity))
                         TRY(push(s, &n, "%s", *e));

@@ -29,9 +29,10 @@ struct unit_context {
 };
 
 /* The variables of the private environment file: the order's, without names that agentd and systemd own, and
- * TMPDIR, PRIMUS_STACK_SIGNAL and PRIMUS_STACKS (where programs write stacks), PRIMUS_SECRETS_DIR,
- * PRIMUS_PROGRESS, PRIMUS_DIRECTORY (where the launcher goes, and does not pass on), PRIMUS_INPUT (where the
- * order brings INPUT_FILE), CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES. NULL-ended, free with strings_free().
+ * TMPDIR, PYTHONUNBUFFERED, PRIMUS_STACK_SIGNAL and PRIMUS_STACKS (where programs write stacks),
+ * PRIMUS_SECRETS_DIR, PRIMUS_PROGRESS, PRIMUS_DIRECTORY (where the launcher goes, and does not pass on),
+ * PRIMUS_INPUT (where the order brings INPUT_FILE), CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES. NULL-ended,
+ * free with strings_free().
  */
 int unit_environment(const struct start_order *o, const struct unit_context *context, char ***ret);
 

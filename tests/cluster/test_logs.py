@@ -104,6 +104,13 @@ def test_first_traceback(cluster):
     assert cluster.primusctl_json("status", str(number))["firstError"].startswith("ValueError: bad shape (3, 4)")
 
 
+def test_what_was_printed_is_there_after_a_kill(cluster):
+    """Nobody has to flush for that."""
+    number = cluster.submit(job("killed", "exec python3 -c 'import os; print(\"my last\"); os.kill(os.getpid(), 9)'"))
+    assert cluster.wait_job(number) == 1
+    assert cluster.primusctl("logs", str(number)) == "my last\n"
+
+
 def test_every_attempt(cluster):
     failover = {"commonFailoverPolicy": {"restartType": "ON_FAILURE", "maxFailureTimes": 5}}
     number = cluster.submit(job("attempts", "echo attempt $PRIMUS_ATTEMPT; [ $PRIMUS_ATTEMPT -ge 3 ]", role={"failover": failover}))

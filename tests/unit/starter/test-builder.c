@@ -300,6 +300,7 @@ static void test_environments(void **state) {
         assert_int_equal(unit_environment(&o, &here, &strings), 0);
         assert_true(has(strings, "A=1"));
         assert_true(has(strings, "TMPDIR=/work/tmp"));
+        assert_true(has(strings, "PYTHONUNBUFFERED=1"));
         assert_true(has(strings, "PRIMUS_DIRECTORY=/data")); /* and not the user's word */
         assert_false(has(strings, "PRIMUS_DIRECTORY=/lie"));
         assert_true(has(strings, "PRIMUS_SECRETS_DIR=/run/primus/x/primus-418-worker-3.2.service/secrets"));
