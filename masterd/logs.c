@@ -166,6 +166,15 @@ void logs_note_failure(struct manager *m, struct executor *e) {
                 note_read(n);
 }
 
+bool logs_awaited(struct manager *m, const struct job *j) {
+        struct note *n;
+
+        DL_FOREACH (m->logs ? m->logs->notes : NULL, n)
+                if (n->id.job == j->number)
+                        return true;
+        return false;
+}
+
 /* ---- tails
  * ------------------------------------------------------------------------------------------------------ */
 

@@ -4,6 +4,7 @@
  * must not stall the loop. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <systemd/sd-bus.h>
@@ -37,6 +38,8 @@ int logs_read(struct manager *m, const struct job *j, struct node *node, const s
 /* The executor's current attempt has failed: as soon as its last words are here (at most 5 s later), its
  * traceback or first error line becomes an event and, unless there is one, the job's first_error. */
 void logs_note_failure(struct manager *m, struct executor *e);
+/* Such words of the job's are still awaited. */
+bool logs_awaited(struct manager *m, const struct job *j);
 
 /* Removes what is kept of a job that the store forgets. */
 void logs_forget(struct manager *m, uint32_t job);

@@ -8,6 +8,7 @@
 #include "masterd/api/reply.h"
 #include "masterd/feeding.h"
 #include "masterd/job/array.h"
+#include "masterd/logs.h"
 #include "masterd/manager.h"
 #include "masterd/record.h"
 #include "masterd/telemetry.h"
@@ -97,6 +98,8 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}", "reason", "s", j->reason ? j->reason : "",
                                           "firstError", "s", j->first_error ? j->first_error : "");
+        if (r >= 0 && logs_awaited(userdata, j))
+                r = sd_bus_message_append(reply, "{sv}", "errorComing", "b", 1);
         if (r >= 0)
                 r = append_roles(reply, j);
         if (r >= 0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output of executors, from the trainer to the reader: nothing lost, nobody slowed, the end kept."""
+import json
 import os
 import subprocess
 import time
@@ -102,6 +103,18 @@ def test_first_traceback(cluster):
     cluster.wait_for(lambda: "ValueError: bad shape (3, 4)" in cluster.primusctl("status", str(number)), 10, "the error in status")
     assert "ValueError: bad shape (3, 4)" in cluster.primusctl("events", str(number))
     assert cluster.primusctl_json("status", str(number))["firstError"].startswith("ValueError: bad shape (3, 4)")
+
+
+def test_submit_wait_shows_the_traceback(cluster):
+    """Which comes behind the end; and what fails without a word is waited for no longer than that takes."""
+    config = job("traceback", "python3 -c 'raise KeyError(17)'")
+    for n in range(3):
+        done = cluster.run("n1", "primusctl", "submit", "--wait", "-", user="ml", input=json.dumps(config))
+        assert done.returncode == 1 and "first error:" in done.stdout and "KeyError: 17" in done.stdout, done
+    begun = time.monotonic()
+    done = cluster.run("n1", "primusctl", "submit", "--wait", "-", user="ml", input=json.dumps(job("mute", "exit 3")))
+    assert done.returncode == 1 and "first error" not in done.stdout
+    assert time.monotonic() - begun < 20
 
 
 def test_what_was_printed_is_there_after_a_kill(cluster):

@@ -166,6 +166,7 @@ int job_status_read(sd_bus_message *m, struct job_status *ret) {
         static const struct field fields[] = {
                 { "reason", "s", offsetof(struct job_status, reason) },
                 { "firstError", "s", offsetof(struct job_status, first_error) },
+                { "errorComing", "b", offsetof(struct job_status, error_coming) },
                 { "cwd", "ay", offsetof(struct job_status, cwd) },
                 { "warnings", "as", offsetof(struct job_status, warnings) },
                 { "roles", "a(suuuuuuu)", 0, read_roles },

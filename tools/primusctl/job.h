@@ -51,6 +51,7 @@ struct array_status {
 struct job_status {
         struct array_status array;
         char *reason, *first_error, *cwd;
+        bool error_coming; /* the last words of one that failed are still awaited */
         struct role_status *roles;
         size_t n_roles;
         struct data_status data;

@@ -16,10 +16,12 @@
 #include "tools/primusctl/text.h"
 #include "tools/primusctl/watch.h"
 
-#define REFRESH (500 * USEC_PER_MSEC)         /* of the data bar, while somebody looks at it */
-#define REFRESH_PLAIN (1 * USEC_PER_SEC)      /* of the plain lines about data, in the first minute ... */
-#define REFRESH_PLAIN_MAX (10 * USEC_PER_SEC) /* ... and later, so that a day's log stays readable */
-#define DRAIN (10 * USEC_PER_SEC)             /* for the last output after the end */
+#define REFRESH (500 * USEC_PER_MSEC)          /* of the data bar, while somebody looks at it */
+#define REFRESH_PLAIN (1 * USEC_PER_SEC)       /* of the plain lines about data, in the first minute ... */
+#define REFRESH_PLAIN_MAX (10 * USEC_PER_SEC)  /* ... and later, so that a day's log stays readable */
+#define LAST_WORDS (2500 * USEC_PER_MSEC)      /* so long for the first error of one that has failed ... */
+#define LAST_WORDS_PAUSE (200 * USEC_PER_MSEC) /* ... of which nobody says that there is none */
+#define DRAIN (10 * USEC_PER_SEC)              /* for the last output after the end */
 
 struct progress {
         struct cli *cli;
@@ -30,7 +32,8 @@ struct progress {
         struct logview view;
         struct live live;
         struct interrupt *interrupt;
-        sd_event_source *refresh, *drain;
+        sd_event_source *refresh, *drain, *last_words;
+        uint64_t last_words_usec; /* boot time until which these are waited for; 0: nobody does yet */
         struct job_status status;
         uint64_t since_usec;                /* boot time at which following began */
         char told[512];                     /* the last plain line about data */
@@ -146,6 +149,29 @@ static void tell_data(struct progress *p) {
                 plain(p, "%s", strcpy(p->told, text));
 }
 
+static int on_last_words(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct progress *p = userdata;
+
+        p->last_words = sd_event_source_unref(p->last_words);
+        if (!p->stopped)
+                ask_status(p);
+        return 0;
+}
+
+/* A job's traceback comes behind its end. Who sees the output has it there. */
+static bool wait_for_words(struct progress *p) {
+        uint64_t now = now_boot();
+
+        if (p->logs || !p->status.error_coming || (p->status.first_error && *p->status.first_error) ||
+            (p->last_words_usec > 0 && now >= p->last_words_usec))
+                return false;
+        if (p->last_words_usec == 0)
+                p->last_words_usec = now + LAST_WORDS;
+        p->final_at = p->asked + 1;
+        return p->last_words || sd_event_add_time_relative(p->event, &p->last_words, CLOCK_BOOTTIME,
+                                                           LAST_WORDS_PAUSE, 0, on_last_words, p) >= 0;
+}
+
 static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         struct progress *p = userdata;
         struct job_status status;
@@ -163,7 +189,7 @@ static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         job_status_done(&p->status);
         p->status = status;
         live_sample(&p->live, &p->status.data, now_boot());
-        if (p->final_at > 0 && p->answered >= p->final_at) {
+        if (p->final_at > 0 && p->answered >= p->final_at && !wait_for_words(p)) {
                 p->final = true;
                 check_final(p);
                 if (p->logs && !logstream_done(p->logs) && !p->drain &&
@@ -172,6 +198,8 @@ static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
                         return sd_event_exit(p->event, cli_oom(p->cli));
                 return 0;
         }
+        if (p->last_words)
+                return 0;
         tell_data(p);
         draw(p);
         return 0;
@@ -331,6 +359,7 @@ int progress_wait(struct cli *c, const struct job_ref *job, const struct progres
         interrupt_free(p.interrupt);
         sd_event_source_disable_unref(p.refresh);
         sd_event_source_disable_unref(p.drain);
+        sd_event_source_disable_unref(p.last_words);
         watch_free(p.watch);
         logstream_free(p.logs);
         job_status_done(&p.status);

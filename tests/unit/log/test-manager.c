@@ -30,6 +30,9 @@ static const sd_id128_t uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 
 struct world {
         struct manager m;
         struct job job;
+        struct job_spec spec;
+        struct role_spec role_spec;
+        struct role role;
         struct executor executor;
         struct node node;
         struct link bulk;
@@ -185,7 +188,15 @@ static int setup(void **state) {
         w->m.conf.state_directory = w->state;
         w->m.conf.bundle_max = w->m.conf.bundles_per_user_max = 1 << 20;
         assert_int_equal(sd_event_new(&w->m.event), 0);
-        w->job = (struct job){ .number = 7, .uid = uid, .state = JOB_RUNNING, .owner = 1000 };
+        w->role_spec = (struct role_spec){ .name = (char *)"worker", .num = 4 };
+        w->spec = (struct job_spec){ .roles = &w->role_spec, .n_roles = 1 };
+        w->role = (struct role){ .spec = &w->role_spec };
+        w->job = (struct job){ .number = 7,
+                               .uid = uid,
+                               .state = JOB_RUNNING,
+                               .owner = 1000,
+                               .spec = &w->spec,
+                               .roles = &w->role };
         w->executor = (struct executor){
                 .job = &w->job, .attempt = 1, .state = EXECUTOR_RUNNING, .node = &w->node, .index = 3
         };
@@ -365,6 +376,18 @@ static void test_first_error(void **state) {
                 (void)sd_event_run(world->m.event, 20 * USEC_PER_MSEC);
         assert_string_equal(world->first_error_event, world->job.first_error);
         assert_int_equal(world->changed, 1);
+        /* When all run again it is an event, and not the job's any more. */
+        free(world->job.first_error);
+        world->job.first_error = NULL;
+        world->role.n_state[EXECUTOR_RUNNING] = world->role_spec.num;
+        world->first_error_event[0] = 0;
+        logs_note_failure(&world->m, &world->executor);
+        assert_true(logs_awaited(&world->m, &world->job));
+        for (unsigned i = 0; i < 100 && !world->first_error_event[0]; i++)
+                (void)sd_event_run(world->m.event, 20 * USEC_PER_MSEC);
+        assert_string_equal(world->first_error_event, "ValueError: no (a.py:3 in f)");
+        assert_null(world->job.first_error);
+        assert_false(logs_awaited(&world->m, &world->job));
 }
 
 /* ---- bundles
