@@ -155,6 +155,7 @@ static const char *const others[] = { "/etc/shadow", "/home/file", "/run/other",
 static struct world {
         struct starter starter;
         struct order_systemd systemd;
+        struct widened *widened;
         struct stat others[ELEMENTSOF(others)];
         uint32_t uid; /* whose executor there is */
         bool changed;
@@ -217,7 +218,8 @@ static void check_files(struct world *w) {
         check_names("", (const char *[]){ "etc", "home", "run", "var", NULL });
         check_names("/etc", (const char *[]){ "shadow", NULL });
         check_names("/run", (const char *[]){ "other", "primus", "systemd", NULL });
-        check_names("/run/primus", (const char *[]){ "agent", "boot", "exits", "hooked", "shm", "x", NULL });
+        check_names("/run/primus",
+                    (const char *[]){ "agent", "alone", "boot", "exits", "hooked", "shm", "x", NULL });
         check_names("/var/lib/primus-agent",
                     (const char *[]){ "bundles", "other", "progress", "work", NULL });
 }
@@ -255,7 +257,8 @@ static struct world *world_new(void) {
         order_systemd_new(&w->systemd, root, &s->policy);
         s->systemd = w->systemd.client;
         MUST(sd_event_new(&s->event) >= 0 && lookup_new(&s->policy.serve, &s->lookup) >= 0 &&
-             remover_new(s->event, &s->remover) >= 0);
+             remover_new(s->event, &s->remover) >= 0 &&
+             widened_new(WIDENED_MAX, WIDENED_BYTES_MAX, &w->widened) >= 0);
         return w;
 }
 
@@ -275,7 +278,7 @@ static int no_lane(sd_bus **ret, void *userdata) {
 static void agentd_new(struct world *w, struct agentd *a) {
         sd_id128_t id = SD_ID128_MAKE(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
         struct starter *s = &w->starter;
-        struct observe_options options = { .root = root };
+        struct observe_options options = { .root = root, .widened = w->widened };
         int fds[2];
 
         *a = (struct agentd){};
@@ -326,6 +329,7 @@ static void prepare_host(struct world *w, struct agentd *a, uint8_t what) {
                 clear("/run/primus/x");
                 clear("/run/primus/exits");
                 clear("/run/primus/hooked");
+                clear("/run/primus/alone");
                 clear("/var/lib/primus-agent/work");
                 w->changed = false;
         }
