@@ -46,11 +46,6 @@ static void names_done(struct names *n) {
         free(n->sorted);
 }
 
-static void closedir_p(DIR **d) {
-        if (*d)
-                closedir(*d);
-}
-
 static int fail_errno(struct scan *s, const char *path) {
         return scan_fail(s, -errno, "%.1024s: %s", path, strerror(errno));
 }
@@ -121,7 +116,7 @@ static bool is_directory(int dir_fd, const struct dirent *e) {
 /* What in a directory matches the pattern's last word. 1; 0: nothing. */
 static int add_matches(struct scan *s, struct units *u, const char *directory, const char *last,
                        bool only_directories) {
-        _cleanup_(closedir_p) DIR *d = opendir(directory);
+        _cleanup_closedir_ DIR *d = opendir(directory);
         bool any = false, files = false;
         struct dirent *e;
         int r;
@@ -351,7 +346,7 @@ static int emit_file(struct scan *s, int dir_fd, const char *directory, const ch
 /* units: n of them, all of one directory. after: only names behind it. */
 static int list_directory(struct scan *s, const struct unit *units, size_t n, const char *after) {
         const char *directory = units->directory;
-        _cleanup_(closedir_p) DIR *d = opendir(directory);
+        _cleanup_closedir_ DIR *d = opendir(directory);
         _cleanup_(names_done) struct names names = { 0 };
         struct dirent *e;
         int r;

@@ -11,6 +11,7 @@
 #include "lib/base/cpulist.h"
 #include "lib/base/labels.h"
 #include "lib/base/log.h"
+#include "lib/base/strv.h"
 #include "masterd/manager.h"
 #include "masterd/placement-parts.h"
 
@@ -65,14 +66,6 @@ uint32_t placement_gpu_memory_mib(const struct gpu_info *g) {
 
 /* ---- labels ---- */
 
-static size_t count(char *const *texts) {
-        size_t n = 0;
-
-        while (texts && texts[n])
-                n++;
-        return n;
-}
-
 static bool has_key(char *const *labels, const char *key) {
         for (; labels && *labels; labels++)
                 if (label_value(*labels, key))
@@ -81,7 +74,7 @@ static bool has_key(char *const *labels, const char *key) {
 }
 
 static int add_label(struct inventory *i, const char *key, const char *value) {
-        size_t n = count(i->labels);
+        size_t n = strings_count(i->labels);
         char label[LABEL_MAX + 1], **bigger;
 
         if (snprintf(label, sizeof(label), "%s=%s", key, value) >= (int)sizeof(label) ||
@@ -119,7 +112,7 @@ int placement_describe(struct manager *m, const struct node *node) {
         _cleanup_free_ char(*models)[PLACEMENT_GPU_MODEL_MAX] = calloc(SCHED_GPUS_MAX, sizeof(*models));
         _cleanup_free_ struct sched_cpuset *numa = calloc(SCHED_NUMA_MAX, sizeof(*numa));
         struct sched_description d = { .labels = (const char *const *)node->labels,
-                                       .n_labels = MIN(count(node->labels), (size_t)SCHED_LABELS_MAX),
+                                       .n_labels = MIN(strings_count(node->labels), (size_t)SCHED_LABELS_MAX),
                                        .gpus = gpus,
                                        .numa = numa };
         int r;

@@ -25,8 +25,6 @@ struct listener {
         socklen_t size;
 };
 
-DEFINE_CLEANUP(DIR *, closedir)
-
 /* "0100007F" or 32 digits: words in the host's order. */
 static bool read_address(const char *text, uint16_t port, struct listener *l) {
         uint32_t words[4];
@@ -105,7 +103,7 @@ int listening_own_cgroup(const char *root, char **ret) {
 
 static const struct listener *holds(const char *root, const char *pid, const struct listener *list,
                                     size_t n) {
-        _cleanup_(closedir_p) DIR *dir = NULL;
+        _cleanup_closedir_ DIR *dir = NULL;
         struct dirent *entry;
         char path[512];
 
@@ -131,7 +129,7 @@ static const struct listener *holds(const char *root, const char *pid, const str
 int listening_find(const char *root, const char *cgroup, uint16_t port, struct sockaddr_storage *ret,
                    socklen_t *ret_size) {
         _cleanup_free_ struct listener *list = calloc(LISTENERS_MAX, sizeof(*list));
-        _cleanup_(closedir_p) DIR *dir = NULL;
+        _cleanup_closedir_ DIR *dir = NULL;
         struct dirent *entry;
         char path[512];
         size_t n;

@@ -128,10 +128,8 @@ static struct unit_context context_of(const struct start *s) {
 
 /* The last ones of the order's environment. */
 static char **rendezvous_of(const struct start_order *o) {
-        size_t n = 0;
+        size_t n = strings_count(o->env);
 
-        while (o->env && o->env[n])
-                n++;
         return o->env ? o->env + (n - MIN(n, (size_t)o->extra.n_rendezvous)) : NULL;
 }
 

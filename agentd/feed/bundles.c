@@ -84,13 +84,8 @@ static uint64_t timespec_usec(const struct timespec *t) {
         return (uint64_t)t->tv_sec * USEC_PER_SEC + (uint64_t)t->tv_nsec / 1000;
 }
 
-static void closedir_p(DIR **d) {
-        if (*d)
-                (void)closedir(*d);
-}
-
 static int list_user(const char *directory, struct listing *l) {
-        _cleanup_(closedir_p) DIR *d = opendir(directory);
+        _cleanup_closedir_ DIR *d = opendir(directory);
         struct dirent *e;
 
         while (d && (e = readdir(d))) {
@@ -121,7 +116,7 @@ static int list_user(const char *directory, struct listing *l) {
 }
 
 static int list_cache(struct bundles *b, struct listing *ret) {
-        _cleanup_(closedir_p) DIR *d = opendir(b->directory);
+        _cleanup_closedir_ DIR *d = opendir(b->directory);
         struct dirent *e;
 
         if (!d)

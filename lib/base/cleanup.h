@@ -3,6 +3,7 @@
  * ends; TAKE_PTR and TAKE_FD hand the resource on. Every destructor accepts NULL (or -EBADF). */
 #pragma once
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,9 +44,15 @@ static inline void fclose_p(FILE **f) {
                 fclose(*f);
 }
 
+static inline void closedir_p(DIR **d) {
+        if (*d)
+                closedir(*d);
+}
+
 #define _cleanup_free_ _cleanup_(free_p)
 #define _cleanup_close_ _cleanup_(close_p)
 #define _cleanup_fclose_ _cleanup_(fclose_p)
+#define _cleanup_closedir_ _cleanup_(closedir_p)
 
 #define TAKE_PTR(p)                                                                                          \
         ({                                                                                                   \

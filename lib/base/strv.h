@@ -2,6 +2,9 @@
 /* Lists of strings: allocated, ended by NULL, each string allocated too. */
 #pragma once
 
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/base/cleanup.h"
@@ -12,3 +15,28 @@ static inline void strings_free(char **list) {
         free(list);
 }
 DEFINE_CLEANUP(char **, strings_free)
+
+static inline size_t strings_count(char *const *list) {
+        size_t n = 0;
+
+        while (list && list[n])
+                n++;
+        return n;
+}
+
+/* Appends to a list that has room, and the NULL behind it already. 0 or -ENOMEM. */
+static inline int strings_push(char **list, size_t *n, const char *format, ...) _printf_(3, 4);
+static inline int strings_push(char **list, size_t *n, const char *format, ...) {
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = vasprintf(&list[*n], format, ap);
+        va_end(ap);
+        if (r < 0) {
+                list[*n] = NULL;
+                return -ENOMEM;
+        }
+        (*n)++;
+        return 0;
+}

@@ -3,7 +3,6 @@
  * the order nor the user replaces it. */
 #include "lib/unit/identity.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,73 +60,48 @@ bool identity_owns(const char *entry, char *const *identity) {
         return false;
 }
 
-/* Appends to a NULL-ended array that has room. */
-static int push(char **strings, size_t *n, const char *format, ...) _printf_(3, 4);
-static int push(char **strings, size_t *n, const char *format, ...) {
-        va_list ap;
-        int r;
-
-        va_start(ap, format);
-        r = vasprintf(&strings[*n], format, ap);
-        va_end(ap);
-        if (r < 0) {
-                strings[*n] = NULL;
-                return -ENOMEM;
-        }
-        (*n)++;
-        return 0;
-}
-
-static size_t count(char *const *strings) {
-        size_t n = 0;
-
-        while (strings && strings[n])
-                n++;
-        return n;
-}
-
 uint64_t start_max(const struct start_order *o) {
         return strcmp(o->extra.ready, "notify") == 0 ? o->extra.ready_timeout_usec : 0;
 }
 
 int unit_identity(const struct start_order *o, const char *node, uint64_t term, char ***ret) {
         _cleanup_(strings_free_p) char **s =
-                calloc(ELEMENTSOF(identity_names) + count(o->identity) + 1, sizeof(char *));
+                calloc(ELEMENTSOF(identity_names) + strings_count(o->identity) + 1, sizeof(char *));
         char hex[SD_ID128_STRING_MAX];
         size_t n = 0;
 
         if (!s)
                 return -ENOMEM;
-        TRY(push(s, &n, "PRIMUS_JOB=%u", o->id.job));
-        TRY(push(s, &n, "PRIMUS_JOB_UID=%s", sd_id128_to_string(o->id.job_uid, hex)));
-        TRY(push(s, &n, "PRIMUS_ROLE=%s", o->id.role));
-        TRY(push(s, &n, "PRIMUS_INDEX=%u", o->id.index));
-        TRY(push(s, &n, "PRIMUS_ATTEMPT=%u", o->id.attempt));
-        TRY(push(s, &n, "PRIMUS_NODE=%s", node));
-        TRY(push(s, &n, "PRIMUS_TERM=%llu", (unsigned long long)term));
-        TRY(push(s, &n, "PRIMUS_KIND=%s", kind_names[o->kind]));
-        TRY(push(s, &n, "PRIMUS_ON_PARTITION=%s", on_partition_to_string(o->on_partition)));
-        TRY(push(s, &n, "PRIMUS_GRACE_USEC=%llu", (unsigned long long)o->grace_usec));
+        TRY(strings_push(s, &n, "PRIMUS_JOB=%u", o->id.job));
+        TRY(strings_push(s, &n, "PRIMUS_JOB_UID=%s", sd_id128_to_string(o->id.job_uid, hex)));
+        TRY(strings_push(s, &n, "PRIMUS_ROLE=%s", o->id.role));
+        TRY(strings_push(s, &n, "PRIMUS_INDEX=%u", o->id.index));
+        TRY(strings_push(s, &n, "PRIMUS_ATTEMPT=%u", o->id.attempt));
+        TRY(strings_push(s, &n, "PRIMUS_NODE=%s", node));
+        TRY(strings_push(s, &n, "PRIMUS_TERM=%llu", (unsigned long long)term));
+        TRY(strings_push(s, &n, "PRIMUS_KIND=%s", kind_names[o->kind]));
+        TRY(strings_push(s, &n, "PRIMUS_ON_PARTITION=%s", on_partition_to_string(o->on_partition)));
+        TRY(strings_push(s, &n, "PRIMUS_GRACE_USEC=%llu", (unsigned long long)o->grace_usec));
         if (start_max(o) > 0)
-                TRY(push(s, &n, "PRIMUS_START_USEC=%llu", (unsigned long long)start_max(o)));
+                TRY(strings_push(s, &n, "PRIMUS_START_USEC=%llu", (unsigned long long)start_max(o)));
         if (o->runtime_max_usec > 0)
-                TRY(push(s, &n, "PRIMUS_RUNTIME_USEC=%llu", (unsigned long long)o->runtime_max_usec));
-        TRY(push(s, &n, "PRIMUS_OWNER=%u", o->uid));
-        TRY(push(s, &n, "PRIMUS_SOCKET=" FEED_SOCKET));
+                TRY(strings_push(s, &n, "PRIMUS_RUNTIME_USEC=%llu", (unsigned long long)o->runtime_max_usec));
+        TRY(strings_push(s, &n, "PRIMUS_OWNER=%u", o->uid));
+        TRY(strings_push(s, &n, "PRIMUS_SOCKET=" FEED_SOCKET));
         if (o->extra.cpus)
-                TRY(push(s, &n, "PRIMUS_CPUS=%s", o->extra.cpus));
+                TRY(strings_push(s, &n, "PRIMUS_CPUS=%s", o->extra.cpus));
         if (o->extra.gpus && text_is_setting(o->extra.gpus))
-                TRY(push(s, &n, "PRIMUS_GPUS=%s", o->extra.gpus));
+                TRY(strings_push(s, &n, "PRIMUS_GPUS=%s", o->extra.gpus));
         if (o->extra.rdma)
-                TRY(push(s, &n, "PRIMUS_RDMA=1"));
+                TRY(strings_push(s, &n, "PRIMUS_RDMA=1"));
         if (o->kind == ORDER_FEED) {
-                TRY(push(s, &n, "PRIMUS_ACK=%s", ack_mode_to_string(o->ack)));
-                TRY(push(s, &n, "PRIMUS_PIPE_SIZE=%u", o->pipe_size));
+                TRY(strings_push(s, &n, "PRIMUS_ACK=%s", ack_mode_to_string(o->ack)));
+                TRY(strings_push(s, &n, "PRIMUS_PIPE_SIZE=%u", o->pipe_size));
         }
         for (char *const *i = o->identity; i && *i; i++)
                 if (strncmp(*i, "PRIMUS_", 7) == 0 && text_is_setting(*i) &&
                     !is_any(*i, identity_names, ELEMENTSOF(identity_names)))
-                        TRY(push(s, &n, "%s", *i));
+                        TRY(strings_push(s, &n, "%s", *i));
         *ret = TAKE_PTR(s);
         return 0;
 }

@@ -15,13 +15,6 @@
 
 /* ---- what an order may hold ------------------------------------------------------------------ */
 
-static size_t strv_length(char *const *l) {
-        size_t n = 0;
-        while (l && l[n])
-                n++;
-        return n;
-}
-
 static size_t strv_bytes(char *const *l) {
         size_t n = 0;
         for (size_t i = 0; l && l[i]; i++)
@@ -73,9 +66,9 @@ static bool gpu_names_valid(char *const *l) {
 
 /* 0, -EINVAL: something is malformed, -E2BIG: too much of something. */
 static int start_order_check(const struct start_order *o) {
-        if (strv_length(o->argv) > LINK_ARGV_MAX || strv_length(o->env) > LINK_ENV_MAX ||
-            strv_length(o->identity) > LINK_IDENTITY_MAX || o->n_secrets > LINK_SECRETS_MAX ||
-            strv_length(o->gpus) > LINK_GPUS_MAX || strv_length(o->visible_gpus) > LINK_GPUS_MAX ||
+        if (strings_count(o->argv) > LINK_ARGV_MAX || strings_count(o->env) > LINK_ENV_MAX ||
+            strings_count(o->identity) > LINK_IDENTITY_MAX || o->n_secrets > LINK_SECRETS_MAX ||
+            strings_count(o->gpus) > LINK_GPUS_MAX || strings_count(o->visible_gpus) > LINK_GPUS_MAX ||
             o->n_ports > LINK_PORTS_MAX)
                 return -E2BIG;
         size_t bytes = strv_bytes(o->argv) + strv_bytes(o->env) + strv_bytes(o->identity);
@@ -88,7 +81,7 @@ static int start_order_check(const struct start_order *o) {
         }
         if (bytes > LINK_BYTES_MAX)
                 return -E2BIG;
-        if ((unsigned)o->kind >= _ORDER_KIND_MAX || strv_length(o->argv) == 0 || o->argv[0][0] == '\0')
+        if ((unsigned)o->kind >= _ORDER_KIND_MAX || strings_count(o->argv) == 0 || o->argv[0][0] == '\0')
                 return -EINVAL;
         for (size_t i = 0; o->env && o->env[i]; i++)
                 if (!assignment_valid(o->env[i]))
@@ -383,7 +376,7 @@ int start_order_read(sd_bus_message *m, struct start_order *ret) {
 /* ---- changes of units that run --------------------------------------------------------------- */
 
 static int rendezvous_order_check(const struct rendezvous_order *o) {
-        if (strv_length(o->env) > LINK_ENV_MAX || strv_bytes(o->env) > LINK_BYTES_MAX)
+        if (strings_count(o->env) > LINK_ENV_MAX || strv_bytes(o->env) > LINK_BYTES_MAX)
                 return -E2BIG;
         if (o->epoch == 0 || o->signal >= 65)
                 return -EINVAL;

@@ -41,15 +41,10 @@ static const struct {
         { .path = NODE_DIR, .mode = 0755, .agents = true, .contents = true, .only = true },
 };
 
-static void closedir_p(DIR **d) {
-        if (*d)
-                (void)closedir(*d);
-}
-
 /* Regular files and directories alone, and not what has another name elsewhere. */
 static int give(int dir_fd, uid_t uid, gid_t gid) {
         int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-        _cleanup_(closedir_p) DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        _cleanup_closedir_ DIR *dir = copy < 0 ? NULL : fdopendir(copy);
         struct dirent *e;
 
         if (!dir) {
@@ -75,7 +70,7 @@ static int give(int dir_fd, uid_t uid, gid_t gid) {
 /* The cache of bundles has a directory for each user, which an agentd that was root made. */
 static void give_users(const char *root, uid_t uid, gid_t gid) {
         _cleanup_free_ char *path = NULL;
-        _cleanup_(closedir_p) DIR *dir = NULL;
+        _cleanup_closedir_ DIR *dir = NULL;
         struct dirent *e;
 
         if (asprintf(&path, "%s" BUNDLES_DIR, root) < 0 || !(dir = opendir(path)))
@@ -92,7 +87,7 @@ static void give_executors(const char *root, gid_t gid) {
                 mode_t mode;
         } files[] = { { "progress", 0660 }, { "stop", 0640 }, { "ready", 0640 }, { "is-ready", 0640 } };
         _cleanup_free_ char *path = NULL;
-        _cleanup_(closedir_p) DIR *dir = NULL;
+        _cleanup_closedir_ DIR *dir = NULL;
         struct dirent *e;
 
         if (asprintf(&path, "%s" PRIVATE_DIR, root) < 0 || !(dir = opendir(path)))
@@ -119,7 +114,7 @@ static void give_executors(const char *root, gid_t gid) {
 
 static void give_records(const char *root, gid_t gid) {
         _cleanup_free_ char *path = NULL;
-        _cleanup_(closedir_p) DIR *dir = NULL;
+        _cleanup_closedir_ DIR *dir = NULL;
         struct dirent *e;
 
         if (asprintf(&path, "%s" EXITS_DIR, root) < 0 || !(dir = opendir(path)))

@@ -3,7 +3,6 @@
  * systemd's. */
 #include "starter/unit/environment.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,31 +13,6 @@
 #include "lib/unit/files.h"
 #include "lib/unit/identity.h"
 #include "lib/wire/input.h"
-
-/* Appends to a NULL-ended array that has room. */
-static int push(char **strings, size_t *n, const char *format, ...) _printf_(3, 4);
-static int push(char **strings, size_t *n, const char *format, ...) {
-        va_list ap;
-        int r;
-
-        va_start(ap, format);
-        r = vasprintf(&strings[*n], format, ap);
-        va_end(ap);
-        if (r < 0) {
-                strings[*n] = NULL;
-                return -ENOMEM;
-        }
-        (*n)++;
-        return 0;
-}
-
-static size_t count(char *const *strings) {
-        size_t n = 0;
-
-        while (strings && strings[n])
-                n++;
-        return n;
-}
 
 const struct gpu_info *inventory_find_gpu(const struct inventory *inventory, const char *uuid,
                                           size_t *ret_index) {
@@ -111,12 +85,12 @@ static int append_visible(const struct start_order *o, const struct unit_context
 
         if (has_gpus(c->inventory, false)) {
                 TRY(visible_gpus(o, c, false, gpus, sizeof(gpus)));
-                TRY(push(s, n, "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
-                TRY(push(s, n, "CUDA_VISIBLE_DEVICES=%s", gpus));
+                TRY(strings_push(s, n, "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+                TRY(strings_push(s, n, "CUDA_VISIBLE_DEVICES=%s", gpus));
         }
         if (has_gpus(c->inventory, true)) {
                 TRY(visible_gpus(o, c, true, gpus, sizeof(gpus)));
-                TRY(push(s, n, "ROCR_VISIBLE_DEVICES=%s", gpus));
+                TRY(strings_push(s, n, "ROCR_VISIBLE_DEVICES=%s", gpus));
         }
         return 0;
 }
@@ -132,7 +106,8 @@ static bool has_secret(const struct start_order *o, const char *name) {
 #define OWN_VARIABLES_MAX 16u
 
 int unit_environment(const struct start_order *o, const struct unit_context *c, char ***ret) {
-        _cleanup_(strings_free_p) char **s = calloc(count(o->env) + OWN_VARIABLES_MAX + 1, sizeof(char *));
+        _cleanup_(strings_free_p) char **s =
+                calloc(strings_count(o->env) + OWN_VARIABLES_MAX + 1, sizeof(char *));
         char unit[UNIT_NAME_MAX];
         size_t n = 0;
 
@@ -140,30 +115,30 @@ int unit_environment(const struct start_order *o, const struct unit_context *c, 
                 return -ENOMEM;
         executor_unit_name(o->id.job, o->id.role, o->id.index, o->id.attempt, unit);
         if (!environment_find(o->env, "TMPDIR"))
-                TRY(push(s, &n, "TMPDIR=%s/tmp", c->work));
+                TRY(strings_push(s, &n, "TMPDIR=%s/tmp", c->work));
         /* What Python has not written yet is lost with a program that is killed. */
         if (o->kind != ORDER_SCAN && !environment_find(o->env, "PYTHONUNBUFFERED"))
-                TRY(push(s, &n, "PYTHONUNBUFFERED=1"));
+                TRY(strings_push(s, &n, "PYTHONUNBUFFERED=1"));
         for (char **e = o->env; e && *e; e++)
                 if (!identity_owns(*e, o->identity))
-                        TRY(push(s, &n, "%s", *e));
+                        TRY(strings_push(s, &n, "%s", *e));
         /* A user's own word is how one program opts out. */
         if (o->extra.stack_signal > 0 && !environment_find(o->env, "PRIMUS_STACK_SIGNAL")) {
-                TRY(push(s, &n, "PRIMUS_STACK_SIGNAL=%u", o->extra.stack_signal));
-                TRY(push(s, &n, "PRIMUS_STACKS=%s/tmp", c->work));
+                TRY(strings_push(s, &n, "PRIMUS_STACK_SIGNAL=%u", o->extra.stack_signal));
+                TRY(strings_push(s, &n, "PRIMUS_STACKS=%s/tmp", c->work));
         }
         if (o->n_secrets > 0)
-                TRY(push(s, &n, "PRIMUS_SECRETS_DIR=" PRIVATE_DIR "/%s/secrets", unit));
+                TRY(strings_push(s, &n, "PRIMUS_SECRETS_DIR=" PRIVATE_DIR "/%s/secrets", unit));
         if (o->extra.epoch > 0) {
-                TRY(push(s, &n, "PRIMUS_EPOCH=%llu", (unsigned long long)o->extra.epoch));
-                TRY(push(s, &n, "PRIMUS_RENDEZVOUS_FILE=" PRIVATE_DIR "/%s/rendezvous", unit));
+                TRY(strings_push(s, &n, "PRIMUS_EPOCH=%llu", (unsigned long long)o->extra.epoch));
+                TRY(strings_push(s, &n, "PRIMUS_RENDEZVOUS_FILE=" PRIVATE_DIR "/%s/rendezvous", unit));
         }
         if (o->kind != ORDER_SCAN)
-                TRY(push(s, &n, "PRIMUS_PROGRESS=" PRIVATE_DIR "/%s/progress", unit));
+                TRY(strings_push(s, &n, "PRIMUS_PROGRESS=" PRIVATE_DIR "/%s/progress", unit));
         if (has_secret(o, INPUT_FILE))
-                TRY(push(s, &n, "PRIMUS_INPUT=" PRIVATE_DIR "/%s/secrets/" INPUT_FILE, unit));
+                TRY(strings_push(s, &n, "PRIMUS_INPUT=" PRIVATE_DIR "/%s/secrets/" INPUT_FILE, unit));
         TRY(append_visible(o, c, s, &n));
-        TRY(push(s, &n, "PRIMUS_DIRECTORY=%s", c->directory));
+        TRY(strings_push(s, &n, "PRIMUS_DIRECTORY=%s", c->directory));
         *ret = TAKE_PTR(s);
         return 0;
 }
