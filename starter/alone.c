@@ -52,6 +52,7 @@ static void kill_batch(struct stopping *s) {
                 s->argv[3 + i] = s->names[i];
         s->argv[3 + s->n] = NULL;
         s->n = 0;
+        (void)sd_notify(false, "WATCHDOG=1"); /* PID 1 may have much to do just now */
         pid = fork();
         if (pid == 0) {
                 (void)execv("/usr/bin/systemctl", (char **)s->argv);

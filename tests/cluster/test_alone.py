@@ -96,7 +96,7 @@ def test_a_restart_is_no_absence(pair):
     end = time.monotonic() + LOST + 2
     while time.monotonic() < end:
         pair.exec("n2", "systemctl", "restart", AGENTD)
-        pair.kill9("n2", AGENTD)
+        pair.wait_for(lambda: pair.kill9_now("n2", AGENTD), 10, "an agent to kill")
         pair.kill9_now("n2", ALONE)
         pair.wait_nodes()
     assert [pair.main_pid("n2", f"primus-{job}-worker-{i}.1.service") for i in range(2)] == pids
