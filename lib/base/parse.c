@@ -314,7 +314,10 @@ size_t utf8_sequence(const void *bytes, size_t n) {
                         return 0;
                 c = c << 6 | (p[i] & 0x3f);
         }
-        return c < least[l] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : l;
+        if (c < least[l] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+                return 0;
+        /* Noncharacters, which systemd and sd-bus take for no UTF-8: a message with one cannot be sent. */
+        return (c >= 0xfdd0 && c <= 0xfdef) || (c & 0xfffe) == 0xfffe ? 0 : l;
 }
 
 bool utf8_valid(const void *bytes, size_t n) {

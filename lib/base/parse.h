@@ -42,8 +42,8 @@ bool role_name_valid(const char *s);
 /* An environment variable's name: [A-Za-z_][A-Za-z0-9_]*, 1..255 characters. */
 bool env_name_valid(const char *s);
 
-/* Length of the well-formed character (RFC 3629: no overlong forms, no surrogates, <= U+10FFFF) that the n
- * bytes begin with; 0: none, or NUL. */
+/* Length of the well-formed character (RFC 3629: no overlong forms, no surrogates, <= U+10FFFF; and none of
+ * the noncharacters, such as U+FFFE) that the n bytes begin with; 0: none, or NUL. */
 size_t utf8_sequence(const void *bytes, size_t n);
 
 /* True when the bytes are well-formed UTF-8 without NUL (what a D-Bus string may carry). */

@@ -129,6 +129,11 @@ static void test_utf8(void **state) {
         assert_false(utf8_valid("\xed\xa0\x80", 3)); /* surrogate */
         assert_false(utf8_valid("\xf5\x80\x80\x80", 4));
         assert_false(utf8_valid("a\0b", 3));
+        /* Noncharacters: sd-bus sends no message with one. */
+        assert_false(utf8_valid("\xef\xb7\x90", 3)); /* U+FDD0 */
+        assert_false(utf8_valid("\xef\xbf\xbe", 3)); /* U+FFFE */
+        assert_false(utf8_valid("\xf2\xbf\xbf\xbf", 4));
+        assert_true(utf8_valid("\xef\xbf\xbd\xef\xb7\x8f", 6)); /* their neighbours */
         assert_string_equal(utf8_clean("a\xff"
                                        "b",
                                        3, buf, sizeof(buf)),
