@@ -25,8 +25,8 @@ int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
  */
 int api_append_verdicts(sd_bus_message *reply, const struct manager *m, const struct job *j);
 #define HEALTH_SILENT "silent"
-/* Its host is not heard of. */
-bool api_is_silent(const struct executor *e);
+/* Nothing has been heard of its host for SuspectSec. */
+bool api_is_silent(const struct manager *m, const struct executor *e);
 /* telemetry-calls.c */
 int api_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-log.c */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.primus.Master1.Job: what its executors suffer from now, as a part of GetStatus. */
+#include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
@@ -55,8 +56,10 @@ static int append_silence(sd_bus_message *reply, const struct manager *m, const 
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-bool api_is_silent(const struct executor *e) {
-        return e->node && executor_state_holds(e->state) && e->node->state == NODE_SUSPECT;
+bool api_is_silent(const struct manager *m, const struct executor *e) {
+        /* A new master takes all of them for suspects until they have dialled in. */
+        return e->node && executor_state_holds(e->state) && e->node->state == NODE_SUSPECT &&
+               (e->node->refused || usec_sub(now_boot(), e->node->last_seen_boot) >= m->conf.suspect_usec);
 }
 
 int api_append_verdicts(sd_bus_message *reply, const struct manager *m, const struct job *j) {
@@ -68,12 +71,12 @@ int api_append_verdicts(sd_bus_message *reply, const struct manager *m, const st
         if (j->array)
                 return 0;
         JOB_FOREACH(j, e)
-        any = any || api_is_silent(e);
+        any = any || api_is_silent(m, e);
         if (!any)
                 return 0;
         r = reply_open_array(reply, "verdicts", "aa{sv}");
         JOB_FOREACH(j, e)
-        if (r >= 0 && api_is_silent(e) && liveness_stands_for(e))
+        if (r >= 0 && api_is_silent(m, e) && liveness_stands_for(e))
                 r = append_silence(reply, m, e);
         for (; r >= 0 && p; p = p->next)
                 r = append_episode(reply, j, p);

@@ -188,12 +188,12 @@ static int append_values(sd_bus_message *reply, const struct telemetry_latest *l
 }
 
 /* What is wrong with it; of so many episodes of the job. */
-static int append_verdicts(sd_bus_message *reply, const struct executor *e) {
+static int append_verdicts(sd_bus_message *reply, const struct manager *m, const struct executor *e) {
         const struct episode *p = e->job->health ? e->job->health->episodes : NULL;
         const char *words[EPISODES_SHOWN + 1] = { NULL };
         size_t n = 0;
 
-        if (api_is_silent(e))
+        if (api_is_silent(m, e))
                 words[n++] = HEALTH_SILENT;
         for (size_t i = 0; p && i < EPISODES_MAX && n < EPISODES_SHOWN; p = p->next, i++)
                 if (healing_executor(e->job, p) == e)
@@ -204,8 +204,8 @@ static int append_verdicts(sd_bus_message *reply, const struct executor *e) {
                                      words[3]);
 }
 
-static int append_executor(sd_bus_message *reply, const struct executor *e, const struct wish *w,
-                           uint64_t now) {
+static int append_executor(sd_bus_message *reply, const struct manager *m, const struct executor *e,
+                           const struct wish *w, uint64_t now) {
         const struct telemetry_latest *l = telemetry_of(e);
         float rates[_SERIES_MAX];
         int r = sd_bus_message_open_container(reply, 'a', "{sv}");
@@ -218,7 +218,7 @@ static int append_executor(sd_bus_message *reply, const struct executor *e, cons
         if (r >= 0 && e->job->array_number > 0)
                 r = sd_bus_message_append(reply, "{sv}", "element", "u", e->job->array_index);
         if (r >= 0)
-                r = append_verdicts(reply, e);
+                r = append_verdicts(reply, m, e);
         if (r >= 0 && telemetry_rates(e, rates)) {
                 r = sd_bus_message_append(reply, "{sv}", "age", "t", usec_sub(now, l->received_boot));
                 if (r >= 0)
@@ -235,7 +235,7 @@ static int append_executors(sd_bus_message *reply, struct manager *m, struct job
 
         FOREACH_HOLDING(m, j, e)
         if (r >= 0 && (j->array || is_wanted(w, executor_role(e)->name)))
-                r = append_executor(reply, e, w, now);
+                r = append_executor(reply, m, e, w, now);
         return r < 0 ? r : reply_close_array(reply);
 }
 
