@@ -67,6 +67,14 @@ static void record(struct manager *m, const struct job *j, const char *role, con
         manager_touch(m);
 }
 
+/* A role's own; NULL: there is no role of that name. */
+static struct scope *role_scope(struct job *j, const char *name) {
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                if (strcmp(j->spec->roles[i].name, name) == 0)
+                        return j->roles[i].scope;
+        return NULL;
+}
+
 /* Under what the scope is on disk. */
 static const char *name_of(const struct job *j, const struct scope *s) {
         for (size_t i = 0; i < j->spec->n_roles; i++)
@@ -222,15 +230,12 @@ static void arm_regroup(struct manager *m, struct scope *s) {
 }
 
 /* The scope of those of a role that there may be no more. */
-static struct scope *scope_of(const struct job *j, const struct role_spec *role) {
+static struct scope *scope_of(struct job *j, const struct role_spec *role) {
         switch (spec_restart_scope(j->spec, role)) {
         case RESTART_SCOPE_ROLE:
-                for (size_t i = 0; i < j->spec->n_roles; i++)
-                        if (strcmp(j->spec->roles[i].name, role->name) == 0)
-                                return j->roles[i].scope;
-                return NULL;
+                return role_scope(j, role->name);
         case RESTART_SCOPE_JOB:
-                return (struct scope *)&j->scope;
+                return &j->scope;
         default:
                 return NULL;
         }
@@ -331,15 +336,11 @@ void scopes_recount(struct manager *m, struct job *j) {
 int scopes_load(void *manager, const struct scope_record *r) {
         struct job *j = manager_job(manager, r->job);
         struct scope_state state = {};
-        struct scope *s = NULL;
+        struct scope *s;
 
         if (!j)
                 return 0;
-        if (!*r->role)
-                s = &j->scope;
-        for (size_t i = 0; !s && i < j->spec->n_roles; i++)
-                if (strcmp(j->spec->roles[i].name, r->role) == 0)
-                        s = j->roles[i].scope;
+        s = *r->role ? role_scope(j, r->role) : &j->scope;
         if (!s)
                 return 0;
         memcpy(&state, r->state.data ? r->state.data : "", MIN(r->state.size, sizeof(state)));

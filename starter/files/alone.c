@@ -59,10 +59,19 @@ void alone_clear(const char *root, const char *unit) {
                 (void)unlink(path);
 }
 
-static int visit(const char *root, DIR *dir, int (*f)(const char *unit, void *userdata), void *userdata) {
+int alone_visit(const char *root, int (*f)(const char *unit, void *userdata), void *userdata) {
+        _cleanup_free_ char *path = NULL;
+        _cleanup_closedir_ DIR *dir = NULL;
         struct dirent *entry;
         int n = 0, r = 0;
 
+        if (asprintf(&path, "%s" ALONE_DIR, root) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        dir = opendir(path);
+        if (!dir)
+                return errno == ENOENT ? 0 : -errno;
         while (r >= 0 && n < INT_MAX && (entry = readdir(dir))) {
                 const char *name = entry->d_name;
                 const bool ours = executor_unit_name_valid(name);
@@ -77,21 +86,4 @@ static int visit(const char *root, DIR *dir, int (*f)(const char *unit, void *us
                         r = f(name, userdata);
         }
         return r < 0 ? r : n;
-}
-
-int alone_visit(const char *root, int (*f)(const char *unit, void *userdata), void *userdata) {
-        _cleanup_free_ char *path = NULL;
-        DIR *dir;
-        int r;
-
-        if (asprintf(&path, "%s" ALONE_DIR, root) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        dir = opendir(path);
-        if (!dir)
-                return errno == ENOENT ? 0 : -errno;
-        r = visit(root, dir, f, userdata);
-        (void)closedir(dir);
-        return r;
 }

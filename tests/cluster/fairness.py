@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """One user does his worst (worst.py), another submits small jobs: what she notices of it, and what the master takes meanwhile."""
-import contextlib
 import json
 import os
 import subprocess
@@ -29,26 +28,18 @@ def rss(pid):
         return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmRSS"))
 
 
-@contextlib.contextmanager
-def attacked(cluster, seconds, ways=()):
-    """While it holds, he does that; what came of it is in the dictionary afterwards."""
-    came = {}
-    with cluster.process("n1", "/usr/bin/python3", WORST, "attack", str(seconds), *ways, user="ml", stderr=subprocess.DEVNULL) as attack:
-        time.sleep(1)  # it connects
-        yield came
-        came.update(json.loads(attack.communicate(timeout=seconds + 120)[0]))
-
-
 def measured_under_attack(cluster, seconds, ways=()):
     """What she notices, the most that the master had resident (bytes), what came of the attack (way: answer: times)."""
     pid, highest = cluster.main_pid("n1", MASTERD), 0
     eve = cluster.argv("n1", "/usr/bin/python3", WORST, "measure", str(seconds), user="eve")
-    with attacked(cluster, seconds + 2, ways) as came:
+    with cluster.process("n1", "/usr/bin/python3", WORST, "attack", str(seconds + 2), *ways, user="ml", stderr=subprocess.DEVNULL) as attack:
+        time.sleep(1)  # it connects
         with subprocess.Popen(eve, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as victim:
             while victim.poll() is None:
                 highest = max(highest, rss(pid))
                 time.sleep(0.1)
             took, said = victim.communicate()
             assert victim.returncode == 0, said
+        came = json.loads(attack.communicate(timeout=seconds + 122)[0])
     assert cluster.main_pid("n1", MASTERD) == pid, "the master lives through it"
     return sorted(json.loads(took)), highest, came
