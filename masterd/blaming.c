@@ -97,9 +97,9 @@ static void release(struct manager *m, struct node *node, const char *why) {
 static struct executor *probe_on(const struct node *node) {
         struct executor *e;
 
-        DL_FOREACH2(node->executors, e, node_next)
-        if (e->placed_real >= node->blame->since)
-                return e;
+        DL_FOREACH2 (node->executors, e, node_next)
+                if (e->placed_real >= node->blame->since)
+                        return e;
         return NULL;
 }
 

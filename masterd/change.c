@@ -187,7 +187,7 @@ void change_gone(struct manager *m, struct executor *e) {
 void change_let_go(struct manager *m, struct job *j) {
         struct executor *e, *next;
 
-        DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next) {
+        DL_FOREACH_SAFE2 (j->leaving, e, next, leaving_next) {
                 const char *why = spec_role(j->spec, e->left->name) ? "the job was scaled down"
                                                                     : "its role was removed from the job";
                 if (!executor_state_holds(e->state))
@@ -379,13 +379,13 @@ int change_job(struct manager *m, struct job *j, uint32_t uid, uint64_t version,
         r = spec_edit(j->spec, edits, n, &spec, &text, &what, &effects, why);
         if (r < 0)
                 return *why ? sd_bus_error_set(error, ERROR_BAD_CONFIG, why) : r;
-        DL_FOREACH2(j->leaving, e, leaving_next)
-        if (!spec_role(j->spec, e->left->name) && spec_role(spec, e->left->name))
-                return sd_bus_error_setf(
-                        error, ERROR_REFUSED,
-                        "Executors of the role %s that was removed have not ended yet; try again in a "
-                        "moment",
-                        e->left->name);
+        DL_FOREACH2 (j->leaving, e, leaving_next)
+                if (!spec_role(j->spec, e->left->name) && spec_role(spec, e->left->name))
+                        return sd_bus_error_setf(
+                                error, ERROR_REFUSED,
+                                "Executors of the role %s that was removed have not ended yet; try again in a "
+                                "moment",
+                                e->left->name);
         if (spec_role(spec, SCAN_ROLE))
                 return sd_bus_error_setf(error, ERROR_BAD_CONFIG, "role: the name %s is reserved", SCAN_ROLE);
         if (strcmp(spec->queue, j->spec->queue) != 0 || spec->waits.priority != j->spec->waits.priority ||

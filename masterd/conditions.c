@@ -33,10 +33,10 @@ static void tell_jobs(struct manager *m, struct node *node, const struct host_co
 
         if (!burst_admit(&node->conditions_told, now_boot(), TELL_INTERVAL, TELL_MAX))
                 return;
-        DL_FOREACH2(node->executors, e, node_next)
-        if (!e->node_next || e->node_next->job != e->job)
-                record_event(m, e->job, "host-condition", e, "%s: %s %s: %s", node->name,
-                             condition_kind_to_string(c->kind), c->subject, c->text);
+        DL_FOREACH2 (node->executors, e, node_next)
+                if (!e->node_next || e->node_next->job != e->job)
+                        record_event(m, e->job, "host-condition", e, "%s: %s %s: %s", node->name,
+                                     condition_kind_to_string(c->kind), c->subject, c->text);
 }
 
 /* True: the site wants to know. */

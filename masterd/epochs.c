@@ -65,7 +65,7 @@ void epochs_running(struct manager *m, struct executor *e) {
 void epochs_registered(struct manager *m, struct node *node) {
         struct executor *e;
 
-        DL_FOREACH2(node->executors, e, node_next) {
+        DL_FOREACH2 (node->executors, e, node_next) {
                 if (!e->node_next || e->node_next->job != e->job)
                         epochs_update(m, e->job); /* its address may be another one */
                 epochs_running(m, e);

@@ -41,9 +41,9 @@ static void tell_all(struct job *j, enum feed_control op) {
 
         if (!j->data)
                 return;
-        JOB_FOREACH(j, e)
-        if (e->feed_open)
-                (void)feeding_control(e, op, 0, 0);
+        JOB_FOREACH (j, e)
+                if (e->feed_open)
+                        (void)feeding_control(e, op, 0, 0);
 }
 
 void feeding_suspend(struct manager *m, struct job *j) {
@@ -182,7 +182,7 @@ int feeding_sync(struct manager *m, struct job *j, uint64_t timeout_usec,
         }
         d->sync_number++;
         DL_APPEND(d->syncing, q);
-        JOB_FOREACH(j, e) {
+        JOB_FOREACH (j, e) {
                 if (e->feed_open || (e->leases_unknown && executor_state_holds(e->state))) {
                         /* One that is not connected answers by connecting. */
                         q->n_left++;
@@ -218,9 +218,9 @@ static uint64_t left_usec(const struct task *t, uint64_t now) {
 static bool any_slow(const struct job *j, uint64_t now) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct task *t;
-                DL_FOREACH2(j->executors[i]->leases, t, lease_next)
-                if (t->what.split > 0 && left_usec(t, now) >= TRIM_LEFT_USEC)
-                        return true;
+                DL_FOREACH2 (j->executors[i]->leases, t, lease_next)
+                        if (t->what.split > 0 && left_usec(t, now) >= TRIM_LEFT_USEC)
+                                return true;
         }
         return false;
 }

@@ -79,8 +79,8 @@ void feeding_adopt(struct job *j, struct task *t, struct executor *e) {
 static void give_back(struct job_data *d, struct task **leases) {
         struct task *t;
 
-        DL_FOREACH2(*leases, t, lease_next)
-        d->n_unread -= unread(t);
+        DL_FOREACH2 (*leases, t, lease_next)
+                d->n_unread -= unread(t);
         data_return_all(d->data, leases);
 }
 
@@ -177,9 +177,10 @@ static bool must_wait(struct job *j) {
                         return true;
                 }
         }
-        DL_FOREACH2(j->leaving, e, leaving_next)
-        if (e->leases_unknown && executor_state_holds(e->state) && e->node && e->node->state != NODE_LOST)
-                return true;
+        DL_FOREACH2 (j->leaving, e, leaving_next)
+                if (e->leases_unknown && executor_state_holds(e->state) && e->node &&
+                    e->node->state != NODE_LOST)
+                        return true;
         enter_limbo(d);
         return false;
 }
@@ -217,7 +218,7 @@ void feeding_grant_again(struct executor *e) {
         size_t used = 0;
         struct task *t;
 
-        DL_FOREACH2(e->leases, t, lease_next) {
+        DL_FOREACH2 (e->leases, t, lease_next) {
                 /* It has told of this one: it has it. There may be a million under input.ack exit. One of
                  * which nothing is read may only be claimed (checkpoint). */
                 if ((t->told == feeding_told(e) && t->read != t->read_before) ||
@@ -318,7 +319,7 @@ static void promise_end(struct job *j) {
 static bool holder_is_away(const struct job *j) {
         const struct executor *e;
 
-        JOB_FOREACH(j, e) {
+        JOB_FOREACH (j, e) {
                 if (e->leases_unknown ||
                     (e->taker.n_unread > 0 && (!e->node || e->node->state != NODE_READY)))
                         return true;

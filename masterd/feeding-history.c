@@ -30,7 +30,7 @@ static uint64_t *field(struct sums *s, size_t i) {
 static void forget(struct job *j) {
         struct executor *e;
 
-        JOB_FOREACH(j, e) {
+        JOB_FOREACH (j, e) {
                 takers_out(&j->data->takers, &e->taker);
                 e->leases = NULL;
                 e->n_leases = e->taker.n_unread = 0;

@@ -248,10 +248,10 @@ bool feeding_over(const struct job *j) {
 static void withdraw(struct job *j) {
         struct executor *e;
 
-        JOB_FOREACH(j, e) {
+        JOB_FOREACH (j, e) {
                 struct task *t;
-                DL_FOREACH2(e->leases, t, lease_next)
-                (void)feeding_control(e, FEED_CONTROL_DROP, t->id, 0);
+                DL_FOREACH2 (e->leases, t, lease_next)
+                        (void)feeding_control(e, FEED_CONTROL_DROP, t->id, 0);
                 feeding_give_back(j, e);
         }
 }

@@ -29,7 +29,7 @@ static struct waiting who_waits(const struct job *j, uint64_t now, uint64_t usec
 
         if (j->data->takers.n_hungry == 0)
                 return w;
-        JOB_FOREACH(j, e) {
+        JOB_FOREACH (j, e) {
                 if (e->taker.waits_usec == 0 || now < usec_add(e->taker.waits_usec, usec))
                         continue;
                 w.n++;
@@ -45,9 +45,9 @@ static struct waiting who_waits(const struct job *j, uint64_t now, uint64_t usec
 static const struct task *untouched(const struct executor *e) {
         const struct task *t;
 
-        DL_FOREACH2(e->leases, t, lease_next)
-        if (t->read == t->read_before && t->read < t->end)
-                return t;
+        DL_FOREACH2 (e->leases, t, lease_next)
+                if (t->read == t->read_before && t->read < t->end)
+                        return t;
         return NULL;
 }
 

@@ -212,9 +212,9 @@ void hosts_review(struct manager *m, struct node *node) {
         (void)holds_text(node->holds, text, sizeof(text));
         /* Nobody answers for a host that is LOST; when it is back, this is asked again. */
         if (node->state != NODE_LOST)
-                DL_FOREACH_SAFE2(node->executors, e, next, node_next)
-        if (is_due(e, now))
-                lifecycle_move(m, e, "its host drains", text);
+                DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
+                        if (is_due(e, now))
+                                lifecycle_move(m, e, "its host drains", text);
         hosts_left(m, node);
 }
 

@@ -221,9 +221,9 @@ void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict
         for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
                 if (j->executors[i]->state == EXECUTOR_STOPPING && j->executors[i]->node->state == NODE_LOST)
                         ended(m, j->executors[i], EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
-        DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next)
-        if (j->state == JOB_STOPPING && e->node->state == NODE_LOST)
-                ended(m, e, EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
+        DL_FOREACH_SAFE2 (j->leaving, e, next, leaving_next)
+                if (j->state == JOB_STOPPING && e->node->state == NODE_LOST)
+                        ended(m, e, EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
         if (j->state == JOB_STOPPING && job_active(j) == 0)
                 finish_job(m, j);
 }

@@ -96,7 +96,7 @@ int limits_plan(struct manager *m, struct job *j, const struct job_spec *spec, s
         }
         /* Those that are leaving hold what the configuration says, too: so it is after a restart of the
          * master. */
-        DL_FOREACH2(j->leaving, e, leaving_next) {
+        DL_FOREACH2 (j->leaving, e, leaving_next) {
                 const struct role_spec *after = spec_role(spec, e->left->name);
                 if (after && executor_state_holds(e->state) && e->node && other_limits(e->left, after))
                         l.changed[l.n++] = e;
@@ -140,8 +140,8 @@ void limits_apply(struct manager *m, struct job *j, struct limits *l) {
 void limits_registered(struct manager *m, struct node *node) {
         struct executor *e;
 
-        DL_FOREACH2(node->executors, e, node_next)
-        if ((e->state == EXECUTOR_RUNNING || e->state == EXECUTOR_STARTING) &&
-            e->placed_real < e->job->limits_real)
-                (void)orders_limits_later(m, e);
+        DL_FOREACH2 (node->executors, e, node_next)
+                if ((e->state == EXECUTOR_RUNNING || e->state == EXECUTOR_STARTING) &&
+                    e->placed_real < e->job->limits_real)
+                        (void)orders_limits_later(m, e);
 }

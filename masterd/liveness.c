@@ -39,17 +39,17 @@ char *liveness_text(const struct manager *m, const struct node *node, char *buf,
 static void tell_jobs(struct manager *m, const struct node *node, const char *kind, const char *text) {
         struct executor *e;
 
-        DL_FOREACH2(node->executors, e, node_next)
-        if (liveness_stands_for(e))
-                record_event(m, e->job, kind, e, "%s", text);
+        DL_FOREACH2 (node->executors, e, node_next)
+                if (liveness_stands_for(e))
+                        record_event(m, e->job, kind, e, "%s", text);
 }
 
 bool liveness_stands_for(const struct executor *e) {
         const struct executor *x;
 
-        DL_FOREACH2(e->node->executors, x, node_next)
-        if (x->job == e->job)
-                return x == e;
+        DL_FOREACH2 (e->node->executors, x, node_next)
+                if (x->job == e->job)
+                        return x == e;
         return false;
 }
 
@@ -93,8 +93,8 @@ void liveness_lost(struct manager *m, struct node *node, bool declared) {
         nodes_unwatch(&m->nodes, node);
         change(m, node, NODE_EVENT_EXPIRED);
         link_drop(node, "the node is LOST");
-        DL_FOREACH_SAFE2(node->executors, e, next, node_next)
-        lifecycle_node_lost(m, e, declared);
+        DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
+                lifecycle_node_lost(m, e, declared);
         feeding_node_gone(m, node, false);
         if (declared)
                 stuck_forget(m, node);
@@ -145,9 +145,9 @@ void liveness_heard(struct manager *m, struct node *node) {
         if (!suspect)
                 return;
         /* What could not be listed while nobody was well. */
-        DL_FOREACH2(node->executors, e, node_next)
-        if (!e->node_next || e->node_next->job != e->job)
-                feeding_start(m, e->job);
+        DL_FOREACH2 (node->executors, e, node_next)
+                if (!e->node_next || e->node_next->job != e->job)
+                        feeding_start(m, e->job);
 }
 
 void liveness_refused(struct manager *m, struct node *node, const char *why) {

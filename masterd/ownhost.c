@@ -44,8 +44,8 @@ static void move(struct manager *m, struct node *node) {
         if (addr_equal(&m->reached, &node->address))
                 return;
         node->address = m->reached;
-        DL_FOREACH2(node->executors, e, node_next)
-        job_peers_drop(e->job);
+        DL_FOREACH2 (node->executors, e, node_next)
+                job_peers_drop(e->job);
         record_node(m, node);
         log_full(LOG_INFO, 0, &(struct log_fields){ .node = node->name },
                  "Node %s is on this host; executors elsewhere reach those here at %s", node->name,

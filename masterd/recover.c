@@ -369,7 +369,7 @@ static int load_secret(void *userdata, const struct secret_record *r) {
 static void resume_places(struct manager *m, struct job *j) {
         struct executor *e;
 
-        JOB_FOREACH(j, e) {
+        JOB_FOREACH (j, e) {
                 if (!executor_state_holds(e->state))
                         continue;
                 if (!e->node || placement_restore(m, e) < 0) /* its node was removed meanwhile */
@@ -400,9 +400,9 @@ static void resume_job(struct manager *m, struct job *j) {
                 else if (e->state == EXECUTOR_PENDING && e->attempt > 0)
                         feeding_between(e);
         }
-        DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next)
-        if (!executor_state_holds(e->state))
-                change_gone(m, e);
+        DL_FOREACH_SAFE2 (j->leaving, e, next, leaving_next)
+                if (!executor_state_holds(e->state))
+                        change_gone(m, e);
         job_retired_trim(j);
         lifecycle_arm_limit(m, j);
         suspension_restored(m, j);
@@ -469,7 +469,7 @@ int recover_load(struct manager *m) {
 static void remap_gpus(struct node *node, const struct inventory *old, const struct inventory *new) {
         struct executor *e;
 
-        DL_FOREACH2(node->executors, e, node_next) {
+        DL_FOREACH2 (node->executors, e, node_next) {
                 uint64_t mask = 0;
                 for (size_t i = 0; i < old->n_gpus && i < 64; i++)
                         for (size_t k = 0; (e->gpus & (UINT64_C(1) << i)) && k < new->n_gpus &&k < 64; k++)
@@ -545,8 +545,8 @@ static int take_inventory(struct manager *m, struct node *node, const struct inv
                 peer_address(node->link->peer, &node->address);
         node->address.port = 0;
         if (!addr_equal(&before, &node->address))
-                DL_FOREACH2(node->executors, e, node_next)
-        job_peers_drop(e->job);
+                DL_FOREACH2 (node->executors, e, node_next)
+                        job_peers_drop(e->job);
         return 0;
 }
 
@@ -606,7 +606,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         link->registered = true;
         /* It is here: what ends below on a host that was LOST is stopped by its agent, not given up. */
         node->state = NODE_READY;
-        DL_FOREACH2(node->executors, e, node_next) {
+        DL_FOREACH2 (node->executors, e, node_next) {
                 e->confirmed = false;
                 e->ordered = false;
         }
@@ -614,7 +614,7 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
                 lifecycle_exited(m, node, g->exits + i);
         for (size_t i = 0; i < g->n_units; i++)
                 unit_reported(m, node, g->units + i, g->epochs ? g->epochs[i] : 0);
-        DL_FOREACH_SAFE2(node->executors, e, next, node_next) {
+        DL_FOREACH_SAFE2 (node->executors, e, next, node_next) {
                 if (e->confirmed)
                         continue;
                 if ((e->state == EXECUTOR_PLACED || e->state == EXECUTOR_STARTING) && !rebooted) {
@@ -647,11 +647,11 @@ int recover_registered(struct manager *m, struct node *node, struct link *link,
         ownhost_registered(m, node);
         drop_ended(m, node, g);
         /* What waited for this node's word may go on. */
-        DL_FOREACH2(node->executors, e, node_next)
-        if (!e->node_next || e->node_next->job != e->job) {
-                feeding_start(m, e->job);
-                feeding_run(m, e->job);
-        }
+        DL_FOREACH2 (node->executors, e, node_next)
+                if (!e->node_next || e->node_next->job != e->job) {
+                        feeding_start(m, e->job);
+                        feeding_run(m, e->job);
+                }
         manager_schedule(m);
         return 0;
 }

@@ -349,7 +349,7 @@ void requeue_restored(struct manager *m, struct job *j) {
 void requeue_registered(struct manager *m, struct node *node) {
         struct executor *e;
 
-        DL_FOREACH2(node->executors, e, node_next) {
+        DL_FOREACH2 (node->executors, e, node_next) {
                 if (e->job->leave_real > 0 && up(e->job))
                         (void)orders_signal_later(m, e);
         }

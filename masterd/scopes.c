@@ -271,10 +271,10 @@ void scopes_regroup(struct manager *m, struct job *j, const struct role_spec *ro
 
                 record_event(m, j, "signalled", NULL, "scaled: told by %s, started again in %s", q->signal,
                              format_duration(q->signal_before_usec, before, sizeof(before)));
-                JOB_FOREACH(j, e)
-                if (executor_state_holds(e->state) &&
-                    (e->leaving ? scopes_keep_leaving(e) : executor_scope(e) == s))
-                        (void)orders_signal_later(m, e);
+                JOB_FOREACH (j, e)
+                        if (executor_state_holds(e->state) &&
+                            (e->leaving ? scopes_keep_leaving(e) : executor_scope(e) == s))
+                                (void)orders_signal_later(m, e);
         }
         arm_regroup(m, s);
 }

@@ -232,9 +232,9 @@ void stuck_forget(struct manager *m, struct node *node) {
 static bool may_be_stuck(const struct node *node) {
         const struct executor *e;
 
-        DL_FOREACH2(node->executors, e, node_next)
-        if (e->state == EXECUTOR_STOPPING)
-                return true;
+        DL_FOREACH2 (node->executors, e, node_next)
+                if (e->state == EXECUTOR_STOPPING)
+                        return true;
         return false;
 }
 

@@ -129,9 +129,9 @@ void suspension_runs(struct manager *m, struct executor *e) {
 void suspension_registered(struct manager *m, struct node *node) {
         struct executor *e;
 
-        DL_FOREACH2(node->executors, e, node_next)
-        if (runs(e) && e->placed_real < e->job->held.froze_real)
-                (void)orders_freeze_later(m, e);
+        DL_FOREACH2 (node->executors, e, node_next)
+                if (runs(e) && e->placed_real < e->job->held.froze_real)
+                        (void)orders_freeze_later(m, e);
 }
 
 void suspension_freeze_refused(struct manager *m, struct executor *e, const char *why) {

@@ -226,9 +226,9 @@ static int add_memory(struct asked *a) {
                         r = add(a, &record, 0);
                 }
                 if (!job_state_ended(j->state))
-                        JOB_FOREACH(j, e)
-                if (r >= 0 && executor_state_holds(e->state))
-                        r = add_running(a, root_of(m, j), e, now);
+                        JOB_FOREACH (j, e)
+                                if (r >= 0 && executor_state_holds(e->state))
+                                        r = add_running(a, root_of(m, j), e, now);
                 if (r < 0)
                         return r;
         }

@@ -446,23 +446,23 @@ int log_read(struct log_reader *l, const struct log_request *q, log_page_handler
 void log_read_cancel(struct log_reader *l, uint64_t ticket) {
         struct request *q;
 
-        DL_FOREACH2(l->all, q, all_next)
-        if (q->ticket == ticket) {
-                pthread_mutex_lock(&l->lock);
-                q->cancelled = true;
-                pthread_mutex_unlock(&l->lock);
-                notify(l->wake_thread);
-                return;
-        }
+        DL_FOREACH2 (l->all, q, all_next)
+                if (q->ticket == ticket) {
+                        pthread_mutex_lock(&l->lock);
+                        q->cancelled = true;
+                        pthread_mutex_unlock(&l->lock);
+                        notify(l->wake_thread);
+                        return;
+                }
 }
 
 void log_reader_ended(struct log_reader *l, const char *unit) {
         char *name = NULL, **bigger = NULL;
         struct request *q;
 
-        DL_FOREACH2(l->all, q, all_next)
-        if (strcmp(q->unit, unit) == 0)
-                break;
+        DL_FOREACH2 (l->all, q, all_next)
+                if (strcmp(q->unit, unit) == 0)
+                        break;
         if (!q)
                 return; /* nobody reads it; the next request says itself that it has ended */
         name = strdup(unit);

@@ -70,14 +70,14 @@ int api_append_verdicts(sd_bus_message *reply, const struct manager *m, const st
 
         if (j->array)
                 return 0;
-        JOB_FOREACH(j, e)
-        any = any || api_is_silent(m, e);
+        JOB_FOREACH (j, e)
+                any = any || api_is_silent(m, e);
         if (!any)
                 return 0;
         r = reply_open_array(reply, "verdicts", "aa{sv}");
-        JOB_FOREACH(j, e)
-        if (r >= 0 && api_is_silent(m, e) && liveness_stands_for(e))
-                r = append_silence(reply, m, e);
+        JOB_FOREACH (j, e)
+                if (r >= 0 && api_is_silent(m, e) && liveness_stands_for(e))
+                        r = append_silence(reply, m, e);
         for (; r >= 0 && p; p = p->next)
                 r = append_episode(reply, j, p);
         return r < 0 ? r : reply_close_array(reply);

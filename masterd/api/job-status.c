@@ -202,7 +202,7 @@ int api_list_executors(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
                 return r;
         }
         r = reply_list_new(call, EXECUTOR_ROW, &reply);
-        JOB_FOREACH(j, e) { /* also those that are leaving, until they have ended */
+        JOB_FOREACH (j, e) { /* also those that are leaving, until they have ended */
                 if (r < 0 || j->array)
                         break;
                 struct executor_record record = record_of_executor(e);

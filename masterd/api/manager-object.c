@@ -313,8 +313,8 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         link_drop(node, "the node was removed from the cluster");
         nodes_unwatch(&m->nodes, node);
         node->state = NODE_LOST;
-        DL_FOREACH_SAFE2(node->executors, e, next, node_next)
-        lifecycle_node_lost(m, e, true);
+        DL_FOREACH_SAFE2 (node->executors, e, next, node_next)
+                lifecycle_node_lost(m, e, true);
         feeding_node_gone(m, node, false);
         stuck_forget(m, node);
         placement_node_removed(m, node);

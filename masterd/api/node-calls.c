@@ -335,8 +335,8 @@ static int append_gpus(sd_bus_message *reply, const struct node *node) {
         const struct executor *e;
         uint64_t held = 0;
 
-        DL_FOREACH2(node->executors, e, node_next)
-        held |= e->gpus;
+        DL_FOREACH2 (node->executors, e, node_next)
+                held |= e->gpus;
         for (size_t i = 0; r >= 0 && i < node->inventory.n_gpus && i < 64; i++) {
                 const struct gpu_info *g = node->inventory.gpus + i;
                 r = sd_bus_message_append(reply, "(sstsb)", g->uuid, g->model ?: "", g->memory, g->mig ?: "",
@@ -370,7 +370,7 @@ static int append_executors(sd_bus_message *reply, struct manager *m, const stru
         const struct stuck *s;
         int r = reply_open_array(reply, "executors", "a(usuusut)");
 
-        DL_FOREACH2(node->executors, e, node_next) {
+        DL_FOREACH2 (node->executors, e, node_next) {
                 bool shown = uid == 0 || uid == e->job->owner;
                 if (r >= 0)
                         r = sd_bus_message_append(reply, "(usuusut)", e->job->number,

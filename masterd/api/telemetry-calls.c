@@ -152,7 +152,7 @@ static int append_role(sd_bus_message *reply, struct manager *m, struct job *j, 
         if (!is_wanted(w, name))
                 return 0;
         telemetry_total_clear(&t);
-        FOREACH_HOLDING(m, j, e) {
+        FOREACH_HOLDING (m, j, e) {
                 if (!j->array && (e->leaving || e->role != i))
                         continue;
                 (void)telemetry_rates(e, rates);
@@ -233,9 +233,9 @@ static int append_executors(sd_bus_message *reply, struct manager *m, struct job
         uint64_t now = now_boot();
         int r = reply_open_array(reply, "executors", "aa{sv}");
 
-        FOREACH_HOLDING(m, j, e)
-        if (r >= 0 && (j->array || is_wanted(w, executor_role(e)->name)))
-                r = append_executor(reply, m, e, w, now);
+        FOREACH_HOLDING (m, j, e)
+                if (r >= 0 && (j->array || is_wanted(w, executor_role(e)->name)))
+                        r = append_executor(reply, m, e, w, now);
         return r < 0 ? r : reply_close_array(reply);
 }
 
@@ -298,7 +298,7 @@ static int append_job(sd_bus_message *reply, struct manager *m, struct job *j, b
                         "user", "u", j->owner, "state", "s", job_state_to_string(j->state), "since", "t",
                         j->started_real ? j->started_real : j->submitted_real, "executors", "u", wanted);
         telemetry_total_clear(&t);
-        FOREACH_HOLDING(m, j, e) {
+        FOREACH_HOLDING (m, j, e) {
                 (void)telemetry_rates(e, rates);
                 telemetry_total_add(&t, e, rates);
         }

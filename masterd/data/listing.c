@@ -94,7 +94,7 @@ static void used(struct listing *l, struct row_group *g) {
 static void evict(struct listing *l) {
         struct row_group *g, *next;
 
-        DL_FOREACH_SAFE2(l->oldest, g, next, use_next) {
+        DL_FOREACH_SAFE2 (l->oldest, g, next, use_next) {
                 if (l->n_groups < ROW_GROUPS_MAX)
                         return;
                 if (g->state != ROWS_ASKED)

@@ -66,7 +66,7 @@ uint64_t data_flush(struct data *d, const struct data_sink *sink, void *userdata
         }
         DL_FOREACH_SAFE (d->blocks, b, next_block)
                 flush_block(d, b, sink, userdata);
-        DL_FOREACH_SAFE2(d->dirty, w, next, dirty_next) {
+        DL_FOREACH_SAFE2 (d->dirty, w, next, dirty_next) {
                 sink->put_task(userdata, &w->t);
                 w->has_row = true;
                 w->dirty = false;

@@ -182,9 +182,9 @@ struct executor *job_attempt(struct job *j, const char *role, uint32_t index, ui
 
         if (e && e->attempt == attempt)
                 return e;
-        DL_FOREACH2(j->leaving, e, leaving_next)
-        if (e->index == index && e->attempt == attempt && strcmp(e->left->name, role) == 0)
-                return e;
+        DL_FOREACH2 (j->leaving, e, leaving_next)
+                if (e->index == index && e->attempt == attempt && strcmp(e->left->name, role) == 0)
+                        return e;
         return NULL;
 }
 
@@ -297,9 +297,9 @@ int job_avoid(struct job *j, const char *node) {
 void job_forget_node(struct job *j, const struct node *node) {
         struct executor *e;
 
-        JOB_FOREACH(j, e)
-        if (e->node == node)
-                e->node = NULL;
+        JOB_FOREACH (j, e)
+                if (e->node == node)
+                        e->node = NULL;
         for (size_t i = 0; i < j->n_left; i++)
                 if (j->left[i] == node)
                         j->left[i--] = j->left[--j->n_left];

@@ -141,7 +141,7 @@ uint64_t job_memory_on_node(const struct executor *e) {
         const struct executor *other;
         uint64_t sum = 0;
 
-        DL_FOREACH2(e->node->executors, other, node_next) {
+        DL_FOREACH2 (e->node->executors, other, node_next) {
                 if (other->job != e->job)
                         continue;
                 if (executor_memory(other) == 0)
@@ -155,7 +155,7 @@ uint64_t job_cpu_on_node(const struct executor *e) {
         const struct executor *other;
         uint64_t sum = 0;
 
-        DL_FOREACH2(e->node->executors, other, node_next) {
+        DL_FOREACH2 (e->node->executors, other, node_next) {
                 if (other->job != e->job)
                         continue;
                 if (executor_role(other)->cpu_milli == 0)
@@ -169,9 +169,9 @@ uint64_t job_tasks_on_node(const struct executor *e) {
         const struct executor *other;
         uint64_t sum = 0;
 
-        DL_FOREACH2(e->node->executors, other, node_next)
-        if (other->job == e->job)
-                sum += executor_role(other)->limits.tasks;
+        DL_FOREACH2 (e->node->executors, other, node_next)
+                if (other->job == e->job)
+                        sum += executor_role(other)->limits.tasks;
         return sum;
 }
 
@@ -180,7 +180,7 @@ uint32_t job_weight_on_node(const struct executor *e) {
         bool given = false;
         uint64_t sum = 0;
 
-        DL_FOREACH2(e->node->executors, other, node_next) {
+        DL_FOREACH2 (e->node->executors, other, node_next) {
                 uint32_t weight = executor_role(other)->limits.cpu_weight;
                 if (other->job != e->job)
                         continue;
@@ -194,9 +194,9 @@ uint64_t job_shm_on_node(const struct executor *e) {
         const struct executor *other;
         uint64_t sum = 0;
 
-        DL_FOREACH2(e->node->executors, other, node_next)
-        if (other->job == e->job)
-                sum += executor_role(other)->placement.shm;
+        DL_FOREACH2 (e->node->executors, other, node_next)
+                if (other->job == e->job)
+                        sum += executor_role(other)->placement.shm;
         return sum;
 }
 
@@ -204,8 +204,8 @@ uint64_t job_gpus_on_node(const struct executor *e) {
         const struct executor *other;
         uint64_t mask = 0;
 
-        DL_FOREACH2(e->node->executors, other, node_next)
-        if (other->job == e->job)
-                mask |= other->gpus;
+        DL_FOREACH2 (e->node->executors, other, node_next)
+                if (other->job == e->job)
+                        mask |= other->gpus;
         return mask;
 }

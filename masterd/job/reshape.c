@@ -204,8 +204,8 @@ int job_add_leaving(struct job *j, const struct role_spec *role, uint32_t index,
 void job_leaving_done(struct job *j) {
         struct executor *e, *next;
 
-        DL_FOREACH_SAFE2(j->leaving, e, next, leaving_next)
-        executor_free(e);
+        DL_FOREACH_SAFE2 (j->leaving, e, next, leaving_next)
+                executor_free(e);
         j->leaving = NULL;
         j->n_leaving = 0;
         forget_retired(j);

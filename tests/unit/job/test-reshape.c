@@ -59,12 +59,12 @@ static void check(const struct job *j) {
                 }
                 assert_memory_equal(n, j->roles[i].n_state, sizeof(n));
         }
-        DL_FOREACH2(j->leaving, e, leaving_next)
-        leaving++;
+        DL_FOREACH2 (j->leaving, e, leaving_next)
+                leaving++;
         assert_int_equal(leaving, j->n_leaving);
         rank = 0;
-        JOB_FOREACH(j, e)
-        rank++;
+        JOB_FOREACH (j, e)
+                rank++;
         assert_int_equal(rank, j->n_executors + j->n_leaving);
 }
 

@@ -163,11 +163,11 @@ static void register_node(struct manager *m, unsigned i) {
         struct executor *e;
 
         assert_int_equal(addr_parse("192.0.2.1", 0, &g.inventory.address), 0);
-        DL_FOREACH2(node->executors, e, node_next)
-        units[g.n_units++] = (struct unit_report){ .id = executor_id_of(e),
-                                                   .state = UNIT_RUNNING,
-                                                   .invocation = { .qwords = { 1, 2 } },
-                                                   .started_real = now_real() };
+        DL_FOREACH2 (node->executors, e, node_next)
+                units[g.n_units++] = (struct unit_report){ .id = executor_id_of(e),
+                                                           .state = UNIT_RUNNING,
+                                                           .invocation = { .qwords = { 1, 2 } },
+                                                           .started_real = now_real() };
         node->link = links + i;
         assert_int_equal(recover_registered(m, node, links + i, &g), 0);
 }
@@ -841,9 +841,9 @@ static void pass(struct manager *m, struct job *j, uint64_t usec) {
         struct job_data *d = j->data;
         struct executor *e;
 
-        JOB_FOREACH(j, e)
-        if (e->taker.waits_usec > 0)
-                e->taker.waits_usec -= usec;
+        JOB_FOREACH (j, e)
+                if (e->taker.waits_usec > 0)
+                        e->taker.waits_usec -= usec;
         if (d->pending_since > 0)
                 d->pending_since -= usec;
         d->starved_look = 0;

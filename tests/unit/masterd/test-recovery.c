@@ -132,8 +132,8 @@ static void dump_leaving(FILE *f, const struct job *j) {
         struct executor *list[256], *e;
         uint32_t n = 0;
 
-        DL_FOREACH2(j->leaving, e, leaving_next)
-        list[n++] = e;
+        DL_FOREACH2 (j->leaving, e, leaving_next)
+                list[n++] = e;
         assert_int_equal(n, j->n_leaving);
         qsort(list, n, sizeof(list[0]), by_name);
         for (uint32_t i = 0; i < n; i++)
@@ -260,7 +260,7 @@ static void dump_node(FILE *f, const struct manager *m, const struct node *node)
         uint64_t cpu, memory;
         uint32_t gpus, n = 0;
 
-        DL_FOREACH2(node->executors, e, node_next) {
+        DL_FOREACH2 (node->executors, e, node_next) {
                 assert_ptr_equal(e->node, node);
                 assert_true(executor_state_holds(e->state));
                 n++;
@@ -382,12 +382,12 @@ static void register_node(struct manager *m, unsigned i, uint64_t boot, unsigned
         assert_int_equal(addr_parse("192.0.2.1", 0, &g.inventory.address), 0);
         if (!boot)
                 g.boot_id = node->boot_id;
-        DL_FOREACH2(node->executors, e, node_next)
-        if (!boot && e->state != EXECUTOR_PLACED && dice(100) >= forget_percent)
-                units[g.n_units++] = (struct unit_report){ .id = executor_id_of(e),
-                                                           .state = UNIT_RUNNING,
-                                                           .invocation = { .qwords = { 1, 2 } },
-                                                           .started_real = now_real() };
+        DL_FOREACH2 (node->executors, e, node_next)
+                if (!boot && e->state != EXECUTOR_PLACED && dice(100) >= forget_percent)
+                        units[g.n_units++] = (struct unit_report){ .id = executor_id_of(e),
+                                                                   .state = UNIT_RUNNING,
+                                                                   .invocation = { .qwords = { 1, 2 } },
+                                                                   .started_real = now_real() };
         assert_int_equal(recover_registered(m, node, &fake_link, &g), 0);
 }
 
@@ -397,9 +397,9 @@ static struct executor *some_executor(struct manager *m, bool (*wanted)(const st
         uint32_t n = 0;
 
         HASH_ITER (hh, m->jobs, j, next)
-                JOB_FOREACH(j, e)
-        if (wanted(e) && dice(++n) == 0)
-                found = e;
+                JOB_FOREACH (j, e)
+                        if (wanted(e) && dice(++n) == 0)
+                                found = e;
         return found;
 }
 

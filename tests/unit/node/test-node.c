@@ -127,8 +127,8 @@ static uint64_t slow_deadline(const struct nodes *n) {
         uint64_t best = USEC_INFINITY;
         const struct node *node;
 
-        DL_FOREACH2(n->live_head, node, live_next)
-        best = MIN(best, node->last_seen_boot + (node->state == NODE_SUSPECT ? LOST : SUSPECT));
+        DL_FOREACH2 (n->live_head, node, live_next)
+                best = MIN(best, node->last_seen_boot + (node->state == NODE_SUSPECT ? LOST : SUSPECT));
         return best;
 }
 
