@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.primus.Agent1 on the system bus: the vtable and nothing else (dbus/org.primus.Agent1.xml). */
-#include "agentd/eyes.h"
-#include "agentd/manager.h"
+#include "agentd/agentbus.h"
+
+#include "agentd/core/manager.h"
+#include "agentd/executors/executor-state.h"
+#include "agentd/executors/units.h"
+#include "agentd/host/conditions.h"
+#include "agentd/host/hostwatch.h"
+#include "agentd/link/link.h"
 #include "agentd/probe/probe.h"
+#include "agentd/telemetry/eyes.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
-#include "agentd/conf.h"
-#include "agentd/manager.h"
+#include "agentd/core/conf.h"
+#include "agentd/start.h"
 #include "lib/base/exit.h"
 #include "lib/base/log.h"
 #include "lib/base/memory.h"

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What masterd may call, and nothing else: the vtables of org.primus.Link1 on agentd's side. Invariant: an
  * order whose term or epoch is not the current one changes nothing. */
+#include "agentd/orders.h"
+
 #include <signal.h>
 #include <string.h>
 
-#include "agentd/manager.h"
+#include "agentd/core/manager.h"
+#include "agentd/executors/units.h"
+#include "agentd/host/hostwatch.h"
+#include "agentd/link/link.h"
+#include "agentd/relay/captures.h"
+#include "agentd/relay/data.h"
+#include "agentd/relay/logs.h"
+#include "agentd/relay/traces.h"
+#include "agentd/session/sessions.h"
 #include "agentd/unit/systemd.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
@@ -341,8 +351,7 @@ static int method_read_log(sd_bus_message *call, void *userdata, sd_bus_error *e
         return r < 0 ? malformed(r, error) : 1;
 }
 
-/* ---- sessions
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- sessions ---- */
 
 static int session_done(int r, sd_bus_message *call, sd_bus_error *error) {
         return r < 0 && !sd_bus_error_is_set(error) ? malformed(r, error) : r;
@@ -357,6 +366,17 @@ static int method_session_open(sd_bus_message *call, void *userdata, sd_bus_erro
                 return malformed(r, error);
         r = fenced(m, term, epoch, error);
         return r <= 0 ? r : session_done(sessions_open(m->sessions, call, error), call, error);
+}
+
+static int method_artifacts_open(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        uint64_t term, epoch;
+        int r = sd_bus_message_read(call, "tt", &term, &epoch);
+
+        if (r <= 0)
+                return malformed(r, error);
+        r = fenced(m, term, epoch, error);
+        return r <= 0 ? r : session_done(sessions_open_artifacts(m->sessions, call, error), call, error);
 }
 
 #define SESSION_METHOD(name, function)                                                                       \
@@ -396,6 +416,7 @@ const sd_bus_vtable orders_vtable[] = {
 const sd_bus_vtable bulk_orders_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("ReadLog", "(ayusuu)ayuta{sv}", "ayayba{sv}", method_read_log, 0),
+        SD_BUS_METHOD("ArtifactsOpen", "ttuayuuaaya{sv}", "a{sv}", method_artifacts_open, 0),
         SD_BUS_METHOD("SessionOpen", "tt(ayusuu)usbqqqaayaaya{sv}", "a{sv}", method_session_open, 0),
         SD_BUS_METHOD("SessionRead", "uta{sv}", "a(yay)bisa{sv}", method_session_read, 0),
         SD_BUS_METHOD("SessionWrite", "uayba{sv}", "a{sv}", method_session_write, 0),

@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "executor/feed.h"
-#include "executor/scan.h"
+#include "executor/collect.h"
+#include "executor/feed/feed.h"
+#include "executor/scan/scan.h"
 #include "executor/stage.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
@@ -17,6 +18,7 @@ static void usage(FILE *f) {
               "  primus-executor --feed [--] COMMAND [ARGUMENT...]\n"
               "  primus-executor --scan --source NUMBER [--after PATH] [--batch NUMBER]\n"
               "  primus-executor --stage BUNDLE DIRECTORY\n"
+              "  primus-executor --collect DIRECTORY\n"
               "\n"
               "Runs inside the unit of an executor, started by primus-agentd, which it finds by "
               "$PRIMUS_SOCKET.\n"
@@ -25,6 +27,8 @@ static void usage(FILE *f) {
               "as it ends\n"
               "  --scan    list a data source of $PRIMUS_INPUT, behind PATH of that batch\n"
               "  --stage   unpack a bundle of files, once for all executors of a job on this host\n"
+              "  --collect send what a job has left there to the agent, which is at the other end of "
+              "standard input\n"
               "  --help    this text\n"
               "  --version the version\n",
               f);
@@ -96,6 +100,8 @@ int main(int argc, char *argv[]) {
                 return main_scan(argc - 1, argv + 1);
         if (strcmp(mode, "--stage") == 0)
                 return main_stage(argc - 2, argv + 2);
+        if (strcmp(mode, "--collect") == 0)
+                return argc == 3 ? collect_run(0, argv[2]) : usage_error("--collect wants a directory");
         if (strcmp(mode, "--help") == 0) {
                 usage(stdout);
                 return 0;

@@ -7,7 +7,9 @@
 #include "lib/base/exit.h"
 #include "lib/base/log.h"
 #include "lib/base/memory.h"
-#include "masterd/manager.h"
+#include "masterd/conf/conf.h"
+#include "masterd/core/manager.h"
+#include "masterd/start.h"
 
 static int help(const char *name) {
         printf("%s [OPTIONS...]\n\n"
@@ -37,15 +39,15 @@ static int run(void) {
                 return -errno;
         (void)signal(SIGPIPE, SIG_IGN);
 
-        r = manager_new(&m);
+        r = start_new(&m);
         if (r < 0)
                 return r; /* logged */
-        r = manager_start(m);
+        r = start_serving(m);
         if (r >= 0)
                 r = memory_watch(m->event);
         if (r >= 0)
                 r = sd_event_loop(m->event);
-        manager_free(m);
+        start_free(m);
         return r;
 }
 

@@ -36,7 +36,8 @@ static _Noreturn void become(char **argv, const char *path, const struct sides *
         (void)sigprocmask(SIG_SETMASK, mask, NULL);
         execvp(path, argv);
         error = errno;
-        say("primus-session: cannot run ");
+        say(program_invocation_short_name);
+        say(": cannot run ");
         say(path);
         say(": ");
         say(strerrordesc_np(error));

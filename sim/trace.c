@@ -115,9 +115,7 @@ int trace_set_pool(struct trace *t, const char *spec) {
         return r;
 }
 
-/* ---- numbers
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 static int parse_cpus(const char *s, uint32_t *ret) {
         char *end;
@@ -165,9 +163,7 @@ int trace_add_hosts(struct trace *t, const char *spec) {
         return t->n_hosts > TRACE_HOSTS_MAX ? refuse(t, "more than %u hosts", TRACE_HOSTS_MAX) : 0;
 }
 
-/* ---- fields of a job
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- fields of a job ---- */
 
 static int set_name(struct trace *t, struct trace_job *j, struct sched_shape *h, const char *s) {
         return snprintf(j->name, sizeof(j->name), "%s", s) < (int)sizeof(j->name) ? 0 : -EINVAL;
@@ -314,9 +310,7 @@ static int check_job(struct trace *t, const struct trace_job *j, const char *whe
         return t->n_jobs > TRACE_JOBS_MAX ? refuse(t, "%.80s: more than %u jobs", where, TRACE_JOBS_MAX) : 0;
 }
 
-/* ---- CSV
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- CSV ---- */
 
 static char *trimmed(char *s) {
         char *end = s + strlen(s);
@@ -409,9 +403,7 @@ int trace_load_failures(struct trace *t, const char *path) {
         return read_csv(t, path, failure_row);
 }
 
-/* ---- JSON
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- JSON ---- */
 
 /* A value as the text that CSV would have. */
 static const char *text_of(const json_t *v, char *buf, size_t size) {

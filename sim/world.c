@@ -27,9 +27,7 @@ struct world_event {
 #define EPOCH                                                                                                \
         UINT64_C(1000000) /* the policy's time of the world's 0, for 0 says there that a job does not run */
 
-/* ---- events
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- events ---- */
 
 static bool sooner(const struct world_event *a, const struct world_event *b) {
         if (a->at != b->at)
@@ -72,9 +70,7 @@ static struct world_event pop(struct world *w) {
         return top;
 }
 
-/* ---- jobs
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- jobs ---- */
 
 static struct policy_amount amount_of(const struct sched_hold *h) {
         return (struct policy_amount){ h->cpu_milli, h->memory, (uint32_t)__builtin_popcountll(h->gpus) };
@@ -194,9 +190,7 @@ static int handle(struct world *w, const struct world_event *e) {
         return 0;
 }
 
-/* ---- what the policy asks
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- what the policy asks ---- */
 
 static int gang(void *userdata, uint64_t id, struct sched_gang *ret) {
         struct world *w = userdata;
@@ -274,10 +268,6 @@ static void waits(void *userdata, uint64_t id, const struct policy_why *why) {
 }
 
 static const struct policy_ops ops = { gang, holds, placed, preempt, cost, waits };
-
-/* ----
- * ----------------------------------------------------------------------------------------------------------
- */
 
 int world_init(struct world *w, const struct policy_conf *conf, uint64_t grace) {
         int r;

@@ -8,8 +8,10 @@
 #include "lib/base/strv.h"
 #include "lib/base/try.h"
 #include "lib/base/unitname.h"
+#include "lib/unit/files.h"
 #include "starter/files/private.h"
 #include "starter/starter.h"
+#include "starter/unit/get-unit.h"
 #include "starter/unit/session-unit.h"
 
 #define VARIABLES_MAX 128u
@@ -65,8 +67,47 @@ int starter_method_session(sd_bus_message *call, void *userdata, sd_bus_error *e
         unit.environment = environment;
         unit.no_new_privileges = !privileges;
         unit.hide_managers = c->starter->policy.hide_managers;
+        unit.open_files = c->starter->open_files;
         TRY(relay_message(c, "StartTransientUnit", &m));
         TRY(session_unit_build(m, &unit));
+        return relay_job(c, call, m, error);
+}
+
+/* What a job has left on this host, read by a process of its user's: nothing of a user's is opened here. */
+int starter_method_get(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        _cleanup_free_ char *path = NULL;
+        struct connection *c = userdata;
+        struct get_unit unit = {};
+        char why[SERVE_WHY_MAX];
+        const void *bytes;
+        size_t size;
+        int r = sd_bus_message_read_basic(call, 'u', &unit.job);
+
+        if (r > 0)
+                r = sd_bus_message_read_array(call, 'y', &bytes, &size);
+        if (r > 0 && size != sizeof(unit.job_uid.bytes))
+                r = -EBADMSG;
+        if (r > 0) {
+                memcpy(unit.job_uid.bytes, bytes, size);
+                r = sd_bus_message_read(call, "uuh", &unit.uid, &unit.session, &unit.control);
+        }
+        if (r <= 0 || unit.job == 0 || policy_refuses_uid(&c->starter->policy, unit.uid))
+                return starter_malformed(r, error);
+        if (lookup_refuses(c->starter->lookup, unit.uid, c->node ?: "", why))
+                return sd_bus_error_set(error, LINK_ERROR_NOT_SERVED, why);
+        if (artifacts_owner(c->starter->root, unit.job, unit.job_uid) != unit.uid)
+                return sd_bus_error_setf(error, LINK_ERROR_NOT_FOUND,
+                                         "host %s has no artifacts of job %u: it kept none, or they were "
+                                         "removed (ArtifactsKeepSec=, ArtifactsMax=)",
+                                         c->node ?: "?", unit.job);
+        path = artifacts_path("", unit.job, unit.job_uid);
+        if (!path)
+                return -ENOMEM;
+        unit.directory = path;
+        unit.hide_managers = c->starter->policy.hide_managers;
+        TRY(relay_message(c, "StartTransientUnit", &m));
+        TRY(get_unit_build(m, &unit));
         return relay_job(c, call, m, error);
 }
 

@@ -27,6 +27,8 @@
 #include "starter/unit/shm-unit.h"
 
 #define FILE_BYTES_MAX 4096u
+/* More than there are on any host: one has an executor each at least. */
+#define ARTIFACTS_JOBS_MAX 65536u
 #define USAGES_MAX 4096u
 #define USAGE_ANSWERS_MAX 256u
 
@@ -241,7 +243,7 @@ static int method_remove_shm(sd_bus_message *call, void *userdata, sd_bus_error 
 /* ---- files of an executor ---- */
 
 static int method_put(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        static const char *const names[] = { "stop", "is-ready", "overdue" };
+        static const char *const names[] = { "stop", STOP_TOLD_FILE, "is-ready", "overdue" };
         struct connection *c = userdata;
         const char *unit, *name;
         const void *data;
@@ -388,7 +390,10 @@ static int method_make_work(sd_bus_message *call, void *userdata, sd_bus_error *
                 return starter_malformed(r, error);
         if ((r = served(c, uid, error)) <= 0)
                 return r;
-        return answer(call, work_create(c->starter->root, job, job_uid, uid), error);
+        r = work_create(c->starter->root, job, job_uid, uid);
+        if (r >= 0)
+                r = artifacts_create(c->starter->root, job, job_uid, uid);
+        return answer(call, r, error);
 }
 
 static int method_touch_work(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -400,21 +405,46 @@ static int method_touch_work(sd_bus_message *call, void *userdata, sd_bus_error 
         if (r <= 0)
                 return starter_malformed(r, error);
         work_touch(c->starter->root, job, job_uid);
+        artifacts_touch(c->starter->root, job, job_uid);
         return done(call);
 }
 
-static int method_remove_work(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        struct connection *c = userdata;
+static int remove_named(sd_bus_message *call, struct connection *c,
+                        int (*detach)(const char *root, const char *name, char **ret), sd_bus_error *error) {
         const char *name;
         char *path;
         int r = sd_bus_message_read_basic(call, 's', &name);
 
         if (r <= 0)
                 return starter_malformed(r, error);
-        r = work_detach(c->starter->root, name, &path);
+        r = detach(c->starter->root, name, &path);
         if (r >= 0 && path)
                 r = remover_take(c->starter->remover, path);
         return answer(call, r, error);
+}
+
+static int method_remove_work(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return remove_named(call, userdata, work_detach, error);
+}
+
+static int method_remove_artifacts(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return remove_named(call, userdata, artifacts_detach, error);
+}
+
+/* keep: jobs that are here. */
+static int method_trim_artifacts(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_(strings_free_p) char **keep = NULL;
+        struct connection *c = userdata;
+        uint64_t max;
+        int r = sd_bus_message_read_basic(call, 't', &max);
+
+        if (r > 0)
+                r = sd_bus_message_read_strv(call, &keep);
+        if (r < 0 || max == 0 || strings_count(keep) > ARTIFACTS_JOBS_MAX)
+                return starter_malformed(r, error);
+        if (!keep && !(keep = calloc(1, sizeof(*keep))))
+                return -ENOMEM;
+        return answer(call, remover_trim(c->starter->remover, c->starter->root, max, TAKE_PTR(keep)), error);
 }
 
 static int method_mark_hooked(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -481,6 +511,7 @@ static const sd_bus_vtable vtable[] = {
         METHOD("SetInventory", "s" LINK_INVENTORY_SIGNATURE "a{sv}", "", starter_method_inventory),
         METHOD("Start", LINK_ORDER_SIGNATURE "a{sv}a{sv}", "o", starter_method_start),
         METHOD("StartSession", LINK_ID_SIGNATURE "uuasbth", "o", starter_method_session),
+        METHOD("StartGet", "uayuuh", "o", starter_method_get),
         METHOD("StartHook", "ssasth", "o", starter_method_hook),
         METHOD("Stop", "s", "o", method_stop),
         METHOD("Kill", "ssi", "", method_kill),
@@ -501,6 +532,8 @@ static const sd_bus_vtable vtable[] = {
         METHOD("MakeWork", "uayu", "", method_make_work),
         METHOD("TouchWork", "uay", "", method_touch_work),
         METHOD("RemoveWork", "s", "", method_remove_work),
+        METHOD("RemoveArtifacts", "s", "", method_remove_artifacts),
+        METHOD("TrimArtifacts", "tas", "", method_trim_artifacts),
         METHOD("MarkHooked", "uayb", "", method_mark_hooked),
         METHOD("GiveBundle", "hu", "", method_give_bundle),
         METHOD("Power", "s", "o", method_power),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking the user database. It is waited for: agentd has asked the same a moment ago, in a thread
- * (agentd/serving.h), and starts nothing of whom it has not heard of; so what answers here is a cache, or
- * files. An agentd that was captured can have this wait for a database that does not answer, which holds up
- * the starts of this host and nothing else. Invariant: whom it cannot tell about is refused. */
+ * (agentd/host/serving.h), and starts nothing of whom it has not heard of; so what answers here is a cache,
+ * or files. An agentd that was captured can have this wait for a database that does not answer, which holds
+ * up the starts of this host and nothing else. Invariant: whom it cannot tell about is refused. */
 #include "starter/lookup.h"
 
 #include <errno.h>

@@ -133,6 +133,9 @@ static int serve(uid_t agent) {
                 return log_error_errno(r, "Cannot follow systemd on the system bus");
         s.relay = relay;
         s.remover = remover;
+        if ((r = open_files_ask(bus, s.policy.open_files, &s.open_files)) < 0)
+                log_warning_errno(r, "Cannot ask systemd for its limits on open files: executors have those, "
+                                     "and OpenFiles= does nothing");
         ports_reserve(&s.policy);
         extra_fields_sweep("");
         ports_sweep_stale();

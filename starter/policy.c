@@ -15,6 +15,7 @@
 
 #define PORT_FIRST 23000u
 #define PORT_LAST 27999u
+#define OPEN_FILES 65536u
 
 /* One setting of agentd.conf. A value that is none would leave open what it was meant to close. */
 static int load_one(const char *key, conf_parser parse, void *target) {
@@ -50,8 +51,12 @@ static int load_serve(struct serve_policy *p) {
 }
 
 int policy_load(struct policy *ret) {
-        struct policy p = { .hide_managers = true, .port_first = PORT_FIRST, .port_last = PORT_LAST };
-        _cleanup_free_ char *ports = conf_lookup("agentd.conf", "Agent", "Ports");
+        struct policy p = { .hide_managers = true,
+                            .port_first = PORT_FIRST,
+                            .port_last = PORT_LAST,
+                            .open_files = OPEN_FILES };
+        _cleanup_free_ char *ports = conf_lookup("agentd.conf", "Agent", "Ports"),
+                            *files = conf_lookup("agentd.conf", "Agent", "OpenFiles");
         int r = load_serve(&p.serve);
 
         if (r >= 0)
@@ -66,6 +71,8 @@ int policy_load(struct policy *ret) {
                 p.port_first = PORT_FIRST;
                 p.port_last = PORT_LAST;
         }
+        if (files && parse_u32(files, 0, UINT32_MAX, &p.open_files) < 0)
+                p.open_files = OPEN_FILES;
         *ret = p;
         return 0;
 }

@@ -12,6 +12,7 @@ struct policy {
         struct serve_policy serve;
         bool hide_managers; /* starter/unit/hide.h */
         uint16_t port_first, port_last;
+        uint32_t open_files; /* starter/unit/open-files.h */
 };
 
 /* From agentd.conf. -EPERSON (lib/base/exit.h), logged: a value that only a person can mend. */

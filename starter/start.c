@@ -61,7 +61,7 @@ struct start {
         struct start_order *order;
         struct beside beside;
         char unit[UNIT_NAME_MAX];
-        char *work, *bundle, *why;
+        char *work, *artifacts, *bundle, *why;
         struct io_limit *io;
         size_t n_io;
         struct shm_names shm;
@@ -71,6 +71,7 @@ struct start {
 
 static void start_done(struct start *s) {
         free(s->work);
+        free(s->artifacts);
         free(s->bundle);
         free(s->why);
         io_limits_free(s->io, s->n_io);
@@ -114,6 +115,7 @@ static struct unit_context context_of(const struct start *s) {
                 .inventory = &s->connection->inventory,
                 .directory = o->cwd && *o->cwd ? o->cwd : s->work,
                 .work = s->work,
+                .artifacts = s->artifacts,
                 .bundle = s->bundle,
                 .shared_cpus = o->extra.cpus ? NULL : s->beside.shared_cpus,
                 .io = s->io,
@@ -122,6 +124,7 @@ static struct unit_context context_of(const struct start *s) {
                 .numa_nodes = *o->extra.numa ? host_numa_nodes(root, o->extra.cpus) : 0,
                 .tasks_bound = host_tasks_bound(root),
                 .pins = s->pinned ? &s->pins : NULL,
+                .open_files = s->connection->starter->open_files,
                 .shm = o->extra.job_shm > 0 ? &s->shm : NULL,
         };
 }
@@ -188,7 +191,8 @@ static int make(struct start *s, sd_bus_message **ret) {
         int r;
 
         s->work = work_path(root, o->id.job, o->id.job_uid);
-        if (!s->work)
+        s->artifacts = artifacts_path(root, o->id.job, o->id.job_uid);
+        if (!s->work || !s->artifacts)
                 return -ENOMEM;
         if (work_owner(root, o->id.job, o->id.job_uid) != o->uid) {
                 if (asprintf(&s->why, "the job's work directory on host %s belongs to another user",

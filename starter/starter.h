@@ -15,13 +15,15 @@
 #include "starter/lookup.h"
 #include "starter/policy.h"
 #include "starter/relay.h"
+#include "starter/unit/open-files.h"
 
 struct starter {
         sd_event *event;
         sd_bus *systemd;  /* the system bus */
         const char *root; /* "" in life, see lib/unit/files.h */
         struct policy policy;
-        struct lookup *lookup; /* of its names */
+        struct open_files open_files; /* of executors whose role does not say */
+        struct lookup *lookup;        /* of its names */
         struct relay *relay;
         struct remover *remover;
         uid_t agent_uid; /* of primus-agentd */
@@ -45,6 +47,7 @@ DEFINE_CLEANUP(struct connection *, connection_free)
 /* ---- handlers in files of their own ---- */
 
 int starter_method_start(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int starter_method_get(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int starter_method_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int starter_method_hook(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int starter_method_inventory(sd_bus_message *call, void *userdata, sd_bus_error *error);

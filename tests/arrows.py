@@ -16,10 +16,25 @@ WIRE = {"lib/base", "lib/wire"}
 POLICY = {"lib/policy"}
 HOST = WIRE | POLICY | {"lib/unit"}
 STARTER_ROOMS = {"starter/unit", "starter/files"}
-MASTERD_ROOMS = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store",
-                 "masterd/health"}
-AGENTD_ROOMS = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
-                "agentd/feed", "agentd/log", "agentd/capture", "agentd/observe"}
+
+# The rooms of a program that know its state, from the highest to the lowest: each sees those that stand behind it, and none
+# before it. Upwards one speaks through the tables of masterd/core/listeners.h and agentd/core/manager.h.
+MASTERD = ["masterd", "masterd/api", "masterd/recover", "masterd/admit", "masterd/relay", "masterd/watch", "masterd/fleet", "masterd/life",
+           "masterd/queue", "masterd/feed", "masterd/link", "masterd/core", "masterd/caller", "masterd/conf"]
+AGENTD = ["agentd", "agentd/telemetry", "agentd/relay", "agentd/session", "agentd/host", "agentd/link", "agentd/executors", "agentd/core"]
+EXECUTOR = ["executor", "executor/scan", "executor/feed", "executor/read"]
+PRIMUSCTL = ["tools/primusctl", "tools/primusctl/commands", "tools/primusctl/doctor", "tools/primusctl/view", "tools/primusctl/bus", "tools/primusctl/cli"]
+
+# Pure rooms: they decide, and know neither the state nor the loop of their program.
+MASTERD_PURE = {"masterd/spec", "masterd/job", "masterd/sched", "masterd/data", "masterd/node", "masterd/store", "masterd/health"}
+AGENTD_PURE = {"agentd/unit", "agentd/device", "agentd/probe", "agentd/cgroup", "agentd/net", "agentd/metrics",
+               "agentd/feed", "agentd/log", "agentd/capture", "agentd/observe"}
+
+
+def below(order, more):
+    """{room: what it may look into}, of an order of rooms; all of them see more besides."""
+    return {room: set(order[n + 1:]) | more for n, room in enumerate(order)}
+
 
 ALLOWED = {
     "lib/base": set(),
@@ -29,8 +44,7 @@ ALLOWED = {
     # What both daemons of a host know of its executors.
     "lib/unit": WIRE | POLICY,
     "lib/primus": WIRE | {"lib/record"},
-    # masterd: the pure rooms see base alone; above them each sees what it decides about, and only api and the daemon
-    # itself see everything.
+    # masterd: the pure rooms see base alone; above them each sees what it decides about.
     "masterd/spec": BASE,
     "masterd/sched": BASE,
     "masterd/store": BASE,
@@ -38,8 +52,9 @@ ALLOWED = {
     "masterd/node": WIRE | {"masterd/store"},
     "masterd/data": WIRE | {"masterd/spec", "masterd/store"},
     "masterd/job": WIRE | {"masterd/spec", "masterd/sched", "masterd/store", "masterd/node", "masterd/data"},
-    "masterd/api": WIRE | MASTERD_ROOMS | {"masterd"},
-    "masterd": WIRE | POLICY | MASTERD_ROOMS | {"masterd/api"},
+    **below(MASTERD, WIRE | POLICY | MASTERD_PURE),
+    # Who calls is found out without a look at any state.
+    "masterd/caller": WIRE,
     # What the starter and agentd share where the one looks for the other.
     "lib/observe": BASE,
     # What is root on a host: it knows neither daemon, nor the network.
@@ -58,13 +73,15 @@ ALLOWED = {
     "agentd/net": BASE,
     "agentd/metrics": WIRE | {"agentd/cgroup", "agentd/net", "agentd/probe"},
     "agentd/probe": BASE | {"bpf", "lib/observe"},
-    "agentd": HOST | AGENTD_ROOMS | {"lib/observe"},
+    **below(AGENTD, HOST | AGENTD_PURE | {"lib/observe"}),
     "bpf": set(),
-    "executor": WIRE | {"lib/record", "lib/primus", "executor/read"},
+    **below(EXECUTOR, WIRE | {"lib/record", "lib/primus"}),
     "executor/read": WIRE | {"lib/record"},
+    "executor/programs": WIRE,
     "session": WIRE,
     # `validate` and `config` work without a master: the rules are the ones it would apply.
-    "tools/primusctl": WIRE | {"masterd/spec"},
+    # A file that was fetched is summed as its records are.
+    **below(PRIMUSCTL, WIRE | {"masterd/spec", "lib/record"}),
     "tools/join": WIRE,
     # The state as a file: the store, and nothing that decides about jobs.
     "tools/state": BASE | {"masterd/store"},
@@ -72,10 +89,13 @@ ALLOWED = {
     "sim": BASE | {"masterd/sched"},
 }
 
+# Headers that publish the inside of a module, for the modules that are cut out of it: nobody outside the room sees them.
+INSIDE = re.compile(r"(^|/)[\w-]*-?(parts|internal)\.h$")
+
 # Single headers of a daemon's own folder that its rooms stand on.
 # The words of an input stand in the configuration as they do in what executors are told of it.
 # What is measured is one table, for all who measure.
-HEADERS = {"lib/wire/telemetry-fields.h": AGENTD_ROOMS | {"masterd/health"}, "agentd/worker.h": AGENTD_ROOMS, "lib/wire/input.h": {"masterd/spec"},
+HEADERS = {"lib/wire/telemetry-fields.h": AGENTD_PURE | {"masterd/health"}, "lib/wire/input.h": {"masterd/spec"},
            # The starter's names are one list.
            "lib/wire/starter.h": {"lib/observe"},
            # What a capture may hold is one set of bounds.
@@ -85,14 +105,15 @@ HEADERS = {"lib/wire/telemetry-fields.h": AGENTD_ROOMS | {"masterd/health"}, "ag
 LIBRARIES = {
     r"sqlite3\.h": {"masterd/store"},
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
-    r"archive(_entry)?\.h": {"executor", "tools/primusctl", "tools/state"},
-    r"jansson\.h": {"lib/wire", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd", "tools/primusctl", "tools/state", "sim"},
+    r"archive(_entry)?\.h": {"executor", "tools/primusctl/bus", "tools/state"},
+    r"jansson\.h": {"lib/wire", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
+                      "masterd/admit", *PRIMUSCTL, "tools/state", "sim"},
     r"bpf/.*": {"starter/observe", "bpf"},
-    r"curl/.*": {"executor", "executor/read"},
+    r"curl/.*": {"executor/scan", "executor/read"},
     r"librdkafka/.*": {"executor/read"},
     r"(zlib|zstd)\.h": {"executor/read"},
     r"seccomp\.h": {"agentd/capture"},  # for the names of system calls
-    r"libsmartcols/.*": {"tools/primusctl"},
+    r"libsmartcols/.*": {"tools/primusctl/view"},
 }
 
 # Rooms that must not speak to systemd, a bus or a clock at all.
@@ -130,6 +151,8 @@ def check_file(top, room, path):
                 if target and not os.path.isdir(os.path.join(top, target)) and room not in ("bpf", "starter/observe"):
                     yield number, f'"{quoted}": no such folder; use <> for a library'
                     continue
+                if target != room and INSIDE.search(quoted) and not room.startswith("tests"):
+                    yield number, f'"{quoted}" is the inside of {target}, and for that room alone'
                 if target and target != room and target not in ALLOWED[room] and room not in HEADERS.get(quoted, ()):
                     yield number, f"{room} may not look into {target}"
             for pattern, rooms in LIBRARIES.items():
@@ -139,16 +162,46 @@ def check_file(top, room, path):
                 yield number, f"{room} is pure and may not use {header}"
 
 
+def circles(looks):
+    """Rooms that look into each other, over however many others. looks: {room: rooms that it looks into}. Tarjan's strongly
+    connected components (1972)."""
+    number, low, stack, found = {}, {}, [], []
+
+    def visit(room):
+        number[room] = low[room] = len(number)
+        stack.append(room)
+        for other in sorted(looks.get(room, ())):
+            if other not in number:
+                visit(other)
+                low[room] = min(low[room], low[other])
+            elif other in stack:
+                low[room] = min(low[room], number[other])
+        if low[room] == number[room]:
+            circle = stack[stack.index(room):]
+            del stack[stack.index(room):]
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for room in sorted(looks):
+        if room not in number:
+            visit(room)
+    return found
+
+
 def main():
     top = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), ".."))
-    wrong, files = [], 0
+    wrong, files, looks = [], 0, {}
     for room, path in sources(top):
         files += 1
+        with open(path, encoding="utf-8") as f:
+            named = {os.path.dirname(match[1]) for match in map(INCLUDE.match, f) if match and match[1]}
+        looks.setdefault(room, set()).update(named - {room, ""})
         where = os.path.relpath(path, top)
         if room not in ALLOWED:
             wrong.append(f"{where}: the room {room} is not in the table of tests/arrows.py")
             continue
         wrong += [f"{where}:{number}: {text}" for number, text in check_file(top, room, path)]
+    wrong += [f"these rooms look into each other: {', '.join(circle)}" for circle in circles(looks)]
     for line in wrong:
         print(line)
     print(f"{files} files, {len(wrong)} arrows that should not be")

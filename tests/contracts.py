@@ -99,7 +99,7 @@ check(re.search(rf"^u {agent_owner[0]} ", users, re.M), f"sysusers makes no user
 def calls_are_audited():
     """Every method of masterd's is in the audit's table, with names for what it shows of the arguments; and every answer to a call
     leaves by the functions that tell the audit."""
-    text = (source / "masterd/api/audit-table.c").read_text(encoding="utf-8")
+    text = (source / "masterd/caller/audit-table.c").read_text(encoding="utf-8")
     rows = re.findall(r'\{ "(\w+)", "(\w+)", AUDIT_(\w+), (?:NULL|"([^"]*)") \}', text)
     table = {(interface, member): shown for interface, member, _, shown in rows}
     check(len(table) == len(rows), "audit-table.c has a method twice")
@@ -116,9 +116,9 @@ def calls_are_audited():
         check(len(names) <= len(known.get(pair, names)) and all(name in (None, want) for name, want in zip(names, wanted)),
               f"audit-table.c: {'.'.join(pair)} has the arguments {known.get(pair)}, not {shown!r}")
     for path in sorted((source / "masterd").rglob("*.c")):
-        if path.name not in ("link.c", "answer.c"):  # the former answers agents
+        if path.name not in ("link-object.c", "answer.c"):  # the former answers agents
             check("sd_bus_reply_method_" not in path.read_text(encoding="utf-8"),
-                  f"{path.relative_to(source)} answers a call past the audit: use masterd/api/reply.h")
+                  f"{path.relative_to(source)} answers a call past the audit: use masterd/caller/reply.h")
 
 
 calls_are_audited()

@@ -70,8 +70,7 @@ struct gpu_watch {
         size_t n_memories;
 };
 
-/* ---- in the thread
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- in the thread ---- */
 
 static void run_look(struct desk *d) {
         d->r = d->nvml ? 0 : nvml_open(d->library, &d->nvml, d->why, sizeof(d->why));
@@ -110,8 +109,7 @@ static void desk_free(void *data) {
         free(d);
 }
 
-/* ---- what was seen
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- what was seen ---- */
 
 static struct memory *remember(struct gpu_watch *w, const char *uuid) {
         struct memory *m;
@@ -218,9 +216,7 @@ static int take_states(struct gpu_watch *w) {
         return 0;
 }
 
-/* ---- Xids
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- Xids ---- */
 
 static const struct gpu_state *find(const struct gpu_watch *w, const char *uuid, const char *pci) {
         for (size_t i = 0; i < w->n_states; i++)
@@ -286,9 +282,7 @@ void gpu_watch_kmsg(struct gpu_watch *w, const char *line) {
                 on_xid(w, find(w, NULL, x.pci), x.pci, x.xid, UINT32_MAX);
 }
 
-/* ---- the round
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- the round ---- */
 
 static void done(void *data);
 
@@ -394,9 +388,7 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* ---- who asks
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- who asks ---- */
 
 bool gpu_watch_settled(const struct gpu_watch *w) {
         return w->settled;
@@ -461,9 +453,7 @@ void gpu_watch_fill(const struct gpu_watch *w, const char *uuids, const char *un
         values[TELEMETRY_GPU_MEMORY_BYTES] = own != TELEMETRY_UNKNOWN ? own : used;
 }
 
-/* ---- life
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 int gpu_watch_new(sd_event *event, const struct gpu_watch_options *options, const struct gpu_watch_ops *ops,
                   void *userdata, struct gpu_watch **ret) {

@@ -173,8 +173,7 @@ void nvml_close(struct nvml *n) {
         free(n);
 }
 
-/* ---- what there is
- * --------------------------------------------------------------------------------------------------- */
+/* ---- what there is ---- */
 
 /* "00000000:3B:00.0" -> "0000:3b:00.0", as the kernel writes it. */
 static void format_pci(const struct pci_info *p, char *buf, size_t size) {
@@ -231,9 +230,7 @@ static void find_links(struct nvml *n) {
                 }
 }
 
-/* ---- one GPU
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- one GPU ---- */
 
 static void read_memory(const struct nvml *n, handle_t h, struct gpu_state *s) {
         struct memory_info memory;
@@ -377,8 +374,7 @@ static void read_whole(const struct nvml *n, handle_t h, struct gpu_state *s) {
                 read_processes(n, h, s);
 }
 
-/* ---- all of it
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 static int compare_pci(const void *a, const void *b) {
         const struct gpu_state *x = a, *y = b;

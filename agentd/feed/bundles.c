@@ -59,8 +59,7 @@ struct bundles {
         struct bundle_transfer *transfers;
 };
 
-/* ---- what is on disk
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what is on disk ---- */
 
 struct cached {
         char *path;
@@ -213,8 +212,7 @@ static void remove_stale(struct bundles *b) {
         }
 }
 
-/* ---- transfers
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- transfers ---- */
 
 static void transfer_free(struct bundle_transfer *t) {
         struct waiter *w, *next;
@@ -371,8 +369,7 @@ static int transfer_open(struct bundle_transfer *t) {
         return gnutls_hash_init(&t->hash, GNUTLS_DIG_SHA256) < 0 ? -ENOMEM : 0;
 }
 
-/* ---- the cache
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the cache ---- */
 
 int bundles_new(sd_event *event, const char *directory, const struct bundle_limits *limits,
                 const struct bundle_ops *ops, void *userdata, struct bundles **ret) {

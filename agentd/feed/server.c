@@ -35,8 +35,7 @@ const struct feed_limits feed_limits_default = {
         .queue_bytes = 4u << 20,
 };
 
-/* ---- connections
- * ------------------------------------------------------------------------------------------------ */
+/* ---- connections ---- */
 
 static void unit_release(struct feed_server *s, struct unit *u, struct peer *p) {
         if (u->feeder == p)
@@ -85,8 +84,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* ---- identification
- * --------------------------------------------------------------------------------------------- */
+/* ---- identification ---- */
 
 static const char *on_hello(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
         struct feed_server *s = p->server;
@@ -197,8 +195,7 @@ static const char *on_answer(struct peer *p, const uint8_t *body, size_t size, c
         return peer_welcome(p) < 0 ? "cannot be given a pipe" : NULL;
 }
 
-/* ---- packets of known peers
- * ------------------------------------------------------------------------------------- */
+/* ---- packets of known peers ---- */
 
 static const char *on_open(struct peer *p, const uint8_t *body, size_t size, const struct ucred *from) {
         struct feed_server *s = p->server;
@@ -356,8 +353,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
         return 0;
 }
 
-/* ---- the listener
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the listener ---- */
 
 /* The one who has waited longest among the strangers of a uid, and how many these are. */
 static struct peer *strangers_of(const struct feed_server *s, uid_t uid, uint32_t *ret_n) {
@@ -492,8 +488,7 @@ void feed_server_free(struct feed_server *s) {
         free(s);
 }
 
-/* ---- from the manager
- * -------------------------------------------------------------------------------------------- */
+/* ---- from the manager ---- */
 
 static struct peer *feeder_of(struct feed_server *s, const struct executor_id *id) {
         char name[UNIT_NAME_MAX];

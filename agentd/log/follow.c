@@ -67,9 +67,7 @@ void delivery_free(struct delivery *d) {
         free(d);
 }
 
-/* ---- state
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- state ---- */
 
 static int state_line(struct follow *f, char *line) {
         struct saved *s;
@@ -129,8 +127,7 @@ static char *state_text(const struct follow *f) {
         return text;
 }
 
-/* ---- who is followed
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- who is followed ---- */
 
 int follow_new(const char *directory, const char *sync_socket, const char *state, struct follow **ret) {
         struct follow *f = calloc(1, sizeof(*f));
@@ -232,9 +229,7 @@ void follow_ended(struct follow *f, const struct executor_id *id, uint64_t now) 
         f->n_ended++;
 }
 
-/* ---- reading
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 int follow_keep(struct log_buffer *b, uint64_t *offset, const char *data, size_t size) {
         int r;
@@ -410,9 +405,7 @@ bool follow_full(const struct follow *f) {
         return f->held >= TAIL_TOTAL_MAX;
 }
 
-/* ---- deliveries
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- deliveries ---- */
 
 static bool complete(const struct follow *f, const struct executor *e) {
         return e->ended > 0 && f->at_end && f->synced >= e->ended;

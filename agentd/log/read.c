@@ -78,8 +78,7 @@ static void notify(int fd) {
         (void)eventfd_write(fd, 1);
 }
 
-/* ---- the thread
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the thread ---- */
 
 /* Puts the journal on the first entry that the request wants; *ret_mark is that of the entry before it. */
 static int request_seek(sd_journal *j, const struct request *q, const void **ret_mark) {
@@ -308,9 +307,7 @@ static void *reader_thread(void *userdata) {
         return NULL;
 }
 
-/* ---- the loop
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- the loop ---- */
 
 static int on_done(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         struct log_reader *l = userdata;

@@ -38,8 +38,7 @@ struct tail {
         bool refused;          /* the loop's: waits for tail_resume() */
 };
 
-/* ---- the thread
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the thread ---- */
 
 /* Carries out what the loop has ordered. False: stop. */
 static bool take_orders(struct tail *t, struct delivery **ret_taken) {
@@ -116,9 +115,7 @@ static void *tail_thread(void *userdata) {
         return NULL;
 }
 
-/* ---- the loop
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- the loop ---- */
 
 static void offer(struct tail *t) {
         struct delivery *d;

@@ -38,9 +38,7 @@ const char *metric_family_name(enum metric_family f) {
         return f < _METRIC_FAMILY_MAX ? families[f].name : NULL;
 }
 
-/* ---- text
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- text ---- */
 
 static char *room(struct exposition *x, size_t n) {
         if (x->error < 0)
@@ -144,8 +142,7 @@ char *exposition_labels(char buf[static METRIC_LABELS_MAX], const char *const *p
         return buf;
 }
 
-/* ---- families and samples
- * ------------------------------------------------------------------------------------------- */
+/* ---- families and samples ---- */
 
 static void put_heading(struct exposition *x, enum metric_family f) {
         static const char *const types[] = { [INFO] = "info", [GAUGE] = "gauge", [COUNTER] = "counter" };
@@ -200,8 +197,7 @@ void exposition_add(struct exposition *x, enum metric_family f, const char *labe
         put_bytes(x, "\n", 1);
 }
 
-/* ---- executors
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- executors ---- */
 
 /* What of a sample is written where: families in the order of the table. */
 static const struct {
@@ -314,9 +310,7 @@ void exposition_roles(struct exposition *x, const char *node, const struct expos
                                        roles[i].sample->values[role_series[s].field], role_series[s].scale);
 }
 
-/* ---- pages
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- pages ---- */
 
 void exposition_begin(struct exposition *x, bool openmetrics) {
         x->used = 0;

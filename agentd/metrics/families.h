@@ -61,7 +61,7 @@
         X(DATA_CONSUMER_WAIT, "primus_data_consumer_wait_seconds", COUNTER, "seconds",                       \
           "Time in which the trainer waited for data: it is starved.")                                       \
         X(DATA_PRODUCER_WAIT, "primus_data_producer_wait_seconds", COUNTER, "seconds",                       \
-          "Time in which data waited for the trainer: it is slow.")                                          \
+          "Time in which the trainer was busy with data that it had: it is the slow side.")                  \
         /* GPUs of an executor */                                                                            \
         X(ROLE_GPUS, "primus_role_gpus", GAUGE, "", "GPUs that it was given.")                               \
         X(ROLE_GPU_UTILIZATION, "primus_role_gpu_utilization_ratio", GAUGE, "ratio",                         \

@@ -46,8 +46,7 @@ struct sampler {
         uint64_t told_boot, rounds, spent_usec;
 };
 
-/* ---- a round
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- a round ---- */
 
 static void open_cgroup(struct sampler *s, struct unit *u) {
         char path[sizeof("primus.slice//") + 2 * UNIT_NAME_MAX], slice[UNIT_NAME_MAX];
@@ -127,8 +126,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_source_set_enabled(source, s->units ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
-/* ---- the units
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the units ---- */
 
 static int start_rounds(struct sampler *s) {
         int enabled, r;
@@ -226,8 +224,7 @@ void sampler_note_data(struct sampler *s, const struct executor_id *id, const st
         u->data.counters = *c;
 }
 
-/* ---- looking
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 const struct telemetry_sample *sampler_find(struct sampler *s, const char *unit) {
         struct unit *u;
@@ -270,9 +267,7 @@ uint64_t sampler_rounds(const struct sampler *s, uint64_t *ret_usec) {
         return s->rounds;
 }
 
-/* ---- life
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 int sampler_add_provider(struct sampler *s, const struct sampler_provider *p) {
         if (s->n_providers == PROVIDERS_MAX)

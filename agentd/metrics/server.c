@@ -53,8 +53,7 @@ struct metrics_server {
         unsigned n_connections, n_pages;
 };
 
-/* ---- listening
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- listening ---- */
 
 static int listen_unix(const char *path) {
         struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -93,8 +92,7 @@ static int listen_inet(const struct addr *a) {
         return TAKE_FD(fd);
 }
 
-/* ---- answers
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 static void on_page_sent(void *data) {
         free(data);
@@ -176,8 +174,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         return send_page(s, connection, request);
 }
 
-/* ---- connections
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- connections ---- */
 
 static int fd_of(struct MHD_Connection *connection) {
         const union MHD_ConnectionInfo *info =
@@ -241,8 +238,7 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
                 c->since = now_boot(); /* of the next one, on the same connection */
 }
 
-/* ---- in the loop
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- in the loop ---- */
 
 static int go_on(struct metrics_server *s) {
         bool full = s->n_connections == METRICS_CONNECTIONS;
@@ -267,9 +263,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
         return go_on(userdata);
 }
 
-/* ---- life
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 static struct MHD_Response *fixed(const char *text) {
         struct MHD_Response *response = MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,

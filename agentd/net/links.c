@@ -66,8 +66,7 @@ const struct link_facts *links_with(const struct links *l, const struct addr *a)
         return NULL;
 }
 
-/* ---- what is watched
- * ------------------------------------------------------------------------------------------------ */
+/* ---- what is watched ---- */
 
 bool links_match(const char *patterns, const char *name) {
         char copy[256], *save = NULL;
@@ -126,8 +125,7 @@ static bool is_watched(const struct links *l, const struct link_facts *f) {
                (f->n_addresses > 0 && !is_host_made(f->kind));
 }
 
-/* ---- messages
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 static void read_kind(struct nlattr *info, struct link_facts *f) {
         struct nlattr *nested[IFLA_INFO_MAX + 1];
@@ -257,9 +255,7 @@ static void on_address(struct links *l, struct nlmsghdr *h) {
         memcpy(to->address.bytes, nla_data(local), i->ifa_family == AF_INET ? 4 : 16);
 }
 
-/* ---- asking
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ---- */
 
 static int receive(struct links *l, bool links, bool speed) {
         for (;;) {
@@ -316,8 +312,7 @@ int links_look(struct links *l) {
         return look(l, true);
 }
 
-/* ---- hearing
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- hearing ---- */
 
 static int on_event(sd_event_source *s, int fd, uint32_t events, void *userdata) {
         struct links *l = userdata;

@@ -77,9 +77,7 @@ static int grow(void *array, size_t *allocated, size_t n, size_t element) {
         return 0;
 }
 
-/* ---- units
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- units ---- */
 
 /* Where it is or would be. */
 static size_t unit_place(const struct sockets *s, uint64_t id) {
@@ -140,9 +138,7 @@ void sockets_forget(struct sockets *s, uint64_t cgroup_id) {
         renumber(s, i + 1, -1);
 }
 
-/* ---- asking
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ---- */
 
 static int append(struct sockets *s, size_t *at, const void *data, size_t size) {
         int r = grow(&s->request, &s->request_size, *at + size, 1);
@@ -202,8 +198,7 @@ static int ask(struct sockets *s, uint8_t family, const uint32_t *units, size_t 
         return r < 0 ? -EIO : 0;
 }
 
-/* ---- answers
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 /* The two ends of a connection have each other's number the other way round. */
 static uint64_t mix(uint64_t h, const void *data, size_t size) {
@@ -314,8 +309,7 @@ static int ask_both(struct sockets *s, const uint32_t *units, size_t n) {
         return r;
 }
 
-/* ---- looking
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 static int by_cookie(const void *a, const void *b) {
         const struct connection *x = a, *y = b;

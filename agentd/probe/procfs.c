@@ -14,8 +14,7 @@
 
 #define DIRECTORIES_MAX 4096u /* jobs below the slice, units of a job */
 
-/* ---- finding the unit
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- finding the unit ---- */
 
 static DIR *open_directory(int parent, const char *name) {
         int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -62,9 +61,7 @@ int procfs_find(int slice_fd, uint64_t cgroup_id) {
         return fd;
 }
 
-/* ---- reading
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 static bool read_text(int dir, const char *path, char *buf, size_t size) {
         _cleanup_close_ int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);

@@ -22,8 +22,7 @@ struct exits {
         void *userdata;
 };
 
-/* ---- the text
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- the text ---- */
 
 enum {
         SEEN_UID = 1,
@@ -151,8 +150,7 @@ int exit_record_parse(char *text, struct exit_report *ret) {
         return 0;
 }
 
-/* ---- the directory
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the directory ---- */
 
 static bool is_record_name(const char *name) {
         return strncmp(name, "primus-", 7) == 0 && strlen(name) < UNIT_NAME_MAX;

@@ -69,8 +69,7 @@ static void run_free(struct run *r) {
         free(r);
 }
 
-/* ---- what it says
- * --------------------------------------------------------------------------------------------------- */
+/* ---- what it says ---- */
 
 static void end_line(struct run *r) {
         char clean[sizeof(r->line)];
@@ -115,8 +114,7 @@ static int on_output(sd_event_source *s, int fd, uint32_t events, void *userdata
         return 0;
 }
 
-/* ---- its unit
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- its unit ---- */
 
 static void start_next(struct hooks *h);
 

@@ -79,9 +79,7 @@ static void call_free(struct call *c) {
 
 static void pump(struct systemd *s);
 
-/* ---- jobs
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- jobs ---- */
 
 /* systemd runs it, or has done with it. */
 static void job_leave_place(struct systemd *s, struct job_path *j) {
@@ -129,9 +127,7 @@ static void note_job(struct systemd *s, struct call *c, sd_bus_message *reply) {
         (void)sd_bus_message_rewind(reply, true);
 }
 
-/* ---- calls
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ---- */
 
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         struct call *c = userdata;
@@ -374,8 +370,7 @@ unsigned systemd_jobs(const struct systemd *s) {
         return s->turns.held;
 }
 
-/* ---- signals
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- signals ---- */
 
 /* Executors, sessions, hooks; and mounts of theirs (lib/unit/shm.h). */
 static bool is_ours(const char *unit) {

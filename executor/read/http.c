@@ -50,8 +50,7 @@ static bool success(const struct http *h) {
         return h->answer.status == 200 || h->answer.status == 206;
 }
 
-/* ---- what comes
- * ------------------------------------------------------------------------------------------------- */
+/* ---- what comes ---- */
 
 static size_t on_body(char *data, size_t one, size_t n, void *userdata) {
         struct http *h = userdata;
@@ -164,8 +163,7 @@ static size_t on_header(char *data, size_t one, size_t n, void *userdata) {
         return n;
 }
 
-/* ---- the transfer
- * ----------------------------------------------------------------------------------------------- */
+/* ---- the transfer ---- */
 
 #define SET(option, value)                                                                                   \
         do {                                                                                                 \

@@ -18,8 +18,7 @@
 static struct kafka_handle *handles;
 static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- connections
- * ------------------------------------------------------------------------------------------------ */
+/* ---- connections ---- */
 
 static int fail(const struct input_source *s, int r, const char *what, const char *why,
                 char error[static READ_ERROR_MAX]) {
@@ -217,8 +216,7 @@ void kafka_partition_stop(struct kafka_handle *h, struct kafka_partition *p) {
         p->started = p->at_end = false;
 }
 
-/* ---- questions
- * -------------------------------------------------------------------------------------------------- */
+/* ---- questions ---- */
 
 int kafka_path_partition(const char *path, int32_t *ret) {
         const char *slash = strrchr(path, '/');
@@ -352,8 +350,7 @@ int kafka_first(const struct input_source *s, int32_t partition, bool earliest, 
         return 0;
 }
 
-/* ---- commits
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- commits ---- */
 
 /* Under the lock. What came of earlier ones; a commit that failed is made good by the next one. */
 static void drain(struct kafka_handle *h, int timeout_ms) {

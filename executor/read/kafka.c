@@ -39,8 +39,7 @@ static bool cancelled(const struct kafka_reader *k) {
         return k->cancel && atomic_load_explicit(k->cancel, memory_order_relaxed);
 }
 
-/* ---- messages to bytes
- * ------------------------------------------------------------------------------------------ */
+/* ---- messages to bytes ---- */
 
 /* A message as it is delivered: up to four pieces, one behind the other. */
 struct pieces {
@@ -101,8 +100,7 @@ static size_t pieces_copy(const struct pieces *p, size_t from, uint8_t *buf, siz
         return copied;
 }
 
-/* ---- what is held
- * ----------------------------------------------------------------------------------------------- */
+/* ---- what is held ---- */
 
 static rd_kafka_message_t *held(struct kafka_reader *k) {
         struct kafka_partition *p = k->partition;
@@ -200,8 +198,7 @@ static int wait_message(struct kafka_reader *k, char error[static READ_ERROR_MAX
         }
 }
 
-/* ---- the reader
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the reader ---- */
 
 /* Puts messages into the buffer while they fit; the first one in parts, if need be. */
 static int deliver(struct kafka_reader *k, uint8_t *buf, size_t size, struct chunk *ret,

@@ -77,8 +77,7 @@ int s3_url(const struct input_source *source, const char *path, const char *quer
         return 0;
 }
 
-/* ---- XML
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- XML ---- */
 
 struct xml {
         const char *at, *end;

@@ -29,8 +29,7 @@ struct stream_command {
         size_t n_inherited;
 };
 
-/* ---- its environment
- * ----------------------------------------------------------------------------------------------- */
+/* ---- its environment ---- */
 
 static const char *const names[] = { "PRIMUS_FILE", "PRIMUS_SEED", "PRIMUS_TASK", "PRIMUS_SOURCE" };
 
@@ -82,8 +81,7 @@ static int make_environment(struct stream_command *c, const struct reader_reques
         return r < 0 ? r : add_text(c, "PRIMUS_SOURCE", q->source->name);
 }
 
-/* ---- its life
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- its life ---- */
 
 /* The feeder blocks signals and ignores SIGPIPE; the command is to know nothing of that. */
 static int set_attributes(posix_spawnattr_t *attributes) {

@@ -49,6 +49,11 @@ char *session_unit_name(uint32_t job, const char *role, uint32_t index, uint32_t
         return buf;
 }
 
+char *get_unit_name(uint32_t job, uint32_t session, char buf[static UNIT_NAME_MAX]) {
+        snprintf(buf, UNIT_NAME_MAX, "primus-get-%u.%u.service", job, session);
+        return buf;
+}
+
 char *job_slice_name(uint32_t job, char buf[static UNIT_NAME_MAX]) {
         snprintf(buf, UNIT_NAME_MAX, "primus-%u.slice", job);
         return buf;

@@ -30,5 +30,7 @@ char *work_name(uint32_t job, sd_id128_t job_uid, char buf[static WORK_NAME_MAX]
 /* The reverse; the rest of *ret_uid is 0. -EINVAL: no such name. */
 int work_name_parse(const char *name, uint32_t *ret_job, sd_id128_t *ret_uid);
 
+/* "primus-get-418.7.service", of session 7, which reads what job 418 has left on the host. Returns buf. */
+char *get_unit_name(uint32_t job, uint32_t session, char buf[static UNIT_NAME_MAX]);
 /* "primus-418.slice". Returns buf. */
 char *job_slice_name(uint32_t job, char buf[static UNIT_NAME_MAX]);

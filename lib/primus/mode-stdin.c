@@ -167,6 +167,32 @@ static void describe(struct primus *p, const struct client_span *span, size_t si
                 }
 }
 
+static bool all_zero(const uint8_t *p, size_t size) {
+        return size == 0 || (p[0] == 0 && memcmp(p, p + 1, size - 1) == 0);
+}
+
+/* As record_last(). primus-executor leaves out the blocks that end a tar, so what the stream or a task ends
+ * with may be a record: if nothing of it is cut off. */
+static int last_records(const struct record_format_info *f, const uint8_t *buf, size_t size, bool last,
+                        size_t *ret_whole, const char **ret_why) {
+        struct record record;
+        uint64_t records;
+        int r;
+
+        r = record_last(f, buf, size, last && f->kind != RECORD_TAR, ret_whole, &records, ret_why);
+        if (r < 0 || *ret_whole > 0 || !last || f->kind != RECORD_TAR || size == 0)
+                return r;
+        r = whole_record(f, buf, size, &record, ret_why);
+        if (r > 0 && !all_zero(record.data + record.size, size - (size_t)(record.data - buf) - record.size))
+                r = 0;
+        if (r == 0 && !all_zero(buf, size)) {
+                *ret_why = "truncated: the data ends within a member of the tar";
+                return -EBADMSG;
+        }
+        *ret_whole = r > 0 ? size : 0;
+        return r < 0 ? r : 0;
+}
+
 static int stdin_piece(struct primus *p, struct piece *ret) {
         struct stdin_state *s = &p->in;
 
@@ -179,7 +205,7 @@ static int stdin_piece(struct primus *p, struct piece *ret) {
                 const struct record_format_info *f;
                 const char *why;
                 size_t have = s->filled - s->begin, whole = 0;
-                uint64_t limit, records;
+                uint64_t limit;
                 bool last;
                 int r;
 
@@ -199,7 +225,7 @@ static int stdin_piece(struct primus *p, struct piece *ret) {
                 }
                 if (have > 0) {
                         f = format_of(p, span ? span->source : 0);
-                        r = record_last(f, s->buf + s->begin, have, last, &whole, &records, &why);
+                        r = last_records(f, s->buf + s->begin, have, last, &whole, &why);
                         if (r < 0)
                                 return task_failed(p, span ? span->task : 0, why);
                         if (whole == 0 && last)

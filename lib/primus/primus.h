@@ -132,6 +132,17 @@ int primus_checkpoint_commit(struct primus *p, const void *checkpoint, size_t si
 int primus_tar_next(const struct primus_record *r, size_t *iterator, const char **ret_name,
                     size_t *ret_name_size, const void **ret_data, size_t *ret_size);
 
+/* The same for the records of the latest block, many at once. *iterator begins as 0; names: their names, one
+ * behind another. Gives whole records: the number of members, 0: no more; -ENOBUFS: the next record has more
+ * members than n, or longer names than names_size; -EBADMSG. */
+struct primus_member {
+        uint64_t record;     /* the record it is of, of those of this call */
+        uint64_t data, size; /* where it begins in the block */
+        uint64_t name_end;   /* in names; it begins where the one before ends */
+};
+int primus_block_members(struct primus *p, const struct primus_block *block, size_t *iterator,
+                         struct primus_member *ret, size_t n, char *names, size_t names_size);
+
 /* The header line of the CSV file that the latest record is of, without its newline. 1; 0: there is none (in
  * stdin mode it comes as the first record). */
 int primus_header(const struct primus *p, const void **ret, size_t *ret_size);

@@ -72,17 +72,36 @@ bool hooked_marked(const char *root, uint32_t job, sd_id128_t job_uid) {
         return path && access(path, F_OK) >= 0;
 }
 
-uint32_t work_owner(const char *root, uint32_t job, sd_id128_t job_uid) {
-        _cleanup_free_ char *path = work_path(root, job, job_uid);
+static char *job_path(const char *root, const char *directory, uint32_t job, sd_id128_t job_uid) {
+        char name[WORK_NAME_MAX], *path;
+
+        return asprintf(&path, "%s%s/%s", root, directory, work_name(job, job_uid, name)) < 0 ? NULL : path;
+}
+
+static uint32_t owner_of(const char *path) {
         struct stat st;
 
         return path && lstat(path, &st) >= 0 ? st.st_uid : 0;
 }
 
-char *work_path(const char *root, uint32_t job, sd_id128_t job_uid) {
-        char name[WORK_NAME_MAX], *path;
+uint32_t work_owner(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = work_path(root, job, job_uid);
 
-        return asprintf(&path, "%s" WORK_DIR "/%s", root, work_name(job, job_uid, name)) < 0 ? NULL : path;
+        return owner_of(path);
+}
+
+char *work_path(const char *root, uint32_t job, sd_id128_t job_uid) {
+        return job_path(root, WORK_DIR, job, job_uid);
+}
+
+uint32_t artifacts_owner(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = artifacts_path(root, job, job_uid);
+
+        return owner_of(path);
+}
+
+char *artifacts_path(const char *root, uint32_t job, sd_id128_t job_uid) {
+        return job_path(root, ARTIFACTS_DIR, job, job_uid);
 }
 
 static bool is_work_name(const char *name) {
@@ -92,14 +111,15 @@ static bool is_work_name(const char *name) {
                strlen(name) == digits + 9;
 }
 
-static DIR *open_directory(const char *root) {
+static DIR *open_directory(const char *root, const char *directory) {
         _cleanup_free_ char *path = NULL;
 
-        return asprintf(&path, "%s" WORK_DIR, root) < 0 ? NULL : opendir(path);
+        return asprintf(&path, "%s%s", root, directory) < 0 ? NULL : opendir(path);
 }
 
-int work_visit_old(const char *root, uint64_t now_usec, uint64_t age_usec, work_visitor f, void *userdata) {
-        DIR *dir = open_directory(root);
+static int visit_old(const char *root, const char *directory, uint64_t now_usec, uint64_t age_usec,
+                     work_visitor f, void *userdata) {
+        DIR *dir = open_directory(root, directory);
         struct dirent *entry;
         struct stat st;
         int r = 0;
@@ -118,4 +138,13 @@ int work_visit_old(const char *root, uint64_t now_usec, uint64_t age_usec, work_
         }
         (void)closedir(dir);
         return r;
+}
+
+int work_visit_old(const char *root, uint64_t now_usec, uint64_t age_usec, work_visitor f, void *userdata) {
+        return visit_old(root, WORK_DIR, now_usec, age_usec, f, userdata);
+}
+
+int artifacts_visit_old(const char *root, uint64_t now_usec, uint64_t age_usec, work_visitor f,
+                        void *userdata) {
+        return visit_old(root, ARTIFACTS_DIR, now_usec, age_usec, f, userdata);
 }

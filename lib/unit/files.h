@@ -5,8 +5,9 @@
  *   /run/primus/x/UNIT/                      root:agent 2711
  *     env                                    root 0600, read by PID 1 for EnvironmentFile=
  *     stop                                   root:agent 0640, present once a stop was ordered
+ *     stop-told                              root:agent 0640, present once systemd has passed that stop on
  *     identity                               root:agent 0640, whose it is: see lib/unit/identity.h
- *     ready, is-ready, overdue               root:agent 0640, see agentd/unit/units-ready.c
+ *     ready, is-ready, overdue               root:agent 0640, see agentd/executors/units-ready.c
  *     rendezvous                             the job's user:agent 0440: PRIMUS_EPOCH=, then the variables
  *     secrets/NAME                           the job's user, 0500 and 0400
  *     progress                               the job's user:agent 0660: 16 bytes, see lib/primus/progress.c
@@ -14,6 +15,7 @@
  *   /run/primus/exits/UNIT                   root:agent 0640, in a directory 2750: how it ended, by primus-exit
  *   /run/primus/hooked/NUMBER-UID8           the prolog of the job has been here
  *   /var/lib/primus-agent/work/NUMBER-UID8/  the job's user 0700, with tmp/
+ *   /var/lib/primus-agent/artifacts/NUMBER-UID8/ROLE-INDEX/  the job's user 0700: $PRIMUS_ARTIFACTS
  *   /run/systemd/units/log-extra-fields:UNIT systemd's, for journald; it does not remove it (252)
  * root, for tests, is put before every path ("" in life). */
 /* clang-format on */
@@ -27,6 +29,7 @@
 #define RUN_DIR "/run/primus"
 #define PRIVATE_DIR RUN_DIR "/x"
 #define PRIVATE_IDENTITY "identity"
+#define STOP_TOLD_FILE "stop-told"
 #define EXITS_DIR RUN_DIR "/exits"
 #define HOOKED_DIR RUN_DIR "/hooked"
 #define ALONE_DIR RUN_DIR "/alone" /* root's: a file for each unit that has to end with the link */
@@ -35,6 +38,7 @@
 #define FEED_SOCKET AGENT_DIR "/feed.sock"
 #define STATE_DIR "/var/lib/primus-agent"
 #define WORK_DIR STATE_DIR "/work"
+#define ARTIFACTS_DIR STATE_DIR "/artifacts"
 #define BUNDLES_DIR STATE_DIR "/bundles"
 
 bool private_stop_marked(const char *root, const char *unit);
@@ -52,7 +56,12 @@ bool hooked_marked(const char *root, uint32_t job, sd_id128_t job_uid);
 uint32_t work_owner(const char *root, uint32_t job, sd_id128_t job_uid);
 /* Its path, allocated; NULL on ENOMEM. */
 char *work_path(const char *root, uint32_t job, sd_id128_t job_uid);
+/* The same of what the job's executors have left for its user on this host. */
+uint32_t artifacts_owner(const char *root, uint32_t job, sd_id128_t job_uid);
+char *artifacts_path(const char *root, uint32_t job, sd_id128_t job_uid);
 /* Calls f for the name of every work directory (NUMBER-UID8) that is older than age_usec, and for what
  * a removal that was broken off left ("." in front), until it returns < 0. */
 typedef int (*work_visitor)(const char *name, void *userdata);
 int work_visit_old(const char *root, uint64_t now_usec, uint64_t age_usec, work_visitor f, void *userdata);
+int artifacts_visit_old(const char *root, uint64_t now_usec, uint64_t age_usec, work_visitor f,
+                        void *userdata);

@@ -32,7 +32,7 @@ static const char *const reserved_names[] = {
         "SERVICE_RESULT",  "EXIT_CODE",        "EXIT_STATUS",   "INVOCATION_ID", "JOURNAL_STREAM",
         "MAINPID",         "NOTIFY_SOCKET",    "WATCHDOG_USEC", "WATCHDOG_PID",  "LISTEN_FDS",
         "LISTEN_PID",      "LISTEN_FDNAMES",   "PRIMUS_INPUT",  "PRIMUS_EPOCH",  "PRIMUS_RENDEZVOUS_FILE",
-        "PRIMUS_PROGRESS", "PRIMUS_DIRECTORY",
+        "PRIMUS_PROGRESS", "PRIMUS_DIRECTORY", "PRIMUS_WORK",
 };
 
 static bool is_name(const char *entry, const char *name) {

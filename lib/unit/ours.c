@@ -36,6 +36,15 @@ bool session_unit_name_valid(const char *name) {
         return executor_unit_name_valid(executor);
 }
 
+bool get_unit_name_valid(const char *name) {
+        char job[11] = "", session[11] = "", again[UNIT_NAME_MAX];
+        uint32_t j, s;
+
+        return sscanf(name, "primus-get-%10[0-9].%10[0-9].service", job, session) == 2 &&
+               parse_u32(job, 1, UINT32_MAX, &j) >= 0 && parse_u32(session, 0, UINT32_MAX, &s) >= 0 &&
+               strcmp(get_unit_name(j, s, again), name) == 0;
+}
+
 bool hook_unit_name_valid(const char *name) {
         static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789.-";
         size_t prefix = strlen(HOOK_UNIT_PREFIX);
@@ -55,6 +64,6 @@ bool slice_name_valid(const char *name) {
 bool unit_is_ours(const char *name) {
         struct shm_names names;
 
-        return executor_unit_name_valid(name) || session_unit_name_valid(name) ||
+        return executor_unit_name_valid(name) || session_unit_name_valid(name) || get_unit_name_valid(name) ||
                hook_unit_name_valid(name) || slice_name_valid(name) || shm_unit_parse(name, &names);
 }

@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 #define HOOK_UNIT_PREFIX "primus-hook-"
-/* Of an executor, a session, a hook of a run ("primus-hook-prolog-418-99.1.service", no instance of a
- * template), a job's slice or its shared memory. Never of a daemon or of primus.slice. */
+/* Of an executor, a session, a reader of artifacts, a hook of a run ("primus-hook-prolog-418-99.1.service",
+ * no instance of a template), a job's slice or its shared memory. Never of a daemon or of primus.slice. */
 bool unit_is_ours(const char *name);
 bool session_unit_name_valid(const char *name);
+bool get_unit_name_valid(const char *name);
 bool hook_unit_name_valid(const char *name);
 bool slice_name_valid(const char *name); /* of a job */

@@ -105,7 +105,7 @@ static void hex(const uint8_t *bytes, size_t n, char *ret) {
         ret[2 * n] = '\0';
 }
 
-/* ---- making certificates --------------------------------------------------------------------- */
+/* ---- making certificates ---- */
 
 struct certificate_plan {
         const char *common_name;
@@ -342,7 +342,7 @@ int authority_issue_node(const struct certificate *ca, const char *csr_pem, size
         return finish(crt, &plan, issuer.crt, issuer.key, ret);
 }
 
-/* ---- requests and reading -------------------------------------------------------------------- */
+/* ---- requests and reading ---- */
 
 int certificate_request_new(const char *name, char **ret_key_pem, char **ret_csr_pem) {
         _cleanup_(gnutls_x509_privkey_deinit_p) gnutls_x509_privkey_t key = NULL;

@@ -12,15 +12,13 @@
 #include "lib/wire/authority.h"
 #include "lib/wire/peer.h"
 
-/* ---- the joining side: blocking, for a tool, never for a daemon's loop
- * ---------------------------------------------- */
+/* ---- the joining side: blocking, for a tool, never for a daemon's loop ---- */
 /* Connects to host[:port], joins as name, and returns PEM texts. On failure a negative errno and *ret_why,
  * one sentence for people: "the token has expired" (allocated). */
 int join_cluster(const char *host, uint16_t port, const struct join_token *token, const char *name,
                  char **ret_ca_pem, struct certificate *ret, char **ret_why);
 
-/* ---- masterd's side: the listener for both protocols
- * ----------------------------------------------------------------- */
+/* ---- masterd's side: the listener for both protocols ---- */
 struct listener;
 
 struct join_request {

@@ -60,7 +60,7 @@ struct listener {
 
 DEFINE_CLEANUP(struct listener *, listener_free)
 
-/* ---- the list of strangers ------------------------------------------------------------------- */
+/* ---- the list of strangers ---- */
 
 static void stranger_link(struct listener *l, struct join_pending *c) {
         c->listener = l;
@@ -117,7 +117,7 @@ static void tell_refused(struct join_pending *c, const char *name, const char *w
                 l->handlers.refused(&c->from, name, why, l->userdata);
 }
 
-/* ---- joining --------------------------------------------------------------------------------- */
+/* ---- joining ---- */
 
 static int on_join_late(sd_event_source *s, uint64_t usec, void *userdata) {
         struct join_pending *c = userdata;
@@ -258,7 +258,7 @@ static int on_join_io(sd_event_source *s, int fd, uint32_t revents, void *userda
         return 0;
 }
 
-/* ---- handshakes ------------------------------------------------------------------------------ */
+/* ---- handshakes ---- */
 
 static void on_wants_join(struct peer *p, struct tls *tls, int fd, void *userdata) {
         struct join_pending *c = userdata;
@@ -325,7 +325,7 @@ static void welcome_stranger(struct listener *l, int fd, const struct sockaddr *
                 stranger_drop(c);
 }
 
-/* ---- accepting ------------------------------------------------------------------------------- */
+/* ---- accepting ---- */
 
 static void watch(struct listener *l, bool on) {
         for (size_t i = 0; i < l->n; i++)

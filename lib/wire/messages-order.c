@@ -13,7 +13,7 @@
 #define ORDER_FIELDS LINK_ID_SIGNATURE "yuaayayaayasa(say)tttuasasaqttsssuayb"
 #define PIPE_SIZE_MAX (64u << 20)
 
-/* ---- what an order may hold ------------------------------------------------------------------ */
+/* ---- what an order may hold ---- */
 
 static size_t strv_bytes(char *const *l) {
         size_t n = 0;
@@ -140,7 +140,7 @@ const char *start_order_bad_text(const struct start_order *o) {
         return NULL;
 }
 
-/* ---- orders: append -------------------------------------------------------------------------- */
+/* ---- orders: append ---- */
 
 static int append_byte_strings(sd_bus_message *m, char *const *l) {
         int r = sd_bus_message_open_container(m, 'a', "ay");
@@ -186,7 +186,7 @@ int start_order_append(sd_bus_message *m, const struct start_order *o) {
         return sd_bus_message_close_container(m);
 }
 
-/* ---- orders: read ---------------------------------------------------------------------------- */
+/* ---- orders: read ---- */
 
 static void secret_done(struct secret *s) {
         free(s->name);
@@ -373,7 +373,7 @@ int start_order_read(sd_bus_message *m, struct start_order *ret) {
         return 1;
 }
 
-/* ---- changes of units that run --------------------------------------------------------------- */
+/* ---- changes of units that run ---- */
 
 static int rendezvous_order_check(const struct rendezvous_order *o) {
         if (strings_count(o->env) > LINK_ENV_MAX || strv_bytes(o->env) > LINK_BYTES_MAX)

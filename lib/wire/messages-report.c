@@ -11,7 +11,7 @@
 #define HOSTNAME_TEXT_MAX 255u
 #define CPUS_MAX 65536u
 
-/* ---- welcome --------------------------------------------------------------------------------- */
+/* ---- welcome ---- */
 
 int welcome_append(sd_bus_message *m, const struct welcome *w) {
         if (sd_id128_is_null(w->cluster) || w->heartbeat_usec == 0 || w->lost_usec == 0)
@@ -80,7 +80,7 @@ int welcome_read(sd_bus_message *m, struct welcome *ret) {
         return 1;
 }
 
-/* ---- inventory ------------------------------------------------------------------------------- */
+/* ---- inventory ---- */
 
 static void gpu_done(struct gpu_info *g) {
         free(g->mig);
@@ -265,7 +265,7 @@ int inventory_read(sd_bus_message *m, struct inventory *ret) {
         return 1;
 }
 
-/* ---- units and their ends -------------------------------------------------------------------- */
+/* ---- units and their ends ---- */
 
 int unit_report_append(sd_bus_message *m, const struct unit_report *u) {
         const char *state = unit_state_to_string(u->state);

@@ -172,7 +172,7 @@ int link_read_bool(sd_bus_message *m, bool *ret) {
         return 1;
 }
 
-/* ---- identity -------------------------------------------------------------------------------- */
+/* ---- identity ---- */
 
 int executor_id_append(sd_bus_message *m, const struct executor_id *id) {
         if (!role_name_valid(id->role) || id->attempt == 0 || sd_id128_is_null(id->job_uid))
@@ -213,7 +213,7 @@ bool executor_id_equal(const struct executor_id *a, const struct executor_id *b)
                a->attempt == b->attempt && strcmp(a->role, b->role) == 0;
 }
 
-/* ---- string tables --------------------------------------------------------------------------- */
+/* ---- string tables ---- */
 
 static const char *const unit_state_table[_UNIT_STATE_MAX] = {
         [UNIT_STARTING] = "starting",

@@ -75,8 +75,7 @@
  * 'a', LINK_EXIT_SIGNATURE); while ((r = exit_report_read(m, &e)) > 0) ... sd_bus_message_exit_container(m);
  */
 
-/* ---- parts of messages
- * ---------------------------------------------------------------------------------------- */
+/* ---- parts of messages ---- */
 
 /* The trailing a{sv}: an empty one, and passing over one of whatever content. The latter also insists that
  * the message ends there. */
@@ -100,8 +99,7 @@ int link_read_text(sd_bus_message *m, size_t max, char **ret);
 /* s, made valid UTF-8 in one line and cut at max bytes (at most LINK_TEXT_MAX); NULL is "". */
 int link_append_text(sd_bus_message *m, const char *s, size_t max);
 
-/* ---- identity
- * -------------------------------------------------------------------------------------------------- */
+/* ---- identity ---- */
 
 /* Which attempt of which executor. role is "" in no valid id; job_uid is not null. */
 struct executor_id {
@@ -116,8 +114,7 @@ int executor_id_append(sd_bus_message *m, const struct executor_id *id);
 int executor_id_read(sd_bus_message *m, struct executor_id *ret);
 bool executor_id_equal(const struct executor_id *a, const struct executor_id *b);
 
-/* ---- agent -> master: Hello(q major, q minor, s build, as features, a{sv}) -> struct welcome
- * ------------------ */
+/* ---- agent -> master: Hello(q major, q minor, s build, as features, a{sv}) -> struct welcome ---- */
 /* One-way messages are method calls with NO_REPLY_EXPECTED: a vtable marks them
  * SD_BUS_VTABLE_METHOD_NO_REPLY, a sender uses sd_bus_message_set_expect_reply(m, false). */
 /* a{sv} of Hello: "bulk" b (this is the second connection, for files and logs), "node" s (must equal the
@@ -148,8 +145,7 @@ int link_refusal_append(sd_bus_message *error, const struct link_refusal *r);
 /* From the start of the error: 1; 0: it does not say. */
 int link_refusal_read(sd_bus_message *error, struct link_refusal *ret);
 
-/* ---- agent -> master: Register(s boot_id, inventory, a(unit), a(exit), a{sv}) -> ()
- * ---------------------------- */
+/* ---- agent -> master: Register(s boot_id, inventory, a(unit), a(exit), a{sv}) -> () ---- */
 
 struct gpu_info {
         char *uuid; /* stable name: NVML's "GPU-...", or "pci-0000:3b:00.0" without NVML */
@@ -269,8 +265,7 @@ int exit_report_append(sd_bus_message *m, const struct exit_report *e);
 int exit_report_read(sd_bus_message *m, struct exit_report *ret);
 void exit_report_done(struct exit_report *e);
 
-/* ---- agent -> master, one-way
- * ---------------------------------------------------------------------------------- */
+/* ---- agent -> master, one-way ---- */
 /* Heartbeat(t seq, a{sv})                  answered by HeartbeatAck(t seq, a{sv})
  * Exited(exit, a{sv})                      answered by ExitCommitted(id, a{sv}) once it is on masterd's disk
  * FeedOpen(id, u credits, a{sv})           the executor is ready for that many tasks
@@ -307,17 +302,14 @@ struct scan_batch {
 int scan_batch_append(sd_bus_message *m, const struct scan_batch *b);
 int scan_batch_read(sd_bus_message *m, struct scan_batch *ret);
 
-/* ---- agent -> master: Renew(ay csr, a{sv}) -> (ay cert, a{sv})
- * --------------------------------------------------- */
+/* ---- agent -> master: Renew(ay csr, a{sv}) -> (ay cert, a{sv}) ---- */
 /* PEM texts; csr at most LINK_CSR_MAX bytes. A new certificate of the same name, asked for with the old one.
  */
 
-/* ---- agent -> master, calls on the bulk connection
- * -------------------------------------------------------------- */
+/* ---- agent -> master, calls on the bulk connection ---- */
 /* GetBundle(u uid, s sha256, t offset, u max, a{sv}) -> (t size, ay chunk, a{sv}) */
 
-/* ---- master -> agent
- * -------------------------------------------------------------------------------------------- */
+/* ---- master -> agent ---- */
 /* Start(t term, t epoch, order, a{sv}) -> (ay invocation, t started_real, a{sv}), or a LINK_ERROR_*
  * Stop(t term, t epoch, id, t grace_usec, s reason, a{sv}) -> (); idempotent; returns when the stop is under
  * way DropJob(t term, ay job_uid, u job, a{sv})  one-way: no executor of the job will come back to this host

@@ -67,7 +67,7 @@ struct peer {
 
 DEFINE_CLEANUP(struct peer *, peer_free)
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static sd_event_source *source_gone(sd_event_source *s) {
         return sd_event_source_disable_unref(s);
@@ -168,7 +168,7 @@ static void step_lingering(struct peer *p) {
         finish(p);
 }
 
-/* ---- the pump -------------------------------------------------------------------------------- */
+/* ---- the pump ---- */
 
 static int on_stall_check(sd_event_source *s, uint64_t usec, void *userdata);
 
@@ -243,7 +243,7 @@ static int on_pair(sd_event_source *s, int fd, uint32_t revents, void *userdata)
         return 0;
 }
 
-/* ---- the bus --------------------------------------------------------------------------------- */
+/* ---- the bus ---- */
 
 /* The bus is served from here and not by sd_bus_attach_event(): that looks at each attached bus in every turn
  * of the loop, so that a master of N agents would need N steps for each of their heartbeats (measured: half
@@ -400,7 +400,7 @@ static int start_running(struct peer *p) {
         return 0;
 }
 
-/* ---- becoming known -------------------------------------------------------------------------- */
+/* ---- becoming known ---- */
 
 static void learn_address(struct peer *p) {
         struct sockaddr_storage ss;
@@ -499,7 +499,7 @@ static int on_handshake_late(sd_event_source *s, uint64_t usec, void *userdata) 
         return 0;
 }
 
-/* ---- making and ending ----------------------------------------------------------------------- */
+/* ---- making and ending ---- */
 
 static int peer_start(struct peer *p, struct tls_credentials *credentials, enum tls_side side,
                       uint64_t receive_max) {
@@ -613,7 +613,7 @@ void peer_close(struct peer *p, const char *why) {
         drain(p);
 }
 
-/* ---- properties ------------------------------------------------------------------------------ */
+/* ---- properties ---- */
 
 sd_bus *peer_bus(struct peer *p) {
         return p->bus;

@@ -83,7 +83,7 @@ int scan_entry_next(const uint8_t **buf, size_t *size, struct scan_entry *ret);
 /* What an executor's feed says beside its tasks; all cumulative since its unit began. */
 struct feed_counters {
         uint64_t consumer_wait_usec; /* the trainer waited for data */
-        uint64_t producer_wait_usec; /* data waited for the trainer */
+        uint64_t producer_wait_usec; /* the trainer was busy with data */
         uint64_t bytes, records;     /* delivered */
 };
 

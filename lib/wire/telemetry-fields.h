@@ -60,7 +60,7 @@
         X(DATA_RECORDS, "dataRecords", COUNTER)                                                              \
         X(DATA_BYTES, "dataBytes", COUNTER)                                                                  \
         X(DATA_WAIT_USEC, "dataWaitUsec", COUNTER)         /* the trainer waited for data */                 \
-        X(DATA_PRODUCER_USEC, "dataProducerUsec", COUNTER) /* data waited for the trainer */                 \
+        X(DATA_PRODUCER_USEC, "dataProducerUsec", COUNTER) /* the trainer was busy with data */              \
         /* GPUs it was given: mean utilisation in thousandths, sums of the others */                         \
         X(GPUS, "gpus", GAUGE)                                                                               \
         X(GPU_UTILIZATION, "gpuUtilization", GAUGE)                                                          \

@@ -34,7 +34,7 @@ DEFINE_CLEANUP(gnutls_x509_trust_list_t, trust_list_free)
 DEFINE_CLEANUP(struct tls *, tls_free)
 DEFINE_CLEANUP(struct tls_credentials *, tls_credentials_free)
 
-/* ---- credentials ----------------------------------------------------------------------------- */
+/* ---- credentials ---- */
 
 struct tls_credentials {
         unsigned refs;
@@ -109,7 +109,7 @@ void tls_credentials_free(struct tls_credentials *c) {
         free(c);
 }
 
-/* ---- reasons --------------------------------------------------------------------------------- */
+/* ---- reasons ---- */
 
 const char peer_removed[] = "the certificate was revoked (the node was removed)";
 
@@ -193,7 +193,7 @@ static int refuse(struct tls *t, gnutls_alert_description_t alert, int error, co
         return fail(t, error, why);
 }
 
-/* ---- verification ---------------------------------------------------------------------------- */
+/* ---- verification ---- */
 
 /* In the order in which a person wants to hear of them. */
 static const struct {
@@ -350,7 +350,7 @@ static int verify_in_handshake(gnutls_session_t session) {
         return verify(gnutls_session_get_ptr(session)) < 0 ? GNUTLS_E_CERTIFICATE_ERROR : 0;
 }
 
-/* ---- the session ----------------------------------------------------------------------------- */
+/* ---- the session ---- */
 
 /* One read for many records: GnuTLS asks for heads and bodies one by one. */
 static ssize_t read_ahead(struct tls *t) {

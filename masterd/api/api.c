@@ -9,21 +9,19 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
-#include "masterd/api/audit.h"
-#include "masterd/api/authorize.h"
+#include "masterd/api/looking.h"
 #include "masterd/api/turn.h"
+#include "masterd/caller/audit.h"
+#include "masterd/caller/authorize.h"
+#include "masterd/caller/people.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/notices.h"
+#include "masterd/core/space.h"
 #include "masterd/job/job.h"
-#include "masterd/manager.h"
-#include "masterd/sessions.h"
-#include "masterd/space.h"
+#include "masterd/relay/sessions.h"
 
 #define TREE_MAX 1000u /* jobs shown by introspection of the tree */
 #define CROWD 4u       /* calls of nobody known, from which on it is seen to that there is memory */
-
-char *api_job_path(uint32_t number, char buf[static 64]) {
-        snprintf(buf, 64, API_JOB_PREFIX "/%u", number);
-        return buf;
-}
 
 /* To sd-bus 0 means "not mine, look further", which ends in UnknownMethod; our work is done or under way. */
 static int handled(int r) {
@@ -58,8 +56,8 @@ int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner,
 static struct job *job_by_path(struct manager *m, const char *path) {
         uint32_t number;
 
-        if (strncmp(path, API_JOB_PREFIX "/", strlen(API_JOB_PREFIX) + 1) != 0 ||
-            parse_u32(path + strlen(API_JOB_PREFIX) + 1, 1, UINT32_MAX, &number) < 0)
+        if (strncmp(path, MASTER_JOB_PREFIX "/", strlen(MASTER_JOB_PREFIX) + 1) != 0 ||
+            parse_u32(path + strlen(MASTER_JOB_PREFIX) + 1, 1, UINT32_MAX, &number) < 0)
                 return NULL;
         return manager_job(m, number);
 }
@@ -83,7 +81,7 @@ int api_find_node(sd_bus *bus, const char *path, const char *interface, void *us
         struct manager *m = userdata;
         _cleanup_free_ char *name = NULL;
         struct node *node;
-        int r = sd_bus_path_decode(path, API_NODE_PREFIX, &name);
+        int r = sd_bus_path_decode(path, MASTER_NODE_PREFIX, &name);
 
         if (r <= 0)
                 return r;
@@ -105,7 +103,7 @@ static int enumerate_jobs(sd_bus *bus, const char *prefix, void *userdata, char 
         HASH_ITER (hh, m->jobs, j, next) {
                 if (n == count)
                         break;
-                list[n] = strdup(api_job_path(j->number, path));
+                list[n] = strdup(notice_job_path(j->number, path));
                 if (!list[n++])
                         break; /* a shorter tree */
         }
@@ -123,7 +121,7 @@ static int enumerate_nodes(sd_bus *bus, const char *prefix, void *userdata, char
         if (!list)
                 return -ENOMEM;
         HASH_ITER (hh, m->nodes.by_name, node, next)
-                if (sd_bus_path_encode(API_NODE_PREFIX, node->name, list + n) >= 0)
+                if (sd_bus_path_encode(MASTER_NODE_PREFIX, node->name, list + n) >= 0)
                         n++;
         *ret = list;
         return 0;
@@ -145,10 +143,10 @@ static const struct {
         const sd_bus_vtable *vtable;
         sd_bus_object_find_t find; /* below the path */
 } objects[] = {
-        { API_PATH, API_MANAGER, api_manager_vtable, NULL },
-        { API_JOB_PREFIX, API_JOB, api_job_vtable, api_find_job },
-        { API_JOB_PREFIX, API_JOB, api_job_change_vtable, api_find_job },
-        { API_NODE_PREFIX, API_NODE, api_node_vtable, api_find_node },
+        { MASTER_PATH, MASTER_MANAGER, api_manager_vtable, NULL },
+        { MASTER_JOB_PREFIX, MASTER_JOB, api_job_vtable, api_find_job },
+        { MASTER_JOB_PREFIX, MASTER_JOB, api_job_change_vtable, api_find_job },
+        { MASTER_NODE_PREFIX, MASTER_NODE, api_node_vtable, api_find_node },
 };
 
 int api_connect(struct manager *m) {
@@ -165,6 +163,8 @@ int api_connect(struct manager *m) {
         if (r >= 0)
                 r = callers_new(m->bus, &m->callers);
         if (r >= 0)
+                r = people_new(m->event, people_lookup_host, &m->people);
+        if (r >= 0)
                 callers_on_gone(m->callers, on_caller_gone, m);
         if (r >= 0)
                 r = audit_new(m->bus, m->event, m->callers, &m->audit);
@@ -172,9 +172,9 @@ int api_connect(struct manager *m) {
                 r = audit_add_vtable(m->audit, objects[i].path, objects[i].interface, objects[i].vtable,
                                      objects[i].find, m);
         if (r >= 0)
-                r = sd_bus_add_node_enumerator(m->bus, NULL, API_JOB_PREFIX, enumerate_jobs, m);
+                r = sd_bus_add_node_enumerator(m->bus, NULL, MASTER_JOB_PREFIX, enumerate_jobs, m);
         if (r >= 0)
-                r = sd_bus_add_node_enumerator(m->bus, NULL, API_NODE_PREFIX, enumerate_nodes, m);
+                r = sd_bus_add_node_enumerator(m->bus, NULL, MASTER_NODE_PREFIX, enumerate_nodes, m);
         return r;
 }
 
@@ -195,6 +195,7 @@ int api_publish(struct manager *m) {
 }
 
 void api_disconnect(struct manager *m) {
+        m->people = people_free(m->people);
         callers_free(m->callers);
         m->callers = NULL;
         m->audit = audit_free(m->audit);
@@ -203,155 +204,4 @@ void api_disconnect(struct manager *m) {
          * for again. */
         sd_bus_close(m->bus);
         m->bus = sd_bus_unref(m->bus);
-}
-
-/* ---- signals
- * ---------------------------------------------------------------------------------------------------------
- */
-
-struct change {
-        uint32_t job;
-        uint32_t index, attempt;
-        char role[33], state[16], name[65];
-};
-
-static struct change *change_new(const char *name) {
-        struct change *c = calloc(1, sizeof(*c));
-
-        if (c && name)
-                snprintf(c->name, sizeof(c->name), "%s", name);
-        return c;
-}
-
-static void run_job_new(struct manager *m, void *data) {
-        struct change *c = data;
-        char path[64];
-
-        (void)sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobNew", "uo", c->job,
-                                 api_job_path(c->job, path));
-        free(c);
-}
-
-void api_job_new(struct manager *m, const struct job *j) {
-        struct change *c = change_new(NULL);
-
-        if (!c)
-                return;
-        c->job = j->number;
-        (void)manager_effect(m, run_job_new, c);
-}
-
-static void run_job_changed(struct manager *m, void *data) {
-        struct change *c = data;
-        char path[64];
-
-        if (manager_job(m, c->job))
-                (void)sd_bus_emit_properties_changed(m->bus, api_job_path(c->job, path), API_JOB, "State",
-                                                     NULL);
-        free(c);
-}
-
-void api_job_changed(struct manager *m, struct job *j) {
-        struct change *c = change_new(NULL);
-
-        if (!c)
-                return;
-        c->job = j->number;
-        if (j->state == JOB_RUNNING && m->bus)
-                run_job_changed(m, c);
-        else
-                (void)manager_effect(m, run_job_changed, c);
-}
-
-static void run_job_removed(struct manager *m, void *data) {
-        struct change *c = data;
-        char path[64];
-
-        (void)sd_bus_emit_signal(m->bus, API_PATH, API_MANAGER, "JobRemoved", "uos", c->job,
-                                 api_job_path(c->job, path), c->state);
-        free(c);
-}
-
-void api_job_removed(struct manager *m, struct job *j) {
-        struct change *c = change_new(NULL);
-
-        if (!c)
-                return;
-        c->job = j->number;
-        snprintf(c->state, sizeof(c->state), "%s", job_state_to_string(j->state));
-        (void)manager_effect(m, run_job_removed, c);
-}
-
-void api_watch(struct job *j, sd_bus_message *call) {
-        const char *name = sd_bus_message_get_sender(call);
-        char *copy;
-
-        for (unsigned i = 0; name && i < JOB_WATCHERS_MAX && j->watchers[i]; i++)
-                if (strcmp(j->watchers[i], name) == 0)
-                        return;
-        copy = name ? strdup(name) : NULL;
-        if (!copy)
-                return;
-        free(j->watchers[j->next_watcher]);
-        j->watchers[j->next_watcher] = copy;
-        j->next_watcher = (j->next_watcher + 1) % JOB_WATCHERS_MAX;
-}
-
-static int send_executor_changed(struct manager *m, const struct change *c, const char *watcher) {
-        sd_bus_message *signal = NULL;
-        char path[64];
-        int r = sd_bus_message_new_signal(m->bus, &signal, api_job_path(c->job, path), API_JOB,
-                                          "ExecutorChanged");
-
-        if (r >= 0)
-                r = sd_bus_message_set_destination(signal, watcher);
-        if (r >= 0)
-                r = sd_bus_message_append(signal, "suuss", c->role, c->index, c->attempt, c->state, c->name);
-        if (r >= 0)
-                r = sd_bus_send(m->bus, signal, NULL);
-        sd_bus_message_unref(signal);
-        return r;
-}
-
-/* Not broadcast: what a job consists of is for those who may see into it. */
-static void run_executor_changed(struct manager *m, void *data) {
-        struct change *c = data;
-        struct job *j = manager_job(m, c->job);
-
-        for (unsigned i = 0; j && i < JOB_WATCHERS_MAX && j->watchers[i]; i++)
-                (void)send_executor_changed(m, c, j->watchers[i]);
-        free(c);
-}
-
-void api_executor_changed(struct manager *m, struct executor *e) {
-        struct change *c = change_new(e->node ? e->node->name : "");
-
-        if (!c)
-                return;
-        c->job = e->job->number;
-        c->index = e->index;
-        c->attempt = e->attempt;
-        snprintf(c->role, sizeof(c->role), "%s", executor_role(e)->name);
-        snprintf(c->state, sizeof(c->state), "%s", executor_state_to_string(e->state));
-        /* That it runs is the agent's to know, and told again by its registration: nothing to wait for. */
-        if (e->state == EXECUTOR_RUNNING && m->bus)
-                run_executor_changed(m, c);
-        else
-                (void)manager_effect(m, run_executor_changed, c);
-}
-
-static void run_node_changed(struct manager *m, void *data) {
-        _cleanup_free_ char *path = NULL;
-        struct change *c = data;
-
-        if (nodes_get(&m->nodes, c->name) && sd_bus_path_encode(API_NODE_PREFIX, c->name, &path) >= 0)
-                (void)sd_bus_emit_properties_changed(m->bus, path, API_NODE, "State", "Conditions", NULL);
-        free(c);
-}
-
-void api_node_changed(struct manager *m, struct node *node) {
-        struct change *c = change_new(node->name);
-
-        if (c)
-                (void)manager_effect(m, run_node_changed, c);
 }

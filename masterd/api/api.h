@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-#include "masterd/api/caller.h"
+#include "masterd/caller/caller.h"
 
 struct manager;
 struct job;
@@ -20,26 +20,7 @@ int api_connect(struct manager *m);
 int api_publish(struct manager *m);
 void api_disconnect(struct manager *m);
 
-/* Signals; they leave when what they tell is on disk. */
-void api_job_new(struct manager *m, const struct job *j);
-void api_job_changed(struct manager *m, struct job *j);
-void api_job_removed(struct manager *m, struct job *j);
-void api_executor_changed(struct manager *m, struct executor *e);
-void api_node_changed(struct manager *m, struct node *node);
-
-/* ---- between the objects' files
- * ------------------------------------------------------------------------------------ */
-#define API_PATH "/org/primus/Master1"
-#define API_JOB_PREFIX "/org/primus/Master1/job"
-#define API_NODE_PREFIX "/org/primus/Master1/node"
-#define API_MANAGER "org.primus.Master1.Manager"
-#define API_JOB "org.primus.Master1.Job"
-#define API_NODE "org.primus.Master1.Node"
-#define ERROR_REFUSED "org.primus.Error.Refused"
-#define ERROR_NO_SUCH_JOB "org.primus.Error.NoSuchJob"
-#define ERROR_NO_SUCH_NODE "org.primus.Error.NoSuchNode"
-#define ERROR_BUSY "org.primus.Error.Busy"
-#define ERROR_NOT_FOUND "org.primus.Error.NotFound"
+/* ---- between the objects' files ---- */
 
 /* Submit, of a caller that is known. */
 int api_submit(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
@@ -93,7 +74,6 @@ int api_on_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 extern const sd_bus_vtable api_manager_vtable[], api_job_vtable[], api_node_vtable[], api_job_change_vtable[];
 
-char *api_job_path(uint32_t number, char buf[static 64]);
 int api_find_job(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret,
                  sd_bus_error *error);
 int api_find_node(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret,
@@ -106,9 +86,6 @@ int api_with_caller(struct manager *m, sd_bus_message *call, caller_handler work
 /* The same for what only the owner may do, root, and whom polkit grants the action. */
 int api_with_permission(struct manager *m, sd_bus_message *call, uint32_t owner, const char *action,
                         caller_handler work, sd_bus_error *error);
-
-/* The caller may see into the job: it gets the job's signals from now on (the latest JOB_WATCHERS_MAX do). */
-void api_watch(struct job *j, sd_bus_message *call);
 
 /* The job of the object that was called. */
 struct job *api_job_of(struct manager *m, sd_bus_message *call);

@@ -6,23 +6,33 @@
 #include "lib/base/heap.h"
 #include "lib/base/parse.h"
 #include "lib/base/strv.h"
+#include "lib/wire/errors.h"
+#include "masterd/admit/submit.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
-#include "masterd/arrays.h"
-#include "masterd/bundles.h"
-#include "masterd/history.h"
-#include "masterd/holdings.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/notices.h"
 #include "masterd/job/footprint.h"
-#include "masterd/manager.h"
-#include "masterd/submit.h"
+#include "masterd/life/arrays.h"
+#include "masterd/life/history.h"
+#include "masterd/life/holdings.h"
+#include "masterd/relay/bundles.h"
 
 /* ---- GetStatus ---- */
 
 static int append_counts(sd_bus_message *reply, const struct array *a) {
         const uint32_t *n = a->n_state;
+        int r = 0;
 
+        for (uint32_t i = 0; n[ELEMENT_FAILED] > 0 && i < a->range.n; i++)
+                if (a->states[i] == ELEMENT_FAILED) {
+                        r = sd_bus_message_append(reply, "{sv}", "firstFailed", "u", a->range.indices[i]);
+                        break;
+                }
+        if (r < 0)
+                return r;
         return sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}", "size", "u", a->range.n, "waiting",
                                      "u", n[ELEMENT_UNMADE] + n[ELEMENT_WAITS], "running", "u",
                                      n[ELEMENT_RUNS], "succeeded", "u", n[ELEMENT_SUCCEEDED], "failed", "u",
@@ -71,7 +81,7 @@ static void on_got(struct job *j, int error, void *userdata) {
                 refuse(q, error);
                 return;
         }
-        (void)reply_return(q->call, "o", api_job_path(j->number, path));
+        (void)reply_return(q->call, "o", notice_job_path(j->number, path));
         sd_bus_message_unref(q->call);
         free(q);
 }
@@ -134,14 +144,16 @@ static const struct call_option rerun_options[] = {
 
 /* Secrets and the submitter's variables have ended with the job. */
 static int refuse_lost(const struct job *j, const struct submission *s, sd_bus_error *error) {
-        const char *option = j->had_secrets && s->n_secrets == 0 ? "secrets (--secret NAME=FILE)"
-                             : j->had_env && !s->env             ? "variables of its submitter (--env NAME)"
-                                                                 : NULL;
+        bool secrets = j->had_secrets && s->n_secrets == 0;
 
-        if (!option)
+        if (!secrets && !(j->had_env && !s->env))
                 return 0;
-        return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u had %s, which ended with it: give them again",
-                                 j->number, option);
+        return sd_bus_error_setf(
+                error, ERROR_REFUSED,
+                "Job %u had %s, which ended with it: give them again (primusctl rerun --%s %u)%s", j->number,
+                secrets ? "secrets" : "variables of its submitter",
+                secrets ? "secret NAME=FILE" : "env NAME[=VALUE]", j->number,
+                secrets ? "" : "; what 'primusctl run' began has all of its caller's, and is best run anew");
 }
 
 static int refuse_again(const struct job *j, sd_bus_error *error) {

@@ -6,11 +6,12 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
-#include "masterd/api/audit.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
-#include "masterd/manager.h"
+#include "masterd/caller/audit.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
 #include "masterd/store/revive.h"
 
 struct copying {

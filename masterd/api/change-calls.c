@@ -5,15 +5,17 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
-#include "masterd/api/authorize.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/api/looking.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
-#include "masterd/change.h"
-#include "masterd/limits.h"
-#include "masterd/manager.h"
-#include "masterd/rolling.h"
+#include "masterd/caller/authorize.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/life/change.h"
+#include "masterd/life/limits.h"
+#include "masterd/life/rolling.h"
 
 /* ---- what a call asks for ---- */
 
@@ -255,15 +257,18 @@ static int restart_call(sd_bus_message *call, uint32_t uid, void *userdata, sd_b
 
 #define ENTRY(name, work)                                                                                    \
         static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                         \
-                struct job *j = userdata;                                                                    \
-                return api_with_permission(j->manager, call, j->owner, ACTION_MANAGE_JOBS, work, error);     \
+                return api_control(userdata, call, ACTION_MANAGE_JOBS, work, error);                         \
         }
 ENTRY(on_change, change_call)
 ENTRY(on_restart, restart_call)
 
 static int get_change(sd_bus *bus, const char *path, const char *interface, const char *property,
                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "s", change_latest(userdata));
+        const char *sender = sd_bus_message_get_sender(sd_bus_get_current_message(bus));
+        const struct job *j = userdata;
+
+        /* For whoever has just changed it, or else has a right on it and has used it. */
+        return sd_bus_message_append(reply, "s", sender && api_watches(j, sender) ? change_latest(j) : "");
 }
 
 const sd_bus_vtable api_job_change_vtable[] = {

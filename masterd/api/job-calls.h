@@ -12,7 +12,7 @@ struct job;
 struct executor;
 
 /* The job of the object that was called, which may have left memory while polkit was asked: then NULL, and
- * the error is set. Who asks is told of the job's changes from now on. */
+ * the error is set. */
 struct job *api_job_or_error(struct manager *m, sd_bus_message *call, sd_bus_error *error);
 
 /* A job of -ENOENT's kind: the handler has set the error. */
@@ -39,6 +39,7 @@ int api_suspend(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error
 int api_suspend_as(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_resume(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 /* job-sessions.c; but for the first they are entries of the table, and know their caller by its name */
+int api_open_artifacts(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_open_session(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error);
 int api_on_read_session(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int api_on_write_session(sd_bus_message *call, void *userdata, sd_bus_error *error);

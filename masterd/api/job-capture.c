@@ -3,12 +3,13 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
-#include "masterd/manager.h"
-#include "masterd/orders.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/link/orders.h"
 
 int api_asking_new(sd_bus_message *call, const struct executor *e, struct api_asking **ret) {
         struct api_asking *a = calloc(1, sizeof(*a));
@@ -39,7 +40,7 @@ void api_asking_refused(const struct api_asking *a, const sd_bus_error *e) {
         char clean[512];
 
         utf8_clean(text, strlen(text), clean, sizeof(clean));
-        if (strncmp(e->name, "org.primus.Error.", 17) == 0)
+        if (error_is_primus(e->name))
                 (void)reply_errorf(a->call, e->name, "%s", clean);
         else
                 (void)reply_errorf(a->call, ERROR_NOT_FOUND, "%s does not answer: %s", a->node, clean);

@@ -6,14 +6,15 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
-#include "masterd/feeding.h"
-#include "masterd/lifecycle.h"
-#include "masterd/manager.h"
-#include "masterd/suspension.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/life/lifecycle.h"
+#include "masterd/life/suspension.h"
 
 #define TASKS_MAX 4000u /* rows of one answer: with the longest paths it fits a message of the bus */
 #define TASK_NAME_MAX 24

@@ -4,10 +4,10 @@
 #include "lib/base/parse.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
-#include "masterd/api/reply.h"
-#include "masterd/healing.h"
-#include "masterd/liveness.h"
-#include "masterd/manager.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/fleet/liveness.h"
+#include "masterd/watch/healing.h"
 
 static int append_numbers(sd_bus_message *reply, const struct episode *p) {
         int r = reply_open_array(reply, "numbers", "a{st}");

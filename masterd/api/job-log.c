@@ -4,12 +4,14 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/api/looking.h"
 #include "masterd/api/options.h"
-#include "masterd/logs.h"
-#include "masterd/manager.h"
-#include "masterd/orders.h"
+#include "masterd/core/manager.h"
+#include "masterd/link/orders.h"
+#include "masterd/relay/logs.h"
 
 #define READ_LOG_WAIT_MAX (20 * USEC_PER_SEC)
 
@@ -40,18 +42,20 @@ static int read_log_arguments(sd_bus_message *call, struct log_arguments *a, sd_
 }
 
 static int read_log_at(struct manager *m, const struct job *j, struct node *node, uint32_t attempt,
-                       const struct log_arguments *a, sd_bus_message *call) {
+                       const struct log_arguments *a, uint32_t uid, sd_bus_message *call) {
+        bool looks = uid != 0 && uid != j->owner && api_sees(m, uid, j);
         struct executor_id id = {
                 .job_uid = j->uid, .job = j->number, .index = a->index, .attempt = attempt
         };
 
         snprintf(id.role, sizeof(id.role), "%s", a->role);
         return logs_read(m, j, node, &id, a->cursor, a->cursor_size, MIN(a->wait, READ_LOG_WAIT_MAX), a->tail,
-                         call);
+                         looks ? uid : LOOKER_NONE, call);
 }
 
 struct log_request {
         struct manager *manager;
+        uint32_t uid;
         sd_bus_message *call;
 };
 
@@ -74,7 +78,7 @@ static void on_attempts(void *userdata, int error, const struct executor_record 
                         found = list + i;
         if (r >= 0 && found)
                 r = read_log_at(q->manager, j, nodes_get(&q->manager->nodes, found->node), found->attempt, &a,
-                                q->call);
+                                q->uid, q->call);
         else if (r >= 0 && job_executor(j, a.role, a.index))
                 r = sd_bus_error_setf(&failure, ERROR_NOT_FOUND,
                                       a.attempt ? "%s/%u has no such attempt"
@@ -107,11 +111,11 @@ int api_read_log(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_erro
                 return sd_bus_error_setf(error, ERROR_NOT_FOUND, "%s/%u has no such attempt", a.role,
                                          a.index);
         if (e && e->attempt > 0 && (a.attempt == 0 || a.attempt == e->attempt))
-                return read_log_at(m, j, e->node, e->attempt, &a, call);
+                return read_log_at(m, j, e->node, e->attempt, &a, uid, call);
         q = malloc(sizeof(*q));
         if (!q)
                 return -ENOMEM;
-        *q = (struct log_request){ m, sd_bus_message_ref(call) };
+        *q = (struct log_request){ m, uid, sd_bus_message_ref(call) };
         r = store_query_executors(m->store, j->number, true, 0, on_attempts, q);
         if (r < 0) {
                 sd_bus_message_unref(call);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.primus.Master1.Job: the table of its methods, and the plain ones. What a job is and where it stands may
- * be seen by all; everything in it is its owner's. */
+ * be seen by all; who may look into it the job says ("visible"), and its control is its owner's. */
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
-#include "masterd/api/authorize.h"
 #include "masterd/api/job-calls.h"
-#include "masterd/api/reply.h"
+#include "masterd/api/looking.h"
 #include "masterd/api/turn.h"
-#include "masterd/lifecycle.h"
-#include "masterd/manager.h"
+#include "masterd/caller/authorize.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/life/lifecycle.h"
 
 #define EVENTS_MAX 10000u
 
@@ -21,23 +23,29 @@ struct job *api_job_or_error(struct manager *m, sd_bus_message *call, sd_bus_err
         if (!j)
                 (void)sd_bus_error_set(error, ERROR_NO_SUCH_JOB,
                                        "The job is not in memory any more; ask for it again by GetJob");
-        else
-                api_watch(j, call);
         return j;
 }
 
-/* ---- GetConfig, ListEvents, Kill
- * ----------------------------------------------------------------------------------------- */
+/* ---- GetConfig, ListEvents, Kill ---- */
 
-static int get_config(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+static int answer_config(sd_bus_message *call, uint32_t uid, void *userdata,
+                         int (*write)(const struct job_spec *s, char **ret_json), sd_bus_error *error) {
         struct job *j = api_job_or_error(userdata, call, error);
         _cleanup_free_ char *config = NULL;
-        int r = j ? spec_effective(j->spec, &config) : API_JOB_GONE;
+        int r = j ? write(j->spec, &config) : API_JOB_GONE;
 
         if (r < 0)
                 return r;
         turn_answered(userdata, uid, strlen(config));
         return reply_bytes(call, config, strlen(config));
+}
+
+static int get_config(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        return answer_config(call, uid, userdata, spec_effective, error);
+}
+
+static int get_masked(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        return answer_config(call, uid, userdata, spec_masked, error);
 }
 
 static void on_events(void *userdata, int error, const struct event_record *list, size_t n) {
@@ -67,66 +75,99 @@ static int list_events(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         return r;
 }
 
-static int kill_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
-        struct manager *m = userdata;
-        struct job *j = api_job_or_error(m, call, error);
+/* By a person's word. what: "killed". */
+static int end_job(struct manager *m, struct job *j, sd_bus_message *call, uint32_t uid,
+                   enum job_event verdict, const char *what) {
         sd_bus_message *reply = NULL;
         const char *reason;
         char text[300];
-        int r;
+        int r = sd_bus_message_read_basic(call, 's', &reason);
 
-        if (!j)
-                return API_JOB_GONE;
-        r = sd_bus_message_read_basic(call, 's', &reason);
         if (r >= 0)
                 r = sd_bus_message_new_method_return(call, &reply);
         if (r < 0)
                 return r;
         if (*reason)
-                snprintf(text, sizeof(text), "killed by uid %u: %.*s", uid, utf8_fit(reason, 200), reason);
+                snprintf(text, sizeof(text), "%s by uid %u: %.*s", what, uid, utf8_fit(reason, 200), reason);
         else
-                snprintf(text, sizeof(text), "killed by uid %u", uid);
-        lifecycle_stop_job(m, j, JOB_EVENT_KILLED, text);
+                snprintf(text, sizeof(text), "%s by uid %u", what, uid);
+        lifecycle_stop_job(m, j, verdict, text);
         return manager_reply_later(m, reply);
 }
 
+static int kill_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+
+        return j ? end_job(m, j, call, uid, JOB_EVENT_KILLED, "killed") : API_JOB_GONE;
+}
+
+static int succeed_job(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+
+        if (!j)
+                return API_JOB_GONE;
+        if (j->array)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Job %u is an array: say which of its elements has succeeded, such as "
+                        "%u[1]",
+                        j->number, j->number);
+        if (job_state_ended(j->state) || j->state == JOB_STOPPING)
+                return sd_bus_error_setf(error, ERROR_REFUSED, "Job %u %s already", j->number,
+                                         job_state_ended(j->state) ? "has ended" : "ends");
+        if (!job_state_up(j->state) && j->state != JOB_STARTING)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "Job %u does not run, so there is nothing that could have succeeded; "
+                        "a job that is not wanted any more is killed",
+                        j->number);
+        return end_job(m, j, call, uid, JOB_EVENT_SUCCEEDED, "called a success");
+}
+
+#define LOOK(name, work)                                                                                     \
+        static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                         \
+                return api_look(userdata, call, work, NULL, error);                                          \
+        }
 #define ENTRY(name, work)                                                                                    \
         static int name(sd_bus_message *call, void *userdata, sd_bus_error *error) {                         \
-                struct job *j = userdata;                                                                    \
-                return api_with_permission(j->manager, call, j->owner, ACTION_MANAGE_JOBS, work, error);     \
+                return api_control(userdata, call, ACTION_MANAGE_JOBS, work, error);                         \
         }
-ENTRY(on_get_status, api_get_status)
-ENTRY(on_get_config, get_config)
-ENTRY(on_list_executors, api_list_executors)
-ENTRY(on_telemetry, api_telemetry)
-ENTRY(on_list_events, list_events)
-ENTRY(on_read_log, api_read_log)
+LOOK(on_get_status, api_get_status)
+LOOK(on_list_executors, api_list_executors)
+LOOK(on_telemetry, api_telemetry)
+LOOK(on_list_events, list_events)
+LOOK(on_read_log, api_read_log)
+LOOK(on_list_tasks, api_list_tasks)
+LOOK(on_why, api_why)
+
+/* Values of variables may be secrets. */
+static int on_get_config(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return api_look(userdata, call, get_config, get_masked, error);
+}
+
 ENTRY(on_kill, kill_job)
+ENTRY(on_succeed, succeed_job)
 ENTRY(on_suspend, api_suspend)
 ENTRY(on_suspend_as, api_suspend_as)
 ENTRY(on_resume, api_resume)
-ENTRY(on_list_tasks, api_list_tasks)
 ENTRY(on_retry_task, api_retry_task)
 ENTRY(on_skip_task, api_skip_task)
 ENTRY(on_create_savepoint, api_create_savepoint)
-ENTRY(on_why, api_why)
 ENTRY(on_requeue, api_requeue)
 ENTRY(on_rerun, api_rerun)
 ENTRY(on_replace, api_replace)
 ENTRY(on_capture, api_capture)
+ENTRY(on_open_artifacts, api_open_artifacts)
 ENTRY(on_trace, api_trace)
 
 /* Running something as the job's user is more than seeing into the job. */
 static int on_open_session(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        struct job *j = userdata;
-
-        return api_with_permission(j->manager, call, j->owner, ACTION_MANAGE_SESSIONS, api_open_session,
-                                   error);
+        return api_control(userdata, call, ACTION_MANAGE_SESSIONS, api_open_session, error);
 }
 
-/* ---- properties
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- properties ---- */
 
 static int get_uid(sd_bus *bus, const char *path, const char *interface, const char *property,
                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
@@ -180,6 +221,8 @@ const sd_bus_vtable api_job_vtable[] = {
                 SD_BUS_RESULT("ay", data, "ay", next, "b", end), on_read_log, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Kill", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_kill,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Succeed", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_succeed,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Why", SD_BUS_NO_ARGS, SD_BUS_RESULT("a{sv}", why), on_why,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Requeue", SD_BUS_ARGS("s", reason), SD_BUS_NO_RESULT, on_requeue,
@@ -202,6 +245,8 @@ const sd_bus_vtable api_job_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("OpenSession",
                                 SD_BUS_ARGS("s", role, "u", index, "aay", arguments, "a{sv}", options),
                                 SD_BUS_RESULT("u", session), on_open_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("OpenArtifacts", SD_BUS_ARGS("s", node, "aay", arguments, "a{sv}", options),
+                                SD_BUS_RESULT("u", session), on_open_artifacts, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ReadSession", SD_BUS_ARGS("u", session, "t", wait),
                                 SD_BUS_RESULT("a(yay)", chunks, "b", end, "i", status, "s", why),
                                 api_on_read_session, SD_BUS_VTABLE_UNPRIVILEGED),

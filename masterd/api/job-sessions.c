@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "lib/wire/skip.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
-#include "masterd/manager.h"
-#include "masterd/sessions.h"
+#include "masterd/core/manager.h"
+#include "masterd/relay/sessions.h"
 
 #define VARIABLES_MAX 64u
 
@@ -67,6 +68,8 @@ static const struct call_option session_options[] = {
         { NULL },
 };
 
+static const struct call_option no_options[] = { { NULL } };
+
 /* The message is read twice: the options stand behind the arguments, which are copied as they are. */
 static int open_with(struct manager *m, struct executor *e, uint32_t uid, sd_bus_message *call,
                      sd_bus_error *error) {
@@ -110,6 +113,36 @@ int api_open_session(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_
                                          "a session can be opened",
                                          role, index, j->number, executor_state_to_string(e->state));
         return open_with(m, e, uid, call, error);
+}
+
+/* On a host that the caller names: it knows from ListExecutors where the job has been, and only hosts that
+ * have something of this very job and user answer with anything. */
+int api_open_artifacts(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
+        struct session_request q = { .kind = "artifacts", .uid = uid, .strings = call };
+        struct manager *m = userdata;
+        struct job *j = api_job_or_error(m, call, error);
+        const struct node *node;
+        const char *name;
+        int r;
+
+        if (!j)
+                return API_JOB_GONE;
+        r = sd_bus_message_read_basic(call, 's', &name);
+        if (r >= 0)
+                r = message_skip(call, "aay");
+        if (r >= 0)
+                r = options_read(call, "OpenArtifacts", "option", no_options, NULL, error);
+        if (r >= 0)
+                r = sd_bus_message_rewind(call, true);
+        if (r >= 0)
+                r = message_skip(call, "s");
+        if (r < 0)
+                return r;
+        node = nodes_get(&m->nodes, name);
+        if (!node)
+                return sd_bus_error_setf(error, ERROR_NOT_FOUND, "There is no host %.*s", utf8_fit(name, 64),
+                                         name);
+        return sessions_open_artifacts(m, j, node, &q, call, error);
 }
 
 #define SESSION_CALL(name, work)                                                                             \

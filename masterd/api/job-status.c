@@ -5,17 +5,16 @@
 #include "lib/base/unitname.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
-#include "masterd/api/reply.h"
-#include "masterd/feeding.h"
+#include "masterd/api/looking.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/record.h"
+#include "masterd/feed/feeding.h"
 #include "masterd/job/array.h"
-#include "masterd/logs.h"
-#include "masterd/manager.h"
-#include "masterd/record.h"
-#include "masterd/telemetry.h"
+#include "masterd/relay/logs.h"
+#include "masterd/watch/telemetry.h"
 
-/* ---- GetStatus
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- GetStatus ---- */
 
 static int append_roles(sd_bus_message *reply, const struct job *j) {
         int r = reply_open_array(reply, "roles", "a(suuuuuuu)");
@@ -69,6 +68,9 @@ static int append_data(sd_bus_message *reply, struct job *j) {
         struct data_totals n;
         int r;
 
+        if (j->spec->lockstep != LOCKSTEP_OFF)
+                return sd_bus_message_append(reply, "{sv}", "lockstep", "s",
+                                             lockstep_to_string((enum lockstep)j->spec->lockstep));
         if (feeding_totals(j, &n) < 0)
                 return 0;
         r = reply_open_array(reply, "data", "a{sv}");
@@ -98,6 +100,8 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}", "reason", "s", j->reason ? j->reason : "",
                                           "firstError", "s", j->first_error ? j->first_error : "");
+        if (r >= 0)
+                r = api_append_visible(reply, userdata, j);
         if (r >= 0 && logs_awaited(userdata, j))
                 r = sd_bus_message_append(reply, "{sv}", "errorComing", "b", 1);
         if (r >= 0)
@@ -117,8 +121,7 @@ int api_get_status(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_er
         return reply_list_send(reply, r);
 }
 
-/* ---- ListExecutors
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- ListExecutors ---- */
 
 #define EXECUTOR_ROW "suusssutta{sv}"
 

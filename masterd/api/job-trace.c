@@ -5,13 +5,14 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "lib/wire/trace.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
-#include "masterd/manager.h"
-#include "masterd/orders.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/link/orders.h"
 
 #define LEASE_DEFAULT (3 * USEC_PER_SEC)
 #define LEASE_MAX (10 * USEC_PER_SEC)

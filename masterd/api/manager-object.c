@@ -6,30 +6,31 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
-#include "masterd/api/authorize.h"
+#include "masterd/api/looking.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
-#include "masterd/bundles.h"
-#include "masterd/feeding.h"
-#include "masterd/history.h"
-#include "masterd/identity.h"
+#include "masterd/caller/authorize.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/notices.h"
+#include "masterd/core/record.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/fleet/maintenance.h"
+#include "masterd/fleet/stuck.h"
 #include "masterd/job/array.h"
-#include "masterd/lifecycle.h"
-#include "masterd/link.h"
-#include "masterd/maintenance.h"
-#include "masterd/manager.h"
-#include "masterd/placement.h"
-#include "masterd/record.h"
-#include "masterd/stuck.h"
+#include "masterd/life/history.h"
+#include "masterd/life/lifecycle.h"
+#include "masterd/link/identity.h"
+#include "masterd/link/link.h"
+#include "masterd/queue/placement.h"
+#include "masterd/relay/bundles.h"
 
-/* ---- lists
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- lists ---- */
 
 struct list_filter {
         bool all, by_uid, elements;
-        uint32_t uid, limit, array;
+        uint32_t uid, limit, array, before;
         uint64_t since;
         const char *name; /* in the call */
         int state;
@@ -60,6 +61,7 @@ static const struct call_option list_filters[] = {
         { "state", 0, 0, read_state },
         { "elements", 'b', offsetof(struct list_filter, elements), NULL },
         { "array", 'u', offsetof(struct list_filter, array), NULL },
+        { "before", 'u', offsetof(struct list_filter, before), NULL },
         { "since", 't', offsetof(struct list_filter, since), NULL },
         { "name", 's', offsetof(struct list_filter, name), NULL },
         { NULL },
@@ -74,7 +76,17 @@ static int read_filter(sd_bus_message *call, struct list_filter *f, sd_bus_error
         return r;
 }
 
-static int append_job(sd_bus_message *reply, const struct job_record *r, const struct job *j, bool visible) {
+/* What is known while it is in memory. */
+static int append_place(sd_bus_message *reply, struct manager *m, const struct job *j) {
+        int32_t priority = j->spec->waits.priority;
+        int r = sd_bus_message_append(reply, "{sv}{sv}", "pool", "s", j->spec->queue, "priority", "i",
+                                      priority == SPEC_PRIORITY_NONE ? 0 : priority);
+
+        return r < 0 ? r : api_append_visible(reply, m, j);
+}
+
+static int append_job(sd_bus_message *reply, struct manager *m, const struct job_record *r,
+                      const struct job *j, bool visible) {
         uint32_t running = j ? job_running(j) : 0, wanted = j ? j->n_executors : 0;
         char summary[ARRAY_SUMMARY_MAX];
         const char *reason = r->reason ? r->reason : "";
@@ -95,6 +107,8 @@ static int append_job(sd_bus_message *reply, const struct job_record *r, const s
                 k = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (k >= 0 && j && feeding_progress(j) >= 0)
                 k = sd_bus_message_append(reply, "{sv}", "progress", "d", feeding_progress(j));
+        if (k >= 0 && j)
+                k = append_place(reply, m, j);
         if (k >= 0 && r->array > 0)
                 k = sd_bus_message_append(reply, "{sv}{sv}", "array", "u", r->array, "index", "u", r->index);
         if (k >= 0 && j && j->array)
@@ -115,9 +129,12 @@ static void on_listed(void *userdata, int error, const struct job_record *jobs, 
         sd_bus_message *reply = NULL;
         int r = error < 0 ? error : reply_list_new(q->call, "ussutttuusa{sv}", &reply);
 
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = append_job(reply, jobs + i, manager_job(q->manager, jobs[i].number),
-                               q->uid == 0 || q->uid == jobs[i].owner);
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                const struct job *j = manager_job(q->manager, jobs[i].number);
+                r = append_job(reply, q->manager, jobs + i, j,
+                               q->uid == 0 || q->uid == jobs[i].owner ||
+                                       (j && api_sees(q->manager, q->uid, j)));
+        }
         reply_list_answer(q->call, reply, r);
         free(q);
 }
@@ -127,8 +144,12 @@ static int list_jobs(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_
         struct store_job_filter filter;
         struct list_filter f = {};
         struct list_request *q;
-        int r = read_filter(call, &f, error);
+        int r = api_know(m, call, uid, list_jobs);
 
+        if (r == 0)
+                r = read_filter(call, &f, error);
+        else if (r > 0)
+                return r;
         if (r < 0)
                 return r;
         filter = (struct store_job_filter){
@@ -140,6 +161,7 @@ static int list_jobs(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_
                 .state = f.state,
                 .since = f.since,
                 .name = f.name,
+                .before = f.before,
                 .limit = f.limit,
         };
         q = malloc(sizeof(*q));
@@ -165,7 +187,7 @@ static void on_got(struct job *j, int error, void *userdata) {
         char path[64];
 
         if (j)
-                (void)reply_return(q->call, "o", api_job_path(j->number, path));
+                (void)reply_return(q->call, "o", notice_job_path(j->number, path));
         else if (error < 0)
                 (void)reply_failed(q->call, error, NULL);
         else
@@ -285,9 +307,7 @@ static int list_nodes(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
         return reply_list_send(reply, r);
 }
 
-/* ---- cluster
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- cluster ---- */
 
 static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;

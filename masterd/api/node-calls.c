@@ -6,26 +6,28 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
-#include "masterd/api/authorize.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
-#include "masterd/blaming.h"
-#include "masterd/conditions.h"
-#include "masterd/hosts.h"
-#include "masterd/link.h"
-#include "masterd/maintenance.h"
-#include "masterd/manager.h"
-#include "masterd/placement.h"
-#include "masterd/stuck.h"
+#include "masterd/caller/authorize.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/notices.h"
+#include "masterd/fleet/blaming.h"
+#include "masterd/fleet/conditions.h"
+#include "masterd/fleet/hosts.h"
+#include "masterd/fleet/maintenance.h"
+#include "masterd/fleet/stuck.h"
+#include "masterd/link/link.h"
+#include "masterd/queue/placement.h"
 
 /* The node of the object that was called, or NULL with an error. */
 static struct node *node_of(struct manager *m, sd_bus_message *call, sd_bus_error *error) {
         _cleanup_free_ char *name = NULL;
         struct node *node = NULL;
 
-        if (sd_bus_path_decode(sd_bus_message_get_path(call), API_NODE_PREFIX, &name) > 0)
+        if (sd_bus_path_decode(sd_bus_message_get_path(call), MASTER_NODE_PREFIX, &name) > 0)
                 node = nodes_get(&m->nodes, name);
         if (!node)
                 (void)sd_bus_error_set(error, ERROR_NO_SUCH_NODE, "The node is not there any more");
@@ -39,8 +41,7 @@ static int reply_empty(struct manager *m, sd_bus_message *call) {
         return r < 0 ? r : manager_reply_later(m, reply);
 }
 
-/* ---- cordon, drain, uncordon
- * --------------------------------------------------------------------------------------- */
+/* ---- cordon, drain, uncordon ---- */
 
 static int cordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
@@ -138,9 +139,7 @@ static int uncordon(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
         return manager_reply_later(m, reply);
 }
 
-/* ---- labels
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- labels ---- */
 
 struct label_change {
         char *key;
@@ -216,8 +215,7 @@ static int set_labels(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
         return reply_empty(m, call);
 }
 
-/* ---- maintenance
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- maintenance ---- */
 
 static int set_maintenance(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
@@ -267,8 +265,7 @@ static int cancel_maintenance(sd_bus_message *call, uint32_t uid, void *userdata
         return reply_empty(m, call);
 }
 
-/* ---- another host for a job
- * ----------------------------------------------------------------------------------------- */
+/* ---- another host for a job ---- */
 
 int api_replace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
@@ -304,8 +301,7 @@ int api_replace(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error
         return manager_reply_later(m, reply);
 }
 
-/* ---- everything about one
- * ------------------------------------------------------------------------------------------- */
+/* ---- everything about one ---- */
 
 static int append_holds(sd_bus_message *reply, const struct node *node) {
         int r = reply_open_array(reply, "holds", "a(sbsuttts)");

@@ -3,17 +3,19 @@
 #include <utlist.h>
 
 #include "lib/base/log.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
-#include "masterd/api/authorize.h"
-#include "masterd/liveness.h"
-#include "masterd/manager.h"
+#include "masterd/caller/authorize.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/notices.h"
+#include "masterd/fleet/liveness.h"
 
 /* The userdata of a node's object is the manager: the node is looked up by path, since a call may wait for
  * polkit meanwhile. */
 static struct node *node_at(struct manager *m, const char *path) {
         _cleanup_free_ char *name = NULL;
 
-        return sd_bus_path_decode(path, API_NODE_PREFIX, &name) > 0 ? nodes_get(&m->nodes, name) : NULL;
+        return sd_bus_path_decode(path, MASTER_NODE_PREFIX, &name) > 0 ? nodes_get(&m->nodes, name) : NULL;
 }
 
 static int declare_dead(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {

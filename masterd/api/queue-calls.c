@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.primus.Master1: the queue and the pools (Manager.ListQueue, ListPools), why a job waits, and putting it
- * back (Job.Why, Requeue). That a job waits is for all to see, as in ListJobs; why is its owner's. */
+ * back (Job.Why, Requeue). That a job waits is for all to see, as in ListJobs; why is for
+ * whoever may look at it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
-#include "masterd/api/reply.h"
-#include "masterd/feeding.h"
-#include "masterd/manager.h"
-#include "masterd/queueing.h"
-#include "masterd/requeue.h"
-#include "masterd/why.h"
+#include "masterd/api/looking.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/life/requeue.h"
+#include "masterd/queue/queueing.h"
+#include "masterd/queue/why.h"
 
 #define QUEUE_MAX 10000u
 
-/* ---- ListQueue
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- ListQueue ---- */
 
 static int append_waiting(sd_bus_message *reply, struct manager *m, struct job *j, uint64_t position,
                           bool visible) {
@@ -59,19 +61,23 @@ static int append_waiting(sd_bus_message *reply, struct manager *m, struct job *
 
 static int list_queue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;
-        _cleanup_free_ uint64_t *order = calloc(QUEUE_MAX, sizeof(*order));
+        _cleanup_free_ uint64_t *order = NULL;
         sd_bus_message *reply = NULL;
         struct job *j, *next;
         size_t n, held = 0;
-        int r = order ? sd_bus_message_new_method_return(call, &reply) : -ENOMEM;
+        int r = api_know(m, call, uid, list_queue);
 
+        if (r != 0)
+                return r;
+        order = calloc(QUEUE_MAX, sizeof(*order));
+        r = order ? sd_bus_message_new_method_return(call, &reply) : -ENOMEM;
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "a{sv}");
         n = r >= 0 ? queueing_order(m, order, QUEUE_MAX) : 0;
         for (size_t i = 0; r >= 0 && i < n; i++) {
                 j = manager_job(m, (uint32_t)order[i]);
                 if (j)
-                        r = append_waiting(reply, m, j, i + 1, uid == 0 || uid == j->owner);
+                        r = append_waiting(reply, m, j, i + 1, api_sees(m, uid, j));
         }
         /* Those that are not tried yet: for others to end, for a time, for their back-off. */
         HASH_ITER (hh, m->jobs, j, next) {
@@ -79,7 +85,7 @@ static int list_queue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
                 if (r >= 0 && j->state == JOB_QUEUED && held < QUEUE_MAX &&
                     queueing_last_why(m, j, &why) < 0) {
                         held++;
-                        r = append_waiting(reply, m, j, 0, uid == 0 || uid == j->owner);
+                        r = append_waiting(reply, m, j, 0, api_sees(m, uid, j));
                 }
         }
         return reply_list_send(reply, r);
@@ -89,8 +95,7 @@ int api_on_list_queue(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return api_with_caller(userdata, call, list_queue, error);
 }
 
-/* ---- ListPools
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- ListPools ---- */
 
 struct listing_pools {
         sd_bus_message *reply;
@@ -185,9 +190,7 @@ int api_on_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return api_with_caller(userdata, call, list_pools, error);
 }
 
-/* ---- Why
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- Why ---- */
 
 static int append_why(sd_bus_message *reply, struct manager *m, struct job *j, const struct why *w) {
         char line[QUEUEING_WHY_MAX];
@@ -248,8 +251,7 @@ int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *er
         return reply_list_send(reply, r);
 }
 
-/* ---- Requeue
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- Requeue ---- */
 
 int api_requeue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct manager *m = userdata;

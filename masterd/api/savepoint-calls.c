@@ -3,13 +3,14 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
-#include "masterd/api/authorize.h"
 #include "masterd/api/job-calls.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
-#include "masterd/manager.h"
-#include "masterd/savepoints.h"
+#include "masterd/caller/authorize.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/life/savepoints.h"
 
 #define ROW "suuttta{sv}"
 #define MANIFEST_SENT_MAX (24u << 20) /* the bus takes messages of 32 MiB */

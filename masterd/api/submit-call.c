@@ -4,17 +4,20 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
+#include "masterd/admit/restore.h"
+#include "masterd/admit/submit-options.h"
+#include "masterd/admit/submit.h"
 #include "masterd/api/api.h"
-#include "masterd/api/audit.h"
+#include "masterd/api/looking.h"
 #include "masterd/api/options.h"
-#include "masterd/depend.h"
-#include "masterd/manager.h"
-#include "masterd/recover.h"
-#include "masterd/restore.h"
-#include "masterd/savepoint-text.h"
+#include "masterd/caller/audit.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/notices.h"
+#include "masterd/life/depend.h"
+#include "masterd/life/revive.h"
+#include "masterd/life/savepoint-text.h"
 #include "masterd/spec/valid.h"
-#include "masterd/submit-options.h"
-#include "masterd/submit.h"
 
 #define ENV_STRING_MAX (127u << 10) /* less than what execve() takes, so that the end and a default fit */
 #define ENV_BYTES_MAX (1u << 20)
@@ -212,7 +215,7 @@ static int read_submission(sd_bus_message *call, struct submission *s, sd_bus_er
         if (r < 0)
                 return r;
         if (s->config_size > SPEC_TEXT_MAX)
-                return sd_bus_error_setf(error, "org.primus.Error.BadConfig",
+                return sd_bus_error_setf(error, ERROR_BAD_CONFIG,
                                          "1:1: the configuration is larger than %u MiB", SPEC_TEXT_MAX >> 20);
         return options_each(call, read_option, s, error);
 }
@@ -224,13 +227,13 @@ int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const 
         char path[64], *save = NULL;
         int r;
 
-        api_job_new(m, j);
+        notice_job_new(m, j);
         audit_job(call, j->number);
         if (!lines)
                 return -ENOMEM;
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "uo", j->number, api_job_path(j->number, path));
+                r = sd_bus_message_append(reply, "uo", j->number, notice_job_path(j->number, path));
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "s");
         for (char *line = strtok_r(lines, "\n", &save); r >= 0 && line; line = strtok_r(NULL, "\n", &save))
@@ -241,7 +244,7 @@ int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const 
                 sd_bus_message_unref(reply);
                 return r; /* the job is there all the same: the caller sees it in the list */
         }
-        api_watch(j, call);
+        api_watch(j, call, j->owner, false);
         return manager_reply_later(m, reply);
 }
 
@@ -260,20 +263,20 @@ static void admission_free(struct admission *q) {
         free(q);
 }
 
-static void on_asked(void *userdata, int error, uint32_t unknown) {
+static void on_asked(void *userdata, int error, const char *unknown) {
         _cleanup_(sd_bus_error_free) sd_bus_error why = SD_BUS_ERROR_NULL;
         struct admission *q = userdata;
 
-        if (error >= 0 && unknown > 0)
+        if (error >= 0 && unknown)
                 error = sd_bus_error_setf(&why, ERROR_NO_SUCH_JOB,
-                                          "after: there is no job %u (primusctl list -a shows all)", unknown);
+                                          "after: there is no job %s (primusctl list -a shows all)", unknown);
         if (error >= 0) {
                 submit_admit(q->manager, q->job, q->warnings);
                 error = api_submitted(q->manager, q->call, TAKE_PTR(q->job), q->warnings);
         }
         if (error < 0)
                 caller_answer(q->call, error, &why);
-        recover_job_free(q->job);
+        revive_job_free(q->job);
         admission_free(q);
 }
 
@@ -289,7 +292,7 @@ int api_admit(struct manager *m, sd_bus_message *call, struct submission *s, sd_
         q->call = sd_bus_message_ref(call);
         r = depend_ask(m, q->job, on_asked, q);
         if (r < 0) {
-                recover_job_free(q->job);
+                revive_job_free(q->job);
                 admission_free(q);
         }
         return r < 0 ? r : 1;

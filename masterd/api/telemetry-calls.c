@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* org.primus.Master1: how jobs are doing (Job.Telemetry, Manager.ListTelemetry). That a job runs is for all
- * to see, as in ListJobs; what it does is its owner's. */
+ * to see, as in ListJobs; what it does is for whoever may look at it. */
 #include <math.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
 #include "masterd/api/job-calls.h"
+#include "masterd/api/looking.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
-#include "masterd/healing.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
 #include "masterd/job/array.h"
-#include "masterd/manager.h"
-#include "masterd/telemetry.h"
+#include "masterd/watch/healing.h"
+#include "masterd/watch/telemetry.h"
 
 #define EPISODES_MAX 1000u
 #define EPISODES_SHOWN 4u
@@ -314,8 +316,11 @@ static int list_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd
         struct list_wish w = {};
         sd_bus_message *reply = NULL;
         struct job *j, *next;
-        int r = options_read(call, "ListTelemetry", "filter", list_wishes, &w, error);
+        int r = api_know(m, call, uid, list_telemetry);
 
+        if (r != 0)
+                return r;
+        r = options_read(call, "ListTelemetry", "filter", list_wishes, &w, error);
         if (r < 0)
                 return r;
         r = sd_bus_message_new_method_return(call, &reply);
@@ -325,7 +330,7 @@ static int list_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd
                 if (r < 0 || job_state_ended(j->state) || j->array_number > 0 ||
                     (w.by_uid && w.uid != j->owner))
                         continue;
-                r = append_job(reply, m, j, uid == 0 || uid == j->owner);
+                r = append_job(reply, m, j, api_sees(m, uid, j));
         }
         return reply_list_send(reply, r);
 }

@@ -5,13 +5,14 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
-#include "masterd/api/audit.h"
-#include "masterd/api/authorize.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
-#include "masterd/identity.h"
-#include "masterd/manager.h"
+#include "masterd/caller/audit.h"
+#include "masterd/caller/authorize.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
+#include "masterd/link/identity.h"
 
 struct token_options {
         uint32_t uses;

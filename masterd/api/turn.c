@@ -6,10 +6,12 @@
 #include <stdlib.h>
 
 #include "lib/base/clock.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
-#include "masterd/api/quota.h"
-#include "masterd/manager.h"
-#include "masterd/space.h"
+#include "masterd/caller/quota.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/notices.h"
+#include "masterd/core/space.h"
 
 /* Messages that the bus has not taken yet. It takes them at once, unless it keeps too many for somebody. */
 #define UNSENT_MAX 1024u
@@ -79,7 +81,7 @@ static int refuse_unsent(struct manager *m, sd_bus_error *error) {
 
 /* What makes room when memory is short. */
 static bool frees(sd_bus_message *call) {
-        return sd_bus_message_is_method_call(call, API_JOB, "Kill") > 0;
+        return sd_bus_message_is_method_call(call, MASTER_JOB, "Kill") > 0;
 }
 
 /* ---- the turn ---- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The turn of a call whose caller is known and may: taken when its user does not have all that he may have
- * (masterd/api/quota.h), and charged to him. */
+ * (masterd/caller/quota.h), and charged to him. */
 #pragma once
 
-#include "masterd/api/caller.h"
+#include "masterd/caller/caller.h"
 
 struct manager;
 struct turn;

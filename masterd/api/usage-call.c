@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* org.primus.Master1.Manager: Usage. What users and pools held is for all to see; jobs and roles are their
- * owner's. */
+/* org.primus.Master1.Manager: Usage. What users and pools held is for all to see; jobs and roles are for
+ * their owner, and jobs for whoever may look at them, while they are in memory. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/wire/errors.h"
 #include "masterd/api/api.h"
+#include "masterd/api/looking.h"
 #include "masterd/api/options.h"
-#include "masterd/api/reply.h"
+#include "masterd/caller/reply.h"
+#include "masterd/core/manager.h"
 #include "masterd/job/held.h"
-#include "masterd/manager.h"
-#include "masterd/usage.h"
+#include "masterd/life/usage.h"
 
 #define ROW "uususttttttttt"
 
@@ -79,40 +82,71 @@ static int append_row(sd_bus_message *reply, const struct usage_row *row) {
                                      s->unmeasured, s->gpu_used, s->gpu_measured, row->running);
 }
 
+struct usage_request {
+        struct manager *manager;
+        sd_bus_message *call;
+        uint32_t uid;
+        bool others; /* rows are of jobs of somebody else: those that the caller may look at */
+};
+
+static bool is_shown(const struct usage_request *q, const struct usage_row *row) {
+        const struct job *j = q->others ? manager_job(q->manager, row->sum.job) : NULL;
+
+        return !q->others || (j && api_sees(q->manager, q->uid, j));
+}
+
 static void on_answer(void *userdata, int error, const struct usage_row *rows, size_t n) {
-        sd_bus_message *call = userdata, *reply = NULL;
+        struct usage_request *q = userdata;
+        sd_bus_message *reply = NULL;
         int r;
 
         if (error == -E2BIG) {
-                (void)reply_errorf(call, ERROR_REFUSED,
+                (void)reply_errorf(q->call, ERROR_REFUSED,
                                    "That is too much to add up at once; ask for fewer days");
-                sd_bus_message_unref(call);
+                sd_bus_message_unref(q->call);
+                free(q);
                 return;
         }
-        r = error < 0 ? error : reply_list_new(call, ROW, &reply);
+        r = error < 0 ? error : reply_list_new(q->call, ROW, &reply);
         for (size_t i = 0; r >= 0 && i < n; i++)
-                r = append_row(reply, rows + i);
-        reply_list_answer(call, reply, r);
+                if (is_shown(q, rows + i))
+                        r = append_row(reply, rows + i);
+        reply_list_answer(q->call, reply, r);
+        free(q);
 }
 
 static int usage(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *error) {
         struct usage_question q = { .owner = UINT32_MAX };
         struct manager *m = userdata;
-        int r = read_by(call, &q.by, error);
+        struct usage_request *request;
+        bool others = false;
+        int r = api_know(m, call, uid, usage);
 
+        if (r != 0)
+                return r;
+        r = read_by(call, &q.by, error);
         if (r >= 0)
                 r = read_filter(call, &q, error);
         if (r < 0)
                 return r;
         if ((q.by & (USAGE_JOB | USAGE_ROLE)) && uid != 0) {
-                if (q.owner != UINT32_MAX && q.owner != uid)
-                        return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED,
-                                                "Usage by job or role is for the jobs' owner and for root");
-                q.owner = uid;
+                others = q.owner != UINT32_MAX && q.owner != uid;
+                if (others && !(q.by & USAGE_JOB))
+                        return sd_bus_error_set(
+                                error, SD_BUS_ERROR_ACCESS_DENIED,
+                                "Usage by role is for the jobs' owner and for root; by job it "
+                                "tells of those of others that you may look at");
+                q.owner = others ? q.owner : uid;
         }
-        r = usage_ask(m, &q, on_answer, sd_bus_message_ref(call));
-        if (r < 0)
+        request = malloc(sizeof(*request));
+        if (!request)
+                return -ENOMEM;
+        *request = (struct usage_request){ m, sd_bus_message_ref(call), uid, others };
+        r = usage_ask(m, &q, on_answer, request);
+        if (r < 0) {
                 sd_bus_message_unref(call);
+                free(request);
+        }
         return r;
 }
 

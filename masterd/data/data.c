@@ -84,7 +84,7 @@ struct data *data_free(struct data *d) {
         return NULL;
 }
 
-/* ---- listing ----------------------------------------------------------------------------------- */
+/* ---- listing ---- */
 
 int data_add(struct data *d, uint32_t source, const struct data_file *f) {
         int r = listing_add(&d->listing, source, f);
@@ -116,7 +116,7 @@ bool data_all_scanned(const struct data *d) {
         return d->listing.n_scanned == d->listing.n_sources;
 }
 
-/* ---- looking ----------------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 bool data_all_made(const struct data *d) {
         return data_all_scanned(d) && !d->making && !d->restoring &&

@@ -12,7 +12,7 @@
 #include "masterd/data/parts.h"
 #include "masterd/data/permute.h"
 
-/* ---- tasks in memory --------------------------------------------------------------------------- */
+/* ---- tasks in memory ---- */
 
 struct work *work_new(struct data *d, uint64_t id, uint32_t source, uint32_t epoch, uint64_t file,
                       const struct data_file *what, uint64_t start, uint64_t end) {
@@ -180,7 +180,7 @@ void data_grant(const struct task *t, struct task_grant *ret) {
                                     .path = t->what.path };
 }
 
-/* ---- leases ------------------------------------------------------------------------------------ */
+/* ---- leases ---- */
 
 void data_durable(struct data *d, uint64_t mark) {
         struct task *t;
@@ -310,7 +310,7 @@ void data_defer(struct data *d, struct task *t, struct task **leases, uint64_t u
                 DL_PREPEND(d->lists[LIST_DEFERRED], t);
 }
 
-/* ---- reports ----------------------------------------------------------------------------------- */
+/* ---- reports ---- */
 
 /* It is over: its bit in its block, or the end of its row, says so. */
 static void bury(struct data *d, struct work *w) {

@@ -75,7 +75,7 @@ void listing_done(struct listing *l) {
         *l = (struct listing){};
 }
 
-/* ---- rows in memory ---------------------------------------------------------------------------- */
+/* ---- rows in memory ---- */
 
 static struct row_group *find_group(struct listing *l, uint32_t source, uint64_t group) {
         struct group_key key = { .group = group, .source = source };
@@ -166,7 +166,7 @@ static int want(struct listing *l, uint32_t source, uint64_t group, uint32_t n, 
         return g->state == ROWS_HERE;
 }
 
-/* ---- listing ----------------------------------------------------------------------------------- */
+/* ---- listing ---- */
 
 static struct parts file_parts(const struct listing *l, uint32_t source, uint64_t file,
                                const struct data_file *f) {
@@ -274,7 +274,7 @@ uint64_t listing_batch(const struct listing *l, uint32_t source, uint64_t number
         return s->runs[low].batch;
 }
 
-/* ---- tasks and rows ---------------------------------------------------------------------------- */
+/* ---- tasks and rows ---- */
 
 static size_t n_groups_of(const struct listed_source *s) {
         return (size_t)((s->n_files + FILES_GROUP - 1) / FILES_GROUP);

@@ -19,7 +19,7 @@ DEFINE_CLEANUP(json_t *, json_decref)
 
 static const char *const orders[_ORDER_MAX] = { [ORDER_LISTED] = "listed", [ORDER_SHUFFLE] = "shuffle" };
 
-/* ---- writing ----------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 /* Numbers that JSON's readers would round, or take for negative, are strings. */
 static json_t *number(uint64_t value) {
@@ -157,7 +157,7 @@ int data_save(const struct data *d, char **ret_json) {
         return 0;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 struct reading {
         struct data *d;

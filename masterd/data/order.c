@@ -37,7 +37,7 @@ void order_done(struct order *o) {
         *o = (struct order){};
 }
 
-/* ---- whose turn it is -------------------------------------------------------------------------- */
+/* ---- whose turn it is ---- */
 
 static bool exhausted(const struct order *o, uint32_t source) {
         return o->at.made[source] >= o->listing->sources[source].n_tasks;
@@ -171,7 +171,7 @@ enum order_result order_next(struct order *o, uint32_t *ret_source, uint64_t *re
         return ORDER_TASK;
 }
 
-/* ---- places ------------------------------------------------------------------------------------ */
+/* ---- places ---- */
 
 size_t order_place_size(const struct order *o) {
         return 8 + o->listing->n_sources * 8;

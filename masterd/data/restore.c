@@ -106,7 +106,7 @@ int data_restore_task(struct data *d, const struct task *t) {
         return 0;
 }
 
-/* ---- whether it adds up ------------------------------------------------------------------------ */
+/* ---- whether it adds up ---- */
 
 /* Plans a block again, and counts what it stands for by source. */
 static int plan_again(struct data *d, struct block *b, uint64_t *plain) {
@@ -187,7 +187,7 @@ int restore_check(struct data *d) {
         return 0;
 }
 
-/* ---- tasks again ------------------------------------------------------------------------------- */
+/* ---- tasks again ---- */
 
 /* The row of its file is here: it becomes whole. */
 static int complete(struct data *d, struct work *w, const struct data_file *what) {

@@ -8,7 +8,7 @@
  * nothing would ever change any more. Three keep it between them:
  *   - here: a feeder that says that somebody waits there (unserved) comes before all others, gets that many,
  *     and is never set aside, however much its other processes hold;
- *   - executor/seats.h: a feeder says so at once, asks for that many whatever else it has, and
+ *   - executor/feed/seats.h: a feeder says so at once, asks for that many whatever else it has, and
  *   - gives what it has first to those of its processes that have nothing.
  * A feeder of the release before says nothing of those who wait. What it asks for and is not given, because
  * it holds unread tasks enough, it gets one by one, TAKERS_PATIENCE_USEC apart. */

@@ -165,16 +165,26 @@ static void say_straggler(struct health_gang *g, const struct member *m, struct 
         float others = median_of_others(g, m, RATE_UNREAD);
 
         float cpu = median_of_others(g, m, RATE_CPU);
+        struct apart apart;
 
         if (m->rates[RATE_UNREAD] > 3 * others && m->rates[RATE_UNREAD] > 0.2F)
                 say(v,
                     "the others wait for it: data from them lies unread in %.0f %% of the looks (others %.0f "
                     "%%)",
                     (double)m->rates[RATE_UNREAD] * 100, (double)MAX(others, 0.0F) * 100);
-        else
+        else if (!apart_differs(g, m, &apart))
                 say(v, "the others wait for it: it computes (%.2f CPUs busy) while they wait (%.2f)",
                     (double)m->rates[RATE_CPU], (double)cpu);
-        say_difference(g, m, v);
+        else
+                say(v, "the others wait for it");
+        if (apart_differs(g, m, &apart)) {
+                v->resource = apart.resource;
+                say(v, ": %s%s%s in %.0f %% of the looks (others %.0f %%)", apart.what,
+                    m->place ? ", in " : "", m->place ?: "", (double)MIN(apart.mine, 1.0F) * 100,
+                    (double)MAX(MIN(apart.others, 1.0F), 0.0F) * 100);
+                number(v, "apartMilli", milli(apart.mine));
+        } else
+                say_difference(g, m, v);
         number(v, "unreadMilli", milli(m->rates[RATE_UNREAD]));
         number(v, "unreadMilliOthers", milli(others));
         number(v, "cpuMilli", milli(m->rates[RATE_CPU]));

@@ -25,7 +25,7 @@ void rankings_forget(struct health_gang *g) {
 }
 
 static const struct ranking *rank(struct health_gang *g, uint32_t role, enum rate r) {
-        struct ranking *k = g->rankings + (r == RATE_UNREAD ? 0 : 1);
+        struct ranking *k = g->rankings + r;
 
         if (k->valid && k->role == role && k->rate == r)
                 return k;
@@ -188,7 +188,7 @@ static void hung_judge(struct health_gang *g, struct member *m, const struct sta
 }
 
 /* ---- who holds up the others */
-static bool exchanges(const struct member *m) {
+bool exchanges(const struct member *m) {
         return m->moved_usec > 0 && m->seen_usec - MIN(m->moved_usec, m->seen_usec) <= 30 * SECOND;
 }
 
@@ -214,17 +214,20 @@ static bool computes_alone(struct health_gang *g, const struct member *m) {
         return others >= 0 && m->rates[RATE_CPU] > (up ? 2 : 3) * others;
 }
 
-static bool holds_up(struct health_gang *g, const struct member *m) {
+static bool holds_up(struct health_gang *g, struct member *m) {
         const struct health_rule *rule = rules_of(g, m)->of + VERDICT_STRAGGLER;
         float least = (float)rule->share_milli / 1000;
 
         if (rule->off)
                 return false;
-        return lets_lie(g, m, m->holding[VERDICT_STRAGGLER].up ? 0.6F * least : least) ||
-               computes_alone(g, m);
+        if (m->holding[VERDICT_STRAGGLER].up)
+                least *= 0.6F;
+        return lets_lie(g, m, least) || computes_alone(g, m) || apart_judge(g, m, least);
 }
 
 static void straggler_judge(struct health_gang *g, struct member *m, uint64_t dt, uint64_t now) {
+        if (m->holding[VERDICT_STRAGGLER].held_usec == 0)
+                apart_forget(m);
         if (dt > 0 && exchanges(m))
                 (void)holding_feed(m->holding + VERDICT_STRAGGLER, holds_up(g, m), dt,
                                    rules_of(g, m)->of[VERDICT_STRAGGLER].after_usec, now);

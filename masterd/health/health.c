@@ -23,6 +23,11 @@ int health_gang_new(struct health_gang **ret) {
         return 0;
 }
 
+void member_free(struct member *m) {
+        free(m->place);
+        free(m);
+}
+
 struct health_gang *health_gang_free(struct health_gang *g) {
         struct member *m, *next;
 
@@ -30,7 +35,7 @@ struct health_gang *health_gang_free(struct health_gang *g) {
                 return NULL;
         HASH_ITER (hh, g->members, m, next) {
                 HASH_DEL(g->members, m);
-                free(m);
+                member_free(m);
         }
         free(g->rules);
         free(g->scratch);
@@ -143,7 +148,7 @@ void health_leave(struct health_gang *g, uint32_t role, uint32_t index) {
         HASH_DEL(g->members, m);
         g->n_members--;
         rankings_forget(g);
-        free(m);
+        member_free(m);
 }
 
 void health_dry(struct health_gang *g, uint32_t role, uint32_t index, bool dry) {

@@ -108,16 +108,6 @@ void health_dry(struct health_gang *g, uint32_t role, uint32_t index, bool dry);
 void health_observe(struct health_gang *g, uint32_t role, uint32_t index, uint64_t now_usec,
                     const uint64_t values[static _TELEMETRY_MAX]);
 
-/* Calls f for each verdict that begins or ends. f must not change the gang. */
-void health_judge(struct health_gang *g, uint64_t now_usec, verdict_handler f, void *userdata);
-
-/* ---- crash loop: over the attempts of one executor */
-/* times: of its failures, oldest first, n_at (or NULL): how many each stands for. True: too many, and text
- * says it. */
-bool health_crashes(const struct health_rule *rule, const uint64_t *times, const uint32_t *n_at, size_t n,
-                    uint64_t now_usec, struct health_verdict *ret);
-
-/* ---- the odd one out */
 /* What a thread waits in, or not. In the order of orders_capture()'s classes. */
 enum health_wait {
         WAIT_RUNNING,
@@ -134,6 +124,30 @@ enum health_wait {
 };
 const char *health_wait_to_string(enum health_wait w);
 
+/* A look at the threads of a member: what they wait in, and which of them are the first of their process.
+ * place: where its program is, for people, or NULL. */
+void health_look(struct health_gang *g, uint32_t role, uint32_t index, const enum health_wait *threads,
+                 const bool *mains, size_t n, const char *place);
+
+/* Whether, and how often, its threads are worth a look. */
+enum health_looked {
+        LOOK_NONE,
+        LOOK_THREADS,
+        LOOK_PLACE, /* and where its program is */
+};
+enum health_looked health_wants_look(const struct health_gang *g, uint32_t role, uint32_t index,
+                                     uint64_t now_usec, uint64_t *ret_every_usec);
+
+/* Calls f for each verdict that begins or ends. f must not change the gang. */
+void health_judge(struct health_gang *g, uint64_t now_usec, verdict_handler f, void *userdata);
+
+/* ---- crash loop: over the attempts of one executor */
+/* times: of its failures, oldest first, n_at (or NULL): how many each stands for. True: too many, and text
+ * says it. */
+bool health_crashes(const struct health_rule *rule, const uint64_t *times, const uint32_t *n_at, size_t n,
+                    uint64_t now_usec, struct health_verdict *ret);
+
+/* ---- the odd one out */
 /* What an executor of these threads does as a whole: where the main threads of its processes (mains[i]) wait.
  */
 enum health_wait health_wait_of(const enum health_wait *threads, const bool *mains, size_t n);

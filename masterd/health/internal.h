@@ -27,6 +27,12 @@ enum rate {
         RATE_POWER,  /* a gauge, W */
         RATE_UNREAD, /* of the looks, while it exchanges data with others */
         RATE_CHURN,  /* of the samples, before which processes of it came or went */
+        /* How many of its processes were found waiting in that, on average of the looks (health_look()). */
+        RATE_SLEEPS,
+        RATE_STORAGE,
+        RATE_PIPES,
+        RATE_SERVERS,
+        RATE_LOCKS,
         _RATE_MAX,
 };
 
@@ -59,6 +65,10 @@ struct member {
         uint64_t judged_usec;  /* the sample that the gang's verdicts have seen */
         uint64_t killed;       /* by the kernel for lack of memory, not told yet */
         uint16_t n_progress;   /* samples in a row with progress */
+        uint16_t n_looks;      /* at its threads */
+        uint8_t apart;         /* what it was found in while the others wait for it, from 1; 0: in nothing */
+        uint16_t n_place;      /* looks that found the place, less those that found another */
+        char *place;           /* where its program was then, or NULL */
         bool stopped, blocked; /* all of its threads are stopped; some are in D state */
         bool dry;              /* there is no data for it */
         bool spins;            /* has peers, and its CPU use is no progress */
@@ -86,7 +96,7 @@ struct health_gang {
         struct member **scratch; /* these have room for all members */
         enum health_wait *waits;
         size_t n_room;
-        struct ranking rankings[2]; /* of what lies unread; of anything else */
+        struct ranking rankings[_RATE_MAX];
 };
 
 const struct health_rules *rules_of(const struct health_gang *g, const struct member *m);
@@ -105,6 +115,20 @@ void gang_judge(struct health_gang *g, uint64_t now, verdict_handler f, void *us
 /* What the others (of the same role, but not m) are at; < 0: not known of any. O(log n), and one sorting for
  * all members of a role that ask for the same. */
 float median_of_others(struct health_gang *g, const struct member *m, enum rate r);
+/* It exchanges data with others now. */
+bool exchanges(const struct member *m);
+void member_free(struct member *m);
+
+/* Its main threads are, by least more than those of its peers, where nobody waits for peers, and theirs wait.
+ */
+bool apart_judge(struct health_gang *g, struct member *m, float least);
+/* What that was, while it is still so. */
+struct apart {
+        const char *resource, *what; /* static */
+        float mine, others;
+};
+void apart_forget(struct member *m);
+bool apart_differs(struct health_gang *g, const struct member *m, struct apart *ret);
 /* A rate, or who is in the gang, has changed. */
 void rankings_forget(struct health_gang *g);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the elements of an array stand: which are made, which run, how they ended. Pure; who makes and ends
- * them is masterd/arrays.c. */
+ * them is masterd/life/arrays.c. */
 #pragma once
 
 #include <stdbool.h>

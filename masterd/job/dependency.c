@@ -25,9 +25,11 @@ char *dependency_never_text(const struct after_entry *e, enum job_state state, c
         const char *how = state == JOB_SUCCEEDED ? "succeeded"
                           : state == JOB_KILLED  ? "was killed"
                                                  : "failed";
+        char name[AFTER_NAME_MAX];
 
-        snprintf(buf, size, "job %u %s, and this one was to run after its %s (after %u:%s)", e->job, how,
-                 e->condition == AFTER_OK ? "success" : "failure", e->job,
+        (void)after_name(e, name);
+        snprintf(buf, size, "job %s %s, and this one was to run after its %s (after %s:%s)", name, how,
+                 e->condition == AFTER_OK ? "success" : "failure", name,
                  after_condition_to_string(e->condition));
         return buf;
 }

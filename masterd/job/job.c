@@ -14,6 +14,7 @@
 #include "masterd/job/peers.h"
 #include "masterd/job/reshape.h"
 #include "masterd/job/series.h"
+#include "masterd/node/node.h"
 
 int text_set(char **field, const char *format, ...) {
         char *text = NULL;
@@ -89,6 +90,7 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         j->uid = uid;
         j->owner = owner;
         j->attempt = 1;
+        j->version = 1;
         j->scope.job = j;
         j->n_executors = spec_executors(spec);
         j->name = strdup(spec->name);
@@ -165,6 +167,9 @@ struct job *job_free(struct job *j) {
         free(j->first_error);
         for (unsigned i = 0; i < JOB_WATCHERS_MAX; i++)
                 free(j->watchers[i]);
+        for (unsigned i = 0; i < j->n_lookers; i++)
+                free(j->lookers[i].name);
+        free(j->lookers);
         spec_free(j->spec);
         free(j);
         return NULL;
@@ -375,4 +380,10 @@ bool job_all_up(const struct job *j) {
                         return false;
         }
         return true;
+}
+
+uint64_t executor_grace(const struct executor *e) {
+        uint64_t grace = e->job->spec->stop_grace_usec;
+
+        return e->job->state == JOB_STOPPING || !e->node ? grace : holds_grace(e->node->holds, grace);
 }

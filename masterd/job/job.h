@@ -18,9 +18,12 @@
 #include "masterd/job/states.h"
 #include "masterd/spec/spec.h"
 
+#define SCAN_ROLE "_scan" /* role of the executors that list a source; its index is the source */
+
 struct manager;
 struct node;
 struct job;
+
 struct job_data;
 struct job_peers;
 struct after_entry;
@@ -64,7 +67,7 @@ struct executor {
         bool ordered;                                    /* the Start call is under way on the current link */
         bool confirmed; /* the node's agent has reported this attempt since this master came up */
         bool stop_ordered;
-        bool stuck;           /* it does not die, and is waited for (masterd/stuck.h) */
+        bool stuck;           /* it does not die, and is waited for (masterd/fleet/stuck.h) */
         bool bounced;         /* the host could not start the latest attempt, for no fault of the executor */
         const char *stop_why; /* static text */
 
@@ -81,7 +84,7 @@ struct executor {
         uint64_t memory;                /* bytes it has, where that is not what its role says; else 0 */
         bool ready;                     /* its agent has said so (roles with ready) */
 
-        /* data (masterd/feeding.h) */
+        /* data (masterd/feed/feeding.h) */
         bool leases_unknown; /* it was placed by an earlier master and has not said yet which tasks it holds
                               */
         bool feed_open;      /* its feeder is connected and has told its credits */
@@ -92,11 +95,13 @@ struct executor {
                                 end */
         uint64_t synced;     /* highest number of a feeding_sync() that it need not answer any more */
         uint64_t data_wait_usec;         /* its trainer waited for data, in this attempt */
-        uint64_t trainer_wait_usec;      /* data waited for its trainer */
+        uint64_t trainer_wait_usec;      /* its trainer was busy with data */
         uint64_t fed_bytes, fed_records; /* delivered */
         uint64_t tail_offset;            /* log bytes that reached the kept tail */
-        struct telemetry *telemetry;     /* masterd/telemetry.h; NULL: nothing yet */
-        uint32_t watched;                /* the attempt that masterd/healing.h judges */
+        struct telemetry *telemetry;     /* masterd/watch/telemetry.h; NULL: nothing yet */
+        uint32_t watched;                /* the attempt that masterd/watch/healing.h judges */
+        uint32_t peeking;                /* the attempt whose threads it asks for now; 0: of none */
+        uint64_t peeked_usec;            /* when it asked last */
 };
 
 /* Executors that are started again together (restartScope), and failures that are counted together. */
@@ -109,6 +114,7 @@ struct scope {
         uint64_t regroup_real;
         uint32_t n_leaving; /* hold a place from before */
         uint32_t restarts;
+        bool awaited;   /* started again: that all of it run again is still to be told */
         bool held_back; /* some have not left, or the back-off is not over: nobody is placed */
         struct failover_history history; /* of all of it */
         struct failover_history budget;  /* of a role: of all its executors (maxGlobalRoleFailureTimes) */
@@ -127,7 +133,7 @@ struct role {
         struct series *series;    /* how it has been doing; NULL: nothing yet */
 };
 
-/* A rolling restart (masterd/rolling.h). */
+/* A rolling restart (masterd/life/rolling.h). */
 struct rolling {
         uint64_t since_real; /* attempts that were placed before are replaced; 0: none is under way */
         uint32_t batch;      /* so many at once */
@@ -136,6 +142,15 @@ struct rolling {
 };
 
 #define JOB_WATCHERS_MAX 32u
+
+/* May look at it, and gets its signals as long as that holds (masterd/api/looking.h). */
+#define JOB_LOOKERS_MAX 32u
+#define JOB_LOOKERS_PER_USER 4u
+struct job_looker {
+        char *name; /* unique, on the bus; NULL: free */
+        uint32_t uid;
+        uint64_t since; /* a number that rises */
+};
 
 struct job {
         struct manager *manager; /* for its timers; this module does not look into it */
@@ -147,7 +162,7 @@ struct job {
         uint32_t attempt;      /* of the job, from 1 */
         uint64_t attempt_real; /* when it began; executors that were placed before belong to earlier ones */
         struct job_spec *spec;
-        size_t bytes; /* that it takes of the master's memory, see masterd/holdings.h */
+        size_t bytes; /* that it takes of the master's memory, see masterd/life/holdings.h */
         char *cwd;    /* bytes; "" = the work directory */
         char **env;   /* submitter's variables, NULL-ended, or NULL */
         char bundle[65];
@@ -160,18 +175,20 @@ struct job {
         char *reason; /* why it waits or how it ended */
         char *first_error;
         uint64_t event_seq;
-        char *watchers[JOB_WATCHERS_MAX]; /* unique names on the bus that get its signals (masterd/api) */
-        unsigned next_watcher;
+        char *watchers[JOB_WATCHERS_MAX]; /* unique names on the bus that get its signals by right
+                                             (masterd/api) */
+        struct job_looker *lookers;       /* n_lookers, at most JOB_LOOKERS_MAX */
+        unsigned next_watcher, n_lookers;
 
         struct executor *leaving; /* that hold resources still, but are no part of the job any more */
         uint32_t n_leaving;
         struct retired *retired;     /* the configurations that they are of */
-        uint64_t version;            /* rises with each change of the configuration; 0: as submitted */
-        struct change_note *changes; /* the latest, see masterd/change.h */
+        uint64_t version;            /* rises with each change of the configuration; 1: as submitted */
+        struct change_note *changes; /* the latest, see masterd/life/change.h */
         uint32_t n_changes;
         struct change_cut *cuts; /* who has left */
         size_t n_cuts;
-        uint64_t epoch;      /* of its rendezvous, see masterd/epochs.h */
+        uint64_t epoch;      /* of its rendezvous, see masterd/life/epochs.h */
         uint64_t membership; /* a digest of who is where, as of that epoch */
         sd_event_source *epoch_timer;
         struct rolling rolling;
@@ -189,7 +206,7 @@ struct job {
         sd_event_source *limit_timer;
         sd_event_source *grace_timer;
         struct {
-                uint8_t mode; /* enum suspend_mode + 1 (masterd/suspension.h); 0: none */
+                uint8_t mode; /* enum suspend_mode + 1 (masterd/life/suspension.h); 0: none */
                 uint32_t by;  /* uid */
                 uint64_t since_real;
                 uint64_t froze_real; /* when its executors were frozen or thawed last */
@@ -200,7 +217,7 @@ struct job {
         struct scope scope;          /* of all roles with restartScope job */
         struct exclusions exclusions;
 
-        /* In the queue (masterd/queueing.h), and given way (masterd/requeue.h). */
+        /* In the queue (masterd/queue/queueing.h), and given way (masterd/life/requeue.h). */
         bool queued;         /* known to the policy */
         uint32_t requeues;   /* of its attempts, those that began for no fault of the job */
         uint32_t asked;      /* times in a row that an executor asked for the job to be requeued */
@@ -215,25 +232,25 @@ struct job {
         sd_event_source *leave_timer, *signal_timer, *hold_timer;
 
         struct after_entry
-                *after; /* what has to end before its first start, and its time (masterd/depend.h) */
+                *after; /* what has to end before its first start, and its time (masterd/life/depend.h) */
         uint32_t n_after;
         uint64_t after_met; /* a bit for each that holds */
         uint64_t begin_real;
         sd_event_source *begin_timer;
         struct job *settle_next; /* has ended, and those that wait for it are to be told */
 
-        struct array *array;   /* it is an array: masterd/arrays.h */
+        struct array *array;   /* it is an array: masterd/life/arrays.h */
         uint32_t array_number; /* it is an element of that one; 0: it is none */
         uint32_t array_index;
         char **array_env;     /* what tells its executors so */
         uint32_t array_since; /* of an array that was run again: elements up to this number count if they
                                  succeeded */
 
-        struct usage *usage;       /* what its executors held: masterd/usage.h */
+        struct usage *usage;       /* what its executors held: masterd/life/usage.h */
         bool usage_known;          /* usage is all of it */
         bool had_env, had_secrets; /* at submission: they end with the job */
 
-        struct job_health *health; /* masterd/healing.h; NULL: nothing was seen of it yet */
+        struct job_health *health; /* masterd/watch/healing.h; NULL: nothing was seen of it yet */
 
         struct job *ended_next, *ended_prev; /* finished jobs kept in memory, oldest first */
         UT_hash_handle hh;                   /* by number */
@@ -266,6 +283,9 @@ struct scope *scope_new(struct job *j); /* NULL: no memory */
 void scope_free(struct scope *s);
 /* Its scope, or NULL where it is started again alone, or leaves. */
 struct scope *executor_scope(const struct executor *e);
+/* How long one that is being stopped gets between the signals: its job's word, or less where its host drains.
+ */
+uint64_t executor_grace(const struct executor *e);
 /* Bytes it may hold; 0: no limit. */
 static inline uint64_t executor_memory(const struct executor *e) {
         uint64_t memory = executor_role(e)->memory;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job gets another configuration while it runs: it grows, shrinks, gets roles and loses them. Memory only;
- * who is stopped, started, told and recorded is decided elsewhere (masterd/change.h). */
+ * who is stopped, started, told and recorded is decided elsewhere (masterd/life/change.h). */
 #pragma once
 
 #include <stdint.h>

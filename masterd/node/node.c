@@ -96,9 +96,7 @@ struct node *nodes_get(struct nodes *n, const char *name) {
         return node;
 }
 
-/* ---- labels
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- labels ---- */
 
 static size_t labels_count(char *const *list) {
         size_t n = 0;
@@ -195,8 +193,7 @@ int node_merge_labels(struct node *node, char *const *agent) {
         return 0;
 }
 
-/* ---- the registry
- * --------------------------------------------------------------------------------------------------- */
+/* ---- the registry ---- */
 
 static void node_free(struct node *node) {
         free(node->blame);

@@ -70,7 +70,7 @@ struct node {
         struct blame *blame; /* NULL: nothing was ever held against it */
         char **labels; /* NULL-ended KEY=VALUE, by key: what the agent says, with people's over it; or NULL */
         char **set_labels;   /* people's alone, the same */
-        struct stuck *stuck; /* attempts that are over and hold their place, see masterd/stuck.h */
+        struct stuck *stuck; /* attempts that are over and hold their place, see masterd/fleet/stuck.h */
         uint32_t n_stuck;
         struct node_condition *conditions; /* masterd/node/condition.h; worst first */
         struct burst came;                 /* with a main connection */

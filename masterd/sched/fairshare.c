@@ -95,9 +95,7 @@ void entry_hold(struct policy *p, struct entry *e, const struct policy_amount *a
         ledger_hold(p, &p->pools[e->job.pool].ledger, a, sign, firm, now);
 }
 
-/* ---- pools
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- pools ---- */
 
 int policy_pool_find(const struct policy *p, const char *name, uint32_t *ret_index) {
         for (uint32_t i = 0; i < p->n_pools; i++)
@@ -130,9 +128,7 @@ int policy_pool_set(struct policy *p, const struct policy_pool *pool, uint32_t *
         return 0;
 }
 
-/* ---- for people, and for the store
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- for people, and for the store ---- */
 
 static struct policy_share share_of(struct policy *p, struct ledger *l, uint32_t pool, uint32_t user,
                                     uint64_t now) {

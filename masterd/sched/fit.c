@@ -248,10 +248,14 @@ uint32_t fit_lacking(const struct sched *s, const struct need *n, uint32_t i) {
 }
 
 uint32_t fit_capacity(const struct sched *s, const struct need *n, uint32_t slot, uint32_t limit) {
+        return fit_empty(s, n, slot, MIN(limit, s->nodes[slot].capacity.executors));
+}
+
+uint32_t fit_empty(const struct sched *s, const struct need *n, uint32_t slot, uint32_t limit) {
         const struct sched_node *node = &s->nodes[slot];
         const struct sched_capacity *c = &node->capacity;
-        uint32_t ports = c->port_first == 0 ? 0 : (uint32_t)c->port_last - c->port_first + 1;
-        uint64_t k = MIN(limit, c->executors), gpus = layout_will_do(s, n, slot);
+        uint32_t ports = capacity_ports(c);
+        uint64_t k = limit, gpus = layout_will_do(s, n, slot);
 
         if (!fit_matches(n, slot))
                 return 0;

@@ -343,11 +343,12 @@ static int check(const struct sched *s, const struct sched_gang *g, uint64_t *re
         return 0;
 }
 
-static int need_for(struct placing *p, uint32_t shape) {
-        const struct sched_shape *h = &p->gang->shapes[shape];
-        struct need *n = &p->needs[shape];
+int shape_need(struct sched *s, const struct sched_shape *h, uint64_t whole_hosts, struct need *ret) {
+        struct need *n = ret;
         int r;
 
+        if (!shape_valid(s, h))
+                return -EINVAL;
         *n = (struct need){ .cpu_milli = h->cpu_milli,
                             .gpus = h->gpus,
                             .ports = h->ports,
@@ -356,11 +357,19 @@ static int need_for(struct placing *p, uint32_t shape) {
                             .numa = h->numa,
                             .cpus = (uint16_t)(h->exclusive_cpus ? h->cpu_milli / 1000 : 0),
                             .shm = h->shm,
-                            .owner = p->gang->whole_hosts,
+                            .owner = whole_hosts,
                             .amounts = h->amounts,
                             .n_amounts = h->n_amounts };
-        r = filter_get(p->s, h, &n->filter);
+        r = filter_get(s, h, &n->filter);
         n->special = n->filter || n->shm > 0 || n->owner != 0 || need_is_exact(n);
+        return r;
+}
+
+static int need_for(struct placing *p, uint32_t shape) {
+        const struct sched_shape *h = &p->gang->shapes[shape];
+        struct need *n = &p->needs[shape];
+        int r = shape_need(p->s, h, p->gang->whole_hosts, n);
+
         p->has_limits |= n->filter || h->restricted;
         p->has_near |= h->near != 0;
         p->apart[shape] |= h->apart;

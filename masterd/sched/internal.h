@@ -156,6 +156,10 @@ struct grant {
         struct sched_cpuset *cpus; /* allocated, or NULL */
 };
 
+static inline uint32_t capacity_ports(const struct sched_capacity *c) {
+        return c->port_first == 0 ? 0 : (uint32_t)c->port_last - c->port_first + 1;
+}
+
 /* Words of the bits of a range of ports. */
 static inline size_t port_words(const struct sched_capacity *c) {
         return ((size_t)c->port_last - c->port_first) / 64 + 1;
@@ -238,6 +242,8 @@ uint64_t fit_left(const struct sched *s, const struct need *n, uint32_t slot, ui
 uint32_t fit_lacking(const struct sched *s, const struct need *n, uint32_t slot);
 /* How many would fit if the node were empty. */
 uint32_t fit_capacity(const struct sched *s, const struct need *n, uint32_t slot, uint32_t limit);
+/* The same, however many executors the node may have for the time being. */
+uint32_t fit_empty(const struct sched *s, const struct need *n, uint32_t slot, uint32_t limit);
 /* Whether labels and GPUs of the node are such that the shape may go there at all. */
 static inline bool fit_matches(const struct need *n, uint32_t slot) {
         return !n->filter || n->filter->rank[slot] != FILTER_OUT;

@@ -8,10 +8,6 @@
 #include "lib/base/cleanup.h"
 #include "masterd/sched/internal.h"
 
-static uint32_t port_count(const struct sched_capacity *c) {
-        return c->port_first == 0 ? 0 : (uint32_t)c->port_last - c->port_first + 1;
-}
-
 static bool capacity_valid(const struct sched_capacity *c) {
         return c->cpu_milli <= SCHED_CPU_MAX && c->memory <= SCHED_MEMORY_MAX && c->gpus <= SCHED_GPUS_MAX &&
                c->port_first <= c->port_last && (c->port_first > 0 || c->port_last == 0) &&
@@ -29,7 +25,7 @@ void node_refresh(struct sched *s, uint32_t slot) {
         s->memory[slot] = FREE(c->memory, h->memory);
         s->memory_mib[slot] = (int32_t)((s->memory[slot] + (1 << 20) - 1) >> 20);
         s->gpus[slot] = open && c->gpus > 0 ? __builtin_popcountll(layout_whole(n) & ~n->gpus) : 0;
-        s->ports[slot] = (int32_t)FREE(port_count(c), h->ports);
+        s->ports[slot] = (int32_t)FREE(capacity_ports(c), h->ports);
         s->executors[slot] = (int32_t)FREE(c->executors, h->executors);
 #undef FREE
 }
@@ -256,7 +252,7 @@ static bool port_held(const struct sched_node *n, uint32_t i) {
 
 int node_assign(struct sched *s, uint32_t slot, const struct need *need, uint16_t *ports) {
         struct sched_node *n = &s->nodes[slot];
-        uint32_t range = port_count(&n->capacity);
+        uint32_t range = capacity_ports(&n->capacity);
         int r;
 
         if (need->ports > 0) {

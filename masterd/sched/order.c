@@ -7,9 +7,7 @@
 #include "lib/base/cleanup.h"
 #include "masterd/sched/policy-internal.h"
 
-/* ---- the tree of a band: a treap, whose chances are a hash of the id
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- the tree of a band: a treap, whose chances are a hash of the id ---- */
 
 static uint64_t chance(const struct entry *e) {
         uint64_t z = e->job.id + UINT64_C(0x9e3779b97f4a7c15);
@@ -90,9 +88,7 @@ static void tree_remove(struct band *b, struct entry *e) {
         e->left = e->right = e->parent = NULL;
 }
 
-/* ---- bands
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- bands ---- */
 
 static int band_get(struct account *a, int32_t priority, struct band **ret) {
         uint32_t low = 0, high = a->n_bands;
@@ -145,9 +141,7 @@ void order_remove(struct entry *e) {
         e->band = NULL;
 }
 
-/* ---- passes
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- passes ---- */
 
 /* The first one of a user, or of a pool with all of its users. The user of the least rank is next. */
 struct stream {

@@ -10,9 +10,7 @@
 #include "lib/base/cleanup.h"
 #include "masterd/sched/internal.h"
 
-/* ---- what has not fit in this pass
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- what has not fit in this pass ---- */
 
 bool shape_plain(const struct sched_gang *g, const struct sched_shape *h) {
         return g->topology == SCHED_ANYWHERE && g->whole_hosts == 0 && !h->restricted && h->n_excluded == 0 &&
@@ -89,9 +87,7 @@ static void add_miss(struct pass *pass, const struct entry *e, const struct sche
         pass->n_misses = MAX(pass->n_misses, k + 1);
 }
 
-/* ---- reservations
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- reservations ---- */
 
 static uint64_t mark_array(uint64_t mark, const uint32_t *a, size_t n) {
         mark = (mark ^ n) * UINT64_C(0x100000001b3);
@@ -261,9 +257,7 @@ static int reserve(struct pass *pass, struct entry *e, const struct sched_gang *
 /* What the start of an executor costs the owner, in units of work. */
 #define WORK_PLACED 500u
 
-/* ---- one job
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- one job ---- */
 
 static void waits(struct pass *pass, struct entry *e, enum policy_reason reason,
                   const struct sched_no_fit *no_fit, uint64_t ahead) {

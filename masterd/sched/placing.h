@@ -35,6 +35,9 @@ struct placing {
         size_t n_universe;
 };
 
+/* What one executor of a valid shape takes. -EINVAL, -ENOMEM. */
+int shape_need(struct sched *s, const struct sched_shape *h, uint64_t whole_hosts, struct need *ret);
+
 /* A stamp that no slot carries yet. */
 uint32_t placing_stamp(struct sched *s);
 

@@ -33,9 +33,7 @@ uint64_t plan_mix(uint64_t a, uint64_t b) {
         return a ^ (a >> 29);
 }
 
-/* ---- what ends when
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- what ends when ---- */
 
 /* A time in the future, if the one that was said has come and gone. */
 uint64_t plan_not_past(const struct plan *plan, uint64_t t) {

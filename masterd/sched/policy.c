@@ -81,9 +81,7 @@ void policy_configure(struct policy *p, const struct policy_conf *conf) {
         p->changes++;
 }
 
-/* ---- jobs
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- jobs ---- */
 
 struct entry *policy_entry(const struct policy *p, uint64_t id) {
         struct entry *e;
@@ -290,9 +288,7 @@ uint64_t policy_passed_over(const struct policy *p) {
         return p->ahead;
 }
 
-/* ---- why
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- why ---- */
 
 int policy_why(struct policy *p, uint64_t id, struct policy_why *ret) {
         struct entry *e = policy_entry(p, id), *at;

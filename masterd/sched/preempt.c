@@ -30,9 +30,7 @@ struct choosing {
         unsigned fits;
 };
 
-/* ---- who may be stopped
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- who may be stopped ---- */
 
 static bool stoppable(struct pass *pass, const struct entry *v) {
         uint64_t from = time_add(v->started, pass->policy->conf.min_run_usec);
@@ -126,9 +124,7 @@ static int collect(struct choosing *c) {
         return 0;
 }
 
-/* ---- the choice
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- the choice ---- */
 
 static int set_out(struct choosing *c, size_t i, bool out) {
         return plan_out(c->pass->plan, c->list[i].entry, out);
@@ -238,9 +234,7 @@ static int choose(struct choosing *c) {
         return r >= 0 && c->n <= EXACT_MAX ? choose_exactly(c, 0, 0) : r;
 }
 
-/* ---- carrying it out
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- carrying it out ---- */
 
 static bool hopeless(const struct pass *pass, const struct entry *e, const struct sched_gang *g) {
         for (size_t i = 0; i < pass->n_hopeless; i++) {

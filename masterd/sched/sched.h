@@ -104,8 +104,7 @@ struct sched_usage {
 /* -ENOENT: no such node. */
 int sched_node_usage(const struct sched *s, uint32_t slot, struct sched_usage *ret);
 
-/* ---- what a node is like
- * ------------------------------------------------------------------------------------------------ */
+/* ---- what a node is like ---- */
 
 struct sched_gpu {
         const char *model;   /* "H100"; NULL: unknown */
@@ -184,9 +183,7 @@ int sched_reserve(struct sched *s, const struct sched_hold *h);
 /* Gives back exactly what was held: by sched_reserve(), or one item of a placement. */
 void sched_release(struct sched *s, const struct sched_hold *h);
 
-/* ---- gangs
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- gangs ---- */
 
 enum sched_numa {
         SCHED_NUMA_NONE,    /* anywhere; neighbours where it is free */
@@ -252,6 +249,18 @@ enum sched_topology {
 
 /* How many nodes, usable or not, meet all of its constraints and have GPUs that will do. -ENOMEM. */
 int sched_shape_nodes(struct sched *s, const struct sched_shape *h, uint32_t *ret);
+
+/* What the nodes hold when they are empty, usable or not: what somebody may wait for at all. Of the nodes
+ * that are allowed, meet its constraints and have GPUs that will do: */
+struct sched_ever {
+        uint32_t fits;              /* executors, min of the shape at the most */
+        uint32_t nodes;             /* so many there are */
+        uint32_t short_;            /* SCHED_... bits of which no node has enough for a single executor */
+        struct sched_capacity most; /* the most of each that a node has; executors is not set */
+};
+/* Nothing is held. -EINVAL for a shape outside the bounds, -ENOMEM. It looks at no more nodes than it takes
+ * to find room for min. */
+int sched_shape_ever(struct sched *s, const struct sched_shape *h, struct sched_ever *ret);
 
 struct sched_gang {
         const struct sched_shape *shapes;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,16 +17,32 @@ const char *after_condition_to_string(enum after_condition c) {
         return c < _AFTER_CONDITION_MAX ? condition_names[c] : NULL;
 }
 
+char *after_name(const struct after_entry *e, char buf[static AFTER_NAME_MAX]) {
+        if (e->index == AFTER_WHOLE)
+                snprintf(buf, AFTER_NAME_MAX, "%u", e->job);
+        else
+                snprintf(buf, AFTER_NAME_MAX, "%u[%u]", e->job, e->index);
+        return buf;
+}
+
 int after_parse(const char *text, struct after_entry *ret) {
         const char *colon = strchrnul(text, ':');
-        struct after_entry entry = { .condition = AFTER_OK };
-        char number[16];
-        size_t c;
+        struct after_entry entry = { .index = AFTER_WHOLE, .condition = AFTER_OK };
+        char number[AFTER_NAME_MAX], *bracket;
+        size_t n = (size_t)(colon - text), c;
 
-        if ((size_t)(colon - text) >= sizeof(number))
+        if (n >= sizeof(number))
                 return -EINVAL;
-        memcpy(number, text, (size_t)(colon - text));
-        number[colon - text] = 0;
+        memcpy(number, text, n);
+        number[n] = 0;
+        bracket = strchr(number, '[');
+        if (bracket) {
+                if (number[n - 1] != ']')
+                        return -EINVAL;
+                number[n - 1] = *bracket = 0;
+                if (parse_u32(bracket + 1, 0, ARRAY_INDEX_MAX, &entry.index) < 0)
+                        return -EINVAL;
+        }
         if (parse_u32(number, 1, UINT32_MAX, &entry.job) < 0)
                 return -EINVAL;
         if (*colon) {

@@ -19,12 +19,19 @@ enum after_condition {
 };
 const char *after_condition_to_string(enum after_condition c);
 
+#define AFTER_WHOLE UINT32_MAX /* not an element: the job, or all of the array */
+
 struct after_entry {
         uint32_t job;
+        uint32_t index; /* this element of that array, or AFTER_WHOLE */
         enum after_condition condition;
 };
 
-/* "417", "417:ok", "417:fail", "417:any". -EINVAL. */
+/* "417" or "417[3]", into buf. Returns buf. */
+#define AFTER_NAME_MAX 24
+char *after_name(const struct after_entry *e, char buf[static AFTER_NAME_MAX]);
+
+/* "417", "417:ok", "417:fail", "417:any", "417[3]", "417[3]:any". -EINVAL. */
 int after_parse(const char *text, struct after_entry *ret);
 
 struct array_range {

@@ -326,6 +326,83 @@ static int check_delivery(struct reader *r, const struct job_spec *s) {
         return 0;
 }
 
+/* ---- lockstep ---- */
+
+/* Ranks find each sample by its place, so only files that lie open, and formats that are told apart. */
+static int check_lockstep_input(struct reader *r, const struct input_spec *in, size_t i) {
+        enum source_kind kind = input_source_kind(in->path_pattern, in->command);
+
+        if (kind == SOURCE_COMMAND)
+                return report_at(
+                        r, place_in_input(i, "commandInput"),
+                        "has no samples that ranks in lockstep could find again: write them to files first");
+        if (kind != SOURCE_FILES)
+                return report_at(r, place_in_input(i, "pathPattern"),
+                                 "ranks in lockstep read files that all hosts have: copy the data to a "
+                                 "shared directory");
+        if (in->compression == COMPRESSION_GZIP || in->compression == COMPRESSION_ZSTD)
+                return report_at(r, place_in_input(i, "compression"),
+                                 "the place of a sample in a compressed file is not known: unpack it for "
+                                 "input.lockstep");
+        if (in->format != FORMAT_TEXT && in->format != FORMAT_FIXED && in->format != FORMAT_TAR)
+                return report_at(r,
+                                 place_in_input(i, in->format == FORMAT_RAW   ? "rawInput"
+                                                   : in->format == FORMAT_CSV ? "csvInput"
+                                                                              : "tfrecordInput"),
+                                 "input.lockstep knows textInput, fixedInput and tarInput");
+        if (in->from.given || in->n_success_markers > 0)
+                return report_at(
+                        r, place_in_input(i, in->from.given ? "timeRange" : "successMarkerPatterns"),
+                        "input.lockstep waits for nothing: name files that are there when the job starts");
+        if (in->rewind_skip > 0)
+                return report_at(r, place_in_input(i, "rewindSkipNum"),
+                                 "is about tasks, and input.lockstep has none: remove it");
+        return 0;
+}
+
+static int check_lockstep(struct reader *r, const struct job_spec *s) {
+        const struct {
+                bool set;
+                const char *key, *why;
+        } wrong[] = {
+                { s->input_mode != DELIVERY_STDIN, "mode",
+                  "ranks in lockstep read the files themselves: remove it" },
+                { s->input_ack != ACK_LAG, "ack",
+                  "what counts in lockstep is the trainer's checkpoint (state_dict()): remove it" },
+                { s->window > 1, "window",
+                  "\"order\": \"shuffle\" with lockstep mixes all files: remove it" },
+                { s->epochs > 1, "epochs",
+                  "in lockstep an epoch is an iteration of the trainer's: count them there" },
+        };
+
+        if (s->n_topics > 0)
+                return report_at(r, place_below(place_of("inputManager"), "kafkaConfig"),
+                                 "has no end and no number of samples, which input.lockstep needs");
+        for (size_t i = 0; i < ELEMENTSOF(wrong); i++)
+                if (wrong[i].set)
+                        return report_at(r, IN_INPUT(wrong[i].key), "%s", wrong[i].why);
+        if (s->sample_ppm < 1000000 || (s->task_success_milli > 0 && s->task_success_milli < 100000))
+                return report_at(r, place_below(place_of("inputManager"), "fileConfig"),
+                                 "sampleRate and stopPolicy are about tasks, and input.lockstep has none: "
+                                 "remove them");
+        for (size_t i = 0; i < s->n_inputs; i++) {
+                const struct input_spec *in = &s->inputs[i];
+                int q = check_lockstep_input(r, in, i);
+
+                if (q < 0)
+                        return q;
+                if (in->format != s->inputs[0].format || in->record_size != s->inputs[0].record_size)
+                        return report_at(
+                                r, place_in_input(i, "pathPattern"),
+                                "with input.lockstep all inputs have the same format as the first one");
+                if (in->weight > 0)
+                        return report_at(
+                                r, place_in_input(i, "weight"),
+                                "does not go with input.lockstep, which reads every sample once an epoch");
+        }
+        return 0;
+}
+
 static int check_readers(struct reader *r, const struct job_spec *s) {
         for (size_t i = 0; i < s->n_roles; i++)
                 if (s->roles[i].input_policy == INPUT_STREAMING)
@@ -368,6 +445,8 @@ int check_data(struct reader *r, struct job_spec *s) {
                 q = check_endless(r, s);
         if (q >= 0)
                 q = check_weights(r, s);
+        if (q >= 0 && s->lockstep != LOCKSTEP_OFF)
+                q = check_lockstep(r, s);
         if (q >= 0)
                 q = check_readers(r, s);
         if (q >= 0 && r->diagnostics->n_errors == errors)

@@ -66,6 +66,18 @@ static int complete_command(struct role_spec *role) {
         return 0;
 }
 
+/* What short keys say, in the terms of the long ones. */
+static void complete_short(struct role_spec *role) {
+        const uint64_t mib = UINT64_C(1) << 20;
+
+        if (role->hosts > 0) {
+                role->per_node = role->per_node ?: 1;
+                role->num = role->hosts * role->per_node; /* at most 10,000 times 100,000 */
+                role->hosts = 0;
+        }
+        role->memory = (role->memory + mib - 1) / mib * mib;
+}
+
 static int complete_nodes(const struct job_spec *s, struct role_spec *role) {
         char **nodes;
         int r;
@@ -86,6 +98,7 @@ static int complete_job(struct job_spec *s) {
 
         for (size_t i = 0; i < s->n_roles; i++) {
                 struct role_spec *role = &s->roles[i];
+                complete_short(role);
                 if (role->min_num == 0)
                         role->min_num = role->num;
                 if ((r = complete_command(role)) < 0 || (r = complete_nodes(s, role)) < 0)

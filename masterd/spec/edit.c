@@ -11,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
+#include "masterd/spec/env-text.h"
 #include "masterd/spec/schema.h"
 
 enum felt {
@@ -28,6 +29,8 @@ static const struct {
         { "priority", FELT_NOW },
         { "preemptible", FELT_NOW },
         { "requeue", FELT_NOW },
+        { "waitForHosts", FELT_NOW },
+        { "visible", FELT_NOW },
         { "signal", FELT_NOW },
         { "timeLimit", FELT_NOW },
         { "maxAppAttempts", FELT_NOW },
@@ -138,6 +141,14 @@ static void drop_group(json_t *object, const struct schema *s, const struct key 
                         (void)json_object_del(object, s->keys[i].name);
 }
 
+/* What the effective configuration has in the place of a short key. */
+static const char *long_of(const struct schema *s, const struct key *k) {
+        for (size_t i = 0; i < s->n; i++)
+                if (s->keys[i].group == k->group && &s->keys[i] != k && !s->keys[i].unwritten)
+                        return s->keys[i].name;
+        return "another";
+}
+
 /* Walks to the message that holds the last key of the path, making what is missing. *ret_name: that key, or a
  * name of a map. */
 static int walk(struct editor *x, const char *path, char *copy, json_t **object, const struct schema **schema,
@@ -228,7 +239,11 @@ static int set(struct editor *x, const char *path, const char *text) {
         snprintf(key, sizeof(key), "%.*s", (int)MIN(strcspn(rest, "."), sizeof(key) - 1), rest);
         if (!schema_find(schema, key))
                 return refuse(x, "%s: there is neither a role nor a key %s", path, key);
-        if (find_felt(schema_find(schema, key)->name, role, &felt) < 0)
+        k = schema_find(schema, key);
+        if (k->unwritten)
+                return refuse(x, "%s: %s is a key of job files alone; a job that is there has %s", path, key,
+                              long_of(schema, k));
+        if (find_felt(k->name, role, &felt) < 0)
                 return refuse(x, "%s cannot be changed while the job exists; submit another one", path);
         copy = strdup(rest);
         if (!copy)
@@ -247,6 +262,9 @@ static int set(struct editor *x, const char *path, const char *text) {
         value = k ? value_of(text) : json_string(text);
         if (!value)
                 return refuse(x, "%s: this is not valid JSON (and not UTF-8): %.100s", path, text);
+        if (k && strcmp(k->name, "env") == 0 && json_is_object(value) &&
+            env_texts_of_env(text, strlen(text), value) < 0)
+                return -ENOMEM;
         if (k)
                 drop_group(object, schema, k);
         return json_object_set(object, name, value) < 0 ? -ENOMEM : 0;
@@ -299,7 +317,9 @@ static int add_role(struct editor *x, const char *text, char ret_name[static 64]
 
         if (!role)
                 return refuse(x, "%d:%d: %s", error.line, error.column, error.text);
-        if (!name || strlen(name) >= 64)
+        if (env_texts(text, strlen(text), role) < 0)
+                r = -ENOMEM;
+        else if (!name || strlen(name) >= 64)
                 r = refuse(x, "roleName: the new role needs a name");
         else if (find_role(x, name, strlen(name), NULL))
                 r = refuse(x, "the job has a role %s already", name);
@@ -364,6 +384,35 @@ static void say_value(FILE *f, json_t *v) {
                 fprintf(f, "%.*s%s", (int)n, s, s[n] ? "..." : "");
 }
 
+/* Whether the value at the path may be a secret: of env, or of what is handed to a client. What has changed
+ * is told to whoever may look at the job, and stands in the journal. */
+static bool is_private(struct editor *x, const char *path) {
+        _cleanup_free_ char *copy = NULL;
+        struct editor y = *x;
+        char error[SPEC_EDIT_TEXT_MAX];
+        const struct schema *schema;
+        const char *rest, *p;
+        json_t *object;
+        bool role;
+
+        y.error = error;
+        if (begin(&y, path, &object, &schema, &rest, &role) < 0 || !(copy = strdup(rest)))
+                return true;
+        for (char *save = copy; (p = strsep(&save, "."));) {
+                const struct key *k = schema_find(schema, p);
+                if (!k)
+                        return true;
+                if (k->type != KEY_MESSAGE)
+                        return schema_is_private(k);
+                schema = k->message;
+        }
+        return false;
+}
+
+static void say_private(FILE *f, json_t *before, json_t *after) {
+        fputs(!before ? "set" : !after ? "taken away" : "changed", f);
+}
+
 static int say(struct editor *x, json_t *before, json_t *after, const struct spec_edit *edits, size_t n,
                char *const *names, char **ret) {
         _cleanup_free_ char *text = NULL;
@@ -390,10 +439,14 @@ static int say(struct editor *x, json_t *before, json_t *after, const struct spe
                 if (json_equal(a, b) || (!a && !b))
                         continue;
                 fprintf(f, "%s%s: ", first ? "" : ", ", path + (edits[i].kind == EDIT_SCALE ? 5 : 0));
+                first = false;
+                if (is_private(x, path)) {
+                        say_private(f, a, b);
+                        continue;
+                }
                 say_value(f, a);
                 fputs(" -> ", f);
                 say_value(f, b);
-                first = false;
         }
         if (fclose(f) != 0)
                 return -ENOMEM;

@@ -168,6 +168,50 @@ int spec_effective(const struct job_spec *s, char **ret_json) {
         return write_text(&job_schema, s, JSON_INDENT(2), ret_json);
 }
 
+static int mask_values(json_t *map) {
+        const char *name;
+        json_t *value;
+
+        json_object_foreach (map, name, value)
+                if (json_object_set_new(map, name, json_string(SPEC_MASK)) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int mask(json_t *object, const struct schema *s) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < s->n; i++) {
+                const struct key *k = s->keys + i;
+                json_t *v = json_object_get(object, k->name), *item;
+                size_t n;
+
+                if (v && schema_is_private(k))
+                        r = mask_values(v);
+                else if (v && k->type == KEY_MESSAGE)
+                        r = mask(v, k->message);
+                else if (v && k->type == KEY_LIST)
+                        json_array_foreach (v, n, item)
+                                if (r >= 0)
+                                        r = mask(item, k->message);
+        }
+        return r;
+}
+
+int spec_masked(const struct job_spec *s, char **ret_json) {
+        _cleanup_(json_unref_p) json_t *object = write_message(&job_schema, (void *)s);
+        char *text;
+        int r = object ? mask(object, &job_schema) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+        if (!text)
+                return -ENOMEM;
+        *ret_json = text;
+        return 0;
+}
+
 int spec_input_json(const struct job_spec *s, char **ret_json) {
         const struct key keys[] = { *schema_find(&job_schema, "inputManager"),
                                     *schema_find(&job_schema, "input") };

@@ -12,15 +12,28 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/hostlist.h"
 #include "lib/base/parse.h"
+#include "masterd/spec/short.h"
 #include "masterd/spec/text.h"
 #include "masterd/spec/value.h"
 
-#define GROUPS_MAX 4u
+#define GROUPS_MAX 11u
 #define READ_TEXT_MAX (64u << 10) /* bytes of one text of a list or map */
+
+/* Where it is in what the user wrote. */
+static struct place written_place(const struct reader *r, const struct place *place) {
+        struct place p = *place;
+
+        if (r->flat && p.n >= 2 && p.steps[0].key && strcmp(p.steps[0].key, "role") == 0) {
+                p.n -= 2;
+                memmove(p.steps, p.steps + 2, p.n * sizeof(p.steps[0]));
+        }
+        return p;
+}
 
 int reader_report(struct reader *r, enum diagnostic_severity severity, const struct place *place,
                   const char *format, ...) {
-        _cleanup_free_ char *path = place_format(place), *message = NULL;
+        struct place written = written_place(r, place);
+        _cleanup_free_ char *path = place_format(&written), *message = NULL;
         va_list ap;
         int i;
 
@@ -35,7 +48,7 @@ int reader_report(struct reader *r, enum diagnostic_severity severity, const str
         if (i < 0)
                 return i;
         if (i < (int)DIAGNOSTICS_MAX) {
-                r->places[i] = *place;
+                r->places[i] = written;
                 r->placed[i] = true;
         }
         return 0;
@@ -310,21 +323,36 @@ static bool find_elsewhere(const struct schema *s, const char *name, struct plac
         return false;
 }
 
-static int report_unknown(struct reader *r, const struct schema *s, const char *name) {
+/* The nearest name of the table, if it is near enough to be meant. */
+static const char *nearest_key(const struct schema *s, const char *name, size_t *best) {
         const char *nearest = NULL;
-        size_t best = SIZE_MAX;
-        struct place key = r->here, elsewhere = {};
 
-        place_push(&key, name, 0);
-        key.at_key = true;
         for (size_t i = 0; i < s->n; i++) {
                 size_t d = edit_distance(name, s->keys[i].name);
-                if (d < best) {
-                        best = d;
+                size_t most = strlen(s->keys[i].name) > 3 ? MAX(strlen(s->keys[i].name) / 3, (size_t)2) : 1;
+                if (d < *best && d <= most) {
+                        *best = d;
                         nearest = s->keys[i].name;
                 }
         }
-        if (nearest && best <= MAX(strlen(nearest) / 3, strlen(nearest) > 3 ? (size_t)2 : 1))
+        return nearest;
+}
+
+static int report_unknown(struct reader *r, const struct schema *s, const char *name) {
+        const struct schema *tables[] = { s, s == r->root && r->flat ? &role_schema : NULL };
+        const char *meant = NULL, *nearest = NULL, *found;
+        struct place key = r->here, elsewhere = {};
+        size_t best = SIZE_MAX;
+
+        place_push(&key, name, 0);
+        key.at_key = true;
+        for (size_t i = 0; i < ELEMENTSOF(tables) && tables[i]; i++) {
+                meant = meant ?: short_known_as(tables[i], name);
+                found = nearest_key(tables[i], name, &best);
+                nearest = found ?: nearest;
+        }
+        nearest = meant ?: nearest; /* "cmd" is one letter from "cwd", and the command */
+        if (nearest)
                 return reader_report(r, DIAGNOSTIC_ERROR, &key, "unknown key; did you mean \"%s\"?", nearest);
         if (r->root && find_elsewhere(r->root, name, &elsewhere)) {
                 _cleanup_free_ char *path = place_format(&elsewhere);
@@ -361,9 +389,17 @@ static int collect_members(struct reader *r, const struct schema *s, json_t *obj
         return 0;
 }
 
-/* A number that is 0 says nothing that could contradict another key. */
+/* A number that is 0 says nothing that could contradict another key; but a short key has only one meaning. */
 static bool given_for_group(const struct key *k, const json_t *v) {
-        return k->type == KEY_MESSAGE || !value_is_zero(v);
+        return k->type == KEY_MESSAGE || !value_is_zero(v) || (k->unwritten && !k->zero_is_preset);
+}
+
+/* Whether one of the other keys that say the same is given. */
+static bool given_otherwise(const struct schema *s, const struct key *k, json_t *const *given) {
+        for (size_t i = 0; k->group > 0 && i < s->n; i++)
+                if (s->keys[i].group == k->group && given[i] && !json_is_null(given[i]))
+                        return true;
+        return false;
 }
 
 int read_message(struct reader *r, const struct schema *s, json_t *object, void *message) {
@@ -380,7 +416,7 @@ int read_message(struct reader *r, const struct schema *s, json_t *object, void 
 
                 place_push(&r->here, k->name, 0);
                 if (!given[i] || json_is_null(given[i])) {
-                        if (k->required)
+                        if (k->required && !given_otherwise(s, k, given))
                                 q = report_error(r, "missing%s%s", k->hint ? ": " : "", k->hint ?: "");
                 } else if (k->group > 0 && of_group[k->group] && given_for_group(k, given[i]))
                         q = report_error(r, "cannot be given together with %s", of_group[k->group]);

@@ -16,6 +16,7 @@ struct reader {
         struct place here;
         struct place places[DIAGNOSTICS_MAX];
         bool placed[DIAGNOSTICS_MAX];
+        bool flat;  /* the job's one role was written without "role": see short_form() */
         bool quiet; /* below something that has been warned about as a whole */
 };
 

@@ -3,6 +3,7 @@
  * told (spec_input_json), so a key that a reader of data needs is a live row here and read by input_read().
  */
 #include "lib/wire/input.h"
+#include "masterd/spec/names.h"
 #include "masterd/spec/schema-rows.h"
 #include "masterd/spec/spec.h"
 #include "masterd/spec/valid.h"
@@ -96,8 +97,7 @@ static const struct key input_keys[] = {
 static const struct schema input_schema = SCHEMA(input_keys);
 
 static const struct key stop_policy_keys[] = {
-        { "taskSuccessPercent", KEY_MILLI, AT(job_spec, task_success_milli), RANGE(0, 100), .preset = 100000,
-          .zero_is_preset = true },
+        { "taskSuccessPercent", KEY_MILLI, AT(job_spec, task_success_milli), RANGE(0, 100) },
         { "taskFailedPercent", KEY_MILLI, AT(job_spec, task_failed_milli), RANGE(0, 100), .preset = 50000,
           .zero_is_preset = true },
 };
@@ -189,6 +189,11 @@ static const struct key input_manager_keys[] = {
 const struct schema input_manager_schema = SCHEMA(input_manager_keys);
 
 /* ---- input ---- */
+static bool has_lockstep(const void *target) {
+        const struct job_spec *s = target;
+        return s->lockstep != LOCKSTEP_OFF;
+}
+
 static const struct key input_extension_keys[] = {
         { "mode", KEY_ENUM, AT(job_spec, input_mode), WORDS(input_delivery_names) },
         /* completed by the mode: check-data.c */
@@ -196,6 +201,7 @@ static const struct key input_extension_keys[] = {
         { "pipeSize", KEY_SIZE, AT(job_spec, pipe_size), RANGE(SPEC_PIPE_MIN, SPEC_PIPE_MAX),
           .preset = 1 << 20 },
         { "order", KEY_ENUM, AT(job_spec, input_order), WORDS(input_order_names) },
+        { "lockstep", KEY_ENUM, AT(job_spec, lockstep), WORDS(lockstep_names), .written = has_lockstep },
         { "seed", KEY_SCALED, AT(job_spec, input_seed), RANGE(0, INT64_MAX), .scale = 1 },
         { "epochs", KEY_U32, AT(job_spec, epochs), RANGE(1, SPEC_EPOCHS_MAX), .preset = 1 },
         { "window", KEY_U32, AT(job_spec, window), RANGE(0, SPEC_WINDOW_MAX) },

@@ -53,13 +53,16 @@ const struct schema elastic_schema = SCHEMA(elastic_keys);
 
 static const struct key blacklist_keys[] = {
         { "enabled", KEY_BOOL, AT(blacklist_spec, enabled) },
-        CHECKED("maxFailedTaskPerContainer", KEY_NUMBER),
+        WARNED("maxFailedTaskPerContainer", KEY_NUMBER,
+               "has no effect: what a task fails counts for inputManager.maxTaskAttempts, not against an "
+               "executor; remove it"),
         { "maxFailedContainerPerNode", KEY_U32, AT(blacklist_spec, max_failed), RANGE(1, 1000), .preset = 2,
           .zero_is_preset = true },
         { "blacklistTimeoutMillis", KEY_SCALED, AT(blacklist_spec, timeout_usec),
           RANGE(1, UINT64_C(3650) * 86400000), .scale = 1000, .preset = UINT64_C(3600) * 1000000,
           .zero_is_preset = true },
-        CHECKED("maxBlacklistContainer", KEY_NUMBER),
+        WARNED("maxBlacklistContainer", KEY_NUMBER,
+               "has no effect: hosts are kept off, not executors; see maxBlacklistNode, and remove it"),
         { "maxBlacklistNode", KEY_U32, AT(blacklist_spec, max_nodes), RANGE(1, 1000), .preset = 20,
           .zero_is_preset = true },
 };

@@ -86,17 +86,18 @@ static bool role_has_placement(const void *target) {
 }
 
 static const struct key role_keys[] = {
-        { "roleName", KEY_TEXT, AT(role_spec, name), RANGE(1, 32), .required = true,
-          .valid = valid_role_name },
-        { "num", KEY_U32, AT(role_spec, num), RANGE(1, SPEC_EXECUTORS_MAX), .preset = 1 },
+        { "roleName", KEY_TEXT, AT(role_spec, name), RANGE(1, 32), .required = true, .valid = valid_role_name,
+          .group = 6 },
+        { "num", KEY_U32, AT(role_spec, num), RANGE(1, SPEC_EXECUTORS_MAX), .preset = 1, .group = 5 },
         { "minNum", KEY_U32, AT(role_spec, min_num), RANGE(1, SPEC_EXECUTORS_MAX), .preset = 0,
           .zero_is_preset = true },
-        { "vcores", KEY_MILLI, AT(role_spec, cpu_milli), RANGE(0, SPEC_VCORES_MAX), .preset = 1000 },
+        { "vcores", KEY_MILLI, AT(role_spec, cpu_milli), RANGE(0, SPEC_VCORES_MAX), .preset = 1000,
+          .group = 2 },
         { "memoryMb", KEY_SCALED, AT(role_spec, memory), RANGE(0, SPEC_MEMORY_MB_MAX), .scale = 1 << 20,
-          .preset = 1 << 30 },
-        { "gpuNum", KEY_U32, AT(role_spec, gpus), RANGE(0, SPEC_GPUS_MAX) },
+          .preset = 1 << 30, .group = 3 },
+        { "gpuNum", KEY_U32, AT(role_spec, gpus), RANGE(0, SPEC_GPUS_MAX), .group = 4 },
         { "portNum", KEY_U32, AT(role_spec, ports), RANGE(1, SPEC_PORTS_MAX), .preset = 1,
-          .zero_is_preset = true },
+          .zero_is_preset = true, .group = 9 },
         { "command", KEY_TEXT, AT(role_spec, command), RANGE(1, SPEC_STRING_MAX), .group = 1 },
         { "argv", KEY_TEXTS, LIST_AT(role_spec, argv, n_argv), RANGE(1, SPEC_ARGV_MAX), .group = 1,
           .written = role_uses_argv },
@@ -104,7 +105,7 @@ static const struct key role_keys[] = {
         { "nodes", KEY_NODES, LIST_AT(role_spec, nodes, n_nodes), RANGE(0, SPEC_NODES_MAX) },
         { "inputPolicy", KEY_ENUM, AT(role_spec, input_policy), WORDS(input_policy_names) },
         { "successPercent", KEY_U32, AT(role_spec, success_percent), RANGE(0, 100), .preset = 100 },
-        { "failover", KEY_MESSAGE, AT(role_spec, failover), .message = &failover_schema },
+        { "failover", KEY_MESSAGE, AT(role_spec, failover), .message = &failover_schema, .group = 7 },
         { "restartScope", KEY_ENUM, AT(role_spec, failure.restart_scope), WORDS(restart_scope_words),
           .preset = _RESTART_SCOPE_MAX, .written = role_has_scope },
         { "exitCodes", KEY_LIST, LIST_AT(role_spec, failure.exit_rules, failure.n_exit_rules),
@@ -115,9 +116,21 @@ static const struct key role_keys[] = {
         { "watchdog", KEY_DURATION, AT(role_spec, failure.watchdog_usec),
           RANGE(UINT64_C(1) * 1000000, UINT64_C(86400) * 1000000), .written = role_has_watchdog },
         { "scheduleStrategy", KEY_MESSAGE, .offset = 0, .message = &schedule_strategy_schema,
-          .written = role_has_placement },
+          .written = role_has_placement, .group = 10 },
         { "timeLimit", KEY_DURATION, AT(role_spec, time_limit_usec), RANGE(1, DURATION_MAX),
-          .preset = UINT64_MAX },
+          .preset = UINT64_MAX, .group = 8 },
+        SHORT("name", KEY_TEXT, 6, AT(role_spec, name), RANGE(1, 32), .valid = valid_role_name),
+        SHORT("hosts", KEY_U32, 5, AT(role_spec, hosts), RANGE(1, SPEC_NODES_MAX)),
+        SHORT("perHost", KEY_U32, 10, AT(role_spec, per_node), RANGE(1, SPEC_EXECUTORS_MAX)),
+        SHORT("cpus", KEY_MILLI, 2, AT(role_spec, cpu_milli), RANGE(0, SPEC_VCORES_MAX)),
+        SHORT("memory", KEY_SIZE, 3, AT(role_spec, memory),
+              RANGE(UINT64_C(1) << 20, (uint64_t)SPEC_MEMORY_MB_MAX << 20)),
+        SHORT("gpus", KEY_U32, 4, AT(role_spec, gpus), RANGE(0, SPEC_GPUS_MAX)),
+        SHORT("ports", KEY_U32, 9, AT(role_spec, ports), RANGE(1, SPEC_PORTS_MAX)),
+        SHORT("retries", KEY_U32, 7, AT(role_spec, failover.max_failure_times),
+              RANGE(0, SPEC_FAILURES_MAX - 1), .plus = 1),
+        SHORT("time", KEY_DURATION, 8, AT(role_spec, time_limit_usec), RANGE(1, DURATION_MAX),
+              .preset = UINT64_MAX),
         ROLE_PLACEMENT_ROWS,
         ROLE_HEALTH_ROW,
         ROLE_LIMITS_ROWS,
@@ -134,7 +147,7 @@ static const struct key role_keys[] = {
         WARNED("localRestartTimes", KEY_NUMBER, DEAD " (failover says how often an executor is restarted)"),
         WARNED("isEvaluation", KEY_BOOL, DEAD " (successPercent: 0 makes a role optional)"),
 };
-static const struct schema role_schema = SCHEMA(role_keys);
+const struct schema role_schema = SCHEMA(role_keys);
 
 /* ---- scheduler ---- */
 static const struct key timeout_policy_keys[] = {
@@ -218,6 +231,11 @@ static bool has_priority(const void *target) {
         return s->waits.priority != SPEC_PRIORITY_NONE;
 }
 
+static bool has_visible(const void *target) {
+        const struct job_spec *s = target;
+        return s->visible < _VISIBLE_MAX;
+}
+
 static const struct key job_keys[] = {
         { "name", KEY_TEXT, AT(job_spec, name), RANGE(1, SPEC_NAME_MAX), .preset_text = "job",
           .valid = valid_label },
@@ -228,6 +246,9 @@ static const struct key job_keys[] = {
           .written = has_priority },
         { "preemptible", KEY_BOOL, AT(job_spec, waits.preemptible) },
         { "requeue", KEY_BOOL, AT(job_spec, waits.requeue) },
+        { "waitForHosts", KEY_BOOL, AT(job_spec, waits.for_hosts) },
+        { "visible", KEY_ENUM, AT(job_spec, visible), WORDS(visible_names), .preset = _VISIBLE_MAX,
+          .written = has_visible },
         { "signal", KEY_TEXT, AT(job_spec, waits.signal), RANGE(1, 64), .valid = valid_signal },
         { "files", KEY_TEXTS, LIST_AT(job_spec, files, n_files), RANGE(0, SPEC_FILES_MAX),
           .valid = valid_file },
@@ -241,7 +262,8 @@ static const struct key job_keys[] = {
           .preset = UINT64_C(10000000), .group = 1 },
         { "scheduler", KEY_MESSAGE, .offset = 0, .message = &scheduler_schema },
         { "role", KEY_LIST, LIST_AT(job_spec, roles, n_roles), RANGE(1, SPEC_ROLES_MAX), .required = true,
-          .hint = "a job has at least one role, such as {\"roleName\": \"worker\", \"command\": \"...\"}",
+          .hint = "say what to run with \"command\", or give at least one role, such as "
+                  "{\"roleName\": \"worker\", \"command\": \"...\"}",
           .message = &role_schema, .item_size = sizeof(struct role_spec) },
         { "inputManager", KEY_MESSAGE, .offset = 0, .message = &input_manager_schema,
           .written = job_has_data },
@@ -255,7 +277,9 @@ static const struct key job_keys[] = {
         { "gpuVisibility", KEY_ENUM, AT(job_spec, gpu_visibility), WORDS(gpu_visibility_names) },
         { "newPrivileges", KEY_BOOL, AT(job_spec, new_privileges) },
         { "timeLimit", KEY_DURATION, AT(job_spec, time_limit_usec), RANGE(1, DURATION_MAX),
-          .preset = UINT64_MAX },
+          .preset = UINT64_MAX, .group = 2 },
+        SHORT("time", KEY_DURATION, 2, AT(job_spec, time_limit_usec), RANGE(1, DURATION_MAX),
+              .preset = UINT64_MAX),
         { "failureWindow", KEY_DURATION, AT(job_spec, failure_window_usec), RANGE(1, DURATION_MAX),
           .preset = UINT64_MAX },
         { "backoff", KEY_MESSAGE, AT(job_spec, backoff), .message = &backoff_schema },
@@ -272,7 +296,9 @@ static const struct key job_keys[] = {
           .valid = valid_after },
         { "begin", KEY_TEXT, AT(job_spec, array.begin), RANGE(1, 64), .valid = valid_begin },
         { "array", KEY_TEXT, AT(job_spec, array.array), RANGE(1, ARRAY_TEXT_MAX), .valid = valid_array },
-        CHECKED("progressManagerConf", KEY_MESSAGE, .message = &progress_manager_schema),
+        WARNED("progressManagerConf", KEY_MESSAGE,
+               "has no effect: a job's progress is that of its data, and shown as it is; remove it",
+               .message = &progress_manager_schema),
         SLIP("progressManagerType", KEY_ENUM,
              "has no effect: upstream's key is progressManagerConf.type; write that, or nothing (progress "
              "follows the data)",

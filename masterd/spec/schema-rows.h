@@ -26,6 +26,10 @@
                 __VA_ARGS__                                                                                  \
         }
 
+/* Another word for what a key before it says; number is the group of the two. */
+#define SHORT(n, t, number, ...)                                                                             \
+        { .name = (n), .type = (t), .unwritten = true, .group = (number), __VA_ARGS__ }
+
 #define DEAD "has no effect, here or upstream; remove it"
 #define TEXT_RANGE RANGE(0, SPEC_STRING_MAX)
 #define DURATION_MAX (UINT64_C(3650) * 86400 * 1000000)

@@ -113,7 +113,7 @@ size_t schema_bytes(const struct schema *s, const void *message) {
                 /* The tables' targets are not const; nothing is written through them here. */
                 const void *target = key_target(k, (void *)message);
 
-                if (!target)
+                if (!target || k->unwritten)
                         continue;
                 switch (k->type) {
                 case KEY_TEXT:

@@ -54,6 +54,7 @@ struct key {
         uint64_t scale;    /* KEY_SCALED, KEY_MILLI; of a KEY_MAP not 0: values may be whole numbers */
         uint64_t preset;   /* the default, as it is stored in the target */
         const char *preset_text; /* KEY_TEXT */
+        uint64_t plus;           /* KEY_U32: so much more is stored than is written */
         bool zero_is_preset;     /* 0 means "not given", as in protobuf */
         bool required;
         bool unwritten; /* not in the effective configuration: another key says the same */
@@ -81,8 +82,16 @@ struct schema {
         size_t n;
 };
 
+/* Its values may be secrets: a map of texts (env, a client's properties), but not of amounts. */
+static inline bool schema_is_private(const struct key *k) {
+        return k->type == KEY_MAP && k->scale == 0;
+}
+
 /* The whole configuration; its struct is struct job_spec. */
 extern const struct schema job_schema;
+
+/* A role; its struct is struct role_spec. */
+extern const struct schema role_schema;
 
 /* Of it, what is about data; the struct is struct job_spec too. */
 extern const struct schema input_manager_schema, input_extension_schema;

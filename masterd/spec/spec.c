@@ -9,8 +9,10 @@
 
 #include "lib/base/heap.h"
 #include "masterd/spec/check.h"
+#include "masterd/spec/env-text.h"
 #include "masterd/spec/read.h"
 #include "masterd/spec/schema.h"
+#include "masterd/spec/short.h"
 #include "masterd/spec/text.h"
 
 /* What a person may hand us. Of values (commas and brackets) jansson needs some 100 bytes each. */
@@ -144,12 +146,18 @@ static int parse_within(const struct text_bounds *bounds, const char *text, size
         if (!root)
                 return r < 0 ? r : -EBADMSG;
 
+        r = env_texts(clean, size, root);
+        if (r >= 0)
+                r = short_form(root);
+        if (r < 0)
+                return r;
         s = calloc(1, sizeof(*s));
         reader = calloc(1, sizeof(*reader));
         if (!s || !reader)
                 return -ENOMEM;
         reader->diagnostics = d;
         reader->root = &job_schema;
+        reader->flat = r > 0;
         r = schema_preset(&job_schema, s);
         if (r >= 0)
                 r = read_message(reader, &job_schema, root, s);

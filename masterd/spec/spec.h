@@ -65,6 +65,13 @@ enum schedule_policy {
         SCHEDULE_POLICY_ORDER,   /* role after role, see job_spec.order */
         _SCHEDULE_POLICY_MAX,
 };
+enum lockstep {        /* input.lockstep: who of a role with data reads what */
+        LOCKSTEP_OFF,  /* tasks, handed out on demand */
+        LOCKSTEP_DROP, /* ranks read the files themselves, in step; what makes no whole batch is left out */
+        LOCKSTEP_PAD,  /* the same; the last batch is made up with samples from the beginning */
+        _LOCKSTEP_MAX,
+        _LOCKSTEP_INVALID = -22
+};
 enum input_policy {
         INPUT_ENV,
         INPUT_STREAMING,
@@ -105,6 +112,15 @@ enum spec_on_partition {
         _SPEC_PARTITION_MAX,
         _SPEC_PARTITION_INVALID = -22
 };
+/* Who may look at a job (masterd/core/sight.h), from the fewest to the most. */
+enum visible {
+        VISIBLE_OWNER,
+        VISIBLE_GROUP, /* of its pool, or the owner's own */
+        VISIBLE_POOL,  /* whoever may submit to its pool */
+        VISIBLE_ALL,
+        _VISIBLE_MAX,
+        _VISIBLE_INVALID = -22
+};
 enum gpu_visibility {
         GPU_VISIBILITY_JOB,
         GPU_VISIBILITY_EXECUTOR,
@@ -117,9 +133,12 @@ const char *schedule_policy_to_string(enum schedule_policy p); /* "gang", "dynam
 const char *input_policy_to_string(enum input_policy p);
 const char *restart_type_to_string(enum restart_type t);
 const char *failure_policy_to_string(enum failure_policy p);
+const char *lockstep_to_string(enum lockstep l);
 const char *role_category_to_string(enum role_category c);
 const char *spec_on_partition_to_string(enum spec_on_partition p);
 const char *gpu_visibility_to_string(enum gpu_visibility v);
+const char *visible_to_string(enum visible v);
+enum visible visible_from_string(const char *s);
 
 /* When an executor of a role ends. Only failures count (not successes, not stops that somebody asked for, not
  * the loss of a host). The failure that brings the count of that (role, index) within failure_window to
@@ -162,6 +181,7 @@ struct role_spec {
                                      optional */
         uint32_t max_per_node;    /* executors of the role on one host at most; 0: any number */
         uint32_t per_node; /* exactly so many on each host used (num is a multiple); 0: not asked for */
+        uint32_t hosts;    /* while it is read: num is so many times per_node; 0 in a spec that is complete */
         uint32_t category; /* enum role_category */
         uint64_t time_limit_usec; /* of one executor; UINT64_MAX: none */
         struct failover_spec failover;
@@ -214,6 +234,7 @@ struct topic_spec {
 struct queue_spec {
         int32_t priority; /* SPEC_PRIORITY_NONE: that of its pool */
         bool preemptible; /* also where the pool's jobs are not */
+        bool for_hosts;   /* also when no host of the cluster is what it needs: one may come */
         bool requeue;     /* at its time limit the job is not failed but begins again, as often as it takes */
         char *signal;     /* "USR1@60s", or NULL */
         int32_t signal_number;       /* of it; 0: none */
@@ -240,8 +261,9 @@ struct rendezvous_spec {
 };
 
 struct job_spec {
-        uint32_t refs; /* others who have it beside the first, see spec_ref() */
-        char *name;    /* default "job" */
+        uint32_t refs;    /* others who have it beside the first, see spec_ref() */
+        char *name;       /* default "job" */
+        uint32_t visible; /* enum visible; _VISIBLE_MAX: not said, which its pool fills in at submit */
         char *queue; /* the pool, "default" without a word; whether there is one of that name masterd knows */
         struct queue_spec waits;
         char **files; /* NULL-ended; paths relative to the configuration's folder, or absolute; never NULL */
@@ -283,7 +305,8 @@ struct job_spec {
         uint32_t message_type; /* enum kafka_message_type */
         uint32_t sample_ppm;   /* share of the tasks that are made at all; default 1000000 */
         /* stopPolicy, in thousandths of a per cent of the tasks (upstream's are fractional): */
-        uint32_t task_success_milli; /* data is finished when so many are done; default 100000 */
+        uint32_t task_success_milli; /* data is finished when so many are done, and the job fails with fewer;
+                                        0: not given */
         uint32_t task_failed_milli;  /* the job fails when so many have failed; default 50000 */
         uint32_t max_task_attempts;  /* default 2; the loss of a task's executor does not count */
         /* What the end of the data means. true: nothing, all roles' own ends decide; false: when those that
@@ -293,6 +316,7 @@ struct job_spec {
         uint32_t input_ack;   /* enum ack_mode; default LAG with stdin, RELEASE else */
         uint64_t pipe_size;   /* bytes, default 1 MiB */
         uint32_t input_order; /* enum input_order */
+        uint32_t lockstep;    /* enum lockstep; not off: the job has no data of its own (job.data is NULL) */
         uint64_t input_seed;
         uint32_t epochs; /* >= 1 */
         uint32_t window; /* records; 0, 1: not shuffled within a task */
@@ -320,6 +344,11 @@ static inline void spec_free_p(struct job_spec **s) {
 /* The effective configuration: canonical JSON with every default written out, which spec_parse() reads back
  * to an equal spec. Allocated. */
 int spec_effective(const struct job_spec *s, char **ret_json);
+
+/* The same for somebody else than its owner: without the values of env and of a topic's config, which may be
+ * secrets, but with their names. Not to be read back. Allocated. */
+int spec_masked(const struct job_spec *s, char **ret_json);
+#define SPEC_MASK "***"
 
 /* What executors are told of a job's data: {"inputManager": ..., "input": ...} of the effective
  * configuration, which input_read() of lib/wire/input.h reads. Allocated. "{}" of a job without data. */

@@ -11,8 +11,8 @@ bool valid_after(const char *s, const char **ret_why) {
 
         if (after_parse(s, &entry) >= 0)
                 return true;
-        *ret_why = "must be a job's number with :ok, :fail or :any behind it, such as \"417\" or "
-                   "\"417:any\"";
+        *ret_why = "must be a job's number with :ok, :fail or :any behind it, such as \"417\", "
+                   "\"417:any\" or \"417[3]\" (an element of an array)";
         return false;
 }
 

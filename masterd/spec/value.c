@@ -116,7 +116,7 @@ static int read_whole(struct reader *r, const struct key *k, json_t *v, void *ta
         else if (n < 0 || (uint64_t)n < k->min || (uint64_t)n > k->max)
                 return report_error(r, "must be %" PRIu64 " to %" PRIu64 ", not %" PRId64, k->min, k->max, n);
         else
-                stored = k->type == KEY_SCALED ? (uint64_t)n * k->scale : (uint64_t)n;
+                stored = k->type == KEY_SCALED ? (uint64_t)n * k->scale : (uint64_t)n + k->plus;
         if (!target)
                 return 0;
         if (k->type == KEY_SCALED)

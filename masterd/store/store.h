@@ -312,7 +312,7 @@ struct change_record {
         uint32_t uid;     /* who asked for it */
         uint64_t at_real;
         const char *text;          /* what was changed, one line */
-        const char *cuts;          /* who has left, in the form of masterd/change.h */
+        const char *cuts;          /* who has left, in the form of masterd/life/change.h */
         struct store_bytes before; /* the configuration that it was of, where a role has gone; else empty */
         struct store_bytes config; /* put only: the one from then on */
 };
@@ -323,8 +323,7 @@ struct secret_record {
         struct store_bytes data;
 };
 
-/* ---- opening and closing
- * ---------------------------------------------------------------------------------------- */
+/* ---- opening and closing ---- */
 
 struct store_limits {
         size_t queue_bytes; /* store_full() from here on; store_commit() refuses at four times as much */
@@ -344,8 +343,9 @@ int store_open(const char *path, sd_event *event, const struct store_limits *lim
 void store_close(struct store *s);
 void store_close_p(struct store **s);
 
-/* ---- reading before the loop runs: only until the first store_commit() or store_query_...(), then -EBUSY
- * ---------- */
+/* ---- reading before the loop runs ---- */
+
+/* Only until the first store_commit() or store_query_...(), then -EBUSY. */
 /* A callback returns 0 to go on, or a negative errno, which ends the load and is returned. Rows come in the
  * order of their keys. */
 
@@ -415,8 +415,7 @@ int store_load_meta(struct store *s, const char *key, void **ret, size_t *ret_si
 /* Highest event number of a job (or STORE_JOB_NONE), 0: none. */
 int store_load_last_event(struct store *s, uint32_t job, uint64_t *ret);
 
-/* ---- writing
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- writing ---- */
 
 /* The next job's number. Counts up, never reused once store_put_job() of it is durable. 0: there are no more.
  */
@@ -523,8 +522,7 @@ struct store_stats {
 };
 void store_get_stats(struct store *s, struct store_stats *ret);
 
-/* ---- history: read by the store's thread behind everything committed before, answered in the loop
- * ----------------- */
+/* ---- history: read by the store's thread behind everything committed before, answered in the loop ---- */
 /* error 0, or negative with n = 0. Return values: 0, -ENOMEM, -ENOBUFS, -ESHUTDOWN. */
 
 struct store_job_filter {

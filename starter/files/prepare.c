@@ -36,6 +36,7 @@ static const struct {
         { .path = ALONE_DIR, .mode = 0755 },
         { .path = STATE_DIR, .mode = 0711 },
         { .path = WORK_DIR, .mode = 0751 },
+        { .path = ARTIFACTS_DIR, .mode = 0751 },
         { .path = BUNDLES_DIR, .mode = 0711, .agents = true },
         { .path = STATE_DIR "/progress", .mode = 0700, .agents = true, .contents = true },
         { .path = NODE_DIR, .mode = 0755, .agents = true, .contents = true, .only = true },

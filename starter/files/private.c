@@ -209,8 +209,7 @@ int private_remove(const char *root, const char *unit) {
         return remove_tree(path);
 }
 
-/* ---- what a prolog leaves to an epilog
- * ------------------------------------------------------------------------------- */
+/* ---- what a prolog leaves to an epilog ---- */
 
 int hooked_mark(const char *root, uint32_t job, sd_id128_t job_uid) {
         _cleanup_free_ char *path = hooked_path(root, job, job_uid), *directory = NULL;
@@ -233,8 +232,7 @@ void hooked_clear(const char *root, uint32_t job, sd_id128_t job_uid) {
                 (void)unlink(path);
 }
 
-/* ---- work directories
- * ------------------------------------------------------------------------------------------------ */
+/* ---- work directories ---- */
 
 int work_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid) {
         _cleanup_free_ char *path = work_path(root, job, job_uid), *parent = NULL;
@@ -295,18 +293,18 @@ static bool work_entry_valid(const char *name) {
         return *n == '.' && n[1] && strlen(n) <= 20 && strspn(n + 1, "0123456789abcdef") == strlen(n + 1);
 }
 
-int work_detach(const char *root, const char *name, char **ret) {
+static int detach(const char *root, const char *directory, const char *name, char **ret) {
         _cleanup_free_ char *from = NULL, *to = NULL;
 
         if (!work_entry_valid(name))
                 return -EINVAL;
-        if (asprintf(&from, "%s" WORK_DIR "/%s", root, name) < 0)
+        if (asprintf(&from, "%s%s/%s", root, directory, name) < 0)
                 return -ENOMEM;
         if (*name == '.') {
                 *ret = TAKE_PTR(from);
                 return 0;
         }
-        if (asprintf(&to, "%s" WORK_DIR "/.%s.%llx", root, name, (unsigned long long)now_real()) < 0)
+        if (asprintf(&to, "%s%s/.%s.%llx", root, directory, name, (unsigned long long)now_real()) < 0)
                 return -ENOMEM;
         if (rename(from, to) < 0) {
                 if (errno != ENOENT)
@@ -318,14 +316,56 @@ int work_detach(const char *root, const char *name, char **ret) {
         return 0;
 }
 
+int work_detach(const char *root, const char *name, char **ret) {
+        return detach(root, WORK_DIR, name, ret);
+}
+
+/* ---- artifacts: they outlive the job ---- */
+
+int artifacts_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid) {
+        _cleanup_free_ char *path = artifacts_path(root, job, job_uid);
+        _cleanup_close_ int fd = -EBADF;
+        struct stat st;
+
+        if (!path)
+                return -ENOMEM;
+        if (mkdir(path, 0700) < 0 && errno == ENOENT) { /* somebody has made room */
+                _cleanup_free_ char *parent = strndup(path, (size_t)(strrchr(path, '/') - path));
+                int r = parent ? make_directories(parent, 0751) : -ENOMEM;
+
+                if (r < 0)
+                        return r;
+                (void)mkdir(path, 0700);
+        }
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_uid == 0) /* new, or the starter died between the steps */
+                return fchmod(fd, 0700) < 0 || fchown(fd, uid, (gid_t)-1) < 0 ? -errno : 0;
+        if (st.st_uid != uid)
+                return -EPERM;
+        (void)futimens(fd, NULL); /* who is about to remove it looks at ctime */
+        return 0;
+}
+
+void artifacts_touch(const char *root, uint32_t job, sd_id128_t job_uid) {
+        _cleanup_free_ char *path = artifacts_path(root, job, job_uid);
+
+        if (path)
+                (void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+int artifacts_detach(const char *root, const char *name, char **ret) {
+        return detach(root, ARTIFACTS_DIR, name, ret);
+}
+
 static DIR *open_directory(const char *root, const char *path) {
         _cleanup_free_ char *full = NULL;
 
         return asprintf(&full, "%s%s", root, path) < 0 ? NULL : opendir(full);
 }
 
-/* ---- what systemd leaves
- * -------------------------------------------------------------------------------------------- */
+/* ---- what systemd leaves ---- */
 
 #define SYSTEMD_UNITS_DIR "/run/systemd/units"
 #define EXTRA_FIELDS "log-extra-fields:"

@@ -44,3 +44,9 @@ void work_touch(const char *root, uint32_t job, sd_id128_t job_uid);
 /* Takes the directory from its name, to be removed by remove_tree() at leisure: whatever gets that name
  * afterwards is another one. *ret NULL: there is none. -EINVAL: no name of one. */
 int work_detach(const char *root, const char *name, char **ret);
+
+/* The job's directory of artifacts, as its work directory: made where there is none (-EPERM: it is another
+ * user's), its age begun anew, put aside for the remover. */
+int artifacts_create(const char *root, uint32_t job, sd_id128_t job_uid, uint32_t uid);
+void artifacts_touch(const char *root, uint32_t job, sd_id128_t job_uid);
+int artifacts_detach(const char *root, const char *name, char **ret);

@@ -4,13 +4,17 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/strv.h"
+#include "starter/files/artifacts.h"
 
 #define CHILDREN_MAX 4u
 /* More than there are executors on any host. */
@@ -19,6 +23,9 @@
 struct removal {
         struct remover *remover;
         char *path;
+        char **keep; /* not NULL: path is the root, and artifacts are trimmed */
+        uint64_t max;
+        struct timespec since;  /* when keep was true */
         sd_event_source *child; /* while it is at work */
         struct removal *next, *prev;
 };
@@ -32,6 +39,7 @@ struct remover {
 static void removal_free(struct removal *x) {
         sd_event_source_disable_unref(x->child);
         free(x->path);
+        strings_free(x->keep);
         free(x);
 }
 
@@ -42,7 +50,7 @@ static int on_child(sd_event_source *s, const siginfo_t *si, void *userdata) {
         struct remover *r = x->remover;
 
         if (si->si_code != CLD_EXITED || si->si_status != 0)
-                log_warning("Cannot remove %s as a whole", x->path);
+                log_warning("Cannot remove %s as a whole", x->keep ? "artifacts" : x->path);
         DL_DELETE(r->working, x);
         r->n_working--;
         removal_free(x);
@@ -57,7 +65,10 @@ static int begin(struct removal *x) {
         if (pid < 0)
                 return -errno;
         if (pid == 0)
-                _exit(remove_tree(x->path) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+                _exit((x->keep ? artifacts_trim(x->path, x->max, x->keep, &x->since) : remove_tree(x->path)) <
+                                      0
+                              ? EXIT_FAILURE
+                              : EXIT_SUCCESS);
         return sd_event_add_child(x->remover->event, &x->child, pid, WEXITED, on_child, x);
 }
 
@@ -100,6 +111,42 @@ void remover_free(struct remover *r) {
                 removal_free(x);
         sd_event_unref(r->event);
         free(r);
+}
+
+static int take(struct remover *r, struct removal *x) {
+        if (r->n_waiting == WAITING_MAX)
+                return -EBUSY;
+        x->remover = r;
+        DL_APPEND(r->waiting, x);
+        r->n_waiting++;
+        go_on(r);
+        return 0;
+}
+
+static bool trims(const struct removal *list) {
+        const struct removal *x;
+
+        DL_FOREACH (list, x)
+                if (x->keep)
+                        return true;
+        return false;
+}
+
+int remover_trim(struct remover *r, const char *root, uint64_t max, char **keep) {
+        struct removal *x = calloc(1, sizeof(*x));
+        int k = x && (x->path = strdup(root)) ? 0 : -ENOMEM;
+
+        if (x) {
+                x->keep = keep;
+                x->max = max;
+                (void)clock_gettime(CLOCK_REALTIME_COARSE, &x->since);
+        } else
+                strings_free(keep);
+        if (k >= 0)
+                k = trims(r->waiting) || trims(r->working) ? -EBUSY : take(r, x);
+        if (k < 0 && x)
+                removal_free(x);
+        return k;
 }
 
 int remover_take(struct remover *r, char *path) {

@@ -65,8 +65,7 @@ void object_refused(struct program_state *p, const char *what, int error) {
         snprintf(p->why, sizeof(p->why), "%s: %s%s", what, strerror(-error), hint);
 }
 
-/* ---- what libbpf says
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- what libbpf says ---- */
 
 /* libbpf hands its messages to a function without a context, and only they tell which program was refused. */
 static _Thread_local struct {
@@ -107,9 +106,7 @@ __attribute__((format(printf, 2, 0))) static int on_print(enum libbpf_print_leve
         return 0;
 }
 
-/* ---- loading
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- loading ---- */
 
 /* How far an attempt is: form[i] of program i is to be loaded, -1: none of it. */
 struct attempt {

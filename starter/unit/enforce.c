@@ -205,6 +205,8 @@ int limits_append(sd_bus_message *m, const struct start_order *o, const struct u
                 TRY(property_u64(m, "TasksMax", tasks));
         TRY(append_io(m, c));
         TRY(append_ports(m, o, c));
+        if (o->extra.open_files == 0)
+                TRY(open_files_append(m, &c->open_files));
         TRY(append_rlimit(m, "LimitNOFILE", "LimitNOFILESoft", o->extra.open_files));
         TRY(append_rlimit(m, "LimitMEMLOCK", "LimitMEMLOCKSoft", o->extra.locked_memory));
         TRY(append_shm(m, c));

@@ -102,13 +102,18 @@ static bool has_secret(const struct start_order *o, const char *name) {
         return false;
 }
 
+/* Has a sitecustomize, by which every Python says where it is when it is asked. */
+#define PYTHON_DIRECTORY PRIMUS_LIBEXECDIR "/python"
+
 /* At most so many are pushed below. */
-#define OWN_VARIABLES_MAX 16u
+#define OWN_VARIABLES_MAX 21u
 
 int unit_environment(const struct start_order *o, const struct unit_context *c, char ***ret) {
         _cleanup_(strings_free_p) char **s =
                 calloc(strings_count(o->env) + OWN_VARIABLES_MAX + 1, sizeof(char *));
         char unit[UNIT_NAME_MAX];
+        const bool asked = o->extra.stack_signal > 0 && o->kind != ORDER_SCAN &&
+                           !environment_find(o->env, "PRIMUS_STACK_SIGNAL");
         size_t n = 0;
 
         if (!s)
@@ -120,10 +125,14 @@ int unit_environment(const struct start_order *o, const struct unit_context *c, 
         if (o->kind != ORDER_SCAN && !environment_find(o->env, "PYTHONUNBUFFERED"))
                 TRY(strings_push(s, &n, "PYTHONUNBUFFERED=1"));
         for (char **e = o->env; e && *e; e++)
-                if (!identity_owns(*e, o->identity))
+                if (!identity_owns(*e, o->identity) && !(asked && strncmp(*e, "PYTHONPATH=", 11) == 0))
                         TRY(strings_push(s, &n, "%s", *e));
         /* A user's own word is how one program opts out. */
-        if (o->extra.stack_signal > 0 && !environment_find(o->env, "PRIMUS_STACK_SIGNAL")) {
+        if (asked) {
+                const char *path = environment_find(o->env, "PYTHONPATH");
+
+                TRY(strings_push(s, &n, "PYTHONPATH=" PYTHON_DIRECTORY "%s%s", path && *path ? ":" : "",
+                                 path ?: ""));
                 TRY(strings_push(s, &n, "PRIMUS_STACK_SIGNAL=%u", o->extra.stack_signal));
                 TRY(strings_push(s, &n, "PRIMUS_STACKS=%s/tmp", c->work));
         }
@@ -138,6 +147,10 @@ int unit_environment(const struct start_order *o, const struct unit_context *c, 
         if (has_secret(o, INPUT_FILE))
                 TRY(strings_push(s, &n, "PRIMUS_INPUT=" PRIVATE_DIR "/%s/secrets/" INPUT_FILE, unit));
         TRY(append_visible(o, c, s, &n));
+        if (o->kind != ORDER_SCAN && c->artifacts)
+                TRY(strings_push(s, &n, "PRIMUS_ARTIFACTS=%s/%s-%u", c->artifacts, o->id.role, o->id.index));
+        if (o->kind != ORDER_SCAN)
+                TRY(strings_push(s, &n, "PRIMUS_WORK=%s", c->work));
         TRY(strings_push(s, &n, "PRIMUS_DIRECTORY=%s", c->directory));
         *ret = TAKE_PTR(s);
         return 0;

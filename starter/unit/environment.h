@@ -9,6 +9,7 @@
 #include "lib/unit/shm.h"
 #include "lib/wire/messages.h"
 #include "starter/files/ports.h"
+#include "starter/unit/open-files.h"
 
 struct unit_context {
         const char *node; /* this host's name */
@@ -16,6 +17,7 @@ struct unit_context {
         const struct inventory *inventory; /* for the device nodes of GPUs */
         const char *directory;   /* where the commands run: the order's cwd or the job's work directory */
         const char *work;        /* the job's work directory */
+        const char *artifacts;   /* the job's directory of them, or NULL */
         const char *bundle;      /* path of the bundle to unpack, or NULL */
         const char *shared_cpus; /* of an order without CPUs of its own: a list, or NULL for all */
         /* What the host makes of the order's limits (starter/unit/host.h). */
@@ -25,14 +27,15 @@ struct unit_context {
         uint64_t tasks_bound;          /* more than so many no executor gets; 0: not known */
         const struct ports_pins *pins; /* what keeps it from the ports of others, beside SocketBindDeny= */
         bool hide_managers;            /* starter/unit/hide.h */
+        struct open_files open_files;  /* where the order does not say */
         const struct shm_names *shm;   /* what is /dev/shm to it, or NULL: the host's */
 };
 
 /* The variables of the private environment file: the order's, without names that agentd and systemd own, and
- * TMPDIR, PYTHONUNBUFFERED, PRIMUS_STACK_SIGNAL and PRIMUS_STACKS (where programs write stacks),
- * PRIMUS_SECRETS_DIR, PRIMUS_PROGRESS, PRIMUS_DIRECTORY (where the launcher goes, and does not pass on),
- * PRIMUS_INPUT (where the order brings INPUT_FILE), CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES. NULL-ended,
- * free with strings_free().
+ * TMPDIR, PYTHONUNBUFFERED, PYTHONPATH (before the order's), PRIMUS_STACK_SIGNAL and PRIMUS_STACKS (where
+ * programs write stacks), PRIMUS_SECRETS_DIR, PRIMUS_PROGRESS, PRIMUS_WORK, PRIMUS_DIRECTORY (where the
+ * launcher goes, and does not pass on), PRIMUS_INPUT (where the order brings INPUT_FILE),
+ * CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES. NULL-ended, free with strings_free().
  */
 int unit_environment(const struct start_order *o, const struct unit_context *context, char ***ret);
 

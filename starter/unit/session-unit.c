@@ -43,6 +43,7 @@ int session_unit_build(sd_bus_message *m, const struct session_unit *s) {
         TRY(property_bool(m, "IgnoreSIGPIPE", false));
         TRY(property_string(m, "WorkingDirectory", "/")); /* primus-session goes to the executor's */
         TRY(property_u64(m, "LimitMEMLOCK", s->memlock));
+        TRY(open_files_append(m, &s->open_files));
         TRY(property_u64(m, "TimeoutStopUSec", STOP_USEC));
         TRY(append_environment(m, s));
         TRY(devices_append_none(m)); /* the executor's rules hold once it is there */

@@ -7,6 +7,7 @@
 #include <systemd/sd-bus.h>
 
 #include "lib/wire/messages.h"
+#include "starter/unit/open-files.h"
 
 /* What is like the executor's unit. Its process is moved into the executor's cgroup, with the limits there,
  * before the session begins (units/session-enter.conf.in). */
@@ -17,7 +18,8 @@ struct session_unit {
         bool no_new_privileges;
         bool hide_managers;
         uint64_t memlock; /* LimitMEMLOCK= */
-        int control;      /* becomes standard input */
+        struct open_files open_files;
+        int control; /* becomes standard input */
 };
 
 /* Appends the arguments of StartTransientUnit. */

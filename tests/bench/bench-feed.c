@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data through the real primus-executor --feed, against the trainer's own pread of the same pages in the same
- * process. Called without arguments it is the host (agentd's feed server, and a manager of a few lines that
- * grants a file of blocks in tasks of 64 MiB); as a trainer (bench-feed consume) it reads the file itself,
+ * process. Called without arguments it is the host (feed-host.h, which grants a file of blocks in tasks of
+ * 64 MiB); as a trainer (bench-feed consume) it reads the file itself,
  * then what the feed brings, and touches every cache line of both.
  *
  *     BENCH_EXECUTOR=… bench-feed [MEBIBYTES [ROUNDS [DIRECTORY]]]
@@ -13,15 +13,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "agentd/feed/packet.h"
-#include "agentd/feed/server.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/primus/primus.h"
+#include "tests/bench/feed-host.h"
 #include "tests/bench/report.h"
 
-#define UNIT "primus-1-worker-0.1.service"
 #define BLOCK (1u << 20)
 #define TASK (UINT64_C(64) << 20)
 #define LINE 64u
@@ -136,81 +133,10 @@ static int consume(const char *path, const char *result, bool by_hand) {
 /* ---- the host ---- */
 
 struct host {
-        sd_event *event;
-        struct feed_server *server;
-        struct feed_unit unit;
-        char directory[96], path[160], result[160], input[160], socket[160];
-        struct stat file;
-        uint64_t size, granted;
-        bool exited;
-        int status;
+        struct feed_host *feed;
+        char path[160], result[160];
+        uint64_t size;
 };
-
-static int find_unit(void *userdata, const char *unit, struct feed_unit *ret) {
-        *ret = ((struct host *)userdata)->unit;
-        return 0;
-}
-
-static void grant(struct host *h, uint32_t credits) {
-        uint8_t buf[16384];
-        struct grant_batch batch = { .grants = buf };
-
-        for (; credits > 0 && h->granted < h->size; credits--) {
-                const struct task_grant g = {
-                        .task = h->granted / TASK + 1,
-                        .start = h->granted,
-                        .end = MIN(h->granted + TASK, h->size),
-                        .offset = h->granted,
-                        .size = h->size,
-                        .mtime_nsec = (uint64_t)h->file.st_mtim.tv_sec * UINT64_C(1000000000) +
-                                      (uint64_t)h->file.st_mtim.tv_nsec,
-                        .inode = h->file.st_ino,
-                        .path = h->path,
-                };
-
-                if (task_grant_write(&g, buf, sizeof(buf), &batch.size) < 0)
-                        break;
-                h->granted = g.end;
-        }
-        batch.last = h->granted == h->size;
-        if (batch.size > 0 && feed_grant(h->server, &h->unit.id, &batch) < 0)
-                die("granting");
-}
-
-static void on_open(void *userdata, const struct executor_id *id, uint32_t credits) {
-        grant(userdata, credits);
-}
-
-static void on_progress(void *userdata, const struct executor_id *id, const struct feed_report *report) {
-        grant(userdata, report->credits);
-}
-
-static int on_final(void *userdata, const char *unit, const void *body, size_t size, bool first) {
-        return 0;
-}
-
-static int on_entries(void *userdata, const struct executor_id *id, const struct scan_batch *batch) {
-        return 0;
-}
-
-static int on_bye(void *userdata, const struct executor_id *id, bool failed, const char *text) {
-        return 0;
-}
-
-static const struct feed_ops ops = { find_unit, on_open, on_progress, on_final, on_entries, on_bye };
-
-static int identify(const struct identity *i, char ret[static IDENTITY_UNIT_MAX]) {
-        strcpy(ret, UNIT);
-        return 0;
-}
-
-static int on_child(sd_event_source *source, const siginfo_t *info, void *userdata) {
-        struct host *h = userdata;
-
-        h->status = info->si_code == CLD_EXITED ? info->si_status : -1;
-        h->exited = true;
-        return 0;
-}
 
 /* Whole lines of TEXT_LINE bytes, for Python; for the others blocks of anything. */
 static void make_file(struct host *h, uint64_t size) {
@@ -230,60 +156,21 @@ static void make_file(struct host *h, uint64_t size) {
                         die(h->path);
                 at += (uint64_t)l;
         }
-        if (fsync(fd) < 0 || fstat(fd, &h->file) < 0)
+        if (fsync(fd) < 0)
                 die(h->path);
         h->size = size;
-}
-
-static void describe(struct host *h, const char *mode, const char *format, const char *spec) {
-        const char *more = getenv("BENCH_INPUT");
-        char text[768];
-        int n = snprintf(text, sizeof(text),
-                         "{\"inputManager\":{\"fileConfig\":{\"inputs\":[{\"name\":\"i\",\"spec\":{"
-                         "\"pathPattern\":\"/d\","
-                         "\"%s\":{%s}}}]}},\"input\":{\"mode\":\"%s\",\"ack\":\"%s\"%s%s}}",
-                         format, spec, mode, strcmp(mode, "stdin") == 0 ? "lag" : "release", more ? "," : "",
-                         more ? more : "");
-
-        if (n < 0 || (size_t)n >= sizeof(text))
-                die("BENCH_INPUT");
-        if (write_file_atomic(h->input, text, (size_t)n, 0600, false) < 0)
-                die(h->input);
+        feed_host_files(h->feed, (char *[]){ h->path }, 1, TASK);
 }
 
 /* Runs one trainer; what it wrote to the result is in text. */
 static void run_one(struct host *h, char *const trainer[], uint32_t pipe_size, char text[static 256]) {
         _cleanup_free_ char *all = NULL;
-        const char *executor = getenv("BENCH_EXECUTOR");
-        char *argv[16] = { (char *)"primus-executor", (char *)"--feed", (char *)"--" };
-        sd_event_source *source;
-        pid_t pid;
+        int status;
 
-        for (unsigned i = 0; trainer[i] && i + 4 < ELEMENTSOF(argv); i++)
-                argv[i + 3] = trainer[i];
-        h->granted = 0;
-        h->exited = false;
-        h->unit.pipe_size = pipe_size;
         (void)unlink(h->result);
-        pid = fork();
-        if (pid == 0) {
-                sigset_t none;
-
-                sigemptyset(&none);
-                (void)sigprocmask(SIG_SETMASK, &none, NULL);
-                (void)setenv("PRIMUS_SOCKET", h->socket, 1);
-                (void)setenv("PRIMUS_INPUT", h->input, 1);
-                (void)execv(executor, argv);
-                _exit(99);
-        }
-        if (pid < 0 || sd_event_add_child(h->event, &source, pid, WEXITED, on_child, h) < 0)
-                die("starting primus-executor ($BENCH_EXECUTOR)");
-        while (!h->exited)
-                if (sd_event_run(h->event, 120 * USEC_PER_SEC) <= 0)
-                        die("waiting");
-        sd_event_source_unref(source);
-        if (h->status != 0 || read_file(h->result, 250, &all, NULL) < 0) {
-                fprintf(stderr, "bench-feed: the trainer failed (%d)\n", h->status);
+        status = feed_host_run(h->feed, trainer, pipe_size);
+        if (status != 0 || read_file(h->result, 250, &all, NULL) < 0) {
+                fprintf(stderr, "bench-feed: the trainer failed (%d)\n", status);
                 exit(1);
         }
         snprintf(text, 256, "%s", all);
@@ -318,7 +205,7 @@ static void measure_blocks(struct host *h, const char *self, unsigned rounds) {
 
                         if (only && strcmp(only, ways[w].name) != 0)
                                 continue;
-                        describe(h, ways[w].mode, "rawInput", "\"blockSize\":1048576");
+                        feed_host_input(h->feed, ways[w].mode, "rawInput", "\"blockSize\":1048576", NULL);
                         run_one(h, trainer, ways[w].pipe_size, text);
                         if (sscanf(text, "%lf %lf", &direct[w][round], &fed) != 2)
                                 die("the trainer's result");
@@ -361,7 +248,7 @@ static void measure_python(struct host *h, unsigned rounds) {
                         (char *)"python3", (char *)"-c", (char *)script, h->path, h->result, NULL
                 };
 
-                describe(h, modes[m], "textInput", "");
+                feed_host_input(h->feed, modes[m], "textInput", "", NULL);
                 for (unsigned round = 0; round < rounds; round++) {
                         run_one(h, trainer, strcmp(modes[m], "stdin") == 0 ? 1u << 20 : 0, text);
                         if (sscanf(text, "%lf %lf", &plain[round], &fed) != 2)
@@ -376,14 +263,10 @@ static void measure_python(struct host *h, unsigned rounds) {
 }
 
 int main(int argc, char *argv[]) {
-        struct host h = { .unit = { .id = { .job = 1, .role = "worker", .attempt = 1 },
-                                    .uid = getuid(),
-                                    .kind = ORDER_FEED,
-                                    .ack = ACK_LAG } };
+        struct host h = {};
         uint64_t mib = argc > 1 ? strtoull(argv[1], NULL, 10) : 2048;
         unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 5;
         char self[PATH_MAX];
-        sigset_t mask;
         ssize_t l;
 
         if (argc == 5 && strcmp(argv[1], "consume") == 0)
@@ -397,28 +280,16 @@ int main(int argc, char *argv[]) {
         if (l < 0)
                 die("/proc/self/exe");
         self[l] = 0;
-        snprintf(h.directory, sizeof(h.directory), "%.60s/primus-bench-XXXXXX",
-                 argc > 3 ? argv[3] : "/var/tmp");
-        if (!mkdtemp(h.directory))
-                die(h.directory);
-        snprintf(h.path, sizeof(h.path), "%s/data", h.directory);
-        snprintf(h.result, sizeof(h.result), "%s/result", h.directory);
-        snprintf(h.input, sizeof(h.input), "%s/input.json", h.directory);
-        snprintf(h.socket, sizeof(h.socket), "%s/sock", h.directory);
-        sigemptyset(&mask);
-        sigaddset(&mask, SIGCHLD);
-        (void)sigprocmask(SIG_BLOCK, &mask, NULL);
+        h.feed = feed_host_new(argc > 3 ? argv[3] : "/var/tmp");
+        snprintf(h.path, sizeof(h.path), "%s/data", feed_host_directory(h.feed));
+        snprintf(h.result, sizeof(h.result), "%s/result", feed_host_directory(h.feed));
         make_file(&h, mib << 20);
-        if (sd_event_new(&h.event) < 0 ||
-            feed_server_new(h.event, h.socket, NULL, identify, &ops, &h, &h.server) < 0)
-                die("the feed's socket");
         measure_blocks(&h, self, rounds);
         if (getenv("PYTHONPATH")) {
                 (void)unlink(h.path);
                 make_file(&h, (MIN(mib, UINT64_C(256)) << 20) / TEXT_LINE * TEXT_LINE);
                 measure_python(&h, MIN(rounds, 3u));
         }
-        feed_server_free(h.server);
-        sd_event_unref(h.event);
-        return remove_tree(h.directory) < 0;
+        feed_host_free(h.feed);
+        return 0;
 }

@@ -108,7 +108,7 @@ static uint64_t measure_notes(struct link *l, size_t size, unsigned n, unsigned 
         return now_boot() - begin;
 }
 
-/* ---- the two kinds of connection ------------------------------------------------------------- */
+/* ---- the two kinds of connection ---- */
 
 static void tcp_pair(int ret[2]) {
         struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -223,7 +223,7 @@ static void link_close(struct link *l) {
         (void)waitpid(l->far, NULL, 0);
 }
 
-/* ---- results --------------------------------------------------------------------------------- */
+/* ---- results ---- */
 
 static int compare(const void *a, const void *b) {
         uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

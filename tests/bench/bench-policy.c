@@ -149,9 +149,7 @@ static void decisions(void) {
         decide("policy: gangs of 64, a constraint, switch or rack", 100, &h, SCHED_PACK, 1, 1000);
 }
 
-/* ---- a cluster that is full
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- a cluster that is full ---- */
 
 static struct {
         double times[PASSES_MAX];

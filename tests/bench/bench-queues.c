@@ -27,7 +27,7 @@ static _Noreturn void die(const char *what) {
         exit(1);
 }
 
-/* ---- a connection, with a buffer each way ------------------------------------------------------ */
+/* ---- a connection, with a buffer each way ---- */
 
 struct line {
         int fd;
@@ -111,7 +111,7 @@ static void dial(struct line *l, uint16_t port) {
         die("connect");
 }
 
-/* ---- beanstalkd -------------------------------------------------------------------------------- */
+/* ---- beanstalkd ---- */
 
 static void bean_fill(struct line *l) {
         static const char put[] = "put 1 0 60 40\r\n0123456789012345678901234567890123456789\r\n";
@@ -152,7 +152,7 @@ static void bean_take(struct line *l, unsigned ahead, double *latencies) {
         }
 }
 
-/* ---- gearmand: packets of \0REQ or \0RES, type, size, big-endian ------------------------------- */
+/* ---- gearmand: packets of \0REQ or \0RES, type, size, big-endian ---- */
 
 enum {
         CAN_DO = 1,
@@ -223,7 +223,7 @@ static void gear_take(struct line *l, unsigned ahead, double *latencies) {
         flush(l);
 }
 
-/* ---- both -------------------------------------------------------------------------------------- */
+/* ---- both ---- */
 
 struct queue {
         const char *name;

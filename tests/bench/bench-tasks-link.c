@@ -22,12 +22,14 @@
 #include "lib/wire/authority.h"
 #include "lib/wire/messages.h"
 #include "lib/wire/peer.h"
-#include "masterd/link.h"
-#include "masterd/liveness.h"
-#include "masterd/manager.h"
-#include "masterd/placement.h"
-#include "masterd/recover.h"
-#include "masterd/submit.h"
+#include "masterd/admit/submit.h"
+#include "masterd/api/link-object.h"
+#include "masterd/core/manager.h"
+#include "masterd/fleet/liveness.h"
+#include "masterd/link/link.h"
+#include "masterd/queue/placement.h"
+#include "masterd/recover/recover.h"
+#include "masterd/start.h"
 #include "tests/bench/report.h"
 
 #define HOUR (UINT64_C(3600) * USEC_PER_SEC)
@@ -72,7 +74,7 @@ static int check(int r, const char *what) {
         return r;
 }
 
-/* ---- masterd ----------------------------------------------------------------------------------- */
+/* ---- masterd ---- */
 
 static struct tls_credentials *credentials[2]; /* agent's, masterd's */
 
@@ -126,13 +128,17 @@ static void submit(struct manager *m, unsigned executors) {
                 die(error.message ? error.message : "job", r);
 }
 
+static void bulk_gone(struct manager *m, const struct node *node) {
+}
+
 static _Noreturn void run_master(const char *directory, uint16_t port, unsigned executors, pid_t parent) {
+        static const struct link_handlers handlers = { .vtable = api_link_vtable, .bulk_gone = bulk_gone };
         _cleanup_free_ char *path = NULL;
         struct manager *m;
         struct node *node;
 
         bench_die_with(parent);
-        check(manager_new(&m), "manager");
+        check(start_new(&m), "manager");
         free(m->conf.state_directory);
         m->conf.state_directory = strdup(directory);
         m->conf.suspect_usec = m->conf.lost_usec = HOUR;
@@ -150,14 +156,14 @@ static _Noreturn void run_master(const char *directory, uint16_t port, unsigned 
         m->ready_boot = now_boot();
         m->serving = true;
         check(liveness_start(m), "clock");
-        check(link_listen(m), "port");
+        check(link_listen(m, &handlers), "port");
         submit(m, executors);
         manager_schedule(m);
         check(sd_event_loop(m->event), "loop");
         exit(0);
 }
 
-/* ---- agent ------------------------------------------------------------------------------------- */
+/* ---- agent ---- */
 
 static double master_cpu(const struct agent *a) {
         struct timespec ts;

@@ -36,7 +36,7 @@ class Job:
         self.name = options.get("name", ("s", self.spec.get("name", "job")))[1]
         self.state_now, self.owner = "SUBMITTED", 1000
         self.times = {"SubmittedAt": now(), "StartedAt": 0, "EndedAt": 0}
-        self.status = {}
+        self.status, self.place = {}, {}
         self.events = []
         self.executors = {}  # (role, index) -> row
         self.logs = {}  # (role, index, attempt) -> [bytes, ended]
@@ -44,7 +44,7 @@ class Job:
         self.tasks = []  # rows of ListTasks, in the order of their numbers
         self.changed = []  # (method, task)
         self.reads = 0
-        self.version, self.said, self.edits = 0, "", []
+        self.version, self.said, self.edits = 1, "", []
         self.rates, self.history, self.verdicts = {}, {}, {}  # (role, index) -> numbers; name -> points; (role, index) -> words
         rank = 0
         for role in self.spec["role"]:
@@ -234,9 +234,18 @@ class FakeMaster:
         for job in sorted(self.jobs.values(), key=lambda j: -j.number):
             if job.state_now in ENDS and "all" not in options:
                 continue
+            element = job.status.get("array", ("", {}))[1]
+            if "array" in options and element.get("of", ("u", 0))[1] != options["array"][1]:
+                continue
+            if "before" in options and job.number >= options["before"][1]:
+                continue
+            if "array" in options and len(rows) == options["limit"][1]:
+                break
+            more = {"array": element["of"], "index": element["index"]} if "of" in element else {}
             running = sum(row["state"] == "RUNNING" for row in job.executors.values())
+            more.update(job.place)
             rows.append((job.number, job.name, job.state_now, job.owner, *job.times.values(), running, len(job.executors),
-                         job.status.get("reason", ("s", ""))[1], {}))
+                         job.status.get("reason", ("s", ""))[1], more))
         return "a(ussutttuusa{sv})", (rows,)
 
     def do_GetJob(self, _, number):

@@ -39,6 +39,8 @@ def test_words(complete):
     assert "--follow" in complete("primusctl", "logs", "--f")
     assert complete("primusctl", "--color", "al") == ["always"]
     assert complete("primusctl", "list", "--color", "=", "ne") == ["never"]
+    assert complete("primusctl", "run", "--visible", "") == ["owner", "group", "pool", "all"]
+    assert complete("primusctl", "submit", "--visible", "=", "g") == ["group"]
 
 
 def test_jobs_roles_nodes(master, complete):

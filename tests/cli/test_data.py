@@ -68,7 +68,7 @@ def test_status(master, job, ctl):
     rows = [line.split() for line in table(r.stdout, "EXECUTOR TASKS")[1:]]
     assert rows[:4] == [["worker/0", "1", "1min", "30s", "1s", "data-bound"], ["worker/1", "1", "400ms", "3min", "20s", "trainer-bound"],
                         ["worker/2", "0", "5s", "0s", "no", "task"], ["worker/3", "1", "0s", "0s"]]
-    assert "4 executors fed: 1 without a task, 1 data-bound (the trainer waits), 1 trainer-bound (the data waits), 1 balanced" in r.stdout
+    assert "4 executors fed: 1 without a task, 1 data-bound (the trainer waits), 1 trainer-bound (the trainer is busy), 1 balanced" in r.stdout
     fed(job, waiting=0)
     assert "waits for executors" in table(ctl("status").stdout, "SOURCE")[1]
     job.finish("KILLED")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """list, status, logs, events, wait, kill, nodes, node, token, config JOB."""
 import json
+import pwd
 import threading
 import time
 
@@ -26,6 +27,13 @@ def running(job):
         job.log(role, index, f"{role} {index} a\n{role} {index} b\n".encode())
 
 
+def name_of(uid):
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
 def test_list(master, job, ctl):
     running(job())
     job(SPEC.replace("digits", "evil\\u001b[2J\\u0007")).state("FAILED", "exit 1")
@@ -37,6 +45,15 @@ def test_list(master, job, ctl):
     assert "evil?[2J?" in r.stdout and "\x07" not in r.stdout and "\x1b[2J" not in r.stdout
     rows = json.loads(ctl("list", "--json", "-a").stdout)
     assert [row["job"] for row in rows] == [2, 1] and rows[0]["reason"] == "exit 1"
+    status = json.loads(ctl("status", 1, "--json").stdout)
+    assert {key: rows[1][key] for key in ("submitted", "started", "ended")} == {key: status[key] for key in ("submitted", "started", "ended")}
+    assert [rows[0][key] for key in ("user", "pool", "priority", "visible")] == [name_of(1000), None, None, None]
+    master.jobs[2].place = {"pool": ("s", "prod"), "priority": ("i", -5), "visible": ("s", "group"), "visibleTo": ("s", "visible to members of group lab")}
+    assert [json.loads(ctl("list", "--json", "-a").stdout)[0][key] for key in ("pool", "priority", "visible")] == ["prod", -5, "group"]
+    master.jobs[2].status.update(visible=("s", "group"), visibleTo=("s", "visible to members of group \x1b[2Jlab"))
+    assert "  visible to members of group ?[2Jlab\n" in ctl("status", 2).stdout
+    assert json.loads(ctl("status", 2, "--json").stdout)["visible"] == "group" and "visible" not in ctl("status", 1).stdout
+    assert rows[1]["ended"] is None and rows[1]["started"] > 0 and rows[0]["ended"] > 0
     ctl("list", "--mine", "--state", "QUEUED", "--limit", 5)
     assert {k: v[1] for k, v in master.last_filter.items()} == {"uid": __import__("os").getuid(), "state": "QUEUED", "limit": 5}
 
@@ -97,6 +114,175 @@ def test_logs_follow(master, job, ctl):
     lines = r.stdout.splitlines()
     assert {"worker/1 | late", "worker/1.2 | again", "worker/0 | worker 0 b"} <= set(lines)
     assert "worker/0 | worker 0 a" not in lines
+
+
+def several_attempts(job):
+    """worker/1 has three: five lines, one, and two that are its last."""
+    j = job()
+    running(j)
+    j.log("worker", 1, b"".join(b"first %d\n" % i for i in range(3)), end=True)
+    j.executor("worker", 1, "FAILED")
+    j.executor("worker", 1, "RUNNING", attempt=2)
+    j.log("worker", 1, b"second\n", attempt=2, end=True)
+    j.executor("worker", 1, "FAILED", attempt=2)
+    j.executor("worker", 1, "RUNNING", attempt=3)
+    j.log("worker", 1, b"third 0\nthird 1\n", attempt=3)
+    return j
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("tail, lines", [(1, ["third 1"]), (2, ["third 0", "third 1"]), (3, ["second", "third 0", "third 1"]),
+                                         (4, ["first 2", "second", "third 0", "third 1"]), (5, ["first 1", "first 2", "second", "third 0", "third 1"]),
+                                         (50, ["worker 1 a", "worker 1 b", "first 0", "first 1", "first 2", "second", "third 0", "third 1"])])
+def test_tail_is_of_the_executor(master, job, ctl, ended, tail, lines):
+    """However many attempts it took."""
+    j = several_attempts(job)
+    if ended:
+        j.finish()
+    assert ctl("logs", "worker/1", "--tail", tail).stdout.splitlines() == lines
+    everybody = ctl("logs", "worker", "--tail", tail).stdout.splitlines()
+    assert [line.split(" | ")[1] for line in everybody if line.startswith("worker/1")] == lines
+    others = min(tail, 2)
+    assert len(everybody) == len(lines) + 2 * others
+
+
+def test_tail_then_follow(master, job, ctl):
+    j = several_attempts(job)
+
+    def later():
+        reads = j.reads
+        while j.reads == reads:
+            time.sleep(0.05)
+        j.log("worker", 1, b"later\n", attempt=3, end=True)
+        j.finish()
+    threading.Thread(target=later).start()
+    r = ctl("logs", "-f", "worker/1", "--tail", 3)
+    assert (r.returncode, r.stdout.splitlines()) == (0, ["second", "third 0", "third 1", "later"])
+
+
+def test_one_attempt(master, job, ctl):
+    several_attempts(job)
+    assert ctl("logs", "worker/1", "--attempt", 2).stdout == "second\n"
+    assert ctl("logs", "worker/1", "--attempt", 1, "--tail", 1).stdout == "first 2\n"
+    assert ctl("logs", "--attempt", 3).stdout.splitlines() == ["worker/1.3 | third 0", "worker/1.3 | third 1"]
+    for what in (["worker/1"], ["worker"], []):
+        r = ctl("logs", *what, "--attempt", 4)
+        assert (r.returncode, r.stdout) == (1, "") and "there is no attempt 4 yet; the latest of them is 3" in r.stderr
+    assert ctl("logs", "--attempt", 0).returncode == 2
+
+
+ELEMENT = json.dumps({"name": "sweep", "role": [{"roleName": "worker", "num": 1}]})
+
+
+def sweep(job, size, state="RUNNING"):
+    """An array, which is job 1, with no elements yet."""
+    array = job(ELEMENT)
+    array.executors.clear()
+    array.status["array"] = ("a{sv}", {"size": ("u", size)})
+    array.state(state)
+    return array
+
+
+def element(job, array, index, *lines, state="SUCCEEDED"):
+    e = job(ELEMENT)
+    e.status["array"] = ("a{sv}", {"of": ("u", array.number), "index": ("u", index)})
+    if state == "QUEUED":
+        e.state(state)
+        return e
+    e.executor("worker", 0, "RUNNING")
+    e.state("RUNNING")
+    e.log("worker", 0, "".join(f"{line}\n" for line in lines).encode())
+    if state != "RUNNING":
+        e.finish(state)
+    return e
+
+
+def test_logs_of_an_array(master, job, ctl, tmp_path):
+    array = sweep(job, 4, "FAILED")
+    element(job, array, 2, "two")
+    element(job, array, 0, "an old run", state="FAILED")
+    element(job, array, 1, "one a", "one b")
+    element(job, array, 0, "zero a", "zero b", state="FAILED")
+    shown = ["[0] worker/0 | zero a", "[0] worker/0 | zero b", "[1] worker/0 | one a", "[1] worker/0 | one b", "[2] worker/0 | two"]
+    for options in ([], ["-f"]):
+        r = ctl("logs", 1, *options)
+        assert (r.returncode, r.stderr) == (0, "")
+        assert (sorted(r.stdout.splitlines()) if options else r.stdout.splitlines()) == shown
+    assert ctl("logs", 1, "--tail", 1).stdout.splitlines() == [shown[1], shown[3], shown[4]]
+    assert [json.loads(line) for line in ctl("logs", 1, "--json", "--tail", 1).stdout.splitlines()][0] == {
+        "element": 0, "role": "worker", "index": 0, "attempt": 1, "line": "zero b"}
+    r = ctl("logs", 1, "-o", "log-%i")
+    assert r.returncode == 2 and "needs a %j" in r.stderr
+    assert ctl("logs", 1, "-o", "log-%j-%i").returncode == 0 and (tmp_path / "log-5-0").read_text() == "zero a\nzero b\n"
+    for what in (["ps"], ["--attempt", 2], ["worker/7"]):
+        r = ctl("logs", 1, *what)
+        assert (r.returncode, r.stdout) == (1, "") and "no element of array 1 has started what is asked for" in r.stderr
+
+
+def test_logs_of_an_array_that_waits(master, job, ctl):
+    """Never nothing, and no word about it."""
+    array = sweep(job, 4, "QUEUED")
+    for _ in range(2):
+        r = ctl("logs", 1)
+        assert (r.returncode, r.stdout) == (0, "") and "no element of array 1 has started yet" in r.stderr
+        element(job, array, 0, state="QUEUED")
+
+
+def test_logs_of_a_large_array(master, job, ctl):
+    """More than one page of the list."""
+    array = sweep(job, 2000, "FAILED")
+    element(job, array, 1999, "the first to run")
+    for index in range(1010):
+        e = element(job, array, index, state="QUEUED")
+        e.state("KILLED")
+    element(job, array, 1998, "the last")
+    r = ctl("logs", 1, timeout=100)
+    assert r.stdout.splitlines() == ["[1998] worker/0 | the last", "[1999] worker/0 | the first to run"], r.stderr
+
+
+def test_follow_an_array(master, job, ctl):
+    """Elements that are there, that run later, and that are made later; more of them than are followed at a time."""
+    array = sweep(job, 60)
+    running_now = [element(job, array, i, f"was {i}", state="RUNNING") for i in range(40)]
+    waits = element(job, array, 40, state="QUEUED")
+
+    def later():
+        while sum(j.reads > 0 for j in running_now) < 30:
+            time.sleep(0.05)
+        waits.executor("worker", 0, "RUNNING")
+        waits.state("RUNNING")
+        for i, e in enumerate(running_now):
+            e.log("worker", 0, b"is %d\n" % i)
+            e.finish()
+        waits.log("worker", 0, b"is 40\n")
+        waits.finish()
+        element(job, array, 41, "is 41")
+        last = element(job, array, 42, state="RUNNING")
+        array.state("FAILED")  # the last words of one come behind it
+        last.log("worker", 0, b"is 42\n")
+        last.finish("FAILED")
+    threading.Thread(target=later).start()
+    r = ctl("logs", "-f", 1, timeout=60)
+    assert r.returncode == 0
+    assert sorted(r.stdout.splitlines()) == sorted([f"[{i}] worker/0 | was {i}" for i in range(40)] + [f"[{i}] worker/0 | is {i}" for i in range(43)])
+    assert "32 elements are followed at a time" in r.stderr
+
+
+def test_follow_an_array_over_a_restart(master, job, ctl, bus):
+    array = sweep(job, 2)
+    e = element(job, array, 0, "before", state="RUNNING")
+
+    def later():
+        while e.reads < 2:
+            time.sleep(0.05)
+        master.move(bus)
+        e.log("worker", 0, b"behind\n")
+        e.finish()
+        element(job, array, 1, "another")
+        array.state("SUCCEEDED")
+    threading.Thread(target=later).start()
+    r = ctl("logs", "-f", 1, timeout=60)
+    assert (r.returncode, r.stdout.splitlines()) == (0, ["[0] worker/0 | before", "[0] worker/0 | behind", "[1] worker/0 | another"]), r.stderr
 
 
 def test_logs_to_files(master, job, ctl, tmp_path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """primusctl run: output, status, Ctrl-C."""
 import json
+import re
 import time
 
 import pytest
@@ -38,14 +39,52 @@ def test_status_is_the_jobs(master, ctl, state, code):
     assert ("task/0: exit 3" in r.stderr) == (code != 0)
 
 
-def test_why_it_failed(master, ctl):
+def failing(rows, reason="1 of 2 succeeded"):
+    """rows: (index, result, status) in the order of their ends."""
     def script(job):
         job.everybody("RUNNING")
-        job.executor("task", 1, "FAILED", result=("s", "exit-code"), status=("i", 3), node="n2")
-        job.finish("FAILED", "1 of 2 succeeded")
-    master.on_submit = script
+        for index, result, status in rows:
+            job.executor("task", index, "FAILED", result=("s", result), status=("i", status), node="n2")
+            time.sleep(0.01)
+        job.finish("FAILED", reason)
+    return script
+
+
+def test_why_it_failed(master, ctl):
+    master.on_submit = failing([(1, "exit-code", 3)])
     r = ctl("run", "-n", 2, "--", "false")
-    assert (r.returncode, r.stderr) == (1, "primusctl: job 1 FAILED: rank 1 on n2: exit 3\n")
+    assert (r.returncode, r.stderr) == (3, "primusctl: job 1 FAILED: rank 1 on n2: exit 3\n")
+
+
+@pytest.mark.parametrize("result,status,code", [
+    ("exit-code", 255, 255), ("exit-code", 75, 75), ("exit-code", 203, 203), ("signal", 11, 139), ("core-dump", 6, 134),
+    ("oom-kill", 9, 137), ("timeout", 15, 1), ("no-record", 0, 1)])
+def test_status_is_the_commands(master, ctl, result, status, code):
+    master.on_submit = failing([(0, result, status)])
+    assert ctl("run", "--", "x").returncode == code
+
+
+def test_status_is_that_of_the_first_that_failed(master, ctl):
+    master.on_submit = failing([(1, "exit-code", 7), (0, "signal", 15)])
+    assert ctl("run", "-n", 2, "--", "x").returncode == 7
+
+
+def test_a_status_of_75_comes_back_too(master, ctl):
+    master.on_submit = ranks()
+    ctl("run", "--", "x")
+    ctl("run", "--requeue", "--", "x")
+    assert master.jobs[1].spec["role"][0]["exitCodes"] == [{"codes": "75", "action": "fail"}]
+    assert "exitCodes" not in master.jobs[2].spec["role"][0]
+
+
+def test_detach(master, ctl):
+    r = ctl("run", "--detach", "--name", "long", "--", "sleep", 100)
+    assert (r.returncode, r.stdout, r.stderr) == (0, "Submitted job 1 (long)\n", "")
+    r = ctl("run", "-d", "--parsable", "--", "sleep", 100)
+    assert (r.returncode, r.stdout) == (0, "2\n")
+    r = ctl("run", "-d", "--json", "--", "sleep", 100)
+    assert json.loads(r.stdout)["job"] == 3
+    assert "GetStatus" not in master.calls and "ListExecutors" not in master.calls
 
 
 def test_what_it_waits_for(master, ctl):
@@ -179,6 +218,8 @@ def test_ctrl_c_twice_kills(master, tty):
     (["--hosts", "n[1-", "--", "x"], "host list"),
     (["--cpus", "many", "--", "x"], "--cpus"),
     (["--mem", "1Q", "--", "x"], "size"),
+    (["--parsable", "--", "x"], "--detach"),
+    (["-d", "--parsable", "--json", "--", "x"], "exclude"),
 ])
 def test_bad_command_lines(ctl, args, text):
     r = ctl("run", *args)
@@ -188,5 +229,52 @@ def test_bad_command_lines(ctl, args, text):
 def test_json_lines(master, ctl):
     master.on_submit = ranks()
     r = ctl("run", "--json", "-n", 2, "--", "hostname")
-    rows = sorted((json.loads(line) for line in r.stdout.splitlines()), key=lambda o: o["index"])
-    assert rows[1] == {"role": "task", "index": 1, "attempt": 1, "line": "host1"}
+    rows = [json.loads(line) for line in r.stdout.splitlines()]
+    assert rows[0] == {"job": 1} and rows[-1] == {"job": 1, "state": "SUCCEEDED", "exitStatus": 0}
+    lines = sorted(rows[1:-1], key=lambda o: o["index"])
+    assert lines[1] == {"role": "task", "index": 1, "attempt": 1, "line": "host1"}
+
+
+def test_json_says_how_it_ended(master, ctl):
+    master.on_submit = failing([(0, "exit-code", 3)])
+    r = ctl("run", "--json", "--", "false")
+    assert r.returncode == 3
+    assert json.loads(r.stdout.splitlines()[-1]) == {"job": 1, "state": "FAILED", "exitStatus": 3,
+                                                     "reason": "rank 0 on n2: exit 3"}
+    master.on_submit = ranks(state="KILLED", reason="killed by ml")
+    r = ctl("run", "--json", "--", "false")
+    assert json.loads(r.stdout.splitlines()[-1]) == {"job": 2, "state": "KILLED", "exitStatus": 3, "reason": "killed by ml"}
+
+
+# ---- standard input ------------------------------------------------------------------------------------------------------
+
+
+def hold(job):
+    argv = job.spec["role"][0]["argv"]
+    return argv[1:] if argv[0].endswith("/primus-stdio") else None
+
+
+def test_standard_input_is_held(master, ctl):
+    master.on_submit = ranks()
+    ctl("run", "--", "cat")
+    assert hold(master.jobs[1]) is None, "/dev/null is no input"
+    r = ctl("run", "--no-env", "-n", 2, "--input", 1, "--", "/bin/cat", "-n", input="hi")
+    assert r.returncode == 0, r.stderr
+    assert hold(master.jobs[2]) == ["hold", "--rank", "1", "--", "/bin/cat", "-n"]
+    assert master.jobs[2].spec["name"] == "cat"
+    env = [bytes(e).decode() for e in master.jobs[2].options["env"][1]]
+    assert len(env) == 1 and re.fullmatch("PRIMUS_STDIO=[0-9a-f]{32}", env[0])
+    ctl("run", "--input=none", "--", "cat", input="hi")
+    ctl("run", "--detach", "--", "cat", input="hi")
+    assert hold(master.jobs[3]) is None and hold(master.jobs[4]) is None
+
+
+@pytest.mark.parametrize("arguments,text", [
+    (["--pty"], "standard input is not a terminal"), (["--pty", "--detach"], "does not go with --detach"),
+    (["--input=0", "--detach"], "does not go with --detach"), (["--input=x"], "a rank, or none, not 'x'"),
+    (["--input=1"], "there is no rank 1, the last is 0"), (["--pty", "--input=none"], "exclude each other"),
+    (["--array=0-3", "--pty"], "an array has no standard input"), (["--array=0-3", "--input=0"], "an array has no standard input")])
+def test_what_cannot_have_it(master, ctl, arguments, text):
+    r = ctl("run", *arguments, "--", "cat", input="hi")
+    assert r.returncode == 2 and text in r.stderr, r
+    assert not master.jobs

@@ -9,7 +9,7 @@ import tarfile
 import time
 
 import pytest
-from fakemaster import Refuse
+from fakemaster import Job, Refuse
 
 HELLO = {"name": "primus-hello", "role": [
     {"roleName": "worker", "num": 2, "command": "true", "successPercent": 100},
@@ -121,7 +121,7 @@ def test_files(master, ctl, tmp_path):
 @pytest.mark.parametrize("files,text", [
     (["missing.py"], "missing.py: No such file"),
     (["fifo"], "neither a file nor a folder"),
-    (["bad"], "a link that leaves the bundle"),
+    (["bad"], "bad/link: is a link that leaves what is sent, to ../../etc/passwd; leave it out with a line in .primusignore"),
 ])
 def test_bad_files_list(master, ctl, tmp_path, files, text):
     os.mkfifo(tmp_path / "fifo")
@@ -188,6 +188,29 @@ def test_wait_failed(master, lenient, ctl, hello):
     assert status["state"] == "FAILED" and status["reason"] == "worker/1: exit 1"
 
 
+def test_wait_failed_array(master, lenient, ctl, hello):
+    """What failed is an element; its output is shown too, when it is asked for."""
+    def fail(array):
+        array.executors.clear()
+        array.status["array"] = ("a{sv}", {"size": ("u", 9), "failed": ("u", 2), "firstFailed": ("u", 4)})
+        array.status["firstError"] = ("s", f"{array.number}[4]: ValueError: x")
+        array.state("RUNNING")
+        number = len(master.jobs) + 1
+        element = master.jobs[number] = Job(master, number, array.config.encode(), {})
+        element.status["array"] = ("a{sv}", {"of": ("u", array.number), "index": ("u", 4)})
+        element.everybody("RUNNING")
+        for role, index in element.executors:
+            element.log(role, index, b"some words\n")
+        element.finish("FAILED", "exit 1")
+        array.state("FAILED", "7 of 9 succeeded, 2 failed; first: 1[4] FAILED: exit 1")
+    master.on_submit = fail
+    r = ctl("submit", "-w", hello)
+    assert r.returncode == 1 and "1[4]: ValueError: x" in r.stdout
+    assert "more: primusctl status 1[4]   primusctl logs 1[4]   primusctl list --all --state FAILED --array 1\n" in r.stdout
+    r = ctl("submit", "-w", "--logs", hello)
+    assert r.returncode == 1 and "/0 | some words\n" in r.stdout and "[4] " in r.stdout
+
+
 def test_wait_detach(master, lenient, tty, hello):
     master.on_submit = lambda job: (job.everybody("RUNNING"), job.state("RUNNING"))
     t = tty("submit", "--wait", hello)
@@ -242,3 +265,51 @@ def test_bad_begin(master, lenient, ctl, hello):
     assert r.returncode == 2 and "--begin: 2020-01-31" in r.stderr and "is over" in r.stderr and not master.jobs
     r = ctl("submit", "--priority", "1001", hello)
     assert r.returncode == 2 and "--priority: expected a number from -1000 to 1000, not '1001'" in r.stderr
+
+
+BROKEN = json.dumps({"name": "x", "files": ["train.py", "gone.py", "train.py", "../out/link"],
+                     "role": [{"roleName": "worker", "num": 1, "command": "true"}]})
+
+
+def test_validate_sees_the_files_that_submit_would_send(master, ctl, tmp_path):
+    """Both say of every file what is wrong with it, before anything is sent."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "job.json").write_text(BROKEN)
+    says = ["../out/link: No such file or directory", "gone.py: No such file or directory", "train.py: No such file or directory"]
+    r = ctl("validate", "a/job.json")
+    assert (r.returncode, r.stdout) == (1, "") and r.stderr.splitlines() == [f"a/job.json: error: files[]: {text}" for text in says]
+    r = ctl("submit", "a/job.json")
+    assert r.returncode == 1 and r.stderr.splitlines() == [f"a/job.json: files[]: {text}" for text in says] and not master.jobs
+    (found,) = json.loads(ctl("validate", "a/job.json", "--json").stdout)
+    assert not found["valid"] and [(d["severity"], d["path"], d["message"]) for d in found["diagnostics"]] == [("error", "files", text) for text in says]
+    assert ctl("validate", "a/job.json", "--json").stderr == ""
+    (tmp_path / "a" / "job.json").write_text(BROKEN.replace(', "../out/link"', ""))
+    for name in ("train.py", "gone.py"):
+        (tmp_path / "a" / name).write_text("pass\n")
+    r = ctl("validate", "a/job.json")
+    assert r.returncode == 0 and r.stdout == "a/job.json: good: x, 1 role, 1 executor\n" and r.stderr == "" and not master.bundles
+
+
+def test_submit_says_all_that_is_wrong(master, ctl, tmp_path):
+    """As validate does, when masterd has refused the configuration."""
+    (tmp_path / "job.json").write_text('{"name": "x",\n "quene": "y",\n "role": [{"roleName": "worker", "num": "two", "command": "true"}]}')
+    every = ctl("validate", "job.json").stderr
+    assert every.count("error:") >= 2
+    first = every.splitlines()[0].replace(" error:", "").removeprefix("job.json:")
+    master.refuse["Submit"] = Refuse("org.primus.Error.BadConfig", first)
+    r = ctl("submit", "job.json")
+    assert r.returncode == 1 and r.stderr == every
+    # A master that knows better than this primusctl.
+    master.refuse["Submit"] = Refuse("org.primus.Error.BadConfig", "9:9: something newer")
+    assert ctl("submit", "job.json").stderr == "job.json:9:9: something newer\n" + every
+
+
+def test_visible(master, lenient, ctl, hello):
+    """Who may look is the master's to decide; the words are checked here."""
+    r = ctl("submit", "--visible=friends", hello)
+    assert r.returncode == 2 and "--visible: expected owner, group, pool or all, not 'friends'" in r.stderr and not master.jobs
+    assert ctl("submit", "--visible=group", hello).returncode == 0
+    assert master.jobs[1].options["visible"] == ("s", "group")
+    assert ctl("run", "--visible", "all", "--detach", "--", "true").returncode == 0
+    assert master.jobs[2].options["visible"] == ("s", "all")
+    assert ctl("submit", hello).returncode == 0 and "visible" not in master.jobs[3].options

@@ -58,8 +58,7 @@ static sd_id128_t job_uid(uint32_t job) {
         return id;
 }
 
-/* ---- what the agent says
- * -------------------------------------------------------------------------------------------- */
+/* ---- what the agent says ---- */
 
 static int method_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -192,8 +191,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-/* ---- connections
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- connections ---- */
 
 static int on_ready(struct peer *p, void *userdata) {
         struct master *f = userdata;
@@ -232,9 +230,7 @@ static int on_connection(sd_event_source *s, int fd, uint32_t revents, void *use
         return 0;
 }
 
-/* ---- orders
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- orders ---- */
 
 static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
@@ -482,8 +478,7 @@ static int on_input(sd_event_source *s, int fd, uint32_t revents, void *userdata
         return 0;
 }
 
-/* ---- identities
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- identities ---- */
 
 static void write_identity(const char *directory, const char *name, const char *text) {
         char path[512];

@@ -96,6 +96,55 @@ def test_kill_of_an_array(cluster):
     assert cluster.wait_job(behind) == 3
 
 
+def test_what_an_array_as_a_whole_cannot_do(cluster):
+    """Each says that elements are meant, and none is silent or says that nothing runs."""
+    job = cluster.submit(config("exec sleep 300", array="2,5"))
+    cluster.wait_for(lambda: cluster.status(job)["array"]["running"] == 2, what="both elements")
+    own = {row[0]["index"]: row[0]["job"] for row in elements(cluster, job).values()}
+    for command in (("stacks",), ("stacks", "worker/0"), ("trace", "--runqueue=1s"), ("exec", "worker/0", "--", "true"), ("exec", "0", "--", "true"), ("forward", "0", "8765"),
+                    ("restart",), ("restart", "worker/0"), ("replace", "n1"), ("requeue",), ("succeed",), ("scale", "worker=2"), ("update", "priority=1")):
+        done = cluster.run("n1", "primusctl", command[0], str(job), *command[1:], user="ml")
+        assert done.returncode not in (0, 2) and "is an array: " in done.stderr and done.stdout == "", (command, done)
+    # Of an element it goes, by its index or by its own number.
+    for name in (f"{job}[2]", str(own[5])):
+        for command in (("status",), ("stacks",), ("exec", "worker/0", "--", "true"), ("events",), ("why",), ("config",), ("top", "--once"), ("restart",), ("logs",)):
+            done = cluster.run("n1", "primusctl", command[0], name, *command[1:], user="ml")
+            assert done.returncode == 0 and (done.stdout or command[0] in ("exec", "logs")), (command, name, done)
+            cluster.wait_for(lambda: cluster.status(job)["array"]["running"] == 2, what="the element again")
+    cluster.primusctl("kill", str(job))
+    assert cluster.primusctl("kill", str(job)) in (f"Job {job} is being killed\n", f"Job {job} has ended already: KILLED\n")
+    assert cluster.wait_job(job) == 3
+    assert cluster.primusctl("kill", f"{job}[5]") == f"Job {own[5]} has ended already: KILLED\n"
+
+
+def test_output_of_an_array(cluster):
+    """Every line of every element, also from who follows while masterd is killed; what failed is said to be whose."""
+    command = ("echo begin $PRIMUS_ARRAY_INDEX; sleep 0.$((PRIMUS_ARRAY_INDEX % 3)); echo end $PRIMUS_ARRAY_INDEX; test $PRIMUS_ARRAY_INDEX != 5 || "
+               "python3 -c 'raise KeyError(\"no such rate\")'")
+    text = json.dumps(config(command, array="0-39%6"))
+    job = cluster.submit(config(command, array="0-39%6"))
+    with cluster.process("n1", "primusctl", "logs", "-f", str(job), user="ml") as follow:
+        cluster.wait_for(lambda: cluster.status(job)["array"]["succeeded"] >= 6, what="elements that have ended")
+        kill_master(cluster, 0.2)
+        followed = follow.communicate(timeout=120)[0]
+    assert cluster.wait_job(job, timeout=60) == 1
+    wanted = sorted(f"[{i}] worker/0 | {word} {i}" for i in range(40) for word in ("begin", "end"))
+    for how, output in (("followed", followed), ("afterwards", cluster.primusctl("logs", str(job)))):
+        lines = output.splitlines()
+        missing = Counter(wanted) - Counter(lines)
+        assert not missing, f"{how}: {missing}; said: {[line for line in lines if 'worker/0 |' not in line]}"
+        assert sum(" | begin " in line or " | end " in line for line in lines) == 80
+        assert "[5] worker/0 | KeyError: 'no such rate'" in lines
+    done = cluster.run("n1", "primusctl", "submit", "--wait", "-", user="ml", input=text)
+    assert done.returncode == 1
+    number = int(done.stdout.split("Submitted job ")[1].split()[0])
+    assert f"{number}[5]: " in done.stdout and "KeyError: 'no such rate'" in done.stdout
+    assert f"primusctl logs {number}[5] " in done.stdout
+    assert "no such rate" in cluster.status(number)["firstError"]
+    assert cluster.primusctl("logs", str(number), "--tail", "1").splitlines()[:6] == [
+        f"[{i}] worker/0 | " + (f"end {i}" if i != 5 else "KeyError: 'no such rate'") for i in range(6)]
+
+
 def test_after(cluster):
     first = cluster.submit(config("sleep 5; exit 3", name="first"))
 
@@ -119,6 +168,38 @@ def test_after(cluster):
     assert cluster.wait_job(behind("again", f"{first}:fail")) == 0
     done = cluster.run("n1", "primusctl", "submit", "--after", "999999", "-", user="ml", input=json.dumps(config("true")))
     assert done.returncode == 1 and "there is no job 999999" in done.stderr
+
+
+def test_after_an_element(cluster):
+    """Also of one that is not made yet, over a restart, and of one that never is."""
+    text = json.dumps(config("sleep 2; test $PRIMUS_ARRAY_INDEX != 1", array="0-9%1"))
+    array = json.loads(cluster.primusctl("submit", "--json", "-", input=text))["job"]
+
+    def behind(after):
+        return json.loads(cluster.primusctl("submit", "--json", "--after", after, "-", input=json.dumps(config("true"))))["job"]
+
+    first, failed, wrong, late, killed, never = (behind(f"{array}[{after}") for after in ("0]", "1]:fail", "1]", "2]:any", "9]:any", "9]"))
+    assert cluster.status(late)["reason"] == f"after job {array}[2] (not begun)"
+    assert cluster.status(first)["reason"].startswith(f"after job {array}[0] (")
+    cluster.wait_for(lambda: cluster.status(array)["array"]["running"] == 1, what="one that runs")
+    kill_master(cluster, 0.2)
+    cluster.wait_nodes()
+    assert cluster.status(late)["reason"] == f"after job {array}[2] (not begun)"
+    assert [cluster.wait_job(j, timeout=60) for j in (first, failed, wrong, late)] == [0, 0, 3, 0]
+    assert cluster.status(wrong)["reason"] == f"job {array}[1] failed, and this one was to run after its success (after {array}[1]:ok)"
+    ended = {row["index"]: row["ended"] for (row,) in elements(cluster, array).values()}
+    for job, index in ((first, 0), (failed, 1), (late, 2)):
+        assert cluster.status(job)["executors"][0]["started"] >= ended[index]
+    assert cluster.status(killed)["state"] == cluster.status(never)["state"] == "QUEUED"
+    cluster.primusctl("kill", str(array))
+    assert [cluster.wait_job(j) for j in (killed, never)] == [0, 3]
+    assert cluster.status(never)["reason"].startswith(f"job {array}[9] was killed")
+    # Of one that has ended; what there is not is refused.
+    assert cluster.wait_job(behind(f"{array}[0]")) == 0
+    assert cluster.wait_job(behind(f"{array}[1]")) == 3
+    for there_is_no in (f"{array}[10]", f"{first}[0]", "999999[0]"):
+        done = cluster.run("n1", "primusctl", "submit", "--after", there_is_no, "-", user="ml", input=json.dumps(config("true")))
+        assert done.returncode == 1 and f"there is no job {there_is_no}" in done.stderr
 
 
 def test_begin(cluster):
@@ -245,6 +326,8 @@ def test_usage_is_the_sum_over_history(new_cluster):
     assert row["gpuUsedUsec"] is None
     assert cluster.primusctl("usage", "--csv").count("\n") == 2
     assert cluster.run("n1", "primusctl", "usage", "--by", "colour", user="ml").returncode == 2
-    # Not somebody else's by job, but by user.
+    # Of somebody else's by job those that one may look at (none), by role nothing, and all by user.
     others = cluster.run("n1", "primusctl", "usage", "--by", "job", "--user", "root", user="ml")
-    assert others.returncode == 1
+    assert others.returncode == 0 and others.stdout == ""
+    others = cluster.run("n1", "primusctl", "usage", "--by", "role", "--user", "root", user="ml")
+    assert others.returncode == 1 and "that you may look at" in others.stderr

@@ -17,7 +17,7 @@ UIDS = {"ml": 1000, "eve": 1001, "root": 0}
 
 def table():
     """What masterd's table says of each method."""
-    text = open(os.path.join(SOURCE, "masterd/api/audit-table.c"), encoding="utf-8").read()
+    text = open(os.path.join(SOURCE, "masterd/caller/audit-table.c"), encoding="utf-8").read()
     return {(row[0], row[1]): row[2] for row in re.findall(r'\{ "(\w+)", "(\w+)", AUDIT_(\w+),', text)}
 
 

@@ -61,9 +61,9 @@ def test_corpus(cluster, bad):
     for line in report.strip().split("\n"):
         name, status, out, err = line.split("\t")
         lines = [text for text in err.split("\001") if text]
-        errors = [text for text in lines if "warning" not in text]
+        errors = [text for text in lines if "warning" not in text]  # the first is masterd's; behind it, all that primusctl sees
         seen.add(name)
-        if status not in ("1", "2") or out or len(errors) != 1 or expected[name] not in errors[0].replace("error: ", ""):
+        if status not in ("1", "2") or out or not errors or expected[name] not in errors[0].replace("error: ", ""):
             wrong.append(f"{name}: status {status}, output {out!r}, errors {errors}; expected {expected[name]!r}")
     assert not wrong, "\n".join(wrong)
     assert seen == set(expected)

@@ -14,13 +14,13 @@ OPEN = {"Manager": {"Submit", "ListJobs", "GetJob", "GetElement", "Usage", "List
                     "ListSavepoints"},
         "Job": set(), "Node": {"Describe"}}
 CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "RemoveNode", "GetSavepoint", "DeleteSavepoint"},
-          "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "Why", "Requeue", "Suspend", "Resume",
-                  "SuspendAs", "ListTasks", "RetryTask", "SkipTask", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",
+          "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "Succeed", "Why", "Requeue", "Suspend", "Resume",
+                  "SuspendAs", "OpenArtifacts", "ListTasks", "RetryTask", "SkipTask", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",
                   "WriteSession", "ResizeSession", "CloseSession", "Rerun", "Replace", "Update", "Scale", "AddRole", "RemoveRole", "RestartRole"},
           "Node": {"DeclareDead", "Cordon", "Uncordon", "Drain", "SetLabels", "SetMaintenance", "CancelMaintenance"}}
 # Arguments that are fine as such, so that it is the caller that is refused.
 ARGUMENTS = {"ReadLog": ["worker", "0", "0", "0", "0", "0"], "Capture": ["worker", "0", "0"], "Trace": ["worker", "0", "runqueue", "0"],
-             "OpenSession": ["worker", "0", "1", "2", "105", "100", "0"], "SuspendAs": ["eve"], "RestartRole": ["worker", "0", "0"],
+             "OpenSession": ["worker", "0", "1", "2", "105", "100", "0"], "SuspendAs": ["eve"], "OpenArtifacts": ["n1", "0", "0"], "RestartRole": ["worker", "0", "0"],
              "SetMaintenance": ["4000000000000000", "4000000001000000", "x"], "CreateSavepoint": ["mine", "0"]}
 PLAIN = {"s": "x", "u": "0", "t": "0", "q": "0", "i": "0", "b": "false"}
 
@@ -75,7 +75,7 @@ def test_interfaces_that_are_not_offered_are_not_reached(cluster):
     """The bus passes on calls of those that are named in the policy alone."""
     for destination in (MASTER, "org.primus.Agent1"):
         done = cluster.run("n1", "busctl", "call", destination, "/", "org.primus.Link1", "Heartbeat", user="eve")
-        assert done.returncode != 0 and "Access" in done.stderr or "Rejected" in done.stderr, done.stderr
+        assert done.returncode != 0 and ("Access" in done.stderr or "Rejected" in done.stderr), done.stderr
 
 
 def test_properties_are_read_only(cluster):

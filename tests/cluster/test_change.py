@@ -93,7 +93,7 @@ def test_scale_with_data(quick, ledger, kill):
     assert len(numbers) == len(set(numbers)), f"{len(numbers) - len(set(numbers))} lines twice"
     assert numbers == list(range(LINES))
     assert {index for _, index in lines} == {"0", "1", "2", "3"}  # the fourth had its share while it was there
-    assert version(quick, job) == 2
+    assert version(quick, job) == 3
     [three] = quick.status(job)["roles"]
     assert (three["wanted"], three["succeeded"], three["failed"]) == (3, 3, 0)
 
@@ -128,8 +128,15 @@ def test_refused(quick, ledger):
     assert "cannot be changed while the job exists" in refused(quick, "update", job, "input.mode=ring")
     assert "vcores" in refused(quick, "update", job, "worker.vcores=many")
     assert "is the job's only role" in refused(quick, "role", "remove", job, "worker")
-    assert re.search(r"n\d has .* of memory free, and .* more would be needed there", refused(quick, "update", job, "worker.memoryMb=1000000"))
-    assert version(quick, job) == 0 and len(running(quick, job)) == 2
+    assert re.search(r"no host that role worker may use has 977 GiB of memory for one executor; the most that one has is \d", refused(
+        quick, "update", job, "worker.memoryMb=1000000"))
+    # What an empty host has, and one that somebody else is on has not.
+    everywhere = quick.submit(ledger.config(WAIT, num=3, antiAffinity=["worker"]))
+    wait_running(quick, everywhere, 3)
+    whole = min(row["memory"] for row in quick.primusctl_json("nodes", user="root")) >> 20
+    assert re.search(r"n\d has .* of memory free, and .* more would be needed there", refused(quick, "update", job, f"worker.memoryMb={whole}"))
+    quick.primusctl("kill", str(everywhere))
+    assert version(quick, job) == 1 and len(running(quick, job)) == 2
     quick.primusctl("kill", str(job))
     assert quick.wait_job(job) == 3
     for command in (("scale", job, "worker=3"), ("update", job, "timeLimit=1h"), ("restart", job)):
@@ -140,12 +147,20 @@ def test_two_at_once(quick, ledger):
     """Compare and set: who has not seen a change does not overwrite it, and is told what it was."""
     job = quick.submit(ledger.config(WAIT, num=1, successPercent=100))
     wait_running(quick, job, 1)
-    quick.primusctl("update", str(job), "timeLimit=1h")
-    quick.primusctl("update", str(job), "timeLimit=2h", "--if-version", "1")
+    # The first change is protected as well, also where masterd was away since: two have seen version 1, and one comes first.
     quick.kill9_now("n1", MASTERD)
     quick.wait_for(lambda: quick.run("n1", "primusctl", "status", str(job)).returncode == 0, 20, "masterd is back")
-    said = refused(quick, "update", job, "timeLimit=3h", "--if-version", "1")
-    assert re.search(r"version 2, it was changed since version 1; version 2 by uid \d+: timeLimit: 3600 -> 7200", said)
+    assert version(quick, job) == 1
+    assert "is at version 1, not yet 2" in refused(quick, "update", job, "timeLimit=1h", "--if-version", "2")
+    quick.primusctl("update", str(job), "timeLimit=1h", "--if-version", "1")
+    said = refused(quick, "update", job, "timeLimit=9h", "--if-version", "1")
+    assert re.search(r"version 2, it was changed since version 1; version 2 by uid \d+: timeLimit: infinity -> 3600", said)
+    assert "versions begin at 1" in refused(quick, "update", job, "timeLimit=9h", "--if-version", "0")
+    quick.primusctl("update", str(job), "timeLimit=2h", "--if-version", "2")
+    quick.kill9_now("n1", MASTERD)
+    quick.wait_for(lambda: quick.run("n1", "primusctl", "status", str(job)).returncode == 0, 20, "masterd is back")
+    said = refused(quick, "update", job, "timeLimit=3h", "--if-version", "2")
+    assert re.search(r"version 3, it was changed since version 2; version 3 by uid \d+: timeLimit: 3600 -> 7200", said)
     config = json.loads(quick.primusctl("config", str(job)))
     assert config["timeLimit"] == 7200
     quick.primusctl("kill", str(job))

@@ -135,7 +135,7 @@ def test_validate_and_config(cluster):
     assert json.loads(cluster.primusctl("config", "--json", path)) == effective
     job = cluster.primusctl_json("submit", path)["job"]
     of_job = json.loads(cluster.primusctl("config", str(job)))
-    assert of_job == {**effective, "priority": 0}  # its pool's
+    assert of_job == {**effective, "priority": 0, "visible": "owner"}  # its pool's
     cluster.wait_job(job)
     status, _, err = run(cluster, "submit", "-", input='{"role": [{"roleName": "w", "comand": "true"}]}')
     assert status == 1 and "did you mean" in err and "command" in err
@@ -158,8 +158,10 @@ def test_run_on_named_hosts(cluster):
 
 
 def test_run_on_a_host_that_is_not_there(cluster, terminal):
-    """It waits for the host to join, and says so."""
-    t = terminal("primusctl", "run", "--hosts", "n9", "--", "true")
+    """It is refused, or waits for the host to join, and says so."""
+    status, _, err = run(cluster, "run", "--hosts", "n9", "--", "true")
+    assert status != 0 and "no host of the cluster is called n9" in err and "--wait-for-hosts" in err and "known hosts: n1, n2, n3" in err
+    t = terminal("primusctl", "run", "--hosts", "n9", "--wait-for-hosts", "--", "true")
     t.read_until(r"job \d+ waits: .*no usable node")
     t.press(b"\x03")
     t.read_until("Detached")
@@ -178,7 +180,7 @@ def test_run_so_many_on_so_many(cluster):
     assert [row[3:] for row in rows] == [["0", "2", "0"], ["1", "2", "0"], ["0", "2", "1"], ["1", "2", "1"]]
 
 
-@pytest.mark.parametrize("command, expected", [("true", 0), ("exit 9", 1), ("kill -SEGV $$", 1)])
+@pytest.mark.parametrize("command, expected", [("true", 0), ("exit 9", 9), ("exit 75", 75), ("kill -SEGV $$", 139)])
 def test_run_status(cluster, command, expected):
     status, out, err = run(cluster, "run", "--cpus", "0.1", "--mem", "16M", "--", "sh", "-c", command)
     assert (status, out) == (expected, "")
@@ -215,7 +217,7 @@ def test_run_keeps_the_working_directory(cluster, shared_dir):
     assert sorted(path.name for path in work.iterdir()) == ["from-n1", "from-n2", "from-n3"]
     cluster.exec("n1", "mkdir", "-p", "/tmp/only-here", user="ml")
     status, _, err = run(cluster, "run", "--hosts", "n3", "--", "true", cwd="/tmp/only-here")
-    assert status == 1 and "/tmp/only-here" in err
+    assert status == 200 and "/tmp/only-here" in err
 
 
 def test_run_json(cluster):
@@ -234,6 +236,25 @@ def test_run_is_quick(cluster):
     assert min(times) < 1, times
 
 
+def test_send(cluster):
+    """Code that only the submitting host has: it is the directory of every executor, and what git leaves out stays here."""
+    cluster.exec("n1", "sh", "-c", "mkdir -p /home/ml/code/lib && cd /home/ml/code && printf 'import lib.a\\nprint(lib.a.word)\\n' > train.py && "
+                 "echo 'word = \"there\"' > lib/a.py && echo x > secret.key && echo '*.key' > .gitignore", user="ml")
+    status, out, err = run(cluster, "run", "-n", "2", "--hosts", "n[2-3]", "--cpus", "0.1", "--mem", "16M", "--send", "/home/ml/code", "--",
+                           "sh", "-c", "python3 train.py && ls -I tmp")
+    assert status == 0, err
+    assert sorted(out.splitlines()) == sorted(f"[{i}] {line}" for i in (0, 1) for line in ("there", "lib", "train.py")), out
+    assert "go along" in err and "left out" in err, err
+
+
+def test_script(cluster):
+    """It is sent along, runs where it was submitted, and gets its arguments as they are."""
+    cluster.exec("n1", "sh", "-c", "mkdir -p /tmp/only-here && cd /tmp/only-here && printf '#!/bin/sh\\n#PRIMUS -n 2 --hosts=n[2-3] --cpus=0.1 --mem=16M\\n"
+                 "echo in $PWD, $# arguments: $2\\n' > job.sh && chmod 755 job.sh", user="ml")
+    out = cluster.exec("n1", "sh", "-c", "cd /tmp && primusctl submit --wait --logs /tmp/only-here/job.sh -- --a 'b c'", user="ml")
+    assert out.count("in /tmp, 2 arguments: b c") == 2, out
+
+
 # From another machine
 
 @pytest.fixture
@@ -246,10 +267,10 @@ def remote(cluster, build, tmp_path):
                    f'exec {SANDBOX} exec --name {cluster.name} --user "${{1%%@*}}" "${{1##*@}}" -- $2\n')
     ssh.chmod(0o755)
 
-    def primusctl(*arguments):
+    def primusctl(*arguments, cwd=None):
         environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", "DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={tmp_path}/none"}
         return subprocess.run([os.path.join(build, "tools/primusctl/primusctl"), *arguments], capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=60, env=environment)
+                              stdin=subprocess.DEVNULL, timeout=60, env=environment, cwd=cwd)
     primusctl.log = tmp_path / "ssh.log"
     return primusctl
 
@@ -260,11 +281,13 @@ def test_over_ssh(cluster, remote):
     assert "systemd-stdio-bridge" in remote.log.read_text()
     done = remote("list", "-a", "--limit", "1", "--json", "--host", "ml@n1")
     assert done.returncode == 0 and json.loads(done.stdout)[0]["name"] == "hello"
+    number = str(json.loads(done.stdout)[0]["job"])
     assert cluster.primusctl_json("status")["owner"] == 1000
-    done = remote("-H", "ml@n1", "run", "-n", "2", "--cpus", "0.1", "--mem", "16M", "--no-env", "--", "hostname")
-    assert done.returncode in (0, 1)  # the working directory is this machine's
-    done = remote("-H", "ml@n1", "logs", "chief")
-    assert done.returncode in (0, 1)
+    # A working directory that is there on the hosts, too.
+    done = remote("-H", "ml@n1", "run", "-n", "2", "--cpus", "0.1", "--mem", "16M", "--no-env", "--", "echo", "far", cwd="/")
+    assert done.returncode == 0 and sorted(done.stdout.splitlines()) == ["[0] far", "[1] far"], done
+    done = remote("-H", "ml@n1", "logs", number)
+    assert done.returncode == 0 and "hello" in done.stdout.lower(), done
 
 
 def test_nobody_there(remote):
@@ -364,3 +387,30 @@ def test_submit_wait_redraws_and_detaches(cluster, terminal):
     job = latest(cluster)
     assert cluster.status(job)["state"] == "RUNNING"
     cluster.primusctl("kill", str(job))
+
+
+def test_a_directory_that_one_host_lacks(cluster):
+    """The host is to blame, not the program; the exit status is systemd's."""
+    cluster.exec("n1", "install", "-d", "-m", "0777", "/tmp/only-n1")
+    done = cluster.run("n1", "sh", "-c", "cd /tmp/only-n1 && exec primusctl run --hosts=n1,n2 -- true", user="ml")
+    assert done.returncode == 200 and "primusctl run --send . -- ...' sends it along" in done.stderr
+    why = cluster.primusctl_json("why")
+    assert why["blame"] == "the host n2, which has not got the job's directory, or does not let its user in"
+    assert cluster.primusctl_json("status", str(why["job"]))["state"] == "FAILED"
+    done = cluster.run("n1", "primusctl", "run", "--hosts=n1", "--", "sh", "-c", "exit 3", user="ml")
+    assert done.returncode == 3 and cluster.primusctl_json("why")["blame"] == "the program of task/0"
+
+
+def test_variables_that_are_numbers(cluster):
+    """A program has what stands in the file, letter by letter, from JSON and from YAML."""
+    cluster.exec("n1", "sh", "-c", "cat > /tmp/numbers.yaml", input="name: numbers\ncommand: echo \"$LR $N $A $V\"\nenv: {LR: 1e-3, N: -0, A: true, V: 3.10}\n")
+    job = cluster.submit({"name": "numbers", "env": {"LR": 0.1, "N": -7}, "role": [{"roleName": "worker", "num": 1, "command": "echo $LR $N", "vcores": 0.1, "memoryMb": 16}]})
+    assert cluster.wait_job(job) == 0 and cluster.primusctl("logs", str(job)) == "0.1 -7\n"
+    assert cluster.run("n1", "primusctl", "submit", "--wait", "/tmp/numbers.yaml", user="ml").returncode == 0
+    assert cluster.primusctl("logs") == "1e-3 -0 true 3.10\n"
+
+
+def test_a_reader_that_left(cluster):
+    """As systemd starts a service, with SIGPIPE ignored: primusctl dies of the signal without a word."""
+    done = cluster.run("n1", "sh", "-c", "trap '' PIPE; for i in 1 2 3; do primusctl --help | head -n 1; primusctl list -a --json | true; done", user="ml")
+    assert done.returncode == 0 and done.stderr == ""

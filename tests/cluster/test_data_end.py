@@ -39,3 +39,32 @@ def test_graceful_waits_for_all_roles(cluster, source):
     assert cluster.primusctl_json("status", str(number))["state"] == "RUNNING"
     cluster.primusctl("kill", str(number))
     assert cluster.wait_job(number) == 3
+
+
+@pytest.mark.parametrize("graceful", [False, True])
+@pytest.mark.parametrize("percent, status", [(None, 0), (0, 0), (60, 0), (80, 1), (100, 1)])
+def test_percent_that_have_to_be_done(cluster, shared_dir, percent, status, graceful):
+    """One of four files cannot be read: 75 % are done."""
+    directory = shared_dir / "data-percent"
+    directory.mkdir(exist_ok=True)
+    directory.chmod(0o755)
+    for i in range(4):
+        (directory / f"{i}.txt").write_text("line\n")
+    (directory / "1.txt").chmod(0)
+    config = job("/shared/data-percent", graceful)
+    config["role"] = config["role"][:1]
+    config["inputManager"]["fileConfig"]["stopPolicy"] = {} if percent is None else {"taskSuccessPercent": percent}
+    number = cluster.submit(config)
+    assert cluster.wait_job(number) == status
+    reason = cluster.status(number)["reason"]
+    if status:
+        assert reason.startswith(f"3 of 4 data tasks are done, 1 failed, and {percent} % were to be (stopPolicy.taskSuccessPercent)") and "1.txt" in reason
+
+
+def test_who_does_not_read_on_is_short(cluster, source):
+    config = job(source, True)
+    config["role"] = [{**config["role"][0], "command": "read -r line; exit 0"}]
+    config["inputManager"]["fileConfig"]["stopPolicy"] = {"taskSuccessPercent": 100}
+    number = cluster.submit(config)
+    assert cluster.wait_job(number) == 1
+    assert "were to be (stopPolicy.taskSuccessPercent)" in cluster.status(number)["reason"]

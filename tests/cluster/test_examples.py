@@ -42,6 +42,17 @@ def test_files(cluster):
     assert any("hello, Ada; I run in /" in line for line in said) and any("hello, Grace; I run in /" in line for line in said)
 
 
+def test_results(cluster):
+    cluster.primusctl("submit", f"{EXAMPLES}/results/results.json", "--wait")
+    number = cluster.primusctl_json("status")["job"]
+    place = cluster.exec("n1", "mktemp", "-d", user="ml").strip()
+    cluster.exec("n1", "primusctl", "get", str(number), user="ml", cwd=place)
+    for i in range(2):
+        said = cluster.exec("n1", "cat", f"{place}/{number}/worker-{i}/model.txt")
+        assert said == "epoch of attempt 1\nepoch of attempt 2\n"
+    cluster.exec("n1", "rm", "-rf", place)
+
+
 def test_stdin(cluster):
     said = run(cluster, "stdin")
     lines = [int(count) for count in re.findall(r"was fed (\d+) lines", "\n".join(said))]
@@ -152,6 +163,42 @@ def test_torch_ddp(new_cluster, tmp_path):
     assert 5 < first <= 30, said[1]
     accuracy = [float(re.search(r"held-out accuracy ([0-9.]+)", text)[1]) for text in said]
     assert min(accuracy) > 0.95 and abs(accuracy[0] - accuracy[1]) < 0.01, accuracy
+
+
+def test_torch_ddp_data(new_cluster, tmp_path):
+    """Three ranks with workers; one is killed in the middle of an epoch, and the whole ends bit for bit as without."""
+    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("this machine has no python3-torch")
+    for path in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        os.chmod(path, 0o755 if path != tmp_path else 0o1777)
+    cluster = new_cluster(nodes=3, binds=[f"/usr:{LENT}", f"{tmp_path}:/shared"])
+    with open(f"{SOURCE}/examples/torch-ddp-data/torch-ddp-data.json", encoding="utf-8") as file:
+        text = file.read().replace('torch-ddp-data.pt\\""', 'torch-ddp-data.pt\\" 40"')  # epochs: it is killed long before its end
+    assert ' 40"' in text
+    said = {}
+    for name in ("alone", "killed"):
+        where = tmp_path / name
+        where.mkdir()
+        os.chmod(where, 0o777)
+        env = {**WITH_TORCH, "CHECKPOINT": f"/shared/{name}"}
+        job = cluster.submit(text.replace('"name": "torch-ddp-data",', f'"name": "torch-ddp-data", "env": {json.dumps(env)},'))
+        if name == "killed":
+            cluster.wait_for(lambda: "epoch 1 is over" in cluster.primusctl("logs", str(job), "worker/0"), 120, "the second epoch")
+            said["status"] = cluster.primusctl("status", str(job))
+            victim = cluster.executor(job, index=2)
+            cluster.exec(victim["node"], "systemctl", "kill", "--kill-whom=main", "--signal=KILL", victim["unit"])
+        assert cluster.wait_job(job, timeout=200) == 0, cluster.primusctl("logs", str(job))
+        assert {e["attempt"] for e in cluster.status(job)["executors"]} == {2 if name == "killed" else 1}, "all of them, or none"
+        said[name] = cluster.primusctl("logs", str(job), "worker/0")
+    assert "Data: in lockstep (drop): the ranks read their files themselves" in said["status"]
+    begun = [(int(step), int(epoch)) for step, epoch in re.findall(r"rank 0 of 3 begins with step (\d+) in epoch (\d+), 30 steps each", said["killed"])]
+    assert len(begun) == 2 and begun[0] == (0, 0) and begun[1][0] >= 60 and 0 <= begun[1][0] - 30 * begun[1][1] <= 30, begun
+    # An epoch whose end was not in the checkpoint yet is ended, and said, once more.
+    ends = [dict(re.findall(r"epoch (\d+) is over with step (.+)", text)) for text in (said["alone"], said["killed"])]
+    assert len(ends[0]) == 40 and ends[1] == ends[0]
+    weights = [re.findall(r"weights [0-9.]+", text) for text in (said["alone"], said["killed"])]
+    assert len(weights[0]) == 1 and weights[1] == weights[0]
+    assert float(re.search(r"accuracy ([0-9.]+)", ends[0]["39"])[1]) > 0.93
 
 
 WITH_MPI = {**WITH_TORCH, "PATH": f"{LENT}/bin:/usr/bin:/bin", "LD_LIBRARY_PATH": f"{LIBRARIES}:{LENT}/lib/x86_64-linux-gnu/openmpi/lib",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is sick is provoked for real, and told within its (shortened) time; nothing is told of what is well."""
 import json
+import os
 import subprocess
 
 import pytest
@@ -13,7 +14,7 @@ WITH_TORCH = {"PYTHONPATH": f"{LENT}/lib/python3/dist-packages", "LD_LIBRARY_PAT
 
 # Ranks that compute and average, as a synchronous trainer does. What a rank finds in its file it does instead.
 TRAINER = r"""
-import os, sys, threading, time
+import mmap, os, random, sys, threading, time
 import torch, torch.distributed as dist
 rank, control = int(os.environ["RANK"]), sys.argv[1]
 torch.set_num_threads(1)
@@ -23,7 +24,8 @@ def compute(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
         pass
-step = 0
+step, pipe, page = 0, None, mmap.mmap(-1, 1 << 25)
+storage = os.open(f"{control}/blocks", os.O_RDONLY | os.O_DIRECT) if os.path.exists(f"{control}/blocks") else -1
 print("rank", rank, "begins", flush=True)
 while True:
     try:
@@ -37,7 +39,16 @@ while True:
             pass
     if word == "deadlock":
         lock = threading.Lock(); lock.acquire(); lock.acquire()
-    compute(0.5 if word == "slow" else 0.05)
+    if word == "doze":
+        time.sleep(0.15)
+    if word == "storage":
+        end = time.monotonic() + 0.15
+        while time.monotonic() < end:
+            os.preadv(storage, [page], random.randrange(2) << 25)
+    if word == "pipe":
+        pipe = pipe or os.open(f"{control}/fifo", os.O_RDONLY)
+        os.read(pipe, 512)
+    compute(0.5 if word == "slow" else float(sys.argv[2]))
     dist.all_reduce(gradients)
     step += 1
     if step % 20 == 0 and rank == 0:
@@ -61,13 +72,16 @@ def job_of(name, health, command, num=1, **more):
     return {"name": name, "health": health, "backoff": {"initial": 0}, "role": [role], **more}
 
 
-def gang(sick, name, health, num=3, **more):
+def gang(sick, name, health, num=3, blocks=False, computes=0.05, **more):
     if subprocess.run(["/usr/bin/python3", "-c", "import torch"], check=False, capture_output=True).returncode != 0:
         pytest.skip("this machine has no python3-torch")
     control = sick.shared / name
     control.mkdir()
+    if blocks:
+        (control / "blocks").write_bytes(os.urandom(64 << 20))
+        subprocess.run(["sync", str(control / "blocks")], check=True)
     control.chmod(0o777)
-    job = sick.submit(job_of(name, health, f"exec python3 -u /shared/train.py /shared/{name}", num, env=WITH_TORCH,
+    job = sick.submit(job_of(name, health, f"exec python3 -u /shared/train.py /shared/{name} {computes}", num, env=WITH_TORCH,
                              **{"role": {"scheduleStrategy": {"maxReplicasPerNode": 1}}, **more}))
     sick.wait_for(lambda: "step 100" in sick.primusctl("logs", str(job), "worker/0"), 120, "a hundred steps")
     return job, control
@@ -129,8 +143,7 @@ def test_skips_all_reduce(sick, word):
     event = told(sick, job, "hung", 40)
     assert "none of 3 makes progress" in event["text"], event
     threads = told(sick, job, "odd-one", 30)
-    if word != "deadlock":  # where it waits as the others wait, its Python stack tells it apart
-        assert threads["index"] == 2, [threads, sick.events(job, "threads")]
+    assert threads["index"] == 2, [threads, sick.events(job, "threads")]  # a deadlock: by where its Python is
     sick.kill(job)
 
 
@@ -139,6 +152,57 @@ def test_straggler(sick):
     (control / "1").write_text("slow")
     event = told(sick, job, "straggler", 90)
     assert (event["role"], event["index"]) == ("worker", 1), event
+    sick.kill(job)
+
+
+LIGHT = 0.01  # on a busy machine, more than that would take longer than what they wait for
+
+
+def line_of(text):
+    return 1 + TRAINER.split("\n").index(next(line for line in TRAINER.split("\n") if text in line))
+
+
+def test_straggler_that_sleeps(sick):
+    """It computes no more than the others, and nothing lies unread at it; the verdict says where its program sleeps."""
+    job, control = gang(sick, "doze", HUNG, computes=LIGHT)
+    sick.exec("n1", "sleep", "25")
+    assert verdicts(sick, job) == []  # all in step: nobody
+    (control / "1").write_text("doze")
+    event = told(sick, job, "straggler", 90)
+    assert (event["role"], event["index"]) == ("worker", 1), event
+    assert f"its program sleeps, in <module> (train.py:{line_of('time.sleep(0.15)')}) in" in event["text"], event
+    assert "its program sleeps" in (why := sick.primusctl("why", str(job))), why
+    (control / "1").write_text("")
+    told(sick, job, "recovered", 90)
+    sick.kill(job)
+
+
+def test_straggler_that_waits_for_storage(sick):
+    """It reads a file past the page cache, from the disk, 32 MiB at once: on a busy machine, short waits become waits for a CPU."""
+    job, control = gang(sick, "storage", HUNG, blocks=True, computes=LIGHT)
+    (control / "0").write_text("storage")
+    event = told(sick, job, "straggler", 90)
+    assert (event["role"], event["index"]) == ("worker", 0), event
+    assert f"it waits for storage, in <module> (train.py:{line_of('os.preadv(')}) in" in event["text"], event
+    sick.kill(job)
+
+
+def test_straggler_that_waits_for_a_file(sick):
+    """Its data comes as slowly out of a file (a FIFO, in the place of a file system's server) as another process writes it."""
+    job, control = gang(sick, "pipe", HUNG, computes=LIGHT)
+    where = sick.executor(job, index=2)
+    feeder = ("import os, time\nout = os.open('/shared/pipe/fifo', os.O_RDWR)\n"
+              "while True: os.write(out, bytes(512)); time.sleep(0.2)")
+    sick.exec(where["node"], "systemd-run", "--unit=slow-pipe", "--property=UMask=0000", "python3", "-c",
+              "import os; os.path.exists('/shared/pipe/fifo') or os.mkfifo('/shared/pipe/fifo', 0o666)\n" + feeder)
+    try:
+        sick.wait_for(lambda: (control / "fifo").exists(), 20, "a FIFO")
+        (control / "2").write_text("pipe")
+        event = told(sick, job, "straggler", 90)
+        assert (event["role"], event["index"]) == ("worker", 2), event
+        assert f"it waits for storage, in <module> (train.py:{line_of('os.read(pipe')}) in" in event["text"], event
+    finally:
+        sick.exec(where["node"], "systemctl", "stop", "slow-pipe")
     sick.kill(job)
 
 
@@ -166,6 +230,36 @@ def test_restart(sick):
     sick.wait_for(lambda: "step 100" in sick.primusctl("logs", str(job), "worker/0"), 120, "a hundred steps")
     sick.wait_for(lambda: verdicts(sick, job) == [], 30, "no verdict")
     assert len(sick.events(job, "healing")) == 1
+    sick.kill(job)
+
+
+ELSEWHERE = """
+import os, threading, time
+while time.process_time() < 3:
+    pass
+held = threading.Lock()
+held.acquire()
+def meet_the_others():
+    held.acquire()
+def save_checkpoint():
+    held.acquire()
+save_checkpoint() if os.environ["RANK"] == "2" else meet_the_others()
+"""
+
+
+def test_elsewhere_in_its_program(sick):
+    """To the kernel all three wait for a lock; that one waits in another function is found without import primus."""
+    (sick.shared / "elsewhere.py").write_text(ELSEWHERE)
+    job = sick.submit(job_of("elsewhere", {"hung": {"after": "8s"}, "idle": {"action": "off"}}, "exec python3 /shared/elsewhere.py", 3,
+                             role={"scheduleStrategy": {"maxReplicasPerNode": 1}, "memoryMb": 64}))
+    event = told(sick, job, "odd-one", 120)
+    assert event["index"] == 2, event
+    assert "2 in meet_the_others (elsewhere.py:8), 1 in save_checkpoint (elsewhere.py:10)" in event["text"], event
+    assert "elsewhere in its program" in event["text"]
+    said = [e["text"] for e in sick.events(job, "threads")]
+    assert any("save_checkpoint" in text for text in said) and not any("primus-" in text.split(":")[0] for text in said), said
+    stacks = sick.primusctl("stacks", str(job), "worker/2")
+    assert "in save_checkpoint" in stacks, stacks
     sick.kill(job)
 
 

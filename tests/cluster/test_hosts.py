@@ -245,7 +245,9 @@ def test_maintenance_is_cancelled(hosts, ledger):
 
 
 def test_replace(hosts, ledger):
-    job = hosts.submit(gang(ledger, 2))
+    config = gang(ledger, 2)
+    config["role"][0]["failover"] = failover(3)
+    job = hosts.submit(config)
     wait_runs(hosts, ledger, 2)
     left = places(hosts, job)[1]
     said = hosts.primusctl("replace", str(job), left)
@@ -257,8 +259,9 @@ def test_replace(hosts, ledger):
     moved = ledger.entries("runs")[-1]
     assert moved.node != left
     hosts.exec(moved.node, "systemctl", "kill", "-s", "USR1", hosts.executor(job, index=moved.index)["unit"])
+    wait_runs(hosts, ledger, 4)
     let_go(ledger)
-    hosts.wait_job(job)
+    assert hosts.wait_job(job) == 0
     assert left not in {e.node for e in ledger.entries("start") if e.attempt > 1}
     assert "nothing to move" in refused(hosts, "replace", str(job), left)
 

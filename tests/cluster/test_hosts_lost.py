@@ -79,7 +79,7 @@ def test_killed_unit_of_a_running_job(quick, ledger):
 def replaceable_job(quick, ledger, on_partition="replace"):
     """One executor on n3, which may run on n2 as well; and its neighbour there, which is not to be disturbed."""
     filler = quick.submit(ledger.config("sleep 600", name="filler", vcores=1.5, job={"nodes": ["n2"]}))
-    quick.wait_state(filler, "RUNNING")
+    quick.wait_for(lambda: ledger.entries("start"), what="the filler's own word")
     ledger.path.write_text("")
     job = quick.submit(ledger.config(TICKING, vcores=1, job={"nodes": ["n2", "n3"], "onPartition": on_partition, "stopGrace": "2s"}))
     quick.wait_for(lambda: ledger.entries("tick"), what="a tick")
@@ -296,7 +296,7 @@ def test_agent_away_for_longer_than_lost(quick, ledger):
 def test_all_executors_of_a_lost_host_are_replaced(quick, ledger):
     """Eight on one host: all of them run elsewhere in time."""
     filler = quick.submit(ledger.config("sleep 600", name="filler", vcores=2, job={"nodes": ["n2"]}))
-    quick.wait_state(filler, "RUNNING")
+    quick.wait_for(lambda: ledger.entries("start"), what="the filler's own word")
     ledger.path.write_text("")
     job = quick.submit(ledger.config(TICKING, num=8, vcores=0.2, job={"nodes": ["n2", "n3"]}))
     quick.wait_for(lambda: len({e.index for e in ledger.entries("tick", node="n3")}) == 8, what="eight running executors")

@@ -270,7 +270,7 @@ def test_a_node_cannot_pose_as_the_master(cluster):
             cluster.exec("n3", "rm", "/etc/primus/agentd.conf.d/99-test.conf")
             unswap(cluster, "n3")
         done = join(cluster, "n3", token(cluster), "--name=n9", master="n2")
-        assert done.returncode == 1 and "not masterd's certificate" in done.stderr or "another cluster" in done.stderr, done.stderr
+        assert done.returncode == 1 and ("not masterd's certificate" in done.stderr or "another cluster" in done.stderr), done.stderr
         pose.terminate()
         assert "GOT b'" not in pose.stdout.read().replace("GOT b''", "")
 

@@ -70,10 +70,10 @@ def test_read_after_the_end(host):
 def test_equal_lines_at_once(host):
     """They have the same times and content, and are not the same line."""
     job = 9013
-    tail = probe(host, "tail", str(job), "worker", f"/run/tail-{job}")
+    wanted = "same\n" * 20000
+    tail = probe(host, "tail", str(job), "worker", f"/run/tail-{job}", str(len(wanted)))
     assert tail.stderr.readline() == "ready\n"
     run_unit(host, job, "perl", "-e", "print qq(same\\n) x 20000")
-    wanted = "same\n" * 20000
     assert finish(probe(host, "read", f"primus-{job}-worker-0.1.service"))[0] == wanted
     out, err = finish(tail)
     assert out == wanted
@@ -88,12 +88,12 @@ def test_long_and_binary_lines(host):
 
 @pytest.mark.parametrize("job, lines, pause", [(9021, 20000, "0.00014"), (9022, 300000, "0"), (9023, 1, "0")])
 def test_tail(host, job, lines, pause):
-    tail = probe(host, "tail", str(job), "worker", f"/run/tail-{job}")
+    everything = expected(lines)
+    tail = probe(host, "tail", str(job), "worker", f"/run/tail-{job}", str(len(everything)))
     assert tail.stderr.readline() == "ready\n"
     run_unit(host, job, "perl", "/shared/print.pl", str(lines), pause)
     out, err = finish(tail)
     chunks = [tuple(map(int, line.split())) for line in err.splitlines()]
-    everything = expected(lines)
     # Chunks are what the offsets say; the end is there; what fits is all there.
     place = 0
     for offset, size in chunks:

@@ -130,6 +130,8 @@ def test_every_attempt(cluster):
     assert cluster.wait_job(number) == 0
     assert cluster.primusctl("logs", str(number)).splitlines() == ["attempt 1", "attempt 2", "attempt 3"]
     assert cluster.primusctl("logs", "-f", str(number)).splitlines() == ["attempt 1", "attempt 2", "attempt 3"]
+    assert cluster.primusctl("logs", "--tail", "2", str(number)).splitlines() == ["attempt 2", "attempt 3"]
+    assert cluster.primusctl("logs", "--attempt", "2", str(number), "w/0").splitlines() == ["attempt 2"]
 
 
 def test_all_executors_together(cluster):

@@ -30,7 +30,7 @@ def cpus(quick):
 
 def test_gang_that_does_not_fit_holds_nothing(quick, ledger, cpus):
     before = free_cpus(quick)
-    large = quick.submit(one_cpu(ledger, "say end", cpus + 1, name="large"))
+    large = quick.submit(one_cpu(ledger, "say end", cpus + 1, name="large", job={"waitForHosts": True}))
     quick.wait_for(lambda: quick.status(large)["reason"], what="a reason why it waits")
     assert quick.status(large)["state"] == "QUEUED"
     assert free_cpus(quick) == before
@@ -267,3 +267,32 @@ def test_kill_gives_grace(quick, ledger):
         quick.primusctl("kill", str(one))
         assert quick.wait_job(one) == 3
     assert ledger.entries("saved") and ledger.entries("ignored")
+
+
+def test_succeed(quick, ledger):
+    """A person's word is the verdict: with the executors' grace, over a kill of masterd, and what comes after it begins."""
+    def refused(job, user="ml"):
+        done = quick.run("n1", "primusctl", "succeed", str(job), user=user)
+        assert done.returncode == 1, done
+        return done.stderr
+
+    job = quick.submit(ledger.config("trap 'say term; sleep 2; say saved; exit 7' TERM; say ready; sleep 60 & wait", job={"stopGrace": "30s"}))
+    behind = quick.submit(ledger.config("say behind", job={"after": [f"{job}:ok"]}))
+    later = quick.submit(ledger.config("true", job={"begin": "2099-01-01T00:00:00Z"}))
+    quick.wait_for(lambda: ledger.entries("ready"), what="its start")
+    refused(job, user="eve")
+    assert quick.status(job)["state"] == "RUNNING"
+    quick.primusctl("succeed", "--reason", "good enough", str(job))
+    quick.kill9_now("n1", MASTERD)
+    assert quick.wait_job(job) == 0
+    assert ledger.entries("saved")
+    assert "called a success by uid 1000: good enough" in quick.status(job)["reason"]
+    assert quick.wait_job(behind) == 0 and ledger.entries("behind")
+    assert "has ended already" in refused(job)
+    assert "does not run" in refused(later)
+    quick.kill(later)
+    array = quick.submit(ledger.config("say ready; sleep 60", job={"array": "0-1"}))
+    quick.wait_for(lambda: quick.status(array)["array"]["running"] == 2, what="two elements")
+    assert f"{array}[1]" in refused(array)
+    quick.primusctl("succeed", f"{array}[0]", f"{array}[1]")
+    assert quick.wait_job(array) == 0

@@ -225,7 +225,7 @@ def test_why_tells_what_would_help(queue):
     why = queue.primusctl_json("why", str(whole), user="ml")
     assert why["position"] == 1 and sum(group["hosts"] for group in why["hosts"]) == 2
     assert why["startsBy"] > 0, "the blocker's time limit says when"
-    never = queue.submit(job("true", 1, cpus=64))
+    never = queue.submit(job("true", 1, cpus=64, waitForHosts=True))
     queue.wait_for(lambda: queue.status(never)["reason"], what="a reason")
     assert "too small even when empty" in queue.primusctl("why", str(never), user="ml")
 

@@ -88,6 +88,7 @@ def test_what_is_wrong_is_named_and_left_out(host):
 
 SECURITY = {MASTERD: ["[Master]\nListen=everywhere\n", "[Master]\nCertificateSec=long\n", "[Master]\nStateDirectory=here\n", "[Pool a]\nUsers=\xff\n",
                       "[Pool a]\nLimit=cpus\n", "[Pool a]\nMaxTime=never\n", "[Pool a]\nUser=ml\n", "[Pool a]\nUsers ml\n", "[Pol a]\nGroups=ml\n",
+                      "[Pool a]\nVisible=friends\n", "[Pool a]\nVisibleMax=\n", "[Pool a]\nGroup=" + "g" * 200 + "\n", "[Master]\nVisible=nobody\n",
                       "[Scheduler]\nListen=127.0.0.1\n", "[Pool " + "a" * 60 + "]\nUsers=ml\n"],
             AGENTD: ["[Agent]\nAllowRoot=maybe\n", "[Agent]\nMetricsListen=somewhere\n", "[Agent]\nMetricsJobs=never\n", "[Agent]\nAddress=me\n",
                      "[Agnt]\nMetricListen=no\n"]}
@@ -146,12 +147,22 @@ def test_masked_by_dev_null(host):
 
 
 def test_reload(host):
-    """masterd takes over what it can; what would refuse the start changes nothing. agentd has no reload, and says so."""
+    """masterd takes over what it can; where anything is wrong the reload fails, and nothing changes. agentd has no reload, and says so."""
     put(host, f"{ETC}/masterd.conf.d/t.conf", "[Pool special]\nUsers=ml\n[Master]\nJobsPerUserMax=0\n")
     host.exec("n1", "systemctl", "reload", MASTERD)
     host.wait_for(lambda: "was read again: 2 pools" in host.journal("n1", MASTERD), 10, "the reload")
-    put(host, f"{ETC}/masterd.conf.d/t.conf", "[Pool special]\nUser=ml\n")
+    before = host.journal("n1", MASTERD).count("was read again")
+    for wrong, says in (("[Pool special]\nUser=ml\n", "t.conf:2"), ("[Pool special]\nUsers=ml nosuchone\n", "nosuchone"),
+                        ("[Pool special]\nUsers=ml\nPreempts=perhaps\n", "t.conf:3")):
+        put(host, f"{ETC}/masterd.conf.d/t.conf", wrong)
+        assert host.run("n1", "systemctl", "reload", MASTERD).returncode != 0, wrong
+        assert says in host.run("n1", "systemctl", "status", "-n", "20", MASTERD).stdout, wrong
+    put(host, f"{ETC}/masterd.conf.d/t.conf", "[Pool special]\nUsers=ml\n")
     host.exec("n1", "systemctl", "reload", MASTERD)
+    host.wait_for(lambda: host.journal("n1", MASTERD).count("was read again") == before + 1, 10, "the settings that are good")
+    # A signal by itself is taken as before.
+    put(host, f"{ETC}/masterd.conf.d/t.conf", "[Pool special]\nUser=ml\n")
+    host.exec("n1", "systemctl", "kill", "--kill-who=main", "-s", "HUP", MASTERD)
     host.wait_for(lambda: "the settings stay as they are" in host.journal("n1", MASTERD), 10, "the refusal")
     assert host.exec("n1", "systemctl", "is-active", MASTERD).strip() == "active"
     assert host.run("n1", "systemctl", "reload", AGENTD).returncode != 0

@@ -86,12 +86,55 @@ def test_masterd_and_agents_are_killed(quick):
 
 def test_a_job_that_waits(quick):
     """It keeps waiting, and is killed as any other."""
-    job = quick.submit(config(num=1, role={"vcores": 1000}))
+    job = quick.submit({**config(num=1, role={"vcores": 1000}), "waitForHosts": True})
     quick.wait_state(job, "QUEUED")
     quick.primusctl("suspend", "--stop", str(job))
     assert "held by" in reason(quick, job)
     quick.primusctl("kill", str(job))
     assert quick.wait_job(job) == 3
+
+
+def test_array(quick):
+    """As a whole: what runs is stopped, what waits does not start, and nothing more is made, over a restart of masterd."""
+    job = quick.submit({**config("sleep 3600", num=1), "array": "0-99%4"})
+    count = lambda: quick.status(job)["array"]  # noqa: E731
+    quick.wait_for(lambda: count()["running"] == 4, 20, "four that run")
+    assert "not fed with data" in refused(quick, "suspend", job)
+    quick.primusctl("suspend", "--stop", str(job))
+    assert quick.status(job)["state"] == "SUSPENDED"
+    assert "is held already" in refused(quick, "suspend", "--stop", job)
+    quick.wait_for(lambda: all(quick.status(f"{job}[{i}]")["state"] == "QUEUED" for i in range(4)), 20, "none of it runs")
+    assert f"'primusctl resume {job}'" in refused(quick, "resume", f"{job}[2]")
+    quick.primusctl("kill", f"{job}[3]")  # no other begins for it
+    quick.kill9_now("n1", MASTERD)
+    quick.wait_nodes()
+    assert quick.status(job)["state"] == "SUSPENDED"
+    assert count() == {"size": 100, "waiting": 99, "running": 0, "succeeded": 0, "failed": 0, "killed": 1}
+    quick.primusctl("resume", str(job))
+    quick.wait_for(lambda: count()["running"] == 4, 20, "they run again, and one more in the place of who was killed")
+    assert quick.status(f"{job}[2]")["attempt"] == 2 and quick.status(f"{job}[4]")["state"] == "RUNNING"
+    assert "is not suspended" in refused(quick, "resume", job)
+    quick.primusctl("suspend", "--stop", str(job))
+    quick.primusctl("kill", str(job))
+    assert quick.wait_job(job) == 3
+
+
+def test_array_that_waits(quick):
+    job = quick.submit({**config("true", num=1), "array": "0-3", "begin": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))})
+    assert "No element" in refused(quick, "suspend", "--freeze", job)
+    quick.primusctl("suspend", "--stop", str(job))
+    assert "held by" in reason(quick, job)
+    quick.primusctl("resume", str(job))
+    assert reason(quick, job).startswith("begins at")
+    quick.primusctl("kill", str(job))
+    assert quick.wait_job(job) == 3
+    job = quick.submit({**config("true", num=1, role={"vcores": 1000}), "array": "0-3", "waitForHosts": True})
+    quick.primusctl("suspend", "--stop", str(job))
+    assert "held by" in reason(quick, job)
+    quick.wait_for(lambda: "held by" in reason(quick, f"{job}[1]"), 20, "its elements are held as well")
+    quick.primusctl("resume", str(job))
+    quick.wait_for(lambda: "held by" not in reason(quick, f"{job}[1]"), 20, "and go on")
+    quick.primusctl("kill", str(job))
 
 
 def test_resumed_while_it_stops(quick):

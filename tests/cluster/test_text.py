@@ -296,7 +296,7 @@ def test_every_call(two):
             return re.findall(row, f.read())
     types = {"cwd": "ay", "env": "aay", "secrets": "a(say)", "bundle": "s", "name": "s", "savepoint": "s"}
     assert set(table("api/submit-call.c", r'\{ "(\w+)", read_\w+ \}')) == types.keys()
-    types |= {key: signature for key, signature in table("submit-options.c", r'\{ "(\w+)", "(\w+)", "\w+" \}') if signature in ("s", "as")}
+    types |= {key: signature for key, signature in table("admit/submit-options.c", r'\{ "(\w+)", "(\w+)", "\w+" \}') if signature in ("s", "as")}
     assert "queue" in types and "after" in types
     for key, signature in types.items():
         for bad in BAD:

@@ -35,12 +35,12 @@ def test_a_killed_executor_has_an_end(cluster, manner, kill):
 
 
 def leftovers(cluster, job):
-    """Everything on the hosts that bears the job's name."""
+    """Everything on the hosts that bears the job's name, but its artifacts: these are kept for a week."""
     found = []
     for node in cluster.nodes:
         directories = "/run/primus", "/run/systemd/units", "/run/systemd/transient", "/var/lib/primus-agent"  # not all are always there
-        found += cluster.run(node, "find", *directories, "-name", f"*primus-{job}-*", "-o", "-name", f"primus-{job}.slice",
-                             "-o", "-name", f"{job}-????????").stdout.split()
+        found += cluster.run(node, "find", *directories, "-path", "/var/lib/primus-agent/artifacts", "-prune", "-o", "-name", f"*primus-{job}-*", "-o", "-name", f"primus-{job}.slice",
+                             "-o", "-name", f"{job}-????????").stdout.replace("/var/lib/primus-agent/artifacts\n", "").split()
         found += cluster.exec(node, "systemctl", "list-units", "--all", "--plain", "--no-legend", f"primus-{job}-*", f"primus-{job}.slice").split()
     return found
 

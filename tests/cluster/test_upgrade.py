@@ -243,7 +243,7 @@ def test_daemons_are_restarted_while_jobs_are_submitted(pair, shared_dir, tmp_pa
         for submit in submits:
             said = submit.communicate(timeout=60)[0]
             if submit.returncode == 0:
-                jobs.append(json.loads(said)["job"])
+                jobs.append(json.loads(said[said.index("{\n"):])["job"])  # behind the notes
             else:
                 told.append(said)
         for one in running:

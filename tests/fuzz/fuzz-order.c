@@ -16,6 +16,8 @@
 
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/strv.h"
+#include "starter/files/artifacts.h"
 #include "starter/files/prepare.h"
 #include "starter/files/private.h"
 #include "starter/journal.h"
@@ -126,9 +128,17 @@ int remover_take(struct remover *r, char *path) {
 
         MUST(strncmp(path, root, strlen(root)) == 0 && !strstr(below, "/../"));
         MUST(strncmp(below, "/run/primus/x/primus-", 21) == 0 ||
-             strncmp(below, "/var/lib/primus-agent/work/", 27) == 0);
+             strncmp(below, "/var/lib/primus-agent/work/", 27) == 0 ||
+             strncmp(below, "/var/lib/primus-agent/artifacts/", 32) == 0);
         (void)remove_tree(path);
         free(path);
+        return 0;
+}
+
+int remover_trim(struct remover *r, const char *where, uint64_t max, char **keep) {
+        MUST(strcmp(where, root) == 0 && max > 0);
+        (void)artifacts_trim(where, max, keep, &(const struct timespec){ .tv_sec = INT64_MAX });
+        strings_free(keep);
         return 0;
 }
 
@@ -221,7 +231,7 @@ static void check_files(struct world *w) {
         check_names("/run/primus",
                     (const char *[]){ "agent", "alone", "boot", "exits", "hooked", "shm", "x", NULL });
         check_names("/var/lib/primus-agent",
-                    (const char *[]){ "bundles", "other", "progress", "work", NULL });
+                    (const char *[]){ "artifacts", "bundles", "other", "progress", "work", NULL });
 }
 
 static void clear(const char *directory) {

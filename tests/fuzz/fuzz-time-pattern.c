@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "executor/time-pattern.h"
+#include "executor/scan/time-pattern.h"
 #include "lib/base/cleanup.h"
 #include "tests/fuzz/fuzz.h"
 

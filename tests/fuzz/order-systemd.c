@@ -59,6 +59,7 @@ static const char *const numbers[] = { "CPUAccounting",
                                        "WatchdogUSec",
                                        "SendSIGKILL",
                                        "NoNewPrivileges",
+                                       "PrivateNetwork",
                                        "IgnoreSIGPIPE",
                                        "LogRateLimitIntervalUSec",
                                        "LogRateLimitBurst",
@@ -92,9 +93,12 @@ static const struct {
         { "DevicePolicy", "closed", false },
         { "Description", "Primus job ", true },
         { "Description", "Primus: the site's ", true },
+        { "Description", "Artifacts of Primus job ", true },
+        { "ProtectSystem", "strict", false },
         { "Description", "Session in Primus job ", true },
         { "Description", "Shared memory of Primus job ", true },
         { "Slice", "primus-", true },
+        { "Slice", "primus.slice", false },
         { "Where", "/run/primus/shm/", true },
 };
 
@@ -136,7 +140,7 @@ static void check_text(struct asked *a, const char *name, const char *text) {
                 return;
         }
         if (strcmp(name, "Slice") == 0)
-                MUST(unit_is_ours(text));
+                MUST(get_unit_name_valid(a->unit) ? strcmp(text, "primus.slice") == 0 : unit_is_ours(text));
         if (strcmp(name, "Where") == 0)
                 a->is_mount = true;
         for (size_t i = 0; i < ELEMENTSOF(texts); i++)

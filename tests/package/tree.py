@@ -14,10 +14,8 @@ sys.path.insert(0, os.path.join(SOURCE, "tools"))
 from sandboxlib import rootfs  # noqa: E402
 from sandboxlib.state import CACHE, SandboxError, locked  # noqa: E402
 
-PACKAGES = """
+PACKAGES = rootfs.LIBRARIES + """
     systemd systemd-sysv dbus libpam-systemd polkitd passwd iproute2 procps apt debconf
-    libarchive13 libbpf1 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libnl-3-200 libnl-genl-3-200
-    libnl-route-3-200 librdkafka1 libseccomp2 libsmartcols1 libsqlite3-0 libzstd1
     python3 python3-numpy bash-completion man-db needrestart unattended-upgrades
 """.split()
 RECIPE = 1

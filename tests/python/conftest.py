@@ -13,6 +13,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 
 def pytest_addoption(parser):
     parser.addoption("--build", default="build", help="the build directory")
+    parser.addoption("--unsanitized", default=None, help="a build directory without sanitizers, for trainers that load torch: "
+                     "AddressSanitizer's allocator may stand still in what torch's threads fork")
 
 
 @pytest.fixture(scope="session")
@@ -20,9 +22,12 @@ def build(request):
     return (TOP / request.config.getoption("--build")).resolve()
 
 
-@pytest.fixture(scope="session")
-def environment(build):
-    library = build / "lib/primus/libprimus.so.1"
+@pytest.fixture(scope="module")
+def environment(request, build):
+    plain = request.config.getoption("--unsanitized")
+    trainers = (TOP / plain).resolve() if plain and getattr(request.module, "LOADS_TORCH", False) else build
+    library = trainers / "lib/primus/libprimus.so.1"
+    assert library.exists(), library
     e = {k: v for k, v in os.environ.items() if not k.startswith("PRIMUS_")}
     e.update(PRIMUS_LIBRARY=str(library), PYTHONPATH=str(TOP / "lib/primus/python"), PYTHONDONTWRITEBYTECODE="1")
     # A library with the sanitizer wants its runtime loaded first; python itself leaks by its rules.

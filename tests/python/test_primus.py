@@ -160,6 +160,57 @@ def test_tar(run, tmp_path, mode):
     assert o.output == "300\n"
 
 
+@pytest.mark.parametrize("ack", ("lag", "explicit"))
+@pytest.mark.parametrize("end, want, broken", ((None, 7, 0), (-1, 7, 0), (-512, 6, 1), (-700, 6, 1)))
+def test_tar_without_its_end(run, tmp_path, ack, end, want, broken):
+    """As primus-executor writes them to standard input: record behind record, and no blocks that end an archive. What is cut
+    within a member is no record."""
+    paths = []
+    for k, count in enumerate((3, 4)):
+        paths.append(tmp_path / f"{k}.tar")
+        with tarfile.open(paths[-1], "w") as tar:
+            for i in range(count):
+                for suffix in ("txt", "bin"):
+                    info = tarfile.TarInfo(f"{k}-{i}.{suffix}")
+                    info.size = 700
+                    tar.addfile(info, io.BytesIO(f"{k}-{i}.{suffix}".encode() * 100))
+            size = tar.offset
+        cut = size if k == 0 or end is None else size + 1024 if end == -1 else size + end
+        paths[-1].write_bytes(paths[-1].read_bytes()[:cut])
+    o = run("""
+        import primus
+        feed, names = primus.open(), []
+        for record in feed.records():
+            names.append(",".join(record))
+            assert all(data == name.encode() * 100 or data == (name.encode() * 100)[:700] for name, data in record.items())
+            feed.ack()
+        print(len(names), feed.broken)
+        """, paths, mode="stdin", ack=ack, format="tar")
+    assert o.output == f"{want} {broken}\n", o.error
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_tar_of_many_members(run, tmp_path, mode):
+    """More of them than the library is asked for at once, names longer than there is room for, in both ways to write long ones, and
+    nothing at all."""
+    path = tmp_path / "shard.tar"
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar, tarfile.open(tmp_path / "pax", "w", format=tarfile.PAX_FORMAT) as pax:
+        for i, count in enumerate((1, 700, 3, 2500, 0, 1)):
+            for k in range(count):
+                info = tarfile.TarInfo(f"{'directory/' * (i + 8)}{i}.{k}")
+                info.size = k % 5
+                for t in (tar, pax):
+                    t.addfile(info, io.BytesIO(b"%d" % (k % 10) * (k % 5)))
+    o = run("""
+        import primus
+        for record in primus.records():
+            print(len(record), {name.split(".")[0] for name in record}, all(int(k) == n and v == b"%d" % (n % 10) * (n % 5)
+                  for n, (k, v) in enumerate((name.split(".")[1], v) for name, v in record.items())))
+        """, [path, tmp_path / "pax"], mode=mode, format="tar", ack="lag" if mode == "stdin" else "release")
+    counts = [(i, count) for i, count in enumerate((1, 700, 3, 2500, 0, 1)) if count]
+    assert o.output.splitlines() == 2 * [f"{count} {{'{'directory/' * (i + 8)}{i}'}} True" for i, count in counts]
+
+
 def masked_crc32c(data):
     crc = 0xFFFFFFFF
     for byte in data:

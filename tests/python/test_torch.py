@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+LOADS_TORCH = True  # see conftest.py's --unsanitized
 if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode != 0:
     pytest.skip("python3-torch is not installed", allow_module_level=True)
 

@@ -9,6 +9,7 @@ import pytest
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 POINTS = sorted((EXAMPLES / "torch/data").iterdir())
+LOADS_TORCH = True  # see conftest.py's --unsanitized
 
 
 def test_torch(run):

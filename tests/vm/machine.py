@@ -23,11 +23,9 @@ sys.path.insert(0, os.path.join(SOURCE, "tools"))
 from sandboxlib import rootfs  # noqa: E402
 from sandboxlib.state import CACHE, SandboxError, locked, write_file  # noqa: E402
 
-PACKAGES = """
+PACKAGES = rootfs.LIBRARIES + """
     linux-image-cloud-amd64 initramfs-tools kmod udev systemd systemd-sysv dbus libpam-systemd polkitd
     iproute2 procps util-linux systemd-container mmdebstrap meson ninja-build python3
-    libjansson4 libgnutls30 libsqlite3-0 libarchive13 libsmartcols1 libzstd1
-    libbpf1 libnl-3-200 libnl-genl-3-200 libnl-route-3-200 libmicrohttpd12
 """.split()
 MASKED = """
     apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer

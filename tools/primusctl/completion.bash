@@ -94,6 +94,7 @@ _primusctl() {
 
         case $before in
         --color) __primusctl_reply 'auto always never'; return ;;
+        --visible) __primusctl_reply 'owner group pool all'; return ;;
         --state)
                 if [[ $command == data ]]; then
                         __primusctl_reply 'PENDING LEASED FAILED'
@@ -133,8 +134,8 @@ _primusctl() {
                 __primusctl_match "$(__primusctl_jobs -a)"
                 ;;
         restore | backup) __primusctl_files ;;
-        status | events | why | rerun) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;
-        wait | kill | suspend | resume | requeue) __primusctl_reply "$(__primusctl_jobs)" ;;
+        status | events | get | why | rerun) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs -a)" ;;
+        wait | kill | succeed | suspend | resume | requeue) __primusctl_reply "$(__primusctl_jobs)" ;;
         update) ((${#args[@]} == 0)) && __primusctl_reply "$(__primusctl_jobs)" ;;
         role)
                 case ${#args[@]}:${args[0]} in

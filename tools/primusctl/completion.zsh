@@ -90,6 +90,7 @@ _primusctl() {
         fi
         case $before in
         --color) __primusctl_offer value auto always never; return ;;
+        --visible) __primusctl_offer value owner group pool all; return ;;
         --state)
                 if [[ $command == data ]]; then
                         __primusctl_offer state PENDING LEASED FAILED
@@ -122,8 +123,8 @@ _primusctl() {
                 __primusctl_offer job $(__primusctl_jobs -a)
                 _files
                 ;;
-        status | events | why | rerun) ((${#args} == 0)) && __primusctl_offer job $(__primusctl_jobs -a) ;;
-        wait | kill | suspend | resume | requeue) __primusctl_offer job $(__primusctl_jobs) ;;
+        status | events | get | why | rerun) ((${#args} == 0)) && __primusctl_offer job $(__primusctl_jobs -a) ;;
+        wait | kill | succeed | suspend | resume | requeue) __primusctl_offer job $(__primusctl_jobs) ;;
         update) ((${#args} == 0)) && __primusctl_offer job $(__primusctl_jobs) ;;
         role)
                 case ${#args}:${args[1]} in

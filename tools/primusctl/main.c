@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl: the table of commands, and the way from argv to one of them. As primus-submit, upstream's tool
  * of that name. */
+#include <signal.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
-#include "tools/primusctl/commands.h"
+#include "tools/primusctl/cli/commands.h"
 
 /* By topic; a title begins one. A line each, because everybody adds to it. */
 /* clang-format off */
@@ -22,9 +23,11 @@ static const struct {
         { NULL, &top_command },
         { NULL, &wait_command },
         { NULL, &logs_command },
+        { NULL, &get_command },
         { NULL, &events_command },
         { NULL, &why_command },
         { "Steer", &kill_command },
+        { NULL, &succeed_command },
         { NULL, &requeue_command },
         { NULL, &suspend_command },
         { NULL, &resume_command },
@@ -145,6 +148,7 @@ static int unknown_command(const struct cli *c, const char *name) {
                         best = edit_distance(name, commands[i].command->name);
                         nearest = commands[i].command->name;
                 }
+        nearest = command_known_as(name) ?: nearest;
         if (nearest)
                 return cli_usage(c, "there is no command %s; did you mean %s?", name, nearest);
         return cli_usage(c, "there is no command %s", name);
@@ -167,6 +171,7 @@ static int run_command_line(struct cli *c, const struct command *command, int ar
 
         if (!args || !options)
                 return cli_oom(c);
+        c->command = command->name;
         r = options_parse(c, argc, argv, command->stops, command->options, options, global, args, &n);
         if (!r && global->help)
                 return help_one(command);
@@ -219,6 +224,9 @@ int main(int argc, char **argv) {
         const char *name = argc > 0 ? slash ? slash + 1 : argv[0] : "";
         int r;
 
+        /* Whoever reads goes away: die of it, silently, as other tools do. A service hands the signal on
+         * ignored. */
+        (void)signal(SIGPIPE, SIG_DFL);
         if (strcmp(name, "primus-submit") == 0) {
                 c.program = "primus-submit";
                 r = primus_submit_main(&c, argc - 1, argv + 1);

@@ -10,12 +10,15 @@ import subprocess
 from .state import CACHE, SandboxError, locked, say, write_file
 
 SUITE = "bookworm"
-PACKAGES = """
+# What our programs are linked with: tests/libraries.py compares.
+LIBRARIES = """
+    libarchive13 libbpf1 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libnl-3-200 libnl-genl-3-200
+    libnl-route-3-200 librdkafka1 libseccomp2 libsmartcols1 libsqlite3-0 libyaml-0-2 libzstd1
+""".split()
+PACKAGES = LIBRARIES + """
     systemd systemd-sysv dbus libpam-systemd polkitd
     iproute2 procps
     python3-minimal python3-numpy python3-jeepney
-    libjansson4 libgnutls30 libsqlite3-0 libarchive13 libsmartcols1 libzstd1 libcurl3-gnutls librdkafka1
-    libbpf1 libnl-3-200 libnl-genl-3-200 libnl-route-3-200 libmicrohttpd12
     libasan8 libubsan1
 """.split()
 

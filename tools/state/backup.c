@@ -23,8 +23,7 @@
 #define KEPT_SUFFIX ".tar.zst"
 #define HALF_SEC 86400
 
-/* ---- what goes in
- * -------------------------------------------------------------------------------------------- */
+/* ---- what goes in ---- */
 
 /* A file that is not there, or not ours to read, does not spoil the rest. */
 static int add_file(struct archive_out *o, struct manifest *m, const char *path, const char *name) {
@@ -128,8 +127,7 @@ static int write_archive(int fd, const struct backup_options *o, struct manifest
         return r < 0 ? r : archive_out_end(out, m, &key);
 }
 
-/* ---- where it goes
- * ------------------------------------------------------------------------------------------- */
+/* ---- where it goes ---- */
 
 static int to_standard_output(const struct backup_options *o, struct manifest *m) {
         struct stat st;

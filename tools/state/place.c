@@ -66,7 +66,7 @@ int place_begin(const char *state, uint64_t now_real, struct place *ret) {
         return 0;
 }
 
-/* ---- to that owner, and to disk ---------------------------------------------------------- */
+/* ---- to that owner, and to disk ---- */
 
 static int finish_below(int parent, const char *name, uid_t uid, gid_t gid, int depth) {
         _cleanup_close_ int fd = openat(parent, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -109,7 +109,7 @@ int place_finish(struct place *p, uid_t uid, gid_t gid) {
         return r < 0 ? say(r, "cannot finish %s: %s", p->staging, strerror(-r)) : 0;
 }
 
-/* ---- into its place ----------------------------------------------------------------------- */
+/* ---- into its place ---- */
 
 /* Moves what is not there yet; bundles of the same name have the same contents. */
 static int move_below(const char *from, const char *to, int depth) {

@@ -39,8 +39,7 @@ struct restoring {
         uint64_t now_real;
 };
 
-/* ---- is it good?
- * ------------------------------------------------------------------------------------------------- */
+/* ---- is it good? ---- */
 
 static int check_database(const char *directory, const struct manifest *m, struct store_summary *ret) {
         _cleanup_free_ char *path = NULL;
@@ -211,8 +210,7 @@ static int check_only(struct restoring *x) {
         return r;
 }
 
-/* ---- the state that is there
- * ------------------------------------------------------------------------------------- */
+/* ---- the state that is there ---- */
 
 /* Makes it the user's, as systemd would; the database too, where somebody has put one there as root. */
 static int own_state(const struct restoring *x, const char *state) {
@@ -284,8 +282,7 @@ static int revive(struct restoring *x) {
         return r < 0 ? say(r, "cannot prepare the restored state: %s", strerror(-r)) : 0;
 }
 
-/* ---- settings
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- settings ---- */
 
 static int keep_setting(const struct restoring *x, const char *path, const char *name, const char *text,
                         size_t size, mode_t mode) {
@@ -377,8 +374,7 @@ static void place_settings(const struct restoring *x) {
         }
 }
 
-/* ---- all of it
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 static int take_place(struct restoring *x) {
         int r = archive_unpack(x->source_fd, x->place.staging_fd, &x->key, &x->manifest, &x->seal,

@@ -39,8 +39,7 @@ void seal_key_done(struct seal_key *k) {
         explicit_bzero(k, sizeof(*k));
 }
 
-/* ---- the key
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the key ---- */
 
 static int key_parse(const char *text, size_t size, struct seal_key *ret) {
         struct seal_key k = { .known = true };
@@ -141,8 +140,7 @@ int seal_key_for_backup(struct seal_key *ret) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* ---- the seal
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the seal ---- */
 
 static int mac_of(const struct seal_key *k, const char *text, size_t size, char ret[static 65]) {
         uint8_t mac[32];

@@ -18,8 +18,7 @@
 
 #define PIECE (256u << 10)
 
-/* ---- hashes
- * -------------------------------------------------------------------------------------------------- */
+/* ---- hashes ---- */
 
 static void hash_text(gnutls_hash_hd_t hash, char ret[static 65]) {
         uint8_t digest[32];
@@ -45,8 +44,7 @@ bool archive_same_bytes(const struct manifest_file *f, const void *bytes, size_t
         return r >= 0 && strcmp(sha256, f->sha256) == 0;
 }
 
-/* ---- writing
- * ------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 struct archive_out {
         struct archive *a;
@@ -176,8 +174,7 @@ int archive_out_end(struct archive_out *o, const struct manifest *m, const struc
         return archive_write_close(o->a) == ARCHIVE_OK ? 0 : out_failed(o);
 }
 
-/* ---- reading
- * ------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static int in_failed(struct archive *a) {
         int e = archive_errno(a);
@@ -321,6 +318,17 @@ static int check_size(struct archive_entry *e, enum entry_kind kind, const char 
                    format_size(room, left, sizeof(left)));
 }
 
+/* For a terminal, whatever somebody has called it: no control character, of C1 neither. */
+static const char *printable(const char *name, char *buf, size_t size) {
+        (void)utf8_clean(name, strlen(name), buf, size);
+        for (unsigned char *p = (unsigned char *)buf; *p; p++)
+                if (*p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0))
+                        *p = '?';
+                else if (*p >= 0x80 && *p < 0xa0 && p > (unsigned char *)buf && p[-1] == '?')
+                        *p = '?'; /* what was behind 0xc2 */
+        return buf;
+}
+
 /* Until the manifest is read. */
 static int unpack_members(struct archive *a, int directory_fd, struct manifest *found, struct tail *ret) {
         struct archive_entry *e;
@@ -351,7 +359,7 @@ static int unpack_members(struct archive *a, int directory_fd, struct manifest *
                 if (why) {
                         char clean[128];
                         return say(-EBADMSG, "refused: the archive's member '%s' %s",
-                                   utf8_clean(name, strlen(name), clean, sizeof(clean)), why);
+                                   printable(name, clean, sizeof(clean)), why);
                 }
                 if (kind == ENTRY_MANIFEST) {
                         r = read_text(a, e, MANIFEST_BYTES_MAX, &ret->manifest, &ret->manifest_size);

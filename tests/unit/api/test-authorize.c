@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* caller.c, polkit.c and authorize.c against a message bus of the test's own, on which the test plays polkit,
  * the daemon and its callers in one event loop: whatever blocks would hang it. */
-#include "masterd/api/authorize.h"
+#include "masterd/caller/authorize.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,11 +19,11 @@
 
 #include "lib/base/audit.h"
 #include "lib/base/clock.h"
-#include "masterd/api/audit-table.h"
-#include "masterd/api/audit.h"
-#include "masterd/api/polkit.h"
-#include "masterd/api/refusals.h"
-#include "masterd/api/reply.h"
+#include "masterd/caller/audit-table.h"
+#include "masterd/caller/audit.h"
+#include "masterd/caller/polkit.h"
+#include "masterd/caller/refusals.h"
+#include "masterd/caller/reply.h"
 
 #define TEST_PATH "/org/primus/Test"
 #define TEST_INTERFACE "org.primus.Test"
@@ -443,6 +443,7 @@ static void test_denied(void **state) {
         scene.challenge = true;
         c = call(client, "Authorize", false);
         assert_string_equal(c.error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED);
+        assert_non_null(strstr(c.text, "may do this; an administrator's password would do"));
         scene.owner = OWNER_NONE;
         scene.challenge = false;
         c = call(client, "Authorize", false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "masterd/api/quota.h"
+#include "masterd/caller/quota.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

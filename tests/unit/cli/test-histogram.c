@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/primusctl/histogram.h"
+#include "tools/primusctl/view/histogram.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

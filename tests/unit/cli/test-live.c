@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/primusctl/live.h"
+#include "tools/primusctl/view/live.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

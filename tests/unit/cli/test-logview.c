@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/primusctl/logview.h"
+#include "tools/primusctl/view/logview.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/primusctl/story.h"
+#include "tools/primusctl/view/story.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

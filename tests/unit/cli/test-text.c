@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/primusctl/text.h"
+#include "tools/primusctl/cli/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

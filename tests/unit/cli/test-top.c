@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What top draws, without a terminal. */
-#include "tools/primusctl/top-view.h"
+#include "tools/primusctl/view/top-view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "tools/primusctl/text.h"
+#include "tools/primusctl/cli/text.h"
 
 static void clear(double numbers[static _TOP_NUMBER_MAX]) {
         for (size_t k = 0; k < _TOP_NUMBER_MAX; k++)

@@ -53,7 +53,7 @@ void world_new(struct world *w, uint64_t seed, const struct data_config *config,
         }
 }
 
-/* ---- disk -------------------------------------------------------------------------------------- */
+/* ---- disk ---- */
 
 static void *copy(const void *data, size_t size) {
         void *to = malloc(size ? size : 1);
@@ -251,7 +251,7 @@ void world_free(struct world *w) {
         free(w->meanings);
 }
 
-/* ---- listing and making ------------------------------------------------------------------------ */
+/* ---- listing and making ---- */
 
 void world_list(struct world *w, uint32_t source, size_t n) {
         if (w->listed[source] == w->n_files[source])
@@ -290,7 +290,7 @@ int world_prepare(struct world *w, uint32_t wanted) {
         return r;
 }
 
-/* ---- executors --------------------------------------------------------------------------------- */
+/* ---- executors ---- */
 
 static struct held *find_held(struct world *w, size_t holder, uint64_t id) {
         struct held *h;
@@ -408,7 +408,7 @@ void world_die(struct world *w, size_t holder) {
         e->held = NULL;
 }
 
-/* ---- masterd comes back ------------------------------------------------------------------------ */
+/* ---- masterd comes back ---- */
 
 static void restore(struct world *w) {
         int r;
@@ -489,7 +489,7 @@ void world_finish(struct world *w) {
         }
 }
 
-/* ---- checks ------------------------------------------------------------------------------------ */
+/* ---- checks ---- */
 
 void world_check_totals(struct world *w, bool exact) {
         struct data_totals sum = {}, all, of;

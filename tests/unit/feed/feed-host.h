@@ -273,6 +273,9 @@ _unused_ static void turn(struct state *s) {
 _unused_ static void finish(struct state *s) {
         while (!s->exited)
                 turn(s);
+        /* What it said last may still lie in the socket. */
+        while (sd_event_run(s->event, 0) > 0)
+                ;
 }
 
 _unused_ static char *output(struct state *s, size_t *ret_size) {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "executor/checkpoint.h"
+#include "executor/feed/checkpoint.h"
 #include "lib/base/cleanup.h"
 
 static const uint8_t job[16] = { 1, 2, 3 }, other[16] = { 1, 2, 4 };

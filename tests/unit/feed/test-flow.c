@@ -8,7 +8,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "executor/flow.h"
+#include "executor/feed/flow.h"
 #include "lib/base/cleanup.h"
 
 #define PIPE 1000u

@@ -10,7 +10,7 @@
 
 #include <sys/stat.h>
 
-#include "executor/scan.h"
+#include "executor/scan/scan.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 

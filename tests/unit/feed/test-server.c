@@ -252,8 +252,7 @@ static void test_scan_missing(void **state) {
         assert_string_equal(s->error, "/no/such: No such file or directory");
 }
 
-/* ---- peers that misbehave
- * ------------------------------------------------------------------------------------------ */
+/* ---- peers that misbehave ---- */
 
 static int dial(struct state *s) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a process of a trainer that waits while tasks are pending is always served, whoever else holds what
- * (masterd/data/takers.h, executor/seats.h, executor/tasks.h): worlds of a master, feeders and trainers whose
- * processes come, go, wait and read in every order, and whose messages take any time. Trainers take from
- * their processes in turn, as a DataLoader does, and from each other's, as ranks in collectives do; so
- * whoever is not served stops the world. When one has come to rest, it is looked at. */
+ * (masterd/data/takers.h, executor/feed/seats.h, executor/feed/tasks.h): worlds of a master, feeders and
+ * trainers whose processes come, go, wait and read in every order, and whose messages take any time. Trainers
+ * take from their processes in turn, as a DataLoader does, and from each other's, as ranks in collectives do;
+ * so whoever is not served stops the world. When one has come to rest, it is looked at. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "executor/seats.h"
-#include "executor/tasks.h"
+#include "executor/feed/seats.h"
+#include "executor/feed/tasks.h"
 #include "lib/base/cleanup.h"
 #include "lib/wire/input.h"
 #include "masterd/data/takers.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "executor/tasks.h"
+#include "executor/feed/tasks.h"
 #include "lib/base/cleanup.h"
 
 static int anybody, somebody;

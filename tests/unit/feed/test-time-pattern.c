@@ -8,7 +8,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "executor/time-pattern.h"
+#include "executor/scan/time-pattern.h"
 #include "lib/base/cleanup.h"
 
 static void test_step(void **state) {

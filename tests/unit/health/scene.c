@@ -138,6 +138,39 @@ static void gang_begin(struct play *p) {
                         join(p, i);
 }
 
+static double chance(struct play *p) {
+        return (jitter(p) - 0.9) / 0.2;
+}
+
+/* As often as the engine wants it, here with each sample at the most. */
+static void look(struct play *p, uint32_t i, const struct doing *d) {
+        uint32_t role = role_of(p->scene, i), index = index_of(p->scene, i);
+        enum health_wait waits[16];
+        bool mains[16];
+        double at = chance(p);
+        uint64_t every;
+        size_t n = 0;
+        enum health_looked what = health_wants_look(p->gang, role, index, BEGIN + p->at * SECOND, &every);
+
+        if (what == LOOK_NONE)
+                return;
+        waits[n++] = (at -= d->sleeps) < 0   ? WAIT_SLEEP
+                     : (at -= d->reads) < 0  ? WAIT_DISK
+                     : (at -= d->pipes) < 0  ? WAIT_PIPE
+                     : (at -= d->server) < 0 ? WAIT_NETWORK
+                     : (at -= d->locks) < 0  ? WAIT_FUTEX
+                                             : WAIT_RUNNING;
+        for (unsigned k = 0; k < d->launcher; k++)
+                waits[n++] = WAIT_SLEEP;
+        for (unsigned k = 0; k < d->loaders; k++)
+                waits[n++] = chance(p) < d->loading ? WAIT_DISK : WAIT_PIPE;
+        waits[n] = WAIT_FUTEX; /* another thread, which says nothing */
+        for (size_t k = 0; k <= n; k++)
+                mains[k] = k < n;
+        health_look(p->gang, role, index, waits, mains, n + 1,
+                    what == LOOK_PLACE ? "step (train.py:12)" : NULL);
+}
+
 static void member_second(struct play *p, uint32_t i) {
         static const struct doing nothing = {};
         const struct scene *s = p->scene;
@@ -174,6 +207,7 @@ static void member_second(struct play *p, uint32_t i) {
                 return;
         sample(p, b, d, values);
         health_observe(p->gang, role_of(s, i), index_of(s, i), BEGIN + p->at * SECOND, values);
+        look(p, i, d);
 }
 
 void scene_play(const struct scene *s, struct verdicts *ret) {

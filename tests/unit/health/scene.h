@@ -27,9 +27,12 @@ struct doing {
         unsigned tasks;                                                /* threads; 0: 10 */
         bool forks;                                                    /* their number changes all the time */
         bool stopped, blocked;
-        unsigned killed;      /* by the kernel for memory */
-        bool steps;           /* primus_progress() */
-        unsigned connections; /* +1; 0: 3 */
+        unsigned killed;                            /* by the kernel for memory */
+        bool steps;                                 /* primus_progress() */
+        unsigned connections;                       /* +1; 0: 3 */
+        double sleeps, reads, pipes, server, locks; /* share of the looks in which its trainer is in that */
+        unsigned launcher, loaders; /* other processes: that sleep; that wait for work in a pipe */
+        double loading;             /* share of the looks, in which a loader reads storage */
 };
 
 enum event {

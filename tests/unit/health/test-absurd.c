@@ -67,6 +67,20 @@ static void one(uint64_t seed, unsigned *verdicts) {
                                 values[i][f] = absurd(values[i][f]);
                         health_observe(g, 0, i, t * SECOND + 1 + seed % 2, values[i]);
                 }
+                for (uint32_t i = 0; i < MEMBERS + 1; i++) {
+                        enum health_wait waits[256];
+                        bool mains[256];
+                        size_t n = random_next() % 257;
+
+                        for (size_t k = 0; k < n; k++) {
+                                waits[k] = (enum health_wait)(random_next() % _WAIT_MAX);
+                                mains[k] = random_next() % 2;
+                        }
+                        health_look(g, 0, i, waits, mains, n,
+                                    random_next() % 2   ? NULL
+                                    : random_next() % 2 ? "a (b:1)"
+                                                        : "");
+                }
                 health_judge(g, t * SECOND + 10, on_verdict, verdicts);
         }
         health_gang_free(g);

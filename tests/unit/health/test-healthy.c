@@ -42,6 +42,31 @@ static const struct line ddp_gpu[] = {
 };
 static const struct line gpus_unseen[] = { AN_HOUR(.cpu = 1, .net = 400, .gpu = -1, .unread = 0) };
 
+/* All sleep in turn, or wait for storage: nobody more than the others. */
+static const struct line all_sleep[] = { AN_HOUR(.cpu = 0.2, .net = 5 * MB, .sleeps = 0.5, .locks = 0.3) };
+static const struct line all_read[] = { AN_HOUR(.cpu = 0.2, .net = 5 * MB, .reads = 0.4, .locks = 0.4) };
+/* Loaders that read ahead, one more than the others, and its trainer is not late for that. */
+static const struct line reads_ahead[] = {
+        AN_HOUR(.cpu = 0.6, .net = 5 * MB, .locks = 0.5, .loaders = 4, .loading = 0.1),
+        { 0, HOUR, ONLY(1), DOES, { .cpu = 0.6, .net = 5 * MB, .locks = 0.5, .loaders = 4, .loading = 0.8 } },
+};
+/* One has a launcher that sleeps, the others have none. */
+static const struct line launcher[] = {
+        AN_HOUR(.cpu = 0.6, .net = 5 * MB, .locks = 0.6),
+        { 0, HOUR, ONLY(0), DOES, { .cpu = 0.6, .net = 5 * MB, .locks = 0.6, .launcher = 1 } },
+};
+/* Each waits for itself. */
+static const struct line uneven_waits[] = {
+        AN_HOUR(.cpu = 0.3, .net = 5 * MB, .sleeps = 0.1, .reads = 0.2, .locks = 0.4),
+        { 0, HOUR, ONLY(2), DOES, { .cpu = 0.3, .net = 5 * MB, .sleeps = 0.3, .reads = 0.2, .locks = 0.3 } },
+};
+/* Between two checkpoints rank 0 sleeps and reads for some minutes, as it may. */
+static const struct line writes[] = {
+        AN_HOUR(.cpu = 0.5, .net = 5 * MB, .locks = 0.6),
+        { MIN_(10), MIN_(16), ONLY(0), DOES, { .cpu = 0.3, .net = 5 * MB, .reads = 0.9 } },
+        { MIN_(40), MIN_(46), ONLY(0), DOES, { .cpu = 0.3, .net = 5 * MB, .sleeps = 0.9 } },
+};
+
 static const struct line checkpoint[] = {
         AN_HOUR(.cpu = 0.6, .net = 8 * MB, .unread = 0.05),
         { MIN_(15), MIN_(19), EVERYBODY, DOES, BLOCKED_WAIT },
@@ -185,6 +210,12 @@ static const struct scene scenes[] = {
         { "ddp, spinning", 4, HOUR, LINES(ddp_spin) },
         { "ddp, small model", 2, HOUR, LINES(ddp_small) },
         { "ddp, uneven", 4, HOUR, LINES(ddp_uneven) },
+        { "all sleep for half of each step", 3, HOUR, LINES(all_sleep) },
+        { "all read storage in each step", 3, HOUR, LINES(all_read) },
+        { "loaders of one read ahead", 4, HOUR, LINES(reads_ahead) },
+        { "one has a launcher", 3, HOUR, LINES(launcher) },
+        { "waits that differ a little", 4, HOUR, LINES(uneven_waits) },
+        { "rank 0 writes for six minutes, twice", 4, HOUR, LINES(writes) },
         { "ddp on GPUs, other network", 4, HOUR, .gpus = 8, LINES(ddp_gpu) },
         { "GPUs that nobody can look at", 4, HOUR, .gpus = 8, LINES(gpus_unseen) },
         { "checkpoint of 4 minutes", 4, HOUR, LINES(checkpoint) },
@@ -226,6 +257,33 @@ static void test_healthy(void **state) {
 }
 
 /* The same with samples that are farther apart, and nearer. */
+/* Whatever the ranks of a gang wait in, how often, and what else runs beside them: nobody is a straggler who
+ * does as the others do. */
+static void test_random_worlds(void **state) {
+        uint32_t random = 1;
+
+        for (unsigned world = 0; world < 300; world++) {
+                double shares[6], sum = 0;
+                struct line line = { 0, HOUR, EVERYBODY, DOES, { .cpu = 0.4, .net = 5 * MB } };
+                struct scene scene = { "a random world", 3 + world % 6, HOUR, .lines = &line, .n = 1 };
+
+                for (size_t i = 0; i < 6; i++) {
+                        random = random * 1664525u + 1013904223u;
+                        shares[i] = (double)(random >> 8) / (double)(1u << 24);
+                        sum += shares[i];
+                }
+                line.doing.sleeps = shares[0] / sum;
+                line.doing.reads = shares[1] / sum;
+                line.doing.pipes = shares[2] / sum;
+                line.doing.server = shares[3] / sum;
+                line.doing.locks = shares[4] / sum;
+                line.doing.launcher = random >> 30;
+                line.doing.loaders = random >> 29 & 7;
+                line.doing.loading = shares[5];
+                scene_is_healthy(&scene);
+        }
+}
+
 static void test_sampling(void **state) {
         for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
                 for (uint32_t apart = 1; apart <= 16; apart *= 4) {
@@ -240,6 +298,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_healthy),
                 cmocka_unit_test(test_sampling),
+                cmocka_unit_test(test_random_worlds),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -304,6 +304,44 @@ static void test_short_times(void **state) {
                             VERDICT_STRAGGLER, false, 1, MIN_(1) + 15, MIN_(1) + 35);
 }
 
+/* gloo: nothing lies unread, and nobody computes much. */
+#define IN_STEP(...)                                                                                         \
+        { .cpu = 0.2, .net = 5 * MB, .unread = 0.03, __VA_ARGS__ }
+static void test_straggler_apart(void **state) {
+        static const struct line sleeps[] = {
+                { 0, HOUR, EVERYBODY, DOES, IN_STEP(.locks = 0.75) },
+                { MIN_(5), HOUR, ONLY(1), DOES, IN_STEP(.sleeps = 0.75) },
+        };
+        static const struct line storage[] = {
+                { 0, HOUR, EVERYBODY, DOES,
+                  IN_STEP(.locks = 0.7, .launcher = 1, .loaders = 2, .loading = 0.2) },
+                { MIN_(5), HOUR, ONLY(2), DOES,
+                  IN_STEP(.reads = 0.75, .launcher = 1, .loaders = 2, .loading = 0.2) },
+        };
+        static const struct line server[] = {
+                { 0, HOUR, EVERYBODY, DOES, IN_STEP(.locks = 0.75) },
+                { MIN_(5), HOUR, ONLY(0), DOES, IN_STEP(.server = 0.75) },
+        };
+        static const struct {
+                const char *name, *resource, *text;
+                const struct line *lines;
+                uint32_t who;
+        } all[] = { { "one sleeps", "sleep", "its program sleeps, in step (train.py:12) in", sleeps, 1 },
+                    { "one waits for storage", "storage", "it waits for storage, in step (train.py:12) in",
+                      storage, 2 },
+                    { "one waits for a server", "network", "it waits for a server, in step (train.py:12) in",
+                      server, 0 } };
+
+        for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+                struct health_verdict v =
+                        scene_is_sick(&(struct scene){ all[i].name, 3, HOUR, .lines = all[i].lines, .n = 2 },
+                                      VERDICT_STRAGGLER, false, all[i].who, MIN_(14), MIN_(22));
+
+                assert_string_equal(v.resource, all[i].resource);
+                assert_non_null(strstr(v.text, all[i].text));
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_stopped_rank),
@@ -317,6 +355,7 @@ int main(void) {
                 cmocka_unit_test(test_straggler),
                 cmocka_unit_test(test_straggler_blocking),
                 cmocka_unit_test(test_straggler_of_two),
+                cmocka_unit_test(test_straggler_apart),
                 cmocka_unit_test(test_straggler_checkpoints),
                 cmocka_unit_test(test_idle),
                 cmocka_unit_test(test_starved),

@@ -24,14 +24,18 @@ static void test_judge(void **state) {
 }
 
 static void test_text(void **state) {
+        static const struct after_entry whole = { .job = 417, .index = AFTER_WHOLE, .condition = AFTER_OK },
+                                        other = { .job = 417, .index = AFTER_WHOLE, .condition = AFTER_FAIL },
+                                        element = { .job = 417, .index = 2, .condition = AFTER_OK };
         char text[DEPENDENCY_TEXT_MAX];
 
-        assert_string_equal(
-                dependency_never_text(&(struct after_entry){ 417, AFTER_OK }, JOB_FAILED, text, sizeof(text)),
-                "job 417 failed, and this one was to run after its success (after 417:ok)");
-        assert_string_equal(dependency_never_text(&(struct after_entry){ 417, AFTER_FAIL }, JOB_SUCCEEDED,
-                                                  text, sizeof(text)),
+        assert_string_equal(dependency_never_text(&whole, JOB_FAILED, text, sizeof(text)),
+                            "job 417 failed, and this one was to run after its success (after 417:ok)");
+        assert_string_equal(dependency_never_text(&other, JOB_SUCCEEDED, text, sizeof(text)),
                             "job 417 succeeded, and this one was to run after its failure (after 417:fail)");
+        assert_string_equal(
+                dependency_never_text(&element, JOB_KILLED, text, sizeof(text)),
+                "job 417[2] was killed, and this one was to run after its success (after 417[2]:ok)");
 }
 
 int main(void) {

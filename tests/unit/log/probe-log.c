@@ -2,7 +2,8 @@
 /* Both readers of the journal as a program, for tests on hosts that have one:
  *
  *     probe-log read UNIT              the unit's lines on standard output until it has ended
- *     probe-log tail JOB ROLE [STATE]  the tail of JOB's executor ROLE/0, attempt 1; "offset size" of each
+ *     probe-log tail JOB ROLE STATE SIZE  the tail of JOB's executor ROLE/0, attempt 1, until SIZE bytes
+ *                                      of its log were there and it has ended; "offset size" of each
  * chunk on standard error
  *
  * The unit is said to have ended when standard input ends. */
@@ -28,6 +29,7 @@ struct probe {
         char cursor[LOG_CURSOR_MAX + 1];
         uint64_t ended;
         bool refuse; /* the next delivery */
+        uint64_t size, reached;
 };
 
 static void ask(struct probe *p);
@@ -70,6 +72,21 @@ static int on_resume(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
+static int on_over(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct probe *p = userdata;
+
+        return sd_event_exit(p->event, 0);
+}
+
+/* No starter has journald synchronised here, so the end is told when everything has come; and a moment more,
+ * for what would be too much. */
+static void end_if_all(struct probe *p) {
+        if (!p->ended || p->reached < p->size)
+                return;
+        (void)tail_ended(p->tail, &p->id);
+        (void)sd_event_add_time_relative(p->event, NULL, CLOCK_BOOTTIME, USEC_PER_SEC, 0, on_over, p);
+}
+
 static int on_chunks(void *userdata, const struct tail_chunk *chunks, size_t n) {
         struct probe *p = userdata;
         sd_event_source *source;
@@ -83,14 +100,10 @@ static int on_chunks(void *userdata, const struct tail_chunk *chunks, size_t n) 
         for (size_t i = 0; i < n; i++) {
                 fprintf(stderr, "%" PRIu64 " %zu\n", chunks[i].offset, chunks[i].size);
                 (void)write_all(STDOUT_FILENO, chunks[i].data, chunks[i].size);
+                p->reached = chunks[i].offset + chunks[i].size;
         }
+        end_if_all(p);
         return 0;
-}
-
-static int on_over(sd_event_source *source, uint64_t usec, void *userdata) {
-        struct probe *p = userdata;
-
-        return sd_event_exit(p->event, 0);
 }
 
 static int on_stdin(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -103,11 +116,8 @@ static int on_stdin(sd_event_source *source, int fd, uint32_t revents, void *use
         p->ended = now_boot();
         if (p->reader)
                 log_reader_ended(p->reader, p->unit);
-        else {
-                (void)tail_ended(p->tail, &p->id);
-                (void)sd_event_add_time_relative(p->event, NULL, CLOCK_BOOTTIME, 4 * USEC_PER_SEC, 0, on_over,
-                                                 p);
-        }
+        else
+                end_if_all(p);
         return 0;
 }
 
@@ -124,10 +134,12 @@ int main(int argc, char *argv[]) {
                         return 2;
                 ask(&p);
         } else {
-                struct tail_options options = { .state = argc > 4 ? argv[4] : NULL };
+                struct tail_options options = { 0 };
 
-                if (argc < 4 || parse_u32(argv[2], 1, UINT32_MAX, &p.id.job) < 0)
+                if (argc != 6 || parse_u32(argv[2], 1, UINT32_MAX, &p.id.job) < 0 ||
+                    parse_u64(argv[5], 0, UINT64_MAX, &p.size) < 0)
                         return 2;
+                options.state = argv[4];
                 snprintf(p.id.role, sizeof(p.id.role), "%s", argv[3]);
                 p.id.attempt = 1;
                 if (tail_new(p.event, &options, on_chunks, &p, &p.tail) < 0 || tail_add(p.tail, &p.id) < 0 ||

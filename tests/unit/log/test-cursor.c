@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-#include "masterd/logs-cursor.h"
+#include "masterd/relay/logs-cursor.h"
 
 static int parse(const char *s, struct log_cursor *c) {
         return log_cursor_parse(s, strlen(s), c);

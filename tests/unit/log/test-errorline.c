@@ -7,7 +7,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/parse.h"
-#include "masterd/logs.h"
+#include "masterd/relay/logs.h"
 
 static const struct {
         const char *name, *log, *expect;

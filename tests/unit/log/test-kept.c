@@ -9,9 +9,9 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
-#include "masterd/logs-kept.h"
-#include "masterd/logs-worker.h"
-#include "masterd/logs.h"
+#include "masterd/relay/logs-kept.h"
+#include "masterd/relay/logs-worker.h"
+#include "masterd/relay/logs.h"
 
 static const struct executor_id id = { .job_uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b,
                                                                 0c, 0d, 0e, 0f, 10),
@@ -159,8 +159,7 @@ static void test_others(void **state) {
         assert_int_equal(kept_read(p->fd, &other, 0, 0, &buf, &size, &start), -ENOENT);
 }
 
-/* ---- the thread
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the thread ---- */
 
 struct answers {
         unsigned n;

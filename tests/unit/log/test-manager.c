@@ -12,20 +12,21 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "masterd/api/api.h"
-#include "masterd/bundles.h"
-#include "masterd/feeding.h"
-#include "masterd/link.h"
-#include "masterd/logs.h"
-#include "masterd/manager.h"
-#include "masterd/orders.h"
-#include "masterd/record.h"
-#include "masterd/space.h"
+#include "masterd/core/listeners.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/notices.h"
+#include "masterd/core/record.h"
+#include "masterd/core/space.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/life/arrays.h"
+#include "masterd/link/link.h"
+#include "masterd/link/orders.h"
+#include "masterd/relay/bundles.h"
+#include "masterd/relay/logs.h"
 
 static const sd_id128_t uid = SD_ID128_MAKE(01, 02, 03, 04, 05, 06, 07, 08, 09, 0a, 0b, 0c, 0d, 0e, 0f, 10);
 
-/* ---- the manager
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the manager ---- */
 
 struct world {
         struct manager m;
@@ -46,9 +47,18 @@ struct world {
         char data[1024], next[64], error[128];
         int end;
         uint64_t put_next;
+        uint32_t looker;
+        bool sees;
 };
 
 static struct world *world;
+
+static bool may_look(struct manager *m, uint32_t looker, const struct job *j) {
+        assert_int_equal(looker, 1001);
+        return world->sees;
+}
+
+static const struct upcalls upcalls = { .may_look = may_look };
 
 struct job *manager_job(struct manager *m, uint32_t number) {
         return number == world->job.number ? &world->job : NULL;
@@ -91,7 +101,10 @@ void record_event(struct manager *m, struct job *j, const char *kind, const stru
         vsnprintf(world->first_error_event, sizeof(world->first_error_event), format, ap);
         va_end(ap);
 }
-void api_job_changed(struct manager *m, struct job *j) {
+void arrays_first_error(struct manager *m, const struct job *j) {
+}
+
+void notice_job_changed(struct manager *m, struct job *j) {
         world->changed++;
 }
 int text_set(char **field, const char *format, ...) {
@@ -104,8 +117,7 @@ int text_set(char **field, const char *format, ...) {
         return r < 0 ? -ENOMEM : 0;
 }
 
-/* ---- connections
- * -------------------------------------------------------------------------------------------------- */
+/* ---- connections ---- */
 
 static void connect_pair(sd_event *event, sd_bus **server, sd_bus **client) {
         sd_id128_t id;
@@ -136,7 +148,8 @@ static int on_read_log(sd_bus_message *call, void *userdata, sd_bus_error *error
         assert_true(sd_bus_message_read_array(call, 'y', &cursor, &size) >= 0);
         assert_true(sd_bus_message_read(call, "tt", &wait, &tail) >= 0);
         return logs_read(&world->m, &world->job, &world->node,
-                         &(struct executor_id){ uid, 7, "worker", 3, 1 }, cursor, size, wait, tail, call);
+                         &(struct executor_id){ uid, 7, "worker", 3, 1 }, cursor, size, wait, tail,
+                         world->looker, call);
 }
 
 static int on_put(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -200,6 +213,8 @@ static int setup(void **state) {
         w->executor = (struct executor){
                 .job = &w->job, .attempt = 1, .state = EXECUTOR_RUNNING, .node = &w->node, .index = 3
         };
+        w->looker = LOOKER_NONE;
+        w->m.up = &upcalls;
         w->node.name = (char *)"n1";
         w->node.executors = &w->executor;
         connect_pair(w->m.event, &w->server, &w->client);
@@ -286,9 +301,7 @@ static void expect(const char *error, const char *data, const char *next, bool e
         assert_int_equal(world->end, end);
 }
 
-/* ---- logs
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- logs ---- */
 
 static void test_kept(void **state) {
         struct node other = { .name = (char *)"n2" };
@@ -316,6 +329,29 @@ static void test_kept(void **state) {
         expect("", "", "kept:14", true);
         read_log("nonsense", 0, UINT64_MAX);
         expect(SD_BUS_ERROR_INVALID_ARGS, "", "", false);
+}
+
+/* One to whom the job is not visible any more when there is something new, has to ask again. */
+static void test_looker(void **state) {
+        unsigned n;
+
+        world->looker = 1001;
+        world->sees = true;
+        tail(0, "one\n");
+        read_log("", 0, UINT64_MAX);
+        expect("", "one\n", "kept:4", false);
+        n = world->answers + 1;
+        ask("kept:4", 5 * USEC_PER_SEC, UINT64_MAX);
+        world->sees = false;
+        tail(4, "two\n");
+        turn_until(&world->answers, n);
+        expect("", "", "kept:4", false);
+        world->node.bulk = &world->bulk;
+        read_log("agent:8:c2", 0, UINT64_MAX);
+        expect("", "", "agent:8:c2", false);
+        world->looker = LOOKER_NONE;
+        read_log("agent:8:c2", 0, UINT64_MAX);
+        expect("", "one\ntwo\n", "agent:16:c2", false);
 }
 
 static void test_gone(void **state) {
@@ -390,8 +426,7 @@ static void test_first_error(void **state) {
         assert_false(logs_awaited(&world->m, &world->job));
 }
 
-/* ---- bundles
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- bundles ---- */
 
 static int on_bundle(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const sd_bus_error *e = sd_bus_message_get_error(reply);
@@ -464,6 +499,7 @@ static void test_bundle(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_kept, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_looker, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_agent, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),

@@ -12,20 +12,22 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "masterd/lifecycle.h"
-#include "masterd/link.h"
-#include "masterd/liveness.h"
-#include "masterd/manager.h"
-#include "masterd/orders.h"
-#include "masterd/placement.h"
-#include "masterd/recover.h"
-#include "masterd/submit.h"
+#include "masterd/admit/submit.h"
+#include "masterd/core/manager.h"
+#include "masterd/fleet/exits.h"
+#include "masterd/fleet/liveness.h"
+#include "masterd/life/lifecycle.h"
+#include "masterd/link/link.h"
+#include "masterd/link/orders.h"
+#include "masterd/queue/placement.h"
+#include "masterd/recover/recover.h"
+#include "masterd/start.h"
 
 struct manager *kit_open(const char *directory) {
         char path[256];
         struct manager *m;
 
-        assert_int_equal(manager_new(&m), 0);
+        assert_int_equal(start_new(&m), 0);
         free(m->conf.state_directory);
         m->conf.state_directory = strdup(directory);
         snprintf(path, sizeof(path), "%s/primus.db", directory);
@@ -167,7 +169,7 @@ void kit_exited(struct manager *m, struct executor *e, int status) {
 
         if (status == 0)
                 snprintf(x.result, sizeof(x.result), "success");
-        lifecycle_exited(m, e->node, &x);
+        exit_reported(m, e->node, &x);
         kit_until_durable(m);
 }
 
@@ -193,7 +195,7 @@ int kit_setup(void **state) {
 int kit_teardown(void **state) {
         struct kit *k = *state;
 
-        manager_free(k->m);
+        start_free(k->m);
         (void)remove_tree(k->directory);
         return 0;
 }
@@ -203,7 +205,7 @@ void kit_restart(struct kit *k) {
 
         kit_until_durable(k->m);
         kit_copy_store(k->directory, copy);
-        manager_free(k->m);
+        start_free(k->m);
         (void)remove_tree(k->directory);
         memcpy(k->directory, copy, sizeof(copy));
         k->m = kit_open(k->directory);

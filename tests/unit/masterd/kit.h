@@ -12,7 +12,7 @@ struct manager;
 struct gpu_info;
 struct link;
 
-/* Opens or creates the store in directory and loads what is in it; term 1. For manager_free(). */
+/* Opens or creates the store in directory and loads what is in it; term 1. For start_free(). */
 struct manager *kit_open(const char *directory);
 /* Runs the loop until all that has been recorded is on disk. */
 void kit_until_durable(struct manager *m);

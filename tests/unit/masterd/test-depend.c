@@ -13,12 +13,13 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
-#include "masterd/depend.h"
-#include "masterd/history.h"
-#include "masterd/lifecycle.h"
-#include "masterd/manager.h"
-#include "masterd/recover.h"
-#include "masterd/submit.h"
+#include "masterd/admit/submit.h"
+#include "masterd/core/manager.h"
+#include "masterd/life/depend.h"
+#include "masterd/life/history.h"
+#include "masterd/life/lifecycle.h"
+#include "masterd/life/revive.h"
+#include "masterd/start.h"
 #include "tests/unit/masterd/kit.h"
 
 #define CONFIG "{\"role\":[{\"roleName\":\"w\",\"command\":\"x\"}]}"
@@ -41,7 +42,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
         struct fixture *f = *state;
 
-        manager_free(f->m);
+        start_free(f->m);
         (void)remove_tree(f->directory);
         return 0;
 }
@@ -133,8 +134,9 @@ struct answer {
         uint32_t unknown;
 };
 
-static void on_asked(void *userdata, int error, uint32_t unknown) {
-        *(struct answer *)userdata = (struct answer){ true, error, unknown };
+static void on_asked(void *userdata, int error, const char *unknown) {
+        *(struct answer *)userdata =
+                (struct answer){ true, error, unknown ? (uint32_t)strtoul(unknown, NULL, 10) : 0 };
 }
 
 static struct answer ask(struct manager *m, struct job *j) {
@@ -181,7 +183,7 @@ static void test_history(void **state) {
         snprintf(text[2], sizeof(text[2]), "999999");
         j = make(f->m, after);
         assert_int_equal(ask(f->m, j).unknown, 999999);
-        recover_job_free(j);
+        revive_job_free(j);
 
         after[2] = NULL;
         j = make(f->m, after);

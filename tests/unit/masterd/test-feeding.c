@@ -15,17 +15,19 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
-#include "masterd/feeding.h"
-#include "masterd/history.h"
-#include "masterd/lifecycle.h"
-#include "masterd/link.h"
-#include "masterd/liveness.h"
-#include "masterd/manager.h"
-#include "masterd/orders.h"
-#include "masterd/placement.h"
-#include "masterd/recover.h"
-#include "masterd/submit.h"
-#include "masterd/suspension.h"
+#include "masterd/admit/submit.h"
+#include "masterd/core/manager.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/fleet/exits.h"
+#include "masterd/fleet/liveness.h"
+#include "masterd/life/history.h"
+#include "masterd/life/lifecycle.h"
+#include "masterd/life/suspension.h"
+#include "masterd/link/link.h"
+#include "masterd/link/orders.h"
+#include "masterd/queue/placement.h"
+#include "masterd/recover/recover.h"
+#include "masterd/start.h"
 #include "tests/unit/masterd/kit.h"
 
 #define NODES 3
@@ -53,7 +55,7 @@ static struct link links[NODES];
 static sd_bus *masters[NODES], *agents[NODES];
 static char directory[64];
 
-/* ---- agents ------------------------------------------------------------------------------------- */
+/* ---- agents ---- */
 
 sd_bus *__wrap_link_bus(const struct node *node);
 sd_bus *__wrap_link_bus(const struct node *node) {
@@ -122,7 +124,7 @@ static void connect_agent(struct manager *m, unsigned i) {
         assert_true(sd_bus_attach_event(agents[i], m->event, 0) >= 0);
 }
 
-/* ---- a manager on a store ---------------------------------------------------------------------- */
+/* ---- a manager on a store ---- */
 
 /* Until nobody has anything to say any more. */
 static void settle(struct manager *m) {
@@ -197,7 +199,7 @@ static struct manager *close_manager(struct manager *m) {
                 masters[i] = sd_bus_close_unref(masters[i]);
                 agents[i] = sd_bus_close_unref(agents[i]);
         }
-        manager_free(m);
+        start_free(m);
         return NULL;
 }
 
@@ -221,7 +223,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* ---- a job --------------------------------------------------------------------------------------- */
+/* ---- a job ---- */
 
 static struct job *submit(struct manager *m, unsigned workers, const char *stop_policy, const char *input,
                           const char *more) {
@@ -344,7 +346,7 @@ static void ended(struct manager *m, struct executor *e, int status) {
                                  .cpu_usec = UINT64_MAX };
 
         snprintf(x.result, sizeof(x.result), "%s", status ? "exit-code" : "success");
-        lifecycle_exited(m, e->node, &x);
+        exit_reported(m, e->node, &x);
         settle(m);
 }
 
@@ -354,7 +356,7 @@ static void started(struct manager *m, struct executor *e) {
         settle(m);
 }
 
-/* ---- what was said ------------------------------------------------------------------------------- */
+/* ---- what was said ---- */
 
 static unsigned count(enum kind kind, uint32_t index) {
         unsigned n = 0;
@@ -390,7 +392,7 @@ static struct data_totals totals(const struct job *j) {
         return n;
 }
 
-/* ---- granting ------------------------------------------------------------------------------------ */
+/* ---- granting ---- */
 
 static void test_few_tasks_for_all(void **state) {
         struct manager *m = *state;
@@ -674,7 +676,7 @@ static void test_checkpoint(void **state) {
         assert_int_equal(find(SAID_GRANT, 1, 1)->offset, 40);
 }
 
-/* ---- a new master -------------------------------------------------------------------------------- */
+/* ---- a new master ---- */
 
 static struct job *only_job(struct manager *m) {
         assert_int_equal(HASH_COUNT(m->jobs), 1);
@@ -930,7 +932,7 @@ static void test_events(void **state) {
         assert_true(n > 500 && n < 1100);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void test_success_percent(void **state) {
         struct manager *m = *state;
@@ -1011,7 +1013,7 @@ static void test_skip_and_retry(void **state) {
         assert_int_equal(j->data->n_unread, totals(j).leased);
 }
 
-/* ---- control ------------------------------------------------------------------------------------- */
+/* ---- control ---- */
 
 static void test_suspend(void **state) {
         struct manager *m = *state;
@@ -1148,7 +1150,7 @@ static void test_long_tail_of_many(void **state) {
         assert_int_equal(count(SAID_CONTROL, UINT32_MAX), 1);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
 static void on_job(struct job *j, int error, void *userdata) {
         struct job **ret = userdata;

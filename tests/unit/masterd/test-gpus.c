@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-#include "masterd/lifecycle.h"
-#include "masterd/manager.h"
+#include "masterd/core/manager.h"
+#include "masterd/fleet/stuck.h"
+#include "masterd/life/lifecycle.h"
 #include "masterd/node/gpus.h"
-#include "masterd/stuck.h"
 #include "tests/unit/masterd/kit.h"
 
 static char names[NODE_GPUS_MAX][LINK_GPU_NAME_MAX + 1];

@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
-#include "masterd/healing.h"
-#include "masterd/hosts.h"
-#include "masterd/manager.h"
+#include "masterd/core/manager.h"
+#include "masterd/fleet/hosts.h"
+#include "masterd/watch/healing.h"
 #include "tests/unit/masterd/kit.h"
 
 #define GANG(rest)                                                                                           \

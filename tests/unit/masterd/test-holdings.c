@@ -10,11 +10,11 @@
 #include <cmocka.h>
 
 #include "lib/base/parse.h"
-#include "masterd/history.h"
-#include "masterd/holdings.h"
-#include "masterd/lifecycle.h"
-#include "masterd/manager.h"
-#include "masterd/submit.h"
+#include "masterd/admit/submit.h"
+#include "masterd/core/manager.h"
+#include "masterd/life/history.h"
+#include "masterd/life/holdings.h"
+#include "masterd/life/lifecycle.h"
 #include "tests/unit/masterd/kit.h"
 
 #define MIB ((uint64_t)1 << 20)

@@ -10,12 +10,12 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "masterd/hosts.h"
-#include "masterd/lifecycle.h"
-#include "masterd/manager.h"
-#include "masterd/queueing.h"
-#include "masterd/requeue.h"
-#include "masterd/suspension.h"
+#include "masterd/core/manager.h"
+#include "masterd/fleet/hosts.h"
+#include "masterd/life/lifecycle.h"
+#include "masterd/life/requeue.h"
+#include "masterd/life/suspension.h"
+#include "masterd/queue/queueing.h"
 #include "tests/unit/masterd/kit.h"
 
 #define TOLD                                                                                                 \

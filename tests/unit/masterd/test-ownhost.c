@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "masterd/ownhost.h"
+#include "masterd/fleet/ownhost.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "masterd/manager.h"
+#include "masterd/core/manager.h"
 
 static struct addr at(const char *text) {
         struct addr a = {};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "masterd/pools.h"
+#include "masterd/conf/pools.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,9 +10,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "masterd/conf.h"
-#include "masterd/submit-options.h"
-#include "masterd/submit-pool.h"
+#include "masterd/admit/submit-options.h"
+#include "masterd/conf/conf.h"
+#include "masterd/queue/submit-pool.h"
 
 static struct job_spec *parse(const char *text) {
         struct diagnostics d = {};
@@ -138,6 +138,45 @@ static void test_door(void **state) {
         pools_done(&c.pools);
 }
 
+/* Who may look: what the pool says is taken at the door, and its bound held. */
+static void test_visible(void **state) {
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        struct job_spec *s = parse(JOB("\"queue\":\"lab\","));
+        struct conf c = {};
+        struct pool *p;
+        const char *why;
+        uint32_t v;
+
+        for (uint32_t i = 0; i < _VISIBLE_MAX; i++) {
+                assert_int_equal(pools_parse_visible(visible_to_string((enum visible)i), &v, &why), 0);
+                assert_int_equal(v, i);
+        }
+        assert_true(pools_parse_visible("", &v, &why) < 0 && pools_parse_visible("Owner", &v, &why) < 0);
+        assert_int_equal(pools_new(&c.pools), 0);
+        p = pools_find_section(&c, "lab", &why);
+        assert_int_equal(pools_parse_group("domain users", &p->group, &why), 0);
+        assert_string_equal(p->group, "domain users"); /* one name */
+        assert_int_equal(pools_parse_group("", &p->group, &why), 0);
+        assert_null(p->group);
+        assert_int_equal(pools_parse_group("lab", &p->group, &why), 0);
+        assert_int_equal(pools_parse_visible_default("", &v, &why), 0);
+        assert_int_equal(v, _VISIBLE_MAX);
+        assert_int_equal(submit_pool_admit(&c.pools, 1000, s, &error), 0);
+        assert_int_equal(s->visible, VISIBLE_GROUP);
+        s->visible = VISIBLE_ALL;
+        p->visible_max = VISIBLE_POOL;
+        assert_true(submit_pool_admit(&c.pools, 1000, s, &error) < 0);
+        assert_string_equal(error.message,
+                            "visible: all, but pool lab allows pool at most (VisibleMax= of [Pool lab])");
+        sd_bus_error_free(&error);
+        s->visible = _VISIBLE_MAX;
+        p->visible = VISIBLE_ALL; /* too much: said at the start, and here not more than the bound */
+        assert_int_equal(submit_pool_visible(&c.pools, s, &error), 0);
+        assert_int_equal(s->visible, VISIBLE_POOL);
+        spec_free(s);
+        pools_done(&c.pools);
+}
+
 static void test_overrides(void **state) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
         struct job_spec *s = parse(JOB("\"priority\":3,\"timeLimit\":60,"));
@@ -162,10 +201,8 @@ static void test_overrides(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_amounts),
-                cmocka_unit_test(test_sections),
-                cmocka_unit_test(test_door),
-                cmocka_unit_test(test_overrides),
+                cmocka_unit_test(test_amounts), cmocka_unit_test(test_sections),  cmocka_unit_test(test_door),
+                cmocka_unit_test(test_visible), cmocka_unit_test(test_overrides),
         };
 
         log_set_level(LOG_CRIT);

@@ -18,25 +18,28 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
-#include "masterd/arrays.h"
-#include "masterd/change.h"
-#include "masterd/depend.h"
-#include "masterd/feeding.h"
-#include "masterd/history.h"
-#include "masterd/hosts.h"
-#include "masterd/lifecycle.h"
-#include "masterd/link.h"
-#include "masterd/liveness.h"
-#include "masterd/maintenance.h"
-#include "masterd/manager.h"
-#include "masterd/orders.h"
-#include "masterd/placement.h"
-#include "masterd/queueing.h"
-#include "masterd/recover.h"
-#include "masterd/requeue.h"
-#include "masterd/scopes.h"
-#include "masterd/stuck.h"
-#include "masterd/suspension.h"
+#include "masterd/core/manager.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/fleet/exits.h"
+#include "masterd/fleet/hosts.h"
+#include "masterd/fleet/liveness.h"
+#include "masterd/fleet/maintenance.h"
+#include "masterd/fleet/stuck.h"
+#include "masterd/job/scope.h"
+#include "masterd/life/arrays.h"
+#include "masterd/life/change.h"
+#include "masterd/life/depend.h"
+#include "masterd/life/history.h"
+#include "masterd/life/lifecycle.h"
+#include "masterd/life/requeue.h"
+#include "masterd/life/scopes.h"
+#include "masterd/life/suspension.h"
+#include "masterd/link/link.h"
+#include "masterd/link/orders.h"
+#include "masterd/queue/placement.h"
+#include "masterd/queue/queueing.h"
+#include "masterd/recover/recover.h"
+#include "masterd/start.h"
 #include "tests/unit/masterd/kit.h"
 
 #define NODES 4
@@ -58,7 +61,7 @@ static void serve(struct manager *m) {
         kit_serve(m);
 }
 
-/* ---- what can be told apart --------------------------------------------------------------------- */
+/* ---- what can be told apart ---- */
 
 /* That an order has left is not stored: it is sent again. */
 static const char *shown_state(enum executor_state s) {
@@ -200,7 +203,7 @@ static void dump_job(FILE *f, const struct job *j) {
                 const struct executor *e = j->executors[i];
                 assert_int_equal(e->rank, i);
                 if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued &&
-                    !depend_holds_back(j) && scopes_may_place(e))
+                    !depend_holds_back(j) && scope_may_place(e))
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
         }
@@ -335,17 +338,17 @@ static struct manager *check(struct manager *m, char directory[static 64], bool 
         free(before);
         free(after);
         if (take_over) {
-                manager_free(m);
+                start_free(m);
                 (void)remove_tree(directory);
                 memcpy(directory, copy, 64);
                 return loaded;
         }
-        manager_free(loaded);
+        start_free(loaded);
         (void)remove_tree(copy);
         return m;
 }
 
-/* ---- what agents and people do ------------------------------------------------------------------ */
+/* ---- what agents and people do ---- */
 
 static struct node *node_at(struct manager *m, unsigned i) {
         char name[8];
@@ -456,7 +459,7 @@ static void exited(struct manager *m, struct executor *e, int status, int64_t sk
                 memcpy(x.result, "success", 8);
         if (status == 137)
                 memcpy(x.result, "oom-kill", 9);
-        lifecycle_exited(m, e->node, &x);
+        exit_reported(m, e->node, &x);
 }
 
 /* The next files of the source, in the order in which a scan finds them. */
@@ -625,7 +628,7 @@ static void change(struct manager *m, struct job *j) {
 
         if (dice(2))
                 edit = others[dice(ELEMENTSOF(others))];
-        if (change_job(m, j, 1000, 0, &edit, 1, NULL, &version, &error) < 0)
+        if (change_job(m, j, 1000, CHANGE_ANY_VERSION, &edit, 1, NULL, &version, &error) < 0)
                 assert_non_null(error.message);
         sd_bus_error_free(&error);
 }
@@ -640,7 +643,7 @@ static void hangs(struct manager *m, struct node *node) {
 
         if (node->stuck && dice(2)) {
                 struct exit_report x = { .id = node->stuck->id, .result = "signal", .code = "killed" };
-                lifecycle_exited(m, node, &x);
+                exit_reported(m, node, &x);
         } else if ((e = some_executor(m, stopping))) {
                 struct executor_id id = executor_id_of(e);
                 stuck_told(m, e->node, &id, "pid 7 (x) in D state");
@@ -709,7 +712,7 @@ static void end_back_off(struct manager *m, struct job *j) {
                 }
 }
 
-/* ---- at random ---------------------------------------------------------------------------------- */
+/* ---- at random ---- */
 
 static const char *step(struct manager *m) {
         char text[SUSPENSION_TEXT_MAX], said[REQUEUE_TEXT_MAX];
@@ -849,7 +852,7 @@ static void test_random(void **state) {
                                 m = check(m, directory, false, "take over");
                         }
                 }
-                manager_free(m);
+                start_free(m);
                 (void)remove_tree(directory);
         }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "masterd/savepoint-text.h"
+#include "masterd/life/savepoint-text.h"
 
 #include <errno.h>
 #include <setjmp.h>

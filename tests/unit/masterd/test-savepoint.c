@@ -14,18 +14,21 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
-#include "masterd/feeding.h"
-#include "masterd/lifecycle.h"
-#include "masterd/link.h"
-#include "masterd/liveness.h"
-#include "masterd/manager.h"
-#include "masterd/orders.h"
-#include "masterd/placement.h"
-#include "masterd/recover.h"
-#include "masterd/restore.h"
-#include "masterd/savepoints.h"
-#include "masterd/submit.h"
-#include "masterd/suspension.h"
+#include "masterd/admit/restore.h"
+#include "masterd/admit/submit.h"
+#include "masterd/core/manager.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/fleet/exits.h"
+#include "masterd/fleet/liveness.h"
+#include "masterd/job/suspend.h"
+#include "masterd/life/lifecycle.h"
+#include "masterd/life/savepoints.h"
+#include "masterd/life/suspension.h"
+#include "masterd/link/link.h"
+#include "masterd/link/orders.h"
+#include "masterd/queue/placement.h"
+#include "masterd/recover/recover.h"
+#include "masterd/start.h"
 #include "tests/unit/masterd/kit.h"
 
 #define OWNER 1000u
@@ -41,7 +44,7 @@ struct fixture {
 
 /* A second manager from what is on disk now; the one before it is dropped. */
 static struct manager *kill_9(struct fixture *f) {
-        manager_free(f->killed);
+        start_free(f->killed);
         if (*f->copy)
                 (void)remove_tree(f->copy);
         kit_copy_store(f->directory, f->copy);
@@ -88,8 +91,8 @@ static int setup(void **state) {
 static int teardown(void **state) {
         struct fixture *f = *state;
 
-        manager_free(f->killed);
-        manager_free(f->m);
+        start_free(f->killed);
+        start_free(f->m);
         (void)remove_tree(f->directory);
         if (*f->copy)
                 (void)remove_tree(f->copy);
@@ -547,7 +550,7 @@ static void test_job_ends_meanwhile(void **state) {
         x.id = executor_id_of(j->executors[0]);
         x.started_real = x.ended_real = now_real();
         lifecycle_stop_job(f->m, j, JOB_EVENT_KILLED, "by somebody else");
-        lifecycle_exited(f->m, f->node, &x);
+        exit_reported(f->m, f->node, &x);
         wait_made(f, j, &made);
         /* What was known when its executors were gone, or nothing. */
         assert_true(made.error == 0 || made.error == -ESRCH);
@@ -579,7 +582,7 @@ static void test_suspend(void **state) {
         /* What happens to its executors happens as ever. */
         x.id = executor_id_of(j->executors[0]);
         x.started_real = x.ended_real = now_real();
-        lifecycle_exited(f->m, f->node, &x);
+        exit_reported(f->m, f->node, &x);
         kit_until_durable(f->m);
         assert_true(job_state_up(j->state) || j->state == JOB_STOPPING || job_state_ended(j->state));
 
@@ -626,12 +629,12 @@ static void test_hold(void **state) {
         assert_int_equal(j->state, JOB_RUNNING);
         f->node->inventory.controllers = true;
         assert_int_equal(suspension_begin(f->m, j, SUSPEND_FREEZE, OWNER, text), 0);
-        assert_true(suspension_frozen(j));
+        assert_true(job_frozen(j));
         kit_until_durable(f->m);
-        assert_true(suspension_frozen(manager_job(kill_9(f), 1)));
+        assert_true(job_frozen(manager_job(kill_9(f), 1)));
         suspension_freeze_refused(f->m, j->executors[0], "it does not support freezing");
         assert_int_equal(j->state, JOB_RUNNING);
-        assert_false(suspension_frozen(j));
+        assert_false(job_frozen(j));
 
         assert_int_equal(suspension_begin(f->m, j, SUSPEND_STOP, OWNER, text), 0);
         assert_int_equal(j->state, JOB_STOPPING);
@@ -639,13 +642,13 @@ static void test_hold(void **state) {
         kit_until_durable(f->m);
         x.id = executor_id_of(j->executors[0]);
         x.started_real = x.ended_real = now_real();
-        lifecycle_exited(f->m, f->node, &x);
+        exit_reported(f->m, f->node, &x);
         kit_until_durable(f->m);
         assert_int_equal(j->state, JOB_QUEUED);
         assert_int_equal(j->executors[0]->state, EXECUTOR_PENDING);
         assert_non_null(strstr(j->reason, "held by uid"));
         assert_int_equal(suspension_begin(f->m, j, SUSPEND_STOP, OWNER, text), -EALREADY);
-        assert_true(suspension_keeps(manager_job(kill_9(f), 1)));
+        assert_true(job_held_back(manager_job(kill_9(f), 1)));
         kit_until_durable(f->killed);
         assert_int_equal(manager_job(f->killed, 1)->state, JOB_QUEUED); /* and nobody places it */
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Telemetry of agents: whose samples are taken, what is kept of them, for how long, and what it costs. */
-#include "masterd/telemetry.h"
+#include "masterd/fleet/exits.h"
+#include "masterd/job/sample.h"
+#include "masterd/start.h"
+#include "masterd/watch/telemetry.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,11 +19,11 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/wire/telemetry.h"
-#include "masterd/lifecycle.h"
-#include "masterd/link.h"
-#include "masterd/manager.h"
-#include "masterd/orders.h"
-#include "masterd/pressure.h"
+#include "masterd/core/manager.h"
+#include "masterd/life/lifecycle.h"
+#include "masterd/link/link.h"
+#include "masterd/link/orders.h"
+#include "masterd/watch/pressure.h"
 #include "tests/unit/masterd/kit.h"
 
 struct fixture {
@@ -49,7 +52,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
         struct fixture *f = *state;
 
-        manager_free(f->m);
+        start_free(f->m);
         sd_bus_close_unref(f->bus);
         close(f->end);
         (void)remove_tree(f->directory);
@@ -145,20 +148,20 @@ static void test_taken(void **state) {
         assert_true(telemetry_rates(e, rates));
         assert_true(fabsf(rates[SERIES_CPU] - 0.5f) < 1e-3f &&
                     fabsf(rates[SERIES_CPU_SHARE] - 0.25f) < 1e-3f);
-        assert_int_equal(telemetry_gpu_used(e), 600);
+        assert_int_equal(sample_gpu_used(e), 600);
         assert_non_null(j->roles[0].series);
         assert_true(f->m->histories.bytes > 0);
 
         /* Its end is the end of that; the job's of the histories. */
-        lifecycle_exited(f->m, e->node,
-                         &(struct exit_report){ .id = id,
-                                                .result = "exit-code",
-                                                .code = "exited",
-                                                .status = 1,
-                                                .started_real = now_real(),
-                                                .ended_real = now_real(),
-                                                .memory_peak = UINT64_MAX,
-                                                .cpu_usec = UINT64_MAX });
+        exit_reported(f->m, e->node,
+                      &(struct exit_report){ .id = id,
+                                             .result = "exit-code",
+                                             .code = "exited",
+                                             .status = 1,
+                                             .started_real = now_real(),
+                                             .ended_real = now_real(),
+                                             .memory_peak = UINT64_MAX,
+                                             .cpu_usec = UINT64_MAX });
         kit_until_durable(f->m);
         assert_null(telemetry_of(e));
         assert_int_equal(tell(f, "n1", 110 * USEC_PER_SEC, &id, 1, values), 0);
@@ -168,14 +171,14 @@ static void test_taken(void **state) {
         for (uint32_t i = 0; i < j->n_executors; i++)
                 if (executor_state_holds(j->executors[i]->state)) {
                         struct executor_id other = executor_id_of(j->executors[i]);
-                        lifecycle_exited(f->m, j->executors[i]->node,
-                                         &(struct exit_report){ .id = other,
-                                                                .result = "signal",
-                                                                .code = "killed",
-                                                                .status = 15,
-                                                                .stop_requested = true,
-                                                                .memory_peak = UINT64_MAX,
-                                                                .cpu_usec = UINT64_MAX });
+                        exit_reported(f->m, j->executors[i]->node,
+                                      &(struct exit_report){ .id = other,
+                                                             .result = "signal",
+                                                             .code = "killed",
+                                                             .status = 15,
+                                                             .stop_requested = true,
+                                                             .memory_peak = UINT64_MAX,
+                                                             .cpu_usec = UINT64_MAX });
                 }
         kit_until_durable(f->m);
         assert_int_equal(j->state, JOB_KILLED);

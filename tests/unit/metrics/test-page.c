@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agentd/eyes-page-host.c: the devices of the host. */
-#include "agentd/eyes-page-host.h"
+/* agentd/telemetry/eyes-page-host.c: the devices of the host. */
+#include "agentd/telemetry/eyes-page-host.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking the user database, which is that of the machine the test runs on: of it, root alone is relied upon.
  */
-#include "agentd/serving.h"
+#include "agentd/host/serving.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

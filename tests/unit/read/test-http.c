@@ -15,7 +15,7 @@
 
 #include "executor/read/http.h"
 #include "executor/read/stream.h"
-#include "executor/scan.h"
+#include "executor/scan/scan.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 

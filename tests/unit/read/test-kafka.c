@@ -9,7 +9,7 @@
 // clang-format on
 
 #include "executor/read/kafka.h"
-#include "executor/scan.h"
+#include "executor/scan/scan.h"
 #include "kafka-mock.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

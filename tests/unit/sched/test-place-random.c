@@ -586,6 +586,58 @@ static void test_random(void **state) {
         assert_true(c.missed * 1000 <= c.searched * MISSES_PERMILLE);
 }
 
+/* What fits on an empty cluster is told of the same one when it is full, and when no node of it may be used.
+ */
+static void test_ever(void **state) {
+        uint32_t n_fit = 0, n_not = 0, n_short = 0;
+
+        for (uint64_t k = 0; k < SEEDS; k++) {
+                struct sched_placement p = { 0 };
+                struct sched_ever ever;
+                struct held_gang *g;
+                struct world w;
+                uint32_t used = 0;
+                int fits;
+
+                seed = 77000 + k;
+                make_world(&w);
+                g = &w.gangs[0];
+                random_gang(g, 1);
+                g->gang = (struct sched_gang){ .shapes = g->shapes, .n_shapes = 1 };
+                g->shapes[0].n_amounts = 0;
+                g->shapes[0].apart = 0;
+                g->shapes[0].numa = 0;
+                g->shapes[0].max = g->shapes[0].min += random_below(6);
+                if (chance(4)) {
+                        g->shapes[0].per_node = 1 + random_below(2);
+                        g->shapes[0].max = g->shapes[0].min *= g->shapes[0].per_node;
+                        g->shapes[0].max_per_node = 0;
+                }
+                fits = sched_place(w.s, &g->gang, &p, NULL);
+                assert_true(fits == 0 || fits == SCHED_E_NO_FIT);
+                for (size_t i = 0; i < GANGS && used < 3; i++, used++) {
+                        struct sched_gang filler = {
+                                .shapes = &(struct sched_shape){ .min = 1, .max = 9, .cpu_milli = 500 },
+                                .n_shapes = 1
+                        };
+                        struct sched_placement f = { 0 };
+                        if (sched_place(w.s, &filler, &f, NULL) == 0)
+                                sched_placement_done(&f);
+                }
+                for (uint32_t i = 0; i < w.n; i++)
+                        sched_node_set_usable(w.s, i, chance(2));
+                assert_int_equal(sched_shape_ever(w.s, &g->shapes[0], &ever), 0);
+                assert_int_equal(ever.fits == g->shapes[0].min, fits == 0);
+                assert_true(ever.fits <= g->shapes[0].min && (ever.fits == 0 || ever.short_ == 0));
+                n_fit += fits == 0;
+                n_not += fits != 0;
+                n_short += ever.short_ != 0;
+                sched_placement_done(&p);
+                sched_free(w.s);
+        }
+        assert_true(n_fit > SEEDS / 4 && n_not > SEEDS / 10 && n_short > SEEDS / 20);
+}
+
 static int setup(void **state) {
         for (size_t i = 0; i < ELEMENTSOF(constraints); i++)
                 assert_int_equal(constraint_parse(constraint_texts[i], &constraints[i], NULL), 0);
@@ -601,6 +653,7 @@ static int teardown(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_random),
+                cmocka_unit_test(test_ever),
         };
         return cmocka_run_group_tests(tests, setup, teardown);
 }

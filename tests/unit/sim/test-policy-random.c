@@ -151,9 +151,7 @@ static void make_world(struct world *w, const struct kind *k, uint64_t s,
                 }
 }
 
-/* ---- at any time
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- at any time ---- */
 
 /* Nothing is held twice, beyond what a host has, or in part. */
 static void check_holds(void *userdata) {
@@ -284,9 +282,7 @@ static void test_all_end(void **state) {
         each_seed(120, all_end);
 }
 
-/* ---- backfill delays nobody
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- backfill delays nobody ---- */
 
 static bool keep_earlier(const struct world_job *a, size_t i, const struct world_job *b, size_t k) {
         return i <= k;
@@ -389,9 +385,7 @@ static void test_promises_are_kept(void **state) {
         assert_true(broken * 10 <= promises);
 }
 
-/* ---- fair shares
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- fair shares ---- */
 
 /* Pools that always want more get what their weights say, up to what a job is large. */
 static void fair_shares(uint64_t s) {

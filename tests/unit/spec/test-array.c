@@ -25,9 +25,20 @@ static void test_after(void **state) {
                 "-1",
                 "4294967296",
                 "4 17",
-                "417[3]",
+                "417[]",
+                "417[3",
+                "417]",
+                "[3]",
+                "417[3]x",
+                "417[3][4]",
+                "417[-3]",
+                "417[1000000000]",
+                "417[3]:",
+                "417[0000000000000000003]",
+                "417 [3]",
                 "12345678901234567890",
         };
+        char name[AFTER_NAME_MAX];
         struct after_entry e = { .job = 1 };
 
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
@@ -39,7 +50,17 @@ static void test_after(void **state) {
         assert_int_equal(after_parse("4294967295:fail", &e), 0);
         assert_int_equal(e.job, UINT32_MAX);
         assert_int_equal(e.condition, AFTER_FAIL);
+        assert_int_equal(after_parse("417[3]", &e), 0);
+        assert_int_equal(e.job, 417);
+        assert_int_equal(e.index, 3);
+        assert_int_equal(e.condition, AFTER_OK);
+        assert_string_equal(after_name(&e, name), "417[3]");
+        assert_int_equal(after_parse("4294967295[999999999]:fail", &e), 0);
+        assert_int_equal(e.condition, AFTER_FAIL);
+        assert_string_equal(after_name(&e, name), "4294967295[999999999]");
         assert_int_equal(after_parse("7:any", &e), 0);
+        assert_int_equal(e.index, AFTER_WHOLE);
+        assert_string_equal(after_name(&e, name), "7");
         assert_int_equal(e.condition, AFTER_ANY);
 }
 

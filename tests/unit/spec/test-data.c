@@ -207,6 +207,36 @@ static void test_no_data(void **state) {
         assert_string_equal(json, "{}");
 }
 
+/* Ranks in lockstep are told what they need; others are not told of it at all. */
+static void test_lockstep(void **state) {
+        static const struct {
+                const char *format, *input;
+        } cases[] = { { "textInput\": {}", "\"lockstep\": \"off\"" },
+                      { "fixedInput\": {\"recordSize\": \"3K\"}",
+                        "\"lockstep\": \"pad\", \"order\": \"shuffle\", \"seed\": 7" } };
+        _cleanup_(spec_free_p) struct job_spec *a = NULL, *b = NULL;
+        _cleanup_free_ char *first = NULL, *second = NULL;
+        char *texts[2] = {};
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_true(asprintf(&texts[i], "{" ROLE ", \"inputManager\": {%s%s%s}, \"input\": {%s}}",
+                                     "\"fileConfig\": {\"inputs\": [{\"spec\": {\"pathPattern\": \"/d\", \"",
+                                     cases[i].format, "}}]}", cases[i].input) > 0);
+        a = parse(texts[0]);
+        b = parse(texts[1]);
+        assert_int_equal(a->lockstep, LOCKSTEP_OFF);
+        assert_int_equal(spec_input_json(a, &first), 0);
+        assert_null(strstr(first, "lockstep"));
+        assert_int_equal(b->lockstep, LOCKSTEP_PAD);
+        assert_int_equal(spec_input_json(b, &second), 0);
+        assert_non_null(strstr(second, "\"lockstep\":\"pad\""));
+        assert_non_null(strstr(second, "\"recordSize\":3072"));
+        assert_non_null(strstr(second, "\"seed\":7"));
+        assert_non_null(strstr(second, "\"order\":\"shuffle\""));
+        free(texts[0]);
+        free(texts[1]);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_defaults_agree),
@@ -214,6 +244,7 @@ int main(void) {
                 cmocka_unit_test(test_masters_part),
                 cmocka_unit_test(test_files_and_topics),
                 cmocka_unit_test(test_ack),
+                cmocka_unit_test(test_lockstep),
                 cmocka_unit_test(test_no_data),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

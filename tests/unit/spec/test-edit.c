@@ -57,10 +57,28 @@ static void test_set(void **state) {
         assert_string_equal(x.spec->env[0], "A=1");
         assert_string_equal(x.spec->env[1], "B=7");
         assert_string_equal(spec_role(x.spec, "ps")->env[0], "A=x=y");
-        assert_string_equal(x.what,
-                            "worker.vcores: 0.5 -> 0.25, timeLimit: infinity -> 7200, env.B: nothing -> 7, "
-                            "role.ps.env.A: nothing -> x=y");
+        assert_string_equal(x.what, "worker.vcores: 0.5 -> 0.25, timeLimit: infinity -> 7200, env.B: set, "
+                                    "role.ps.env.A: set");
         assert_true(x.effects.limits && x.effects.next && !x.effects.stays);
+        done(&x);
+        /* Values that may be secrets are not told, nor those of a whole map; amounts are. */
+        assert_int_equal(EDIT(&x, { EDIT_SET, "env.A", "secret" },
+                              { EDIT_SET, "ps.env", "{\"B\": \"secret\"}" },
+                              { EDIT_SET, "visible", "group" }),
+                         0);
+        assert_string_equal(x.what, "env.A: changed, ps.env: set, visible: nothing -> group");
+        assert_int_equal(x.spec->visible, VISIBLE_GROUP);
+        done(&x);
+        /* Variables are the text that was written, of a whole map, too. */
+        assert_int_equal(EDIT(&x,
+                              { EDIT_SET, "env", "{\"LR\": 0.1, \"N\": 1e5, \"T\": true, \"S\": \"1.0\"}" },
+                              { EDIT_SET, "ps.env", "{\"LR\": 3.10}" }),
+                         0);
+        assert_string_equal(x.spec->env[0], "LR=0.1");
+        assert_string_equal(x.spec->env[1], "N=1e5");
+        assert_string_equal(x.spec->env[2], "S=1.0");
+        assert_string_equal(x.spec->env[3], "T=true");
+        assert_string_equal(spec_role(x.spec, "ps")->env[0], "LR=3.10");
         done(&x);
         /* One that excludes another takes its place. */
         assert_int_equal(EDIT(&x, { EDIT_SET, "worker.command", "train y" }, { EDIT_SET, "env.A", "null" }),

@@ -81,9 +81,42 @@ static void test_manual(void **state) {
         each_documented_key(&job_schema, manual);
 }
 
+/* What is taken has an effect, or whoever wrote it is told that it has none: by a word about the key, or
+ * about what it stands in. */
+static void each_key_is_told(const struct schema *s, bool told) {
+        for (size_t i = 0; i < s->n; i++) {
+                const struct key *k = &s->keys[i];
+
+                switch (k->status) {
+                case STATUS_LIVE:
+                        if (k->offset == NO_TARGET && !k->message && !told)
+                                fail_msg("%s goes nowhere", k->name);
+                        break;
+                case STATUS_QUIET:
+                        if (!told)
+                                fail_msg("%s is taken, changes nothing, and nobody is told", k->name);
+                        break;
+                case STATUS_WARN:
+                case STATUS_SLIP:
+                case STATUS_UNBUILT:
+                        if (!k->hint || !*k->hint)
+                                fail_msg("%s has no hint", k->name);
+                        break;
+                }
+                if (k->message)
+                        each_key_is_told(k->message,
+                                         told || (k->status != STATUS_LIVE && k->status != STATUS_QUIET));
+        }
+}
+
+static void test_nothing_is_ignored_in_silence(void **state) {
+        each_key_is_told(&job_schema, false);
+}
+
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = { cmocka_unit_test(test_rows), cmocka_unit_test(test_find),
-                                            cmocka_unit_test(test_manual) };
+                                            cmocka_unit_test(test_manual),
+                                            cmocka_unit_test(test_nothing_is_ignored_in_silence) };
         if (argc != 2)
                 return EXIT_FAILURE;
         manual_path = argv[1];

@@ -382,6 +382,30 @@ static void test_many_errors(void **state) {
         diagnostics_done(&d);
 }
 
+/* For somebody else than the owner: names of variables without their values; all else is there. */
+static void test_masked(void **state) {
+        const char *text = "{\"env\": {\"KEY\": \"hidden-1\"}, \"visible\": \"pool\", \"role\": "
+                           "[{\"roleName\": \"w\", \"inputPolicy\": \"STREAMING\", \"command\": \"train\", "
+                           "\"env\": {\"TOKEN\": \"hidden-2\"}, \"consumables\": {\"matlab\": 2}}], "
+                           "\"inputManager\": {\"kafkaConfig\": {\"topics\": [{"
+                           "\"topic\": \"t\", \"consumerGroup\": \"g\", \"config\": {\"bootstrap.servers\": "
+                           "\"hidden:1\", \"sasl.password\": "
+                           "\"hidden-3\"}}]}}}";
+        struct job_spec *s = parse(text, 0);
+        _cleanup_free_ char *masked = NULL, *whole = NULL;
+
+        assert_int_equal(spec_masked(s, &masked), 0);
+        assert_null(strstr(masked, "hidden"));
+        assert_non_null(strstr(masked, "\"KEY\": \"***\""));
+        assert_non_null(strstr(masked, "\"TOKEN\": \"***\""));
+        assert_non_null(strstr(masked, "\"sasl.password\": \"***\""));
+        assert_non_null(strstr(masked, "\"matlab\": 2") ?: strstr(masked, "\"matlab\": \"2\""));
+        assert_non_null(strstr(masked, "\"visible\": \"pool\""));
+        assert_int_equal(spec_effective(s, &whole), 0);
+        assert_non_null(strstr(whole, "hidden-1"));
+        spec_free(s);
+}
+
 int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_upstream_hello),
@@ -397,6 +421,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(test_too_large),
                 cmocka_unit_test(test_many_errors),
                 cmocka_unit_test(test_effective_is_larger),
+                cmocka_unit_test(test_masked),
         };
         if (argc != 2)
                 return EXIT_FAILURE;

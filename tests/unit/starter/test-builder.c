@@ -10,6 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/unit/identity.h"
+#include "starter/unit/get-unit.h"
 #include "starter/unit/property.h"
 #include "starter/unit/session-unit.h"
 #include "tests/unit/message-kit.h"
@@ -300,7 +301,10 @@ static void test_environments(void **state) {
         assert_int_equal(unit_environment(&o, &here, &strings), 0);
         assert_true(has(strings, "A=1"));
         assert_true(has(strings, "TMPDIR=/work/tmp"));
+        assert_true(has(strings, "PRIMUS_WORK=/work"));
         assert_true(has(strings, "PYTHONUNBUFFERED=1"));
+        /* Nobody asks it where it is, so no Python is told to answer. */
+        assert_null(environment_find(strings, "PYTHONPATH"));
         assert_true(has(strings, "PRIMUS_DIRECTORY=/data")); /* and not the user's word */
         assert_false(has(strings, "PRIMUS_DIRECTORY=/lie"));
         assert_true(has(strings, "PRIMUS_SECRETS_DIR=/run/primus/x/primus-418-worker-3.2.service/secrets"));
@@ -311,6 +315,23 @@ static void test_environments(void **state) {
                      has(strings, "EXIT_STATUS=0") || has(strings, "PRIMUS_X=no") ||
                      has(strings, "PRIMUS_INPUT=/lie"));
         strings_free(strings);
+
+        o.extra.stack_signal = 42;
+        assert_int_equal(unit_environment(&o, &here, &strings), 0);
+        assert_true(has(strings, "PRIMUS_STACK_SIGNAL=42"));
+        assert_true(has(strings, "PYTHONPATH=" PRIMUS_LIBEXECDIR "/python"));
+        strings_free(strings);
+        o.env = (char **)(const char *const[]){ "PYTHONPATH=/mine:/yours", NULL };
+        assert_int_equal(unit_environment(&o, &here, &strings), 0);
+        assert_true(has(strings, "PYTHONPATH=" PRIMUS_LIBEXECDIR "/python:/mine:/yours"));
+        assert_false(has(strings, "PYTHONPATH=/mine:/yours"));
+        strings_free(strings);
+        o.env = (char **)(const char *const[]){ "PYTHONPATH=/mine", "PRIMUS_STACK_SIGNAL=", NULL };
+        assert_int_equal(unit_environment(&o, &here, &strings), 0);
+        assert_string_equal(environment_find(strings, "PYTHONPATH"), "/mine"); /* it wants to be left alone */
+        strings_free(strings);
+        o.env = (char **)env;
+        o.extra.stack_signal = 0;
 
         assert_int_equal(unit_identity(&o, here.node, here.term, &strings), 0);
         assert_true(has(strings, "PRIMUS_X=yes"));
@@ -340,6 +361,7 @@ static void test_session(void **state) {
                                            .environment = environment,
                                            .no_new_privileges = true,
                                            .memlock = 65536,
+                                           .open_files = { 4096, 8192 },
                                            .control = message_other_end };
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
         const char *name, *mode, *text;
@@ -362,6 +384,8 @@ static void test_session(void **state) {
         assert_true(message_find_property(m, "ss", "StandardInputFileDescriptor", "h"));
         assert_true(message_find_property(m, "ss", "NoNewPrivileges", "b"));
         assert_true(message_find_property(m, "ss", "LimitMEMLOCK", "t"));
+        message_assert_number(m, "ss", "LimitNOFILE", 8192);
+        message_assert_number(m, "ss", "LimitNOFILESoft", 4096);
         assert_text(m, "WorkingDirectory", "/");
         assert_false(message_find_property(m, "ss", "InaccessiblePaths", "as"));
 }
@@ -397,13 +421,37 @@ static void test_hidden(void **state) {
         }
 }
 
+/* A process of the user's in no job's slice: all that bounds it is here. */
+static void test_reader_of_artifacts(void **state) {
+        const struct get_unit unit = {
+                .job = 418, .uid = 1000, .session = 7, .directory = "/a", .control = message_other_end
+        };
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = message_new();
+
+        assert_true(get_unit_build(m, &unit) >= 0);
+        assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
+        assert_text(m, "User", "1000");
+        message_assert_number(m, "ss", "CPUWeight", 10);
+        message_assert_number(m, "ss", "CPUQuotaPerSecUSec", 1000000);
+        message_assert_number(m, "ss", "MemoryMax", 256 << 20);
+        message_assert_number(m, "ss", "TasksMax", 4);
+        message_assert_number(m, "ss", "RuntimeMaxUSec", UINT64_C(12) * 3600 * 1000000);
+        message_assert_number(m, "ss", "TimeoutStopUSec", 5000000);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_properties), cmocka_unit_test(test_short_grace),
-                cmocka_unit_test(test_watchdog),   cmocka_unit_test(test_commands),
-                cmocka_unit_test(test_prefixes),   cmocka_unit_test(test_guard),
-                cmocka_unit_test(test_refusals),   cmocka_unit_test(test_environments),
-                cmocka_unit_test(test_session),    cmocka_unit_test(test_hidden),
+                cmocka_unit_test(test_properties),
+                cmocka_unit_test(test_short_grace),
+                cmocka_unit_test(test_watchdog),
+                cmocka_unit_test(test_commands),
+                cmocka_unit_test(test_prefixes),
+                cmocka_unit_test(test_guard),
+                cmocka_unit_test(test_refusals),
+                cmocka_unit_test(test_environments),
+                cmocka_unit_test(test_session),
+                cmocka_unit_test(test_hidden),
+                cmocka_unit_test(test_reader_of_artifacts),
         };
         return cmocka_run_group_tests(tests, message_setup, message_teardown);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "executor/oom.h"
+#include "executor/programs/oom.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "starter/unit/host.h"
@@ -160,6 +160,43 @@ static void test_numa(void **state) {
         c.numa_nodes = 6;
         two = build(&o, &c);
         assert_false(message_find_property(two, "", "NUMAPolicy", "i"));
+}
+
+/* What systemd has is raised and never lowered, and a role's own goes before it. */
+static void test_open_files(void **state) {
+        static const struct {
+                uint32_t at_least;
+                uint64_t soft, hard;
+                struct open_files expected;
+        } cases[] = {
+                { 65536, 1024, 524288, { 65536, 524288 } },
+                { 65536, 1024, 4096, { 4096, 4096 } },
+                { 65536, 1024, UINT64_MAX, { 65536, UINT64_MAX } },
+                { 65536, 100000, 524288, { 0, 0 } },
+                { 65536, 1024, 1024, { 0, 0 } },
+                { 0, 1024, 524288, { 0, 0 } },
+                { 512, 1024, 524288, { 0, 0 } },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const struct open_files f =
+                        open_files_decide(cases[i].at_least, cases[i].soft, cases[i].hard);
+                struct start_order o = {};
+                struct unit_context c = { .open_files = f };
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = build(&o, &c), *own = NULL;
+
+                assert_true(f.soft == cases[i].expected.soft && f.hard == cases[i].expected.hard);
+                if (f.soft == 0)
+                        assert_false(message_find_property(m, "", "LimitNOFILESoft", "t"));
+                else {
+                        message_assert_number(m, "", "LimitNOFILE", f.hard);
+                        message_assert_number(m, "", "LimitNOFILESoft", f.soft);
+                }
+                o.extra.open_files = 50;
+                own = build(&o, &c);
+                message_assert_number(own, "", "LimitNOFILE", 50);
+                message_assert_number(own, "", "LimitNOFILESoft", 50);
+        }
 }
 
 static void test_changes(void **state) {
@@ -424,10 +461,11 @@ static void test_oom(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_properties), cmocka_unit_test(test_nothing),
-                cmocka_unit_test(test_numa),       cmocka_unit_test(test_changes),
-                cmocka_unit_test(test_disks),      cmocka_unit_test(test_outside),
-                cmocka_unit_test(test_host),       cmocka_unit_test(test_shm_names),
-                cmocka_unit_test(test_ports),      cmocka_unit_test(test_oom),
+                cmocka_unit_test(test_numa),       cmocka_unit_test(test_open_files),
+                cmocka_unit_test(test_changes),    cmocka_unit_test(test_disks),
+                cmocka_unit_test(test_outside),    cmocka_unit_test(test_host),
+                cmocka_unit_test(test_shm_names),  cmocka_unit_test(test_ports),
+                cmocka_unit_test(test_oom),
         };
         return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -184,6 +184,32 @@ static void test_work_is_for_the_served(void **state) {
         kit.starter.policy.serve.deny_users = NULL;
 }
 
+static sd_bus_message *get_artifacts(uint32_t uid) {
+        sd_bus_message *m = call_new("StartGet");
+        int fds[2];
+
+        assert_int_equal(pipe(fds), 0);
+        assert_true(sd_bus_message_append(m, "u", 7) >= 0 && link_append_id128(m, JOB_UID) >= 0 &&
+                    sd_bus_message_append(m, "uuh", uid, 3, fds[0]) >= 0);
+        (void)close(fds[0]);
+        (void)close(fds[1]);
+        return m;
+}
+
+/* Read by a process of the user's whose they are, and by nobody else's. */
+static void test_artifacts_are_their_owners(void **state) {
+        assert_string_equal(come_to(get_artifacts(SERVED)), LINK_ERROR_NOT_FOUND); /* there are none */
+        assert_refused(get_artifacts(0));
+        assert_refused(get_artifacts(5)); /* not served */
+        if (geteuid() != 0)
+                skip();
+        assert_string_equal(come_to(make_work(SERVED)), "");
+        assert_string_equal(come_to(get_artifacts(SERVED + 1)), LINK_ERROR_NOT_FOUND);
+        assert_int_equal(systemd.starts, 0);
+        assert_string_equal(come_to(get_artifacts(SERVED)), "");
+        assert_int_equal(systemd.starts, 1);
+}
+
 /* Of which ports executors are kept is this host's setting, not agentd's word. */
 static void test_ports_are_the_policys(void **state) {
         const struct inventory inventory = { .hostname = (char *)"n1",
@@ -315,6 +341,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_hook_goes_by_the_owner, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_shared_memory_is_nobodys, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_work_is_for_the_served, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_artifacts_are_their_owners, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_ports_are_the_policys, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_limits_do_not_outlive_slices, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_answers_are_bounded, setup, teardown),

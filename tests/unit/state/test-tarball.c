@@ -191,6 +191,7 @@ static void test_hostile(void **state) {
                 { "settings/hooks/fence", AE_IFDIR, NULL, false },
                 { "primus.db", AE_IFREG, NULL, false },
                 { "other", AE_IFREG, NULL, false },
+                { "other\033[2J\nrefused", AE_IFREG, NULL, false },
         };
         struct place *p = *state;
         char escaped[128];
@@ -209,6 +210,7 @@ static void test_hostile(void **state) {
                 assert_int_equal(unpack(p, &m), -EBADMSG);
                 if (!strstr(said, "refused"))
                         fail_msg("%s: %s", members[i].name, said);
+                assert_null(strpbrk(said, "\033\n"));
                 assert_int_equal(access(escaped, F_OK), -1);
         }
 }

@@ -16,8 +16,7 @@
 #define OBJECT "/org/freedesktop/systemd1"
 #define UNITS OBJECT "/unit"
 
-/* ---- the bus itself
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the bus itself ---- */
 
 static int method_hello(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return sd_bus_reply_method_return(m, "s", ":1.1");
@@ -35,8 +34,7 @@ static const sd_bus_vtable driver[] = {
         SD_BUS_VTABLE_END,
 };
 
-/* ---- the manager
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- the manager ---- */
 
 struct fake_unit *fake_unit_find(struct fake_systemd *f, const char *name) {
         for (size_t i = 0; i < f->n_units; i++)
@@ -173,9 +171,7 @@ static const sd_bus_vtable manager[] = {
         SD_BUS_VTABLE_END,
 };
 
-/* ---- units
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- units ---- */
 
 static int find_unit(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
                      sd_bus_error *error) {
@@ -216,9 +212,7 @@ static const sd_bus_vtable service[] = {
         SD_BUS_VTABLE_END,
 };
 
-/* ---- signals
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- signals ---- */
 
 static void emit(struct fake_systemd *f, const char *member, const char *types, ...) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
@@ -264,9 +258,7 @@ void fake_reloaded(struct fake_systemd *f) {
         emit(f, "Reloading", "b", 0);
 }
 
-/* ---- the loop
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- the loop ---- */
 
 uint64_t fake_deadline(void) {
         return now_boot() + 10 * USEC_PER_SEC;

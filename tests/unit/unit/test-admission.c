@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agentd/unit/admission.h"
+#include "agentd/core/admission.h"
 #include "lib/unit/admission.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agentd/conditions.c: told at once when it gets worse, later when it gets better, and few times when it
+/* agentd/host/conditions.c: told at once when it gets worse, later when it gets better, and few times when it
  * flaps. */
-#include "agentd/conditions.h"
+#include "agentd/host/conditions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agentd/unit/executor-state.h"
+#include "agentd/executors/executor-state.h"
 
 #include <errno.h>
 #include <setjmp.h>

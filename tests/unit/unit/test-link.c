@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The link over loopback, with a masterd that does what each test says. */
-#include "agentd/link.h"
+#include "agentd/link/link.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -50,9 +50,7 @@ struct world {
 
 static struct world *world;
 
-/* ---- masterd
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- masterd ---- */
 
 static struct connection *connection_of(sd_bus_message *m) {
         for (unsigned i = 0; i < world->n_connections; i++)
@@ -184,9 +182,7 @@ static void master_dies(struct world *w) {
         w->n_connections = 0;
 }
 
-/* ---- agentd
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- agentd ---- */
 
 static int on_welcome(const struct welcome *w, const char **ret_why, void *userdata) {
         struct world *x = userdata;
@@ -255,8 +251,7 @@ static void start_link(struct world *w, const char *host) {
         assert_int_equal(link_new(w->event, w->worker, w->node, &options, &ops, w, &w->link), 0);
 }
 
-/* ---- setting up
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- setting up ---- */
 
 static int setup(void **state) {
         _cleanup_(certificate_done) struct certificate ca = {}, master = {}, node = {};
@@ -302,9 +297,7 @@ static int teardown(void **state) {
                 }                                                                                            \
         } while (0)
 
-/* ---- tests
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- tests ---- */
 
 static void test_up(void **state) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agentd/sensors.c and agentd/kernel-lines.c. */
-#include "agentd/sensors.h"
+/* agentd/device/sensors.c and agentd/host/kernel-lines.c. */
+#include "agentd/device/sensors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agentd/kernel-lines.h"
+#include "agentd/host/kernel-lines.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agentd/conf.h"
+#include "agentd/core/conf.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -77,7 +77,8 @@ static void test_bad(void **state) {
         static const char *const lines[] = { "Ports=1-2",         "Ports=27999-23000", "Ports=23000",
                                              "Ports=23000-70000", "Ports=-",           "NodeName=UPPER",
                                              "Memory=lots",       "CPUs=-1",           "LogLevel=loud",
-                                             "Unknown=1",         "MemoryReserve=-1",  "NodeName=a..b/c" };
+                                             "Unknown=1",         "MemoryReserve=-1",  "NodeName=a..b/c",
+                                             "OpenFiles=many" };
 
         for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
                 char text[128];
@@ -90,6 +91,7 @@ static void test_bad(void **state) {
                 assert_null(s.node_name);
                 assert_int_equal(s.address.family, AF_UNSPEC);
                 assert_int_equal(s.memory_reserve + s.memory + s.cpus, 0);
+                assert_int_equal(s.open_files, 65536);
                 assert_int_equal(s.log_level, -1);
                 settings_done(&s);
         }

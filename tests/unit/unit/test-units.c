@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executors' life, with a systemd that does what each test says and a directory in place of the host's
  * root. */
-#include "agentd/unit/units.h"
+#include "agentd/executors/units.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -129,9 +129,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* ---- steps
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- steps ---- */
 
 static char **strings(const char *a, const char *b) {
         char **s = calloc(3, sizeof(char *));
@@ -218,9 +216,7 @@ static void make(struct world *w, const char *what) {
         assert_int_equal(make_directories(path, 0755), 0);
 }
 
-/* ---- tests
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- tests ---- */
 
 static void test_a_life(void **state) {
         struct world *w = *state;
@@ -543,22 +539,23 @@ static void test_partition(void **state) {
         assert_int_equal(w->fake.kills[0].signal, SIGKILL);
 }
 
+static const char *const environment[] = { "PRIMUS_JOB=418",
+                                           "PRIMUS_JOB_UID=0102030405060708090a0b0c0d0e0f10",
+                                           "PRIMUS_ROLE=worker",
+                                           "PRIMUS_INDEX=0",
+                                           "PRIMUS_ATTEMPT=1",
+                                           "PRIMUS_NODE=n2",
+                                           "PRIMUS_TERM=7",
+                                           "PRIMUS_KIND=trainer",
+                                           "PRIMUS_ON_PARTITION=replace",
+                                           "PRIMUS_GRACE_USEC=30000000",
+                                           "PRIMUS_OWNER=0",
+                                           NULL };
+
 /* Everything is found again after a restart: a unit that runs, one that was being stopped, a record. Units
  * that only have the name are not ours; slices without a unit, systemd's leftovers and old work directories
  * go. */
 static void test_a_restart(void **state) {
-        static const char *const environment[] = { "PRIMUS_JOB=418",
-                                                   "PRIMUS_JOB_UID=0102030405060708090a0b0c0d0e0f10",
-                                                   "PRIMUS_ROLE=worker",
-                                                   "PRIMUS_INDEX=0",
-                                                   "PRIMUS_ATTEMPT=1",
-                                                   "PRIMUS_NODE=n2",
-                                                   "PRIMUS_TERM=7",
-                                                   "PRIMUS_KIND=trainer",
-                                                   "PRIMUS_ON_PARTITION=replace",
-                                                   "PRIMUS_GRACE_USEC=30000000",
-                                                   "PRIMUS_OWNER=0",
-                                                   NULL };
         struct world *w = *state;
         struct unit_facts facts;
         struct fake_unit *u = running(w);
@@ -602,6 +599,24 @@ static void test_a_restart(void **state) {
         fake_run_until(&w->fake, !exists(w, EXITS_DIR "/" UNIT));
 }
 
+/* The stop was marked, and agentd died before systemd had heard of it: its successor sees to it, once. */
+static void test_dies_before_the_signal(void **state) {
+        struct world *w = *state;
+        struct fake_unit *u = running(w);
+
+        u->environment = (char **)environment;
+        assert_int_equal(private_put(w->root, UNIT, "stop", "order", 5), 0);
+        units_free(w->units);
+        begin(w);
+        fake_run_until(&w->fake, w->fake.n_kills == 1);
+        assert_int_equal(w->fake.kills[0].signal, SIGTERM);
+        fake_run_until(&w->fake, exists(w, PRIVATE_DIR "/" UNIT "/stop-told"));
+        units_free(w->units);
+        begin(w);
+        fake_settle(&w->fake, 100000);
+        assert_int_equal(w->fake.n_kills, 1);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_life, setup, teardown),
@@ -621,6 +636,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_an_end_during_registration, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_partition, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_restart, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_dies_before_the_signal, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

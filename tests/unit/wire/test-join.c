@@ -18,7 +18,7 @@
 
 #define HOUR (UINT64_C(3600) * USEC_PER_SEC)
 
-/* ---- masterd's side -------------------------------------------------------------------------- */
+/* ---- masterd's side ---- */
 
 struct master {
         sd_event *event;
@@ -115,7 +115,7 @@ static void master_stop(struct master *m) {
                 }                                                                                            \
         } while (0)
 
-/* ---- the joining side ------------------------------------------------------------------------ */
+/* ---- the joining side ---- */
 
 struct joiner {
         const char *host, *name;
@@ -189,7 +189,7 @@ static void client_start(struct client *c, struct master *m, struct tls_credenti
                 0);
 }
 
-/* ---- tests ----------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 static void join_then_link(const char *host, int family) {
         struct master m;

@@ -18,7 +18,7 @@
 
 #define HOUR (UINT64_C(3600) * USEC_PER_SEC)
 
-/* ---- certificates ---------------------------------------------------------------------------- */
+/* ---- certificates ---- */
 
 static struct certificate ca, foreign_ca;
 static struct tls_credentials *master, *node, *stranger, *foreign_master, *expired, *no_certificate;
@@ -64,7 +64,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* ---- two sides ------------------------------------------------------------------------------- */
+/* ---- two sides ---- */
 
 struct side {
         struct peer *peer;
@@ -253,7 +253,7 @@ static void send_message(struct side *s, const char *method, size_t size, bool r
         }
 }
 
-/* ---- what works ------------------------------------------------------------------------------ */
+/* ---- what works ---- */
 
 static void test_calls_both_ways(void **state) {
         struct pair t;
@@ -408,7 +408,7 @@ static void test_held_is_quiet(void **state) {
         pair_done(&t);
 }
 
-/* ---- who is refused, and what each side hears ------------------------------------------------ */
+/* ---- who is refused, and what each side hears ---- */
 
 static void refused(struct tls_credentials *server, struct tls_credentials *client, const char *server_why,
                     int client_error, const char *client_why) {
@@ -475,7 +475,7 @@ static void test_owner_refuses(void **state) {
         pair_done(&t);
 }
 
-/* ---- faults below TLS ------------------------------------------------------------------------ */
+/* ---- faults below TLS ---- */
 
 static void test_garbage(void **state) {
         static const struct {

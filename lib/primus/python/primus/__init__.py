@@ -123,6 +123,7 @@ class Feed:
         self._view = self._buffer = None  # the block that was handed out
         self._range = None
         self._header = None
+        self._member_table = (ctypes.c_uint64 * (4 * 512))(), (ctypes.c_char * 32768)()
 
     # ---- delivery ----
 
@@ -303,11 +304,14 @@ class Feed:
         """Iterators over the records of a block each. They are iterated in C, and tell how many are left: so nothing need
         be counted for each record."""
         while self._next_block(SPLIT_BYTES):
-            self._numbers = None
-            items = SPLITTERS[self._lib.primus_source_format(self._handle, self.source)](self)
-            self._count = len(items)
-            self._items = iter(items)
+            self._split_block()
             yield self._items
+
+    def _split_block(self):
+        self._numbers = None
+        items = SPLITTERS[self._lib.primus_source_format(self._handle, self.source)](self)
+        self._count = len(items)
+        self._items = iter(items)
 
     # ---- from a block to its records ----
 
@@ -327,8 +331,13 @@ class Feed:
             lines.pop()
         return lines
 
-    def _split_walked(self):
-        return [ctypes.string_at(record.data, record.size) for record in self._walk()]
+    def _split_sized(self):
+        """All of one size, but for the last block of a file."""
+        block = memoryview((ctypes.c_char * self._block.size).from_address(self._block.data)).cast("B")
+        size = next((record.size for record in self._walk()), 1)
+        whole = len(block) // size * size
+        items = [record for record, in struct.iter_unpack(f"{size}s", block[:whole])]
+        return items if whole == len(block) else [*items, bytes(block[whole:])]
 
     def _split_tfrecords(self):
         data, items, at = self._bytes(), [], 0
@@ -339,16 +348,28 @@ class Feed:
         return items
 
     def _split_tars(self):
-        return [self._members(record) for record in self._walk()]
+        """With a call for many members, not one for each."""
+        data, items, at = self._bytes(), [], ctypes.c_size_t()
+        while True:
+            table, names = self._member_table
+            n = self._lib.primus_block_members(self._handle, self._block, at, table, len(table) // 4, names, len(names))
+            if n == -errno.ENOBUFS:
+                self._member_table = (ctypes.c_uint64 * (4 * len(table)))(), (ctypes.c_char * (4 * len(names)))()
+            elif n <= 0:
+                return items
+            else:
+                self._add_members(items, data, memoryview(table).cast("B").cast("Q")[:4 * n].tolist(), names)
 
-    def _members(self, record):
-        at, name, data = ctypes.c_size_t(), ctypes.c_void_p(), ctypes.c_void_p()
-        name_size, size = ctypes.c_size_t(), ctypes.c_size_t()
-        members = {}
-        while self._lib.primus_tar_next(record, at, name, name_size, data, size) > 0:
-            key = ctypes.string_at(name.value, name_size.value).decode(errors="surrogateescape")
-            members[key] = ctypes.string_at(data.value, size.value) if size.value else b""
-        return members
+    @staticmethod
+    def _add_members(items, data, numbers, names):
+        names = ctypes.string_at(names, numbers[-1])
+        record, begin, members = None, 0, None
+        for number, at, size, end in zip(numbers[::4], numbers[1::4], numbers[2::4], numbers[3::4]):
+            if number != record:
+                record, members = number, {}
+                items.append(members)
+            members[names[begin:end].decode(errors="surrogateescape")] = data[at:at + size]
+            begin = end
 
     def _split_messages(self):
         data, items, at = self._bytes(), [], 0
@@ -387,8 +408,8 @@ class Feed:
 
 SPLITTERS = {
     TEXT: Feed._split_lines,
-    RAW: Feed._split_walked,
-    FIXED: Feed._split_walked,
+    RAW: Feed._split_sized,
+    FIXED: Feed._split_sized,
     TFRECORD: Feed._split_tfrecords,
     TAR: Feed._split_tars,
     CSV: Feed._split_rows,
@@ -433,9 +454,13 @@ def open(checkpoint=None):
     return _default
 
 
-def records():
-    """Feed.records() of this process's feed."""
-    return _feed().records()
+def records(shuffle=None, tasks=None, seed=None):
+    """Feed.records() of this process's feed. shuffle: about so many records are mixed, of so many tasks at once (tasks=16), each of
+    which is a connection of its own; see primus.torch.TaskDataset."""
+    if shuffle is None:
+        return _feed().records()
+    from ._shuffle import Shuffled
+    return iter(Shuffled(shuffle, tasks, seed))
 
 
 def blocks(max_bytes=0):

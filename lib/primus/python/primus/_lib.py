@@ -33,6 +33,7 @@ FUNCTIONS = {
     "primus_next": (c_int, [c_void_p, POINTER(Record)]),
     "primus_next_block": (c_int, [c_void_p, c_size_t, POINTER(Block)]),
     "primus_block_next": (c_int, [c_void_p, POINTER(Block), POINTER(c_size_t), POINTER(Record)]),
+    "primus_block_members": (c_int, [c_void_p, POINTER(Block), POINTER(c_size_t), c_void_p, c_size_t, c_void_p, c_size_t]),
     "primus_next_range": (c_int, [c_void_p, POINTER(Range)]),
     "primus_ack": (c_int, [c_void_p]),
     "primus_ack_records": (c_int, [c_void_p, c_uint64]),

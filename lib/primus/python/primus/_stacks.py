@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the program is, for whoever asks: on $PRIMUS_STACK_SIGNAL every thread's Python stack is written to a file that
 agentd reads ($PRIMUS_STACKS/stacks.PID), or to standard error where there is none. Written by a C handler, so also when the
-interpreter hangs in a lock, a collective or a driver. PRIMUS_STACK_SIGNAL= in the job's environment opts out."""
+interpreter hangs in a lock, a collective or a driver. PRIMUS_STACK_SIGNAL= in the job's environment opts out.
+Installed a second time as _primus_stacks, for programs that import nothing of ours (executor/python/sitecustomize.py)."""
 import os
 import signal
 import sys
@@ -20,9 +21,20 @@ def _open():
         pass
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     try:
-        return os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
+        return os.fdopen(_out_of_the_way(os.open(path, flags, 0o600)), "wb", buffering=0)
     except OSError:
         return None
+
+
+def _out_of_the_way(fd):
+    """A number that is not given out again soon, should the program close descriptors that are not its own."""
+    import fcntl
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 512)
+    except (OSError, AttributeError):
+        return fd
+    os.close(fd)
+    return high
 
 
 def _path():
@@ -40,6 +52,8 @@ def _remove():
 def register():
     """True: this process answers. Called by import primus; a program's own handler is left alone."""
     global _file, _forks
+    if __name__ != "_primus_stacks" and "_primus_stacks" in sys.modules:
+        return sys.modules["_primus_stacks"].answers()  # it has been done
     try:
         number = int(os.environ.get("PRIMUS_STACK_SIGNAL") or 0)
         if number <= 0 or signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN):
@@ -60,3 +74,7 @@ def register():
         os.register_at_fork(after_in_child=register)
         atexit.register(_remove)
     return True
+
+
+def answers():
+    return _forks

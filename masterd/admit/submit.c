@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a submission to a job. Invariant: what was refused leaves nothing behind. */
+#include "masterd/admit/submit.h"
+
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/heap.h"
+#include "lib/base/log.h"
+#include "lib/base/strv.h"
+#include "lib/wire/errors.h"
+#include "masterd/admit/submit-options.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/record.h"
+#include "masterd/core/space.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/job/footprint.h"
+#include "masterd/life/arrays.h"
+#include "masterd/life/depend.h"
+#include "masterd/life/holdings.h"
+#include "masterd/life/revive.h"
+#include "masterd/queue/queueing.h"
+#include "masterd/queue/serving.h"
+#include "masterd/queue/submit-placement.h"
+#include "masterd/queue/submit-pool.h"
+#include "masterd/relay/bundles.h"
+#include "masterd/relay/prune.h"
+
+void submission_done(struct submission *s) {
+        strings_free(s->env);
+        for (size_t i = 0; i < s->n_secrets; i++) {
+                free(s->secrets[i].name);
+                explicit_bzero(s->secrets[i].data, s->secrets[i].size);
+                free(s->secrets[i].data);
+        }
+        free(s->secrets);
+        free(s->name);
+        free(s->cwd);
+        free(s->savepoint);
+        json_decref(s->overrides);
+        *s = (struct submission){};
+}
+
+static int refuse_load(struct manager *m, const struct submission *s, sd_bus_error *error) {
+        int r;
+
+        if (store_full(m->store))
+                return sd_bus_error_set(
+                        error, ERROR_BUSY,
+                        "The master's store is slow or its disk is full; try again in a moment");
+        if (m->n_active >= m->conf.jobs_max)
+                return sd_bus_error_setf(
+                        error, ERROR_REFUSED,
+                        "%u jobs are active, which is the most this cluster takes (JobsMax=)", m->n_active);
+        r = space_admit_disk(m, s->config_size, error);
+        if (r >= 0)
+                r = space_admit_memory(m, error);
+        if (r >= 0)
+                r = holdings_admit_job(m, s->owner, error);
+        return r < 0 ? r : holdings_admit(m, s->owner, 0, error);
+}
+
+/* Before executors are made of it. */
+static int refuse_size(struct manager *m, const struct submission *s, const struct job_spec *spec,
+                       sd_bus_error *error) {
+        return holdings_admit(m, s->owner,
+                              footprint_of_spec(spec) + heap_of_strings(s->env) +
+                                      footprint_of_secrets(s->secrets, s->n_secrets),
+                              error);
+}
+
+static int parse(const struct submission *s, struct job_spec **ret, char **ret_warnings,
+                 sd_bus_error *error) {
+        _cleanup_(diagnostics_done) struct diagnostics d = {};
+        _cleanup_free_ char *warnings = NULL;
+        size_t size;
+        FILE *f;
+        int r = spec_parse(s->config, s->config_size, ret, &d);
+
+        if (r < 0) {
+                const struct diagnostic *first = diagnostics_first_error(&d);
+                _cleanup_free_ char *text = first ? diagnostic_format(first) : NULL;
+                return sd_bus_error_set(error, ERROR_BAD_CONFIG,
+                                        text ? text : "1:1: the configuration cannot be read");
+        }
+        f = open_memstream(&warnings, &size);
+        for (size_t i = 0; f && i < d.n; i++) {
+                _cleanup_free_ char *text = diagnostic_format(d.items + i);
+                if (text)
+                        fprintf(f, "%s\n", text);
+        }
+        if (!f || fclose(f) != 0) {
+                *ret = spec_free(*ret);
+                return -ENOMEM;
+        }
+        *ret_warnings = TAKE_PTR(warnings);
+        return 0;
+}
+
+static bool has_secret(const struct submission *s, const char *name) {
+        for (size_t i = 0; i < s->n_secrets; i++)
+                if (strcmp(s->secrets[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
+int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+                sd_bus_error *error) {
+        _cleanup_free_ char *warnings = NULL;
+        struct job_spec *spec = NULL;
+        struct job *j = NULL;
+        sd_id128_t uid;
+        uint32_t number;
+        int r;
+
+        r = refuse_load(m, s, error);
+        if (r >= 0)
+                r = serving_admit(m, s->owner, error);
+        if (r >= 0)
+                r = parse(s, &spec, &warnings, error);
+        if (r >= 0)
+                r = submit_options_apply(&spec, s->overrides, error);
+        if (r >= 0)
+                r = submit_pool_admit(&m->conf.pools, s->owner, spec, error);
+        if (r >= 0)
+                r = submit_placement_admit(m, spec, error);
+        if (r >= 0)
+                r = refuse_size(m, s, spec, error);
+        if (r < 0) {
+                spec_free(spec);
+                return r;
+        }
+        if (spec->n_files > 0 && !s->bundle[0])
+                r = sd_bus_error_set(
+                        error, ERROR_REFUSED,
+                        "The configuration names files[], but none were uploaded; submit with primusctl");
+        else if (s->bundle[0] && !bundles_have(m, s->owner, s->bundle))
+                r = sd_bus_error_set(error, ERROR_REFUSED,
+                                     "The files of this job have not been uploaded completely");
+        else if (spec_role(spec, SCAN_ROLE))
+                r = sd_bus_error_setf(error, ERROR_BAD_CONFIG, "1:1: role: the name %s is reserved",
+                                      SCAN_ROLE);
+        else if (has_secret(s, INPUT_FILE))
+                r = sd_bus_error_set(error, ERROR_REFUSED,
+                                     "No secret may be named " INPUT_FILE
+                                     ": that is the description of the job's data. Choose another name");
+        else
+                r = sd_id128_randomize(&uid);
+        if (r < 0) {
+                spec_free(spec);
+                return r;
+        }
+        number = store_next_job(m->store);
+        if (number == 0) {
+                spec_free(spec);
+                return sd_bus_error_set(error, ERROR_REFUSED, "The cluster has used up its job numbers");
+        }
+        r = job_new(number, uid, s->owner, spec, &j);
+        if (r < 0)
+                return r;
+        j->manager = m;
+        j->usage_known = true;
+        r = 0;
+        if (s->name)
+                r = text_set(&j->name, "%s", s->name);
+        if (r >= 0 && s->cwd && !*j->cwd) {
+                free(j->cwd);
+                j->cwd = TAKE_PTR(s->cwd);
+        }
+        if (r >= 0)
+                r = arrays_prepare(j);
+        if (r >= 0)
+                r = depend_prepare(j);
+        if (r >= 0 && !j->array)
+                r = feeding_new(j);
+        if (r < 0) {
+                revive_job_free(j);
+                return r;
+        }
+        j->env = TAKE_PTR(s->env);
+        j->secrets = TAKE_PTR(s->secrets);
+        j->n_secrets = s->n_secrets;
+        s->n_secrets = 0;
+        j->had_env = j->env && *j->env;
+        j->had_secrets = j->n_secrets > 0;
+        memcpy(j->bundle, s->bundle, sizeof(j->bundle));
+        holdings_weigh(j);
+        *ret = j;
+        *ret_warnings = TAKE_PTR(warnings);
+        return 0;
+}
+
+void submit_admit(struct manager *m, struct job *j, const char *warnings) {
+        j->submitted_real = j->attempt_real = j->waits_real = now_real();
+        (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
+        HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
+        m->n_active++;
+
+        record_job(m, j, warnings, true);
+        record_secrets(m, j);
+        prune_soon(m);
+        record_event(m, j, "submitted", NULL, "submitted by uid %u: %u executor%s in %zu role%s", j->owner,
+                     j->n_executors, PLURAL(j->n_executors), j->spec->n_roles, PLURAL(j->spec->n_roles));
+        if (j->array)
+                record_event(m, j, "array", NULL, "an array of %u element%s", j->array->range.n,
+                             PLURAL(j->array->range.n));
+        depend_watch(m, j);
+        placement_enqueue(m, j);
+}
+
+int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+               sd_bus_error *error) {
+        int r = submit_make(m, s, ret, ret_warnings, error);
+
+        if (r >= 0)
+                submit_admit(m, *ret, *ret_warnings);
+        return r;
+}

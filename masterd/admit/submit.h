@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a submission to a job. */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+#include "masterd/job/job.h"
+
+struct manager;
+
+#define SECRETS_MAX 256u
+#define SECRET_BYTES_MAX (1u << 20)
+
+struct submission {
+        uint32_t owner;
+        const char *config; /* borrowed */
+        size_t config_size;
+        char *name;        /* NULL: the configuration's */
+        char *cwd;         /* NULL: the configuration's, else the job's own directory */
+        char **env;        /* NULL-ended NAME=VALUE, or NULL */
+        char *savepoint;   /* NULL: from the beginning; else masterd/admit/restore.h */
+        json_t *overrides; /* masterd/admit/submit-options.h; or NULL */
+        char bundle[65];
+        struct job_secret *secrets;
+        size_t n_secrets;
+};
+
+void submission_done(struct submission *s);
+
+/* Makes a job of a submission; takes over env and secrets of it. On refusal sets the D-Bus error (BadConfig,
+ * Refused, Busy) and returns its negative errno. *ret_warnings: lines ended by \n, allocated.
+ *
+ * A job that was made is known to nobody; what it waits for is looked up (depend_ask()), and it is admitted,
+ * or freed (revive_job_free()). */
+int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+                sd_bus_error *error);
+/* Puts it into the table, the open batch and the queue. */
+void submit_admit(struct manager *m, struct job *j, const char *warnings);
+
+/* Both in one, for a job that waits for none that has left memory. */
+int submit_job(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
+               sd_bus_error *error);

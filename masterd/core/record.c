@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory → records. Invariant: a record holds everything that recover.c needs to build the same memory again.
+ */
+#include "masterd/core/record.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/cpulist.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+#include "masterd/node/gpus.h"
+#include "masterd/sched/sched.h"
+
+void record_node(struct manager *m, const struct node *node) {
+        char boot[SD_ID128_STRING_MAX], address[ADDR_TEXT_MAX], from[ADDR_TEXT_MAX];
+        struct node_record record = {
+                .name = node->name,
+                .serial = node->serial,
+                .epoch = node->epoch,
+                .boot_id = sd_id128_to_string(node->boot_id, boot),
+                .state = (uint8_t)node->state,
+                .address = node->address.family ? addr_format(&node->address, address) : "",
+                .cpus = node->inventory.cpus,
+                .memory = node->inventory.memory,
+                .joined_real = node->joined_real,
+                .seen_real = node->last_seen_real,
+                .joined_from = node->joined_from.family ? addr_format(&node->joined_from, from) : "",
+                .joined_by = node->joined_by,
+                .taken_over = node->taken_over,
+        };
+
+        /* The port range and the GPUs by name, so that what executors hold can be told before the agent
+         * registers again. recover.c reads this form: "FIRST LAST\n", then a name a line. */
+        _cleanup_free_ char *gpus = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&gpus, &size);
+
+        if (f)
+                fprintf(f, "%u %u\n", node->inventory.port_first, node->inventory.port_last);
+        for (size_t i = 0; f && i < node->inventory.n_gpus; i++)
+                fprintf(f, "%s\n", node->inventory.gpus[i].uuid);
+        if (f && fclose(f) == 0)
+                record.inventory = (struct store_bytes){ gpus, size };
+        store_put_node(m->store, &record);
+        manager_touch(m);
+}
+
+/* NAME=VALUE, each ended by NUL; allocated. */
+static int join_env(const struct job *j, struct store_bytes *ret) {
+        size_t size = 0, n = 0;
+        char *env;
+
+        for (char **p = j->env; p && *p; p++)
+                size += strlen(*p) + 1;
+        env = malloc(size + 1);
+        if (!env)
+                return -ENOMEM;
+        for (char **p = j->env; p && *p; p++) {
+                memcpy(env + n, *p, strlen(*p) + 1);
+                n += strlen(*p) + 1;
+        }
+        *ret = (struct store_bytes){ env, n };
+        return 0;
+}
+
+void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
+        struct job_state_data data = { .version = 2,
+                                       .verdict = (uint8_t)j->verdict,
+                                       .saving = j->saving,
+                                       .order_step = j->order_step,
+                                       .attempt_real = j->attempt_real,
+                                       .requeueing = j->requeueing,
+                                       .requeues = j->requeues,
+                                       .asked = j->asked,
+                                       .slot_real = j->slot_real,
+                                       .waits_real = j->waits_real,
+                                       .not_before_real = j->not_before_real,
+                                       .leave_real = j->leave_real,
+                                       .leave_for = j->leave_for,
+                                       .leave_why = j->leave_why,
+                                       .after_met = j->after_met,
+                                       .array_since = j->array_since,
+                                       .had_env = j->had_env,
+                                       .had_secrets = j->had_secrets,
+                                       .limits_real = j->limits_real,
+                                       .epoch = j->epoch,
+                                       .membership = j->membership,
+                                       .rolling_real = j->rolling.since_real,
+                                       .rolling_batch = j->rolling.batch,
+                                       .rolling_index = j->rolling.index,
+                                       .held_real = j->held.since_real,
+                                       .froze_real = j->held.froze_real,
+                                       .held_by = j->held.by,
+                                       .held_mode = j->held.mode };
+        struct job_body_record b = {
+                .cwd = { j->cwd, strlen(j->cwd) },
+                .warnings = { warnings, warnings ? strlen(warnings) : 0 },
+                .bundle = j->bundle,
+        };
+        struct job_record record = {
+                .number = j->number,
+                .uid = j->uid,
+                .owner = j->owner,
+                .name = j->name,
+                .state = (uint8_t)j->state,
+                .attempt = j->attempt,
+                .submitted_real = j->submitted_real,
+                .started_real = j->started_real,
+                .ended_real = j->ended_real,
+                .reason = j->reason,
+                .first_error = j->first_error,
+                .exit_status = job_state_exit_status(j->state),
+                .state_data = { &data, sizeof(data) },
+                .array = j->array_number,
+                .index = j->array_index,
+                .body = body ? &b : NULL,
+        };
+        _cleanup_free_ char *config = NULL;
+
+        snprintf(data.rolling_role, sizeof(data.rolling_role), "%s", j->rolling.role);
+        if (body && (spec_effective(j->spec, &config) < 0 || join_env(j, &b.env) < 0)) {
+                /* A job without its body could not be loaded any more. */
+                (void)sd_event_exit(m->event, log_oom());
+                return;
+        }
+        if (body)
+                b.config = (struct store_bytes){ config, strlen(config) };
+        store_put_job(m->store, &record);
+        free((void *)b.env.data);
+        manager_touch(m);
+}
+
+struct executor_record record_of_executor(const struct executor *e) {
+        struct executor_record record = {
+                .job = e->job->number,
+                .role = executor_role(e)->name,
+                .index = e->index,
+                .attempt = e->attempt,
+                .state = (uint8_t)e->state,
+                .node = e->node ? e->node->name : "",
+                .rank = e->rank,
+                .n_ports = (uint32_t)MIN(e->n_ports, (size_t)STORE_PORTS_MAX),
+                .invocation = e->invocation,
+                .epoch = e->node ? e->node->epoch : 0,
+                .placed_real = e->placed_real,
+                .started_real = e->started_real,
+                .ended_real = e->ended_real,
+                .result = e->result,
+                .status = e->status,
+                .stop_requested = e->stop_ordered,
+                .memory_peak = e->memory_peak,
+                .cpu_usec = e->cpu_usec,
+                .io_read = e->io_read,
+                .io_write = e->io_write,
+                .reason = e->reason,
+                .fate = (uint8_t)e->fate,
+                .memory = e->memory,
+        };
+
+        if (record.n_ports > 0)
+                memcpy(record.ports, e->ports, record.n_ports * sizeof(record.ports[0]));
+        return record;
+}
+
+void record_executor(struct manager *m, const struct executor *e) {
+        struct executor_record record = record_of_executor(e);
+        _cleanup_free_ char *cpus = e->cpus ? cpulist_format(e->cpus->bits, ELEMENTSOF(e->cpus->bits)) : NULL;
+        _cleanup_free_ char *gpus = e->node ? gpus_text(&e->node->inventory, e->gpus) : strdup("");
+
+        if ((e->cpus && !cpus) || !gpus) {
+                (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
+                return;
+        }
+        record.cpus = cpus ?: "";
+        record.gpus = gpus;
+        record.term = m->term;
+        store_put_executor(m->store, &record);
+        manager_touch(m);
+}
+
+void record_event(struct manager *m, struct job *j, const char *kind, const struct executor *e,
+                  const char *format, ...) {
+        char formatted[1024], text[sizeof(formatted)];
+        struct event_record record = { .job = j->number,
+                                       .seq = ++j->event_seq,
+                                       .time_real = now_real(),
+                                       .kind = kind,
+                                       .role = e ? executor_role(e)->name : "",
+                                       .index = e ? e->index : 0,
+                                       .text = text };
+        va_list ap;
+
+        va_start(ap, format);
+        vsnprintf(formatted, sizeof(formatted), format, ap);
+        va_end(ap);
+        /* Cut in the middle of a character, it could not be shown over D-Bus any more. */
+        (void)utf8_clean(formatted, strlen(formatted), text, sizeof(text));
+        store_put_event(m->store, &record);
+        manager_touch(m);
+        if (e)
+                log_full(LOG_INFO, 0,
+                         &(struct log_fields){ .job = j->number,
+                                               .role = record.role,
+                                               .node = e->node ? e->node->name : NULL },
+                         "Job %u %s/%u: %s", j->number, record.role, e->index, text);
+        else
+                log_full(LOG_INFO, 0, &(struct log_fields){ .job = j->number }, "Job %u: %s", j->number,
+                         text);
+}
+
+void record_secrets(struct manager *m, const struct job *j) {
+        for (size_t i = 0; i < j->n_secrets; i++)
+                store_put_secret(m->store, &(struct secret_record){
+                                                   .job = j->number,
+                                                   .name = j->secrets[i].name,
+                                                   .data = { j->secrets[i].data, j->secrets[i].size } });
+}

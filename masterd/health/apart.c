@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who sleeps, or waits for storage, while the others wait for it. Peers that ask before they send (gloo)
+ * leave no data lying, and who sleeps computes nothing; but its main thread is elsewhere than where the
+ * others wait. Invariant: the looks at a member need not be at the same time as those at another; shares are
+ * compared. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "masterd/health/internal.h"
+
+/* A look counts as much as so many before it. */
+#define LOOKS_KEPT 16.0F
+/* In the time that the verdict takes. */
+#define LOOKS_OF_RULE 40u
+/* Of the rule's share: looks are fewer than those at connections, and what a step computes is in none of
+ * these. */
+#define OF_SHARE 0.8F
+/* Shares of fewer looks say nothing. */
+#define LOOKS_LEAST 6u
+
+static const struct {
+        enum rate rate;
+        const char *resource;
+        const char *what;
+        bool peers; /* where waiting for peers may look like that */
+} aparts[] = {
+        { RATE_SLEEPS, "sleep", "its program sleeps", false },
+        { RATE_STORAGE, "storage", "it waits for storage", false },
+        { RATE_PIPES, "pipe", "it waits for another process", false },
+        { RATE_SERVERS, "network", "it waits for a server", true },
+};
+
+static enum rate rate_of(enum health_wait w) {
+        switch (w) {
+        case WAIT_SLEEP:
+                return RATE_SLEEPS;
+        case WAIT_DISK:
+                return RATE_STORAGE;
+        case WAIT_PIPE:
+                return RATE_PIPES;
+        case WAIT_NETWORK:
+                return RATE_SERVERS;
+        case WAIT_FUTEX:
+                return RATE_LOCKS;
+        default:
+                return _RATE_MAX;
+        }
+}
+
+/* A look and the signal that asks for the place are not the same moment: the one that is found most stays. */
+static void note_place(struct member *m, const char *place) {
+        char *copy;
+
+        if (m->place && strcmp(m->place, place) == 0)
+                m->n_place = (uint16_t)MIN(m->n_place + 1, 1000);
+        else if (m->n_place > 0)
+                m->n_place--;
+        else if ((copy = strdup(place))) {
+                free(m->place);
+                m->place = copy;
+                m->n_place = 1;
+        }
+}
+
+void health_look(struct health_gang *g, uint32_t role, uint32_t index, const enum health_wait *threads,
+                 const bool *mains, size_t n, const char *place) {
+        static const enum rate rates[] = { RATE_SLEEPS, RATE_STORAGE, RATE_PIPES, RATE_SERVERS, RATE_LOCKS };
+        struct member *m = member_find(g, role, index);
+        float counts[_RATE_MAX] = {};
+
+        if (!m || n == 0)
+                return;
+        /* Of programs of several processes all are counted: what is common to the gang (launchers that sleep,
+         * loaders that wait for work) cancels out. */
+        for (size_t i = 0; i < n; i++)
+                if (mains[i] && rate_of(threads[i]) < _RATE_MAX)
+                        counts[rate_of(threads[i])]++;
+        m->n_looks = (uint16_t)MIN(m->n_looks + 1, 1000);
+        for (size_t i = 0; i < ELEMENTSOF(rates); i++) {
+                float *r = m->rates + rates[i];
+
+                *r = m->n_looks == 1 ? counts[rates[i]]
+                                     : *r + (counts[rates[i]] - *r) / MIN((float)m->n_looks, LOOKS_KEPT);
+        }
+        rankings_forget(g);
+        for (size_t i = 0; i < ELEMENTSOF(aparts) && place; i++)
+                if (m->apart == i + 1 && counts[aparts[i].rate] > 0)
+                        note_place(m, place);
+}
+
+static float more(struct health_gang *g, const struct member *m, enum rate r) {
+        float others = median_of_others(g, m, r);
+
+        return others < 0 ? 0 : m->rates[r] - others;
+}
+
+/* The others wait for each other in locks, or in the network; who keeps them waiting does so less. */
+static bool is_apart(struct health_gang *g, const struct member *m, size_t which, float least) {
+        float waits;
+
+        if (more(g, m, aparts[which].rate) < least)
+                return false;
+        waits = -more(g, m, RATE_LOCKS);
+        if (!aparts[which].peers)
+                waits -= more(g, m, RATE_SERVERS);
+        return waits >= least / 2;
+}
+
+bool apart_judge(struct health_gang *g, struct member *m, float least) {
+        if (g->n_members < 3 || m->n_looks < LOOKS_LEAST)
+                return false;
+        least *= OF_SHARE;
+        for (size_t i = 0; i < ELEMENTSOF(aparts); i++)
+                if (is_apart(g, m, i, least)) {
+                        m->apart = (uint8_t)(i + 1);
+                        return true;
+                }
+        return false;
+}
+
+bool apart_differs(struct health_gang *g, const struct member *m, struct apart *ret) {
+        if (m->apart == 0)
+                return false;
+        *ret = (struct apart){ .resource = aparts[m->apart - 1].resource,
+                               .what = aparts[m->apart - 1].what,
+                               .mine = m->rates[aparts[m->apart - 1].rate],
+                               .others = median_of_others(g, m, aparts[m->apart - 1].rate) };
+        return ret->mine - MAX(ret->others, 0.0F) >= 0.25F;
+}
+
+void apart_forget(struct member *m) {
+        m->apart = 0;
+        free(m->place);
+        m->place = NULL;
+        m->n_place = 0;
+}
+
+enum health_looked health_wants_look(const struct health_gang *g, uint32_t role, uint32_t index,
+                                     uint64_t now_usec, uint64_t *ret_every_usec) {
+        const struct member *m = member_find(g, role, index);
+        const struct health_rule *rule = m ? rules_of(g, m)->of + VERDICT_STRAGGLER : NULL;
+
+        if (!rule || rule->off || g->n_members < 3 || !exchanges(m) || now_usec - m->seen_usec > HEARD_WITHIN)
+                return LOOK_NONE;
+        *ret_every_usec = rule->after_usec / LOOKS_OF_RULE;
+        /* Where its program is costs it a signal: only who is suspected already is asked. */
+        return m->apart > 0 && m->holding[VERDICT_STRAGGLER].held_usec > 0 ? LOOK_PLACE : LOOK_THREADS;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays. Invariants: an element that is on disk is never made again, and whoever is not will be; an array is
+ * active as long as one of its elements is. */
+#include "masterd/life/arrays.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/notices.h"
+#include "masterd/core/record.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/life/history.h"
+#include "masterd/life/holdings.h"
+#include "masterd/life/lifecycle.h"
+#include "masterd/life/revive.h"
+#include "masterd/life/suspension.h"
+#include "masterd/queue/queueing.h"
+
+#define MADE_AT_ONCE 32u /* elements in one batch, so that nobody waits long for the loop */
+
+/* Whose arrays have so many elements under way. */
+struct array_owner {
+        uint32_t uid;
+        struct array_share share;
+        UT_hash_handle hh;
+};
+
+static void strv_done(char ***list, size_t *n) {
+        for (size_t i = 0; *list && i < *n; i++)
+                free((*list)[i]);
+        if (*list)
+                **list = NULL;
+        *n = 0;
+}
+
+/* Without what is for the array as a whole. */
+static int element_spec(const char *config, size_t size, struct job_spec **ret) {
+        _cleanup_(diagnostics_done) struct diagnostics d = {};
+        struct job_spec *spec;
+        int r = spec_load(config, size, &spec, &d);
+
+        if (r < 0)
+                return r;
+        strv_done(&spec->array.after, &spec->array.n_after);
+        free(spec->array.array);
+        free(spec->array.begin);
+        spec->array.array = spec->array.begin = NULL;
+        *ret = spec;
+        return 0;
+}
+
+/* The one of all elements, made for the first. */
+static int share_spec(struct job *array, struct job_spec **ret) {
+        _cleanup_free_ char *config = NULL;
+        int r = 0;
+
+        if (!array->array->element) {
+                r = spec_effective(array->spec, &config);
+                if (r >= 0)
+                        r = element_spec(config, strlen(config), &array->array->element);
+        }
+        if (r < 0)
+                return r;
+        *ret = spec_ref(array->array->element);
+        return 0;
+}
+
+int arrays_load_spec(struct manager *m, const struct job_record *r, struct job_spec **ret) {
+        struct job *array = manager_job(m, r->array);
+
+        if (array && array->array)
+                return share_spec(array, ret);
+        return element_spec(r->body->config.data, r->body->config.size, ret);
+}
+
+int arrays_prepare(struct job *j) {
+        return j->spec->array.array ? array_new(j->spec->array.array, &j->array) : 0;
+}
+
+static struct job *array_of(struct manager *m, const struct job *element, uint32_t *ret_position) {
+        struct job *j = element->array_number > 0 ? manager_job(m, element->array_number) : NULL;
+
+        return j && j->array && array_find(j->array, element->array_index, ret_position) >= 0 ? j : NULL;
+}
+
+/* ---- making ---- */
+
+static int copy_strv(char *const *from, char ***ret) {
+        size_t n = 0;
+        char **to;
+
+        if (!from)
+                return 0;
+        while (from[n])
+                n++;
+        to = calloc(n + 1, sizeof(*to));
+        if (!to)
+                return -ENOMEM;
+        *ret = to; /* the job frees what is there of it */
+        for (size_t i = 0; i < n; i++)
+                if (!(to[i] = strdup(from[i])))
+                        return -ENOMEM;
+        return 0;
+}
+
+static int copy_secrets(const struct job *from, struct job *to) {
+        to->secrets = calloc(from->n_secrets + 1, sizeof(*to->secrets));
+        if (!to->secrets)
+                return -ENOMEM;
+        for (size_t i = 0; i < from->n_secrets; i++) {
+                const struct job_secret *s = from->secrets + i;
+                to->secrets[i] = (struct job_secret){ strdup(s->name), malloc(s->size + 1), s->size };
+                to->n_secrets++;
+                if (!to->secrets[i].name || !to->secrets[i].data)
+                        return -ENOMEM;
+                memcpy(to->secrets[i].data, s->data, s->size);
+        }
+        return 0;
+}
+
+static int describe(struct job *e, const struct job *array) {
+        char **env = calloc(4, sizeof(*env));
+
+        if (!env)
+                return -ENOMEM;
+        e->array_env = env;
+        if (asprintf(env + 0, "PRIMUS_ARRAY_JOB=%u", array->number) < 0)
+                env[0] = NULL;
+        if (asprintf(env + 1, "PRIMUS_ARRAY_INDEX=%u", e->array_index) < 0)
+                env[1] = NULL;
+        if (asprintf(env + 2, "PRIMUS_ARRAY_SIZE=%u", array->array->range.n) < 0)
+                env[2] = NULL;
+        return env[0] && env[1] && env[2] ? 0 : -ENOMEM;
+}
+
+static void weigh(struct job *array, struct job *e) {
+        holdings_weigh(e);
+        if (array->array->element_bytes == 0) {
+                array_weigh(array->array, e->bytes);
+                holdings_weigh(array);
+        }
+}
+
+static int make(struct manager *m, struct job *array, uint32_t position, struct job **ret) {
+        struct job_spec *spec;
+        struct job *e = NULL;
+        sd_id128_t uid;
+        uint32_t number;
+        int r = sd_id128_randomize(&uid);
+
+        if (r >= 0)
+                r = share_spec(array, &spec);
+        if (r < 0)
+                return r;
+        number = store_next_job(m->store);
+        if (number == 0) {
+                spec_free(spec);
+                return -EOVERFLOW;
+        }
+        r = job_new(number, uid, array->owner, spec, &e);
+        if (r < 0)
+                return r;
+        e->manager = m;
+        e->array_number = array->number;
+        e->array_index = array->array->range.indices[position];
+        memcpy(e->bundle, array->bundle, sizeof(e->bundle));
+        r = text_set(&e->name, "%s", array->name);
+        if (r >= 0)
+                r = text_set(&e->cwd, "%s", array->cwd);
+        if (r >= 0)
+                r = copy_strv(array->env, &e->env);
+        if (r >= 0)
+                r = copy_secrets(array, e);
+        if (r >= 0)
+                r = describe(e, array);
+        if (r >= 0)
+                r = feeding_new(e);
+        if (r < 0) {
+                revive_job_free(e);
+                return r;
+        }
+        weigh(array, e);
+        *ret = e;
+        return 0;
+}
+
+static void admit(struct manager *m, struct job *array, uint32_t position, struct job *e) {
+        e->submitted_real = e->attempt_real = e->waits_real = now_real();
+        (void)job_transition(e, JOB_EVENT_RECORDED);
+        HASH_ADD(hh, m->jobs, number, sizeof(e->number), e);
+        array->array->jobs[position] = e->number;
+        array_set(array->array, position, ELEMENT_WAITS);
+        record_job(m, e, NULL, false);
+        record_event(m, e, "submitted", NULL, "element %u of array %u", e->array_index, array->number);
+        notice_job_new(m, e);
+        placement_enqueue(m, e);
+}
+
+static int share(struct manager *m, struct job *j) {
+        struct array_owner *o;
+
+        if (j->array->share)
+                return 0;
+        HASH_FIND(hh, m->array_owners, &j->owner, sizeof(j->owner), o);
+        if (!o) {
+                o = calloc(1, sizeof(*o));
+                if (!o)
+                        return -ENOMEM;
+                o->uid = j->owner;
+                HASH_ADD(hh, m->array_owners, uid, sizeof(o->uid), o);
+        }
+        array_join(j->array, &o->share);
+        return 0;
+}
+
+static void run_fill(struct manager *m, void *data);
+
+static void fill(struct manager *m, struct job *j) {
+        /* The other half is for what is submitted meanwhile. */
+        size_t bytes_max = j->owner == 0 ? SIZE_MAX : m->conf.bytes_per_user_max / 2;
+        struct array *a = j->array;
+        uint32_t position, *number;
+
+        if (j->held.mode > 0)
+                return; /* until it is resumed */
+        if (share(m, j) < 0)
+                (void)log_oom(); /* its own window holds */
+        for (uint32_t n = 0; array_wants(a, bytes_max, &position); n++) {
+                struct job *e;
+                int r;
+                if (n == MADE_AT_ONCE) {
+                        number = a->filling ? NULL : malloc(sizeof(*number));
+                        if (number) { /* else: when the next element ends */
+                                *number = j->number;
+                                a->filling = true;
+                                (void)manager_effect(m, run_fill, number);
+                        }
+                        return;
+                }
+                r = make(m, j, position, &e);
+                if (r < 0) {
+                        char reason[128];
+                        snprintf(reason, sizeof(reason), "cannot make its element %u: %s",
+                                 a->range.indices[position], strerror(-r));
+                        lifecycle_stop_job(m, j, JOB_EVENT_FAILED, reason);
+                        return;
+                }
+                admit(m, j, position, e);
+        }
+}
+
+static void run_fill(struct manager *m, void *data) {
+        uint32_t *number = data;
+        struct job *j = manager_job(m, *number);
+
+        if (j && j->array) {
+                j->array->filling = false;
+                if (j->state == JOB_QUEUED || j->state == JOB_RUNNING)
+                        fill(m, j);
+        }
+        free(number);
+}
+
+bool arrays_take(struct manager *m, struct job *j) {
+        if (!j->array)
+                return false;
+        if (j->state == JOB_QUEUED || j->state == JOB_RUNNING)
+                fill(m, j);
+        return true;
+}
+
+/* ---- what elements do ---- */
+
+static void run(struct manager *m, struct job *j) {
+        if (j->state != JOB_QUEUED || job_transition(j, JOB_EVENT_PLACED) < 0 ||
+            job_transition(j, JOB_EVENT_UP) < 0)
+                return;
+        if (j->started_real == 0)
+                j->started_real = now_real();
+        record_event(m, j, "running", NULL, "the first of its %u element%s runs", j->array->range.n,
+                     PLURAL(j->array->range.n));
+        lifecycle_job_changed(m, j);
+}
+
+void arrays_job_changed(struct manager *m, struct job *e) {
+        uint32_t position;
+        struct job *j = job_state_ended(e->state) ? NULL : array_of(m, e, &position);
+
+        if (!j || j->array->jobs[position] != e->number)
+                return;
+        array_set(j->array, position, element_state_of(e->state));
+        if (j->array->states[position] == ELEMENT_RUNS)
+                run(m, j);
+        suspension_element_runs(m, j, e);
+}
+
+static void finish(struct manager *m, struct job *j) {
+        char summary[ARRAY_SUMMARY_MAX], reason[ARRAY_SUMMARY_MAX + 1024];
+        bool good = j->array->n_state[ELEMENT_SUCCEEDED] == j->array->range.n;
+
+        (void)array_text(j->array, summary, sizeof(summary));
+        snprintf(reason, sizeof(reason), "%s%s%.*s", summary, !good && j->reason ? "; first: " : "",
+                 !good && j->reason ? (int)strnlen(j->reason, 1000) : 0, j->reason ? j->reason : "");
+        lifecycle_stop_job(m, j, good ? JOB_EVENT_SUCCEEDED : JOB_EVENT_FAILED, reason);
+}
+
+void arrays_first_error(struct manager *m, const struct job *e) {
+        uint32_t position;
+        struct job *j = e->state == JOB_FAILED && e->first_error ? array_of(m, e, &position) : NULL;
+
+        if (!j || j->array->jobs[position] != e->number || j->first_error ||
+            text_set(&j->first_error, "%u[%u]: %s", j->number, e->array_index, e->first_error) < 0)
+                return;
+        record_job(m, j, NULL, false);
+        notice_job_changed(m, j);
+}
+
+void arrays_job_ended(struct manager *m, struct job *e) {
+        uint32_t position;
+        struct job *j = array_of(m, e, &position);
+
+        if (!j || j->array->jobs[position] != e->number)
+                return;
+        array_set(j->array, position, element_state_of(e->state));
+        arrays_first_error(m, e);
+        if (e->state != JOB_SUCCEEDED) {
+                record_event(m, j, "element-failed", NULL, "%u[%u] %s: %s", j->number, e->array_index,
+                             job_state_to_string(e->state), e->reason ? e->reason : "");
+                if (!j->reason && j->state != JOB_STOPPING) {
+                        (void)text_set(&j->reason, "%u[%u] %s: %s", j->number, e->array_index,
+                                       job_state_to_string(e->state), e->reason ? e->reason : "");
+                        lifecycle_job_changed(m, j);
+                }
+        }
+        if (j->state == JOB_STOPPING)
+                lifecycle_review(m, j); /* it may be over */
+        else if (array_over(j->array))
+                finish(m, j);
+        else
+                fill(m, j);
+}
+
+void arrays_stop(struct manager *m, struct job *j, const char *reason) {
+        char text[512];
+
+        if (!j->array)
+                return;
+        snprintf(text, sizeof(text), "array %u is being stopped: %.400s", j->number, reason);
+        for (uint32_t i = 0; i < j->array->range.n && array_active(j->array) > 0; i++) {
+                struct job *e = j->array->states[i] == ELEMENT_WAITS || j->array->states[i] == ELEMENT_RUNS
+                                        ? manager_job(m, j->array->jobs[i])
+                                        : NULL;
+                if (e)
+                        lifecycle_stop_job(m, e, JOB_EVENT_KILLED, text);
+        }
+}
+
+/* ---- from the store ---- */
+
+int arrays_adopt(struct manager *m, struct job *e) {
+        uint32_t position;
+        struct job *j = array_of(m, e, &position);
+        int r;
+
+        if (!j)
+                return log_full(LOG_ERR, -EUCLEAN, &(struct log_fields){ .job = e->number },
+                                "Job %u is an element of job %u, which is no active array", e->number,
+                                e->array_number);
+        r = copy_secrets(j, e);
+        if (r >= 0)
+                r = describe(e, j);
+        if (r >= 0)
+                weigh(j, e);
+        return r;
+}
+
+void arrays_loaded(struct job *j, const struct element_record *r) {
+        enum element_state state;
+        uint32_t position;
+
+        if (!j->array || array_find(j->array, r->index, &position) < 0)
+                return;
+        state = element_state_of(r->state < _JOB_STATE_MAX ? (enum job_state)r->state : JOB_FAILED);
+        if (r->job <= j->array_since && state != ELEMENT_SUCCEEDED)
+                state = ELEMENT_UNMADE;
+        j->array->jobs[position] = r->job;
+        array_set(j->array, position, state);
+}
+
+/* ---- again ---- */
+
+int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
+        uint32_t n;
+
+        if (job_transition(j, JOB_EVENT_RERUN) < 0)
+                return -EPROTO;
+        history_job_again(m, j);
+        n = array_again(j->array);
+        j->array_since = store_next_job(m->store); /* stays unused */
+        j->ended_real = 0;
+        j->attempt++;
+        j->attempt_real = now_real();
+        (void)text_set(&j->first_error, NULL);
+        (void)text_set(&j->reason, NULL);
+        j->had_env = j->env && *j->env;
+        j->had_secrets = j->n_secrets > 0;
+        holdings_weigh(j);
+        record_job(m, j, NULL, true);
+        record_secrets(m, j);
+        record_event(m, j, "rerun", NULL, "%u element%s that did not succeed to run again (uid %u)", n,
+                     PLURAL(n), uid);
+        lifecycle_job_changed(m, j);
+        placement_enqueue(m, j);
+        return 0;
+}
+
+void arrays_free_owners(struct manager *m) {
+        struct array_owner *o, *next;
+
+        HASH_ITER (hh, m->array_owners, o, next) {
+                HASH_DEL(m->array_owners, o);
+                free(o);
+        }
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs that have ended. Invariant: an active job is never evicted; memory for ended ones is bounded by count,
+ * executors and bytes. */
+#include "masterd/life/history.h"
+
+#include <utlist.h>
+
+#include "lib/base/log.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/notices.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/life/arrays.h"
+#include "masterd/life/holdings.h"
+#include "masterd/life/revive.h"
+#include "masterd/life/usage.h"
+
+/* Off the list of those that have ended. */
+static void let_go(struct manager *m, struct job *j) {
+        DL_DELETE2(m->ended, j, ended_prev, ended_next);
+        j->ended_prev = j->ended_next = NULL;
+        m->n_ended--;
+        m->n_ended_executors -= j->n_executors;
+        m->ended_bytes -= j->bytes;
+}
+
+static void evict(struct manager *m) {
+        while (m->ended && (m->n_ended > HISTORY_JOBS ||
+                            ((m->n_ended_executors > HISTORY_EXECUTORS || m->ended_bytes > HISTORY_BYTES) &&
+                             m->n_ended > 1))) {
+                struct job *j = m->ended;
+                let_go(m, j);
+                HASH_DEL(m->jobs, j);
+                revive_job_free(j);
+        }
+}
+
+static void keep(struct manager *m, struct job *j) {
+        DL_APPEND2(m->ended, j, ended_prev, ended_next);
+        job_forget_private(j);
+        holdings_weigh(j);
+        m->n_ended++;
+        m->n_ended_executors += j->n_executors;
+        m->ended_bytes += j->bytes;
+}
+
+/* Not at once: whoever handles the end still looks at the job. */
+static void run_evict(struct manager *m, void *data) {
+        free(data);
+        evict(m);
+}
+
+void history_job_ended(struct manager *m, struct job *j) {
+        m->n_active -= j->array_number == 0;
+        keep(m, j);
+        notice_job_removed(m, j);
+        (void)manager_effect(m, run_evict, NULL);
+}
+
+void history_job_again(struct manager *m, struct job *j) {
+        let_go(m, j);
+        m->n_active++;
+}
+
+struct request {
+        struct manager *manager;
+        struct job *job;
+        uint32_t number;
+        history_handler handler;
+        void *userdata;
+};
+
+/* What is left of its data. */
+static void on_state(void *userdata, int error, const struct data_state_record *states, size_t n) {
+        struct request *q = userdata;
+        struct manager *m = q->manager;
+        struct job *j = q->job, *known = manager_job(m, q->number);
+
+        if (known) { /* two asked at the same time */
+                revive_job_free(j);
+                j = known;
+        } else {
+                /* Without it the job is shown all the same; jobs that ended under an older version have none.
+                 */
+                if (error >= 0 && n > 0 && feeding_restore_sums(j, states) == -ENOMEM)
+                        error = -ENOMEM;
+                if (error < 0) {
+                        revive_job_free(j);
+                        j = NULL;
+                } else {
+                        for (uint32_t i = 0; i < j->n_executors; i++)
+                                if (executor_state_ended(j->executors[i]->state))
+                                        executor_set_gone(j->executors[i]);
+                        HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
+                        keep(m, j);
+                }
+        }
+        q->handler(j, error, q->userdata);
+        if (!known)
+                evict(m);
+        free(q);
+}
+
+/* Of an array, which may be run again: what it held before goes on to count. */
+static void on_usage(void *userdata, int error, const struct usage_record *list, size_t n) {
+        struct request *q = userdata;
+
+        for (size_t i = 0; error >= 0 && i < n; i++)
+                error = usage_loaded(q->job, list + i);
+        q->job->usage_known = error >= 0;
+        on_state(q, error, NULL, 0);
+}
+
+static void on_elements(void *userdata, int error, const struct element_record *list, size_t n) {
+        struct request *q = userdata;
+
+        for (size_t i = 0; error >= 0 && i < n; i++)
+                arrays_loaded(q->job, list + i);
+        if (error >= 0)
+                error = store_query_job_usage(q->manager->store, q->number, on_usage, q);
+        if (error < 0)
+                on_state(q, error, NULL, 0);
+}
+
+static void on_executors(void *userdata, int error, const struct executor_record *list, size_t n) {
+        struct request *q = userdata;
+        struct manager *m = q->manager;
+
+        for (size_t i = 0; error >= 0 && i < n; i++)
+                error = revive_executor(m, q->job, list + i);
+        if (error >= 0 && (q->job->data || q->job->array)) {
+                error = q->job->array ? store_query_elements(m->store, q->number, UINT32_MAX, on_elements, q)
+                                      : store_query_data_state(m->store, q->number, on_state, q);
+                if (error >= 0)
+                        return;
+        }
+        on_state(q, error, NULL, 0);
+}
+
+static void on_job(void *userdata, int error, const struct job_record *jobs, size_t n) {
+        struct request *q = userdata;
+        struct job *j = manager_job(q->manager, q->number);
+
+        if (j || error < 0 || n == 0) {
+                q->handler(j, error, q->userdata);
+                free(q);
+                return;
+        }
+        error = revive_job(q->manager, jobs, &q->job);
+        if (error >= 0)
+                error = store_query_executors(q->manager->store, q->number, true, 0, on_executors, q);
+        if (error < 0) {
+                revive_job_free(q->job);
+                q->handler(NULL, error, q->userdata);
+                free(q);
+        }
+}
+
+int history_get(struct manager *m, uint32_t number, history_handler handler, void *userdata) {
+        struct job *j = manager_job(m, number);
+        struct request *q;
+        int r;
+
+        if (j) {
+                handler(j, 0, userdata);
+                return 0;
+        }
+        q = calloc(1, sizeof(*q));
+        if (!q)
+                return -ENOMEM;
+        *q = (struct request){ m, NULL, number, handler, userdata };
+        r = store_query_job(m->store, number, on_job, q);
+        if (r < 0)
+                free(q);
+        return r;
+}

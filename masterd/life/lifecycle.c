@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens to jobs and executors. Invariants: an ending is handled once per attempt; a stop that somebody
+ * asked for is neither failure nor success; resources are released exactly when an executor leaves the states
+ * that hold them. */
+#include "masterd/life/lifecycle.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+#include "lib/wire/messages.h"
+#include "masterd/core/listeners.h"
+#include "masterd/core/manager.h"
+#include "masterd/core/notices.h"
+#include "masterd/core/record.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/job/judge.h"
+#include "masterd/job/outcome.h"
+#include "masterd/job/suspend.h"
+#include "masterd/job/verdict.h"
+#include "masterd/life/arrays.h"
+#include "masterd/life/change.h"
+#include "masterd/life/depend.h"
+#include "masterd/life/epochs.h"
+#include "masterd/life/history.h"
+#include "masterd/life/requeue.h"
+#include "masterd/life/restarts.h"
+#include "masterd/life/rolling.h"
+#include "masterd/life/scopes.h"
+#include "masterd/life/suspension.h"
+#include "masterd/life/usage.h"
+#include "masterd/link/orders.h"
+#include "masterd/queue/placement.h"
+#include "masterd/queue/queueing.h"
+#include "masterd/queue/serving.h"
+
+static void executor_changed(struct manager *m, struct executor *e) {
+        record_executor(m, e);
+        notice_executor_changed(m, e);
+}
+
+void lifecycle_job_changed(struct manager *m, struct job *j) {
+        record_job(m, j, NULL, false);
+        notice_job_changed(m, j);
+        arrays_job_changed(m, j);
+        depend_job_changed(m, j);
+}
+
+static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text);
+
+/* Whether its time limit may still change how it ends. */
+static bool limit_matters(const struct job *j) {
+        return !j->array && /* each of its elements has it */
+               !j->requeueing && (j->state != JOB_STOPPING || j->verdict == JOB_EVENT_REQUEUE) &&
+               (j->state != JOB_QUEUED || !job_held_back(j));
+}
+
+static void review_limit(struct job *j) {
+        if (!limit_matters(j))
+                j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+}
+
+/* ---- ends of jobs ---- */
+
+static void drop_on(struct manager *m, struct job *j, struct node *node) {
+        if (!node || node->drop_told == j->number)
+                return;
+        node->drop_told = j->number;
+        (void)orders_drop_job_later(m, node, j->uid, j->number);
+}
+
+static void drop_nodes(struct manager *m, struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                drop_on(m, j, j->executors[i]->node);
+        for (size_t i = 0; i < j->n_left; i++)
+                drop_on(m, j, j->left[i]);
+}
+
+static void finish_job(struct manager *m, struct job *j) {
+        char took[FORMAT_DURATION_MAX];
+
+        if (job_transition(j, j->verdict) < 0)
+                return;
+        TELL(m, job_attempt_over, m, j);
+        if (j->state == JOB_QUEUED) {
+                /* Another attempt of the job: everything from the start, but the data that is done stays
+                 * done. */
+                j->attempt++;
+                j->attempt_real = MAX(now_real(), j->attempt_real + 1);
+                j->order_step = 0;
+                for (uint32_t i = 0; i < j->n_executors; i++) {
+                        struct executor *e = j->executors[i];
+                        struct role *r = j->roles + e->role;
+                        j->attempt_real =
+                                MAX(j->attempt_real, e->placed_real + 1); /* also when a clock went back */
+                        if (e->state != EXECUTOR_PENDING)
+                                (void)executor_again(e);
+                        e->gone = false;
+                        r->n_succeeded = r->n_failed = r->n_ignored = 0;
+                        e->ready = false;
+                        e->fate = FATE_NONE;
+                        e->history = (struct failover_history){};
+                        e->stop_ordered = false;
+                }
+                scopes_reset(m, j);
+                j->rolling = (struct rolling){};
+                feeding_restart(m, j);
+                if (j->requeueing)
+                        requeue_begin(m, j);
+                else {
+                        requeue_plan_over(j);
+                        record_event(m, j, "attempt", NULL, "attempt %u of %u begins",
+                                     j->attempt - j->requeues, j->spec->max_app_attempts);
+                }
+                queueing_again(m, j);
+                suspension_queued(m, j);
+                lifecycle_job_changed(m, j);
+                return;
+        }
+        j->ended_real = now_real();
+        j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+        j->grace_timer = sd_event_source_disable_unref(j->grace_timer);
+        requeue_drop_timers(j);
+        queueing_forget(m, j);
+        store_delete_secrets(m->store, j->number);
+        feeding_ended(m, j);
+        record_event(m, j, "job-ended", NULL, "%s after %s%s%s", job_state_to_string(j->state),
+                     format_duration(
+                             usec_sub(j->ended_real, j->started_real ? j->started_real : j->submitted_real),
+                             took, sizeof(took)),
+                     j->reason ? ": " : "", j->reason ? j->reason : "");
+        drop_nodes(m, j);
+        TELL(m, job_ended, m, j);
+        lifecycle_job_changed(m, j);
+        history_job_ended(m, j);
+        arrays_job_ended(m, j);
+        depend_job_ended(m, j);
+}
+
+void lifecycle_cancel(struct executor *e) {
+        e->restart_timer = sd_event_source_disable_unref(e->restart_timer);
+        (void)executor_transition(e, EXECUTOR_EVENT_KILLED);
+        executor_set_gone(e);
+}
+
+void lifecycle_stop_executor(struct manager *m, struct executor *e, const char *why) {
+        if (e->state == EXECUTOR_PENDING) {
+                lifecycle_cancel(e);
+                if (e->attempt > 0)
+                        notice_executor_changed(m, e); /* no attempt to record: the last one is on disk */
+                return;
+        }
+        if (!executor_state_holds(e->state) || e->stop_ordered)
+                return;
+        if (executor_transition(e, EXECUTOR_EVENT_STOP) < 0)
+                return;
+        e->stop_ordered = true;
+        e->stop_why = why;
+        executor_changed(m, e);
+        (void)orders_stop_later(m, e);
+}
+
+void lifecycle_move(struct manager *m, struct executor *e, const char *why, const char *text) {
+        if (!executor_state_holds(e->state) || e->stop_ordered)
+                return;
+        record_event(m, e->job, "executor-moves", e, "leaves %s: %s", e->node->name, text);
+        lifecycle_stop_executor(m, e, why);
+}
+
+void lifecycle_stop_job(struct manager *m, struct job *j, enum job_event verdict, const char *reason) {
+        static const char *const why[_JOB_EVENT_MAX] = {
+                [JOB_EVENT_SUCCEEDED] = "the job has succeeded",
+                [JOB_EVENT_FAILED] = "the job has failed",
+                [JOB_EVENT_KILLED] = "the job was killed",
+                [JOB_EVENT_REQUEUE] = "this attempt of the job has failed",
+        };
+
+        struct executor *e, *next;
+
+        if (job_state_ended(j->state))
+                return;
+        if (j->state == JOB_STOPPING) {
+                /* Another attempt is not begun when meanwhile somebody killed the job, or its time was up. */
+                if (verdict != JOB_EVENT_SUCCEEDED && verdict != j->verdict &&
+                    j->verdict == JOB_EVENT_REQUEUE) {
+                        j->verdict = verdict;
+                        j->requeueing = false;
+                        review_limit(j);
+                        (void)text_set(&j->reason, "%s", reason);
+                        lifecycle_job_changed(m, j);
+                }
+                return;
+        }
+        if (job_transition(j, JOB_EVENT_STOP) < 0)
+                return;
+        j->verdict = verdict;
+        j->saving = false;
+        review_limit(j);
+        suspension_stopping(j);
+        (void)text_set(&j->reason, "%s", reason);
+        requeue_drop_timers(j);
+        requeue_not_needed(m, j);
+        placement_dequeue(m, j);
+        queueing_leaving(m, j, requeue_time_needed(j));
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                lifecycle_stop_executor(m, j->executors[i],
+                                        j->requeueing ? "the job waits again" : why[verdict]);
+        feeding_stop(m, j);
+        lifecycle_job_changed(m, j);
+        arrays_stop(m, j, reason);
+        /* Nobody will answer for those on a lost host, so they do not hold up the end. */
+        for (uint32_t i = 0; i < j->n_executors && j->state == JOB_STOPPING; i++)
+                if (j->executors[i]->state == EXECUTOR_STOPPING && j->executors[i]->node->state == NODE_LOST)
+                        ended(m, j->executors[i], EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
+        DL_FOREACH_SAFE2 (j->leaving, e, next, leaving_next)
+                if (j->state == JOB_STOPPING && e->node->state == NODE_LOST)
+                        ended(m, e, EXECUTOR_EVENT_KILLED, "stopped; its host is lost");
+        if (j->state == JOB_STOPPING && job_active(j) == 0)
+                finish_job(m, j);
+}
+
+void lifecycle_fail_attempt(struct manager *m, struct job *j, const char *reason) {
+        bool again = j->attempt - j->requeues < j->spec->max_app_attempts;
+
+        if (again && j->state != JOB_STOPPING && !job_state_ended(j->state))
+                record_event(m, j, "attempt-failed", NULL, "attempt %u of %u failed: %s",
+                             j->attempt - j->requeues, j->spec->max_app_attempts, reason);
+        lifecycle_stop_job(m, j, again ? JOB_EVENT_REQUEUE : JOB_EVENT_FAILED, reason);
+}
+
+static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct job *j = userdata;
+        char limit[FORMAT_DURATION_MAX], reason[128];
+
+        j->limit_timer = sd_event_source_disable_unref(j->limit_timer);
+        if (!limit_matters(j))
+                return 0;
+        if (j->spec->waits.requeue && j->state != JOB_QUEUED) {
+                requeue_time(j->manager, j);
+                return 0;
+        }
+        snprintf(reason, sizeof(reason), "ran longer than its time limit (%s)",
+                 format_duration(j->spec->time_limit_usec, limit, sizeof(limit)));
+        lifecycle_stop_job(j->manager, j, JOB_EVENT_FAILED, reason);
+        return 0;
+}
+
+/* ---- verdicts ---- */
+
+/* The verdict, and which executor of the role failed first and how. */
+static void say_first_failure(const struct role *r, const char *verdict, char *buf, size_t size) {
+        const struct executor *first = NULL;
+
+        for (uint32_t i = 0; i < r->spec->num; i++) {
+                const struct executor *e = r->executors[i];
+                if (e->gone && (e->state == EXECUTOR_FAILED || e->state == EXECUTOR_LOST) &&
+                    (!first || e->ended_real < first->ended_real))
+                        first = e;
+        }
+        if (first)
+                snprintf(buf, size, "%s; first: %s/%u on %s: %s", verdict, r->spec->name, first->index,
+                         first->node ? first->node->name : "a host that was removed",
+                         first->reason ? first->reason : "");
+        else
+                snprintf(buf, size, "%s", verdict);
+}
+
+static bool is_elastic_gang(const struct job *j, const struct role_spec *role) {
+        if (role->min_num == role->num || j->spec->schedule_policy == SCHEDULE_POLICY_DYNAMIC)
+                return false;
+        if (role->input_policy == INPUT_STREAMING && j->data && !j->data->finished) /* there is work left */
+                return false;
+        for (size_t i = 0; i < j->spec->n_order && j->spec->schedule_policy == SCHEDULE_POLICY_ORDER; i++)
+                if (strcmp(j->spec->order[i].role, role->name) == 0)
+                        return j->spec->order[i].schedule_type != SCHEDULE_DYNAMIC;
+        return true;
+}
+
+/* One of a gang has done its work: whoever was never started with it would find nobody to work with. */
+static void close_gang(struct manager *m, struct job *j, struct role *r) {
+        uint32_t n = 0;
+
+        if (r->n_succeeded == 0 || r->n_state[EXECUTOR_PENDING] == 0 || !is_elastic_gang(j, r->spec))
+                return;
+        for (uint32_t i = 0; i < r->spec->num; i++) {
+                struct executor *e = r->executors[i];
+                if (e->state != EXECUTOR_PENDING || !executor_is_new(e))
+                        continue;
+                e->fate = FATE_IGNORE;
+                lifecycle_cancel(e);
+                if (e->attempt > 0)
+                        notice_executor_changed(m, e);
+                n++;
+        }
+        if (n > 0)
+                record_event(m, j, "gang-closed", NULL,
+                             "%u executor%s of role %s that ha%s not been placed %s not wanted any more: "
+                             "another one has "
+                             "succeeded",
+                             n, n == 1 ? "" : "s", r->spec->name, n == 1 ? "s" : "ve", n == 1 ? "is" : "are");
+}
+
+/* Its executors did what was asked of them; its data may not have. */
+static void succeed(struct manager *m, struct job *j, const char *text) {
+        char reason[FEEDING_SHORT_MAX];
+
+        if (feeding_short(j, reason, sizeof(reason)))
+                lifecycle_stop_job(m, j, JOB_EVENT_FAILED, reason);
+        else
+                lifecycle_stop_job(m, j, JOB_EVENT_SUCCEEDED, text);
+}
+
+void lifecycle_review(struct manager *m, struct job *j) {
+        struct role_count counts[SPEC_ROLES_MAX];
+        char text[VERDICT_TEXT_MAX], reason[VERDICT_TEXT_MAX + OUTCOME_TEXT_MAX + 128];
+        size_t role;
+
+        if (j->state == JOB_STOPPING && job_active(j) == 0) {
+                finish_job(m, j);
+                return;
+        }
+        if (j->array || (j->state != JOB_STARTING && !job_state_up(j->state)))
+                return;
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                close_gang(m, j, j->roles + i);
+        for (size_t i = 0; i < j->spec->n_roles; i++)
+                counts[i] = (struct role_count){ .name = j->spec->roles[i].name,
+                                                 .wanted = j->spec->roles[i].num - j->roles[i].n_ignored,
+                                                 .success_percent = j->spec->roles[i].success_percent,
+                                                 .fail_percent = j->spec->roles[i].failure.fail_percent,
+                                                 .succeeded = j->roles[i].n_succeeded,
+                                                 .failed = j->roles[i].n_failed };
+        switch (verdict_of(counts, j->spec->n_roles, &role, text)) {
+        case VERDICT_SUCCEEDED:
+                succeed(m, j, text);
+                return;
+        case VERDICT_FAILED:
+                say_first_failure(j->roles + role, text, reason, sizeof(reason));
+                lifecycle_fail_attempt(m, j, reason);
+                return;
+        case VERDICT_GO_ON:
+                break;
+        }
+        if (feeding_decides(j)) {
+                succeed(m, j, "all data is through");
+                return;
+        }
+        if (j->state == JOB_STARTING && job_all_up(j)) {
+                if (job_transition(j, JOB_EVENT_UP) < 0)
+                        return;
+                (void)text_set(&j->reason, NULL);
+                record_event(m, j, "running", NULL, "%u executor%s", job_running(j),
+                             job_running(j) == 1 ? " runs" : "s run");
+                lifecycle_job_changed(m, j);
+        }
+        if (j->state == JOB_RUNNING)
+                scopes_up(m, j);
+        if (j->state == JOB_RUNNING && j->reason && !scopes_restarting(j)) {
+                (void)text_set(&j->reason, NULL);
+                lifecycle_job_changed(m, j);
+        }
+        if (j->state == JOB_RUNNING && j->first_error && job_made_good(j)) {
+                (void)text_set(&j->first_error, NULL);
+                lifecycle_job_changed(m, j);
+        }
+        rolling_go_on(m, j);
+        if (j->spec->schedule_policy == SCHEDULE_POLICY_ORDER)
+                placement_enqueue(m, j); /* the next role's turn may have come */
+}
+
+/* ---- starts ---- */
+
+void lifecycle_found_running(struct manager *m, struct executor *e, sd_id128_t invocation,
+                             uint64_t started_real) {
+        e->confirmed = true;
+        if (e->state != EXECUTOR_PLACED && e->state != EXECUTOR_STARTING && e->state != EXECUTOR_STOPPING)
+                return;
+        e->invocation = invocation;
+        e->started_real = started_real ? started_real : now_real();
+        e->started_boot = now_boot();
+        if (e->state == EXECUTOR_STOPPING)
+                return;
+        if (executor_transition(e, EXECUTOR_EVENT_STARTED) < 0)
+                return;
+        executor_changed(m, e);
+        epochs_running(m, e);
+        lifecycle_review(m, e->job);
+        suspension_runs(m, e);
+}
+
+/* An executor that holds nothing any more. */
+static void release(struct manager *m, struct executor *e) {
+        feeding_gone(m, e);
+        placement_release(m, e);
+}
+
+/* Back to PENDING under a new attempt number, for no fault of the executor. */
+static void bounce(struct manager *m, struct executor *e, const char *why) {
+        record_event(m, e->job, "executor-moved", e, "not started on %s: %s; placing it again", e->node->name,
+                     why);
+        release(m, e);
+        /* The attempt itself is recorded as over: it never ran. */
+        if (executor_transition(e, EXECUTOR_EVENT_KILLED) < 0)
+                return;
+        (void)text_set(&e->reason, "%s", why);
+        e->ended_real = now_real();
+        executor_changed(m, e);
+        usage_count(m, e);
+        TELL(m, executor_over, m, e);
+        e->bounced = true;
+        /* As any stop: the second time in a row it waits, or ports that are all taken would have it go round.
+         */
+        restarts_decide(m, e, EXECUTOR_EVENT_KILLED);
+}
+
+void lifecycle_start_answered(struct manager *m, struct executor *e, const struct start_result *result) {
+        e->confirmed = true;
+        if (!result->error) {
+                lifecycle_found_running(m, e, result->invocation, result->started_real);
+                return;
+        }
+        if (!executor_state_holds(e->state))
+                return;
+        if (strcmp(result->error, SD_BUS_ERROR_NO_REPLY) == 0) /* no answer in all the time: asked again,
+                                                                  where there is a link to ask on */
+                (void)orders_start_later(m, e);
+        /* Its record tells the rest; a link that broke, or an order older than the agent's registration, is
+         * settled by the next registration. */
+        if (strcmp(result->error, LINK_ERROR_ALREADY_RAN) == 0 ||
+            strcmp(result->error, LINK_ERROR_STALE) == 0 ||
+            strncmp(result->error, "org.freedesktop.DBus.Error.", 27) == 0 ||
+            strncmp(result->error, "System.Error.", 13) == 0) {
+                e->confirmed = strcmp(result->error, LINK_ERROR_ALREADY_RAN) == 0;
+                return;
+        }
+        if (strcmp(result->error, LINK_ERROR_PORT_TAKEN) == 0 && e->state != EXECUTOR_STOPPING) {
+                placement_port_taken(m, e);
+                bounce(m, e, result->message);
+                return;
+        }
+        if (strcmp(result->error, LINK_ERROR_USER_FULL) == 0 && e->state != EXECUTOR_STOPPING) {
+                bounce(m, e, result->message);
+                return;
+        }
+        if (strcmp(result->error, LINK_ERROR_PROLOG) == 0 && e->state != EXECUTOR_STOPPING) {
+                /* First, so that it is not placed there again. */
+                TELL(m, prolog_failed, m, e->node, e->job, result->message);
+                bounce(m, e, result->message);
+                return;
+        }
+        if (strcmp(result->error, LINK_ERROR_NOT_SERVED) == 0 && e->state != EXECUTOR_STOPPING) {
+                serving_refused(m, e->node, e->job->owner);
+                if (serving_any(m, e->job->owner)) {
+                        bounce(m, e, result->message);
+                        return;
+                }
+        }
+        if ((strcmp(result->error, LINK_ERROR_REFUSED) == 0 ||
+             strcmp(result->error, LINK_ERROR_NOT_SERVED) == 0) &&
+            e->state != EXECUTOR_STOPPING) {
+                char reason[OUTCOME_TEXT_MAX];
+                snprintf(reason, sizeof(reason), "%s refuses %s/%u: %s", e->node->name,
+                         executor_role(e)->name, e->index, result->message);
+                ended(m, e, EXECUTOR_EVENT_KILLED, result->message);
+                lifecycle_stop_job(m, e->job, JOB_EVENT_FAILED, reason);
+                return;
+        }
+        ended(m, e, e->state == EXECUTOR_STOPPING ? EXECUTOR_EVENT_KILLED : EXECUTOR_EVENT_FAILED,
+              result->message);
+}
+
+/* ---- ends of executors ---- */
+
+static void ended(struct manager *m, struct executor *e, enum executor_event event, const char *text) {
+        static const char *const kinds[_EXECUTOR_EVENT_MAX] = {
+                [EXECUTOR_EVENT_SUCCEEDED] = "executor-succeeded",
+                [EXECUTOR_EVENT_FAILED] = "executor-failed",
+                [EXECUTOR_EVENT_KILLED] = "executor-stopped",
+                [EXECUTOR_EVENT_LOST] = "executor-lost",
+        };
+        enum executor_state before = e->state;
+        struct job *j = e->job;
+
+        release(m, e);
+        if (executor_transition(e, event) < 0)
+                return;
+        e->ordered = e->stuck = false;
+        e->ended_real = e->ended_real ? e->ended_real : now_real();
+        (void)text_set(&e->reason, "%s", text);
+        executor_changed(m, e);
+        usage_count(m, e);
+        TELL(m, executor_over, m, e);
+        record_event(m, j, kinds[event], e, "attempt %u on %s: %s", e->attempt, e->node ? e->node->name : "?",
+                     text);
+        if (event == EXECUTOR_EVENT_FAILED)
+                TELL(m, executor_failed, m, e);
+        TELL(m, executor_ended, m, e, event, before);
+        if (e->leaving) {
+                change_gone(m, e);
+                lifecycle_review(m, j);
+                manager_schedule(m);
+                return;
+        }
+        if (j->state == JOB_STOPPING)
+                executor_set_gone(e);
+        else if (event == EXECUTOR_EVENT_KILLED && e->stop_ordered)
+                restarts_moved(m, e);
+        else
+                restarts_decide(m, e, event);
+        feeding_settled(m, e);
+        lifecycle_review(m, j);
+        manager_schedule(m); /* what it held is free for others */
+}
+
+void lifecycle_exited(struct manager *m, struct node *node, const struct exit_report *report) {
+        struct job *j = manager_job(m, report->id.job);
+        struct executor *e = NULL;
+        enum executor_event event;
+        char text[OUTCOME_TEXT_MAX];
+        bool asks;
+
+        if (!j || !sd_id128_equal(j->uid, report->id.job_uid))
+                return;
+        if (feeding_scan_exited(m, j, node, report))
+                return;
+        e = job_attempt(j, report->id.role, report->id.index, report->id.attempt);
+        if (!e || !executor_state_holds(e->state) || e->node != node)
+                return;
+        event = outcome_of(
+                report, executor_memory(e),
+                executor_role(e)->time_limit_usec == UINT64_MAX ? 0 : executor_role(e)->time_limit_usec,
+                text);
+        if (e->stop_ordered && event == EXECUTOR_EVENT_SUCCEEDED && j->state == JOB_STOPPING &&
+            j->verdict == JOB_EVENT_KILLED)
+                event = EXECUTOR_EVENT_KILLED;
+        if (event == EXECUTOR_EVENT_LOST && e->stop_ordered)
+                event = EXECUTOR_EVENT_KILLED;
+        judge_exit(e, report, &event, text);
+        asks = requeue_asks(e);
+        snprintf(e->result, sizeof(e->result), "%s", report->result);
+        e->status = report->status;
+        e->memory_peak = report->memory_peak;
+        e->cpu_usec = report->cpu_usec;
+        e->io_read = report->io_read;
+        e->io_write = report->io_write;
+        e->ended_real = report->ended_real;
+        if (report->started_real)
+                e->started_real = report->started_real;
+        if (!sd_id128_is_null(report->invocation))
+                e->invocation = report->invocation;
+        if (asks) {
+                requeue_asked(m, e);
+                if (!executor_state_holds(e->state)) /* its host was taken for lost: that was its end */
+                        return;
+        }
+        ended(m, e, event, text);
+}
+
+void lifecycle_ready(struct manager *m, struct node *node, const struct executor_id *id, bool ready,
+                     const char *why) {
+        struct job *j = manager_job(m, id->job);
+        struct executor *e =
+                j && sd_id128_equal(j->uid, id->job_uid) ? job_executor(j, id->role, id->index) : NULL;
+
+        if (e && e->attempt == id->attempt && e->node == node)
+                restarts_ready(m, e, ready, why);
+}
+
+void lifecycle_given_up(struct manager *m, struct executor *e, const char *text) {
+        char why[OUTCOME_TEXT_MAX];
+
+        snprintf(why, sizeof(why), "does not die: %.*s", utf8_fit(text, OUTCOME_TEXT_MAX - 32), text);
+        ended(m, e, EXECUTOR_EVENT_KILLED, why);
+}
+
+void lifecycle_vanished(struct manager *m, struct executor *e) {
+        if (!executor_state_holds(e->state))
+                return;
+        if (e->state == EXECUTOR_STOPPING)
+                ended(m, e, EXECUTOR_EVENT_KILLED, "stopped, without a record");
+        else
+                ended(m, e, EXECUTOR_EVENT_LOST,
+                      "neither the unit nor a record of it is on the host (rebooted?)");
+}
+
+void lifecycle_node_lost(struct manager *m, struct executor *e, bool declared) {
+        char text[128];
+
+        if (e->job->spec->on_partition == SPEC_PARTITION_WAIT && !declared && e->job->state != JOB_STOPPING) {
+                record_event(m, e->job, "waits-for-host", e, "%s is lost; waiting for it (onPartition: wait)",
+                             e->node->name);
+                return;
+        }
+        snprintf(text, sizeof(text), declared ? "%s was declared dead" : "%s is lost", e->node->name);
+        ended(m, e, e->state == EXECUTOR_STOPPING ? EXECUTOR_EVENT_KILLED : EXECUTOR_EVENT_LOST, text);
+}
+
+void lifecycle_arm_limit(struct manager *m, struct job *j) {
+        uint64_t used = usec_sub(now_real(), j->slot_real);
+
+        requeue_arm_signal(m, j);
+        if (j->spec->time_limit_usec == UINT64_MAX || j->limit_timer || j->slot_real == 0 ||
+            !limit_matters(j))
+                return;
+        (void)sd_event_add_time_relative(m->event, &j->limit_timer, CLOCK_BOOTTIME,
+                                         usec_sub(j->spec->time_limit_usec, used), USEC_PER_MSEC, on_limit,
+                                         j);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connections of agents. Invariants: a node's name is its certificate's; a new connection of a node
+ * evicts the old one. */
+#include "masterd/link/link.h"
+
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/wire/messages.h"
+#include "masterd/core/manager.h"
+#include "masterd/link/identity.h"
+#include "masterd/link/link-hold.h"
+#include "masterd/link/orders.h"
+
+#define REFUSED_INTERVAL (60 * USEC_PER_SEC)
+#define REFUSED_BURST 20u
+
+static struct link *link_of(struct manager *m, struct peer *p) {
+        struct link *l;
+
+        HASH_FIND_PTR(m->links, &p, l);
+        return l;
+}
+
+sd_bus *link_bus(const struct node *node) {
+        return node->link && node->link->registered ? peer_bus(node->link->peer) : NULL;
+}
+
+static void detach(struct link *l) {
+        if (!l->node)
+                return;
+        if (l->node->link == l)
+                l->node->link = NULL;
+        if (l->node->bulk == l) {
+                l->manager->link_handlers->bulk_gone(l->manager, l->node);
+                l->node->bulk = NULL;
+        }
+        l->node = NULL;
+}
+
+void link_attach_bulk(struct link *l, struct node *node) {
+        if (node->bulk && node->bulk != l)
+                peer_close(node->bulk->peer, "replaced by a new connection of the same node");
+        if (node->bulk)
+                detach(node->bulk);
+        node->bulk = l;
+}
+
+void link_drop(struct node *node, const char *why) {
+        struct link *main = node->link, *bulk = node->bulk;
+
+        if (main) {
+                detach(main);
+                peer_close(main->peer, why);
+        }
+        if (bulk) {
+                detach(bulk);
+                peer_close(bulk->peer, why);
+        }
+}
+
+static int on_ready(struct peer *p, void *userdata) {
+        struct manager *m = userdata;
+        struct link *l = calloc(1, sizeof(*l));
+        int r;
+
+        if (!l)
+                return -ENOMEM;
+        l->manager = m;
+        l->peer = p;
+        HASH_ADD_PTR(m->links, peer, l);
+        r = sd_bus_add_object_vtable(peer_bus(p), NULL, LINK_PATH, LINK_INTERFACE, m->link_handlers->vtable,
+                                     l);
+        if (r < 0) {
+                HASH_DEL(m->links, l);
+                free(l);
+        }
+        return r;
+}
+
+static void on_ended(struct peer *p, const struct peer_end *end, void *userdata) {
+        struct manager *m = userdata;
+        struct link *l = link_of(m, p);
+
+        if (l) {
+                if (l->node && l->node->link == l && node_may_log(l->node, now_boot()))
+                        log_full(LOG_NOTICE, 0, &(struct log_fields){ .node = l->node->name },
+                                 "Lost the connection to %s: %s", l->node->name, end->why);
+                detach(l);
+                HASH_DEL(m->links, l);
+                orders_forget(l);
+                link_hold_done(l);
+                free(l->build);
+                free(l);
+        } else
+                log_warning("Refused a connection%s%s: %s", peer_name(p) ? " of " : "",
+                            peer_name(p) ? peer_name(p) : "", end->why);
+        peer_free(p);
+}
+
+/* What strangers do to the port; anybody can do it, so a burst is told and the rest only counted. */
+static void on_refused(const struct addr *from, const char *name, const char *why, void *userdata) {
+        struct manager *m = userdata;
+        char text[ADDR_TEXT_MAX];
+        uint64_t now = now_boot();
+
+        if (now >= usec_add(m->refused_since, REFUSED_INTERVAL)) {
+                if (m->n_refused > REFUSED_BURST)
+                        log_warning("Refused %u more connections within the last minute",
+                                    m->n_refused - REFUSED_BURST);
+                m->refused_since = now;
+                m->n_refused = 0;
+        }
+        if (m->n_refused++ < REFUSED_BURST)
+                log_warning("Refused a connection from %s%s%s%s: %s", addr_format(from, text),
+                            name ? " (" : "", name ? name : "", name ? ")" : "", why);
+}
+
+int link_listen(struct manager *m, const struct link_handlers *link_handlers) {
+        static const struct listener_handlers handlers = {
+                .link_ready = on_ready,
+                .link_ended = on_ended,
+                .refused = on_refused,
+                .check = identity_check,
+                .join = identity_join,
+        };
+        int r;
+
+        m->link_handlers = link_handlers;
+        r = listener_new(m->event, m->conf.listen, m->conf.n_listen, m->credentials, &handlers, m,
+                         &m->listener);
+
+        if (r < 0)
+                return log_error_errno(r, "Cannot listen for agents on port %u (Listen= in masterd.conf)",
+                                       m->conf.listen[0].port);
+        return 0;
+}
+
+void link_close_all(struct manager *m) {
+        struct link *l, *next;
+
+        listener_free(m->listener);
+        m->listener = NULL;
+        HASH_ITER (hh, m->links, l, next) {
+                detach(l);
+                HASH_DEL(m->links, l);
+                peer_free(l->peer);
+                orders_forget(l);
+                link_hold_done(l);
+                free(l->build);
+                free(l);
+        }
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the rooms become one program: made, started and freed here. Invariant: nobody is served before the new
+ * term is on disk. */
+#include "masterd/start.h"
+
+#include <pwd.h>
+#include <systemd/sd-daemon.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/exit.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "masterd/api/api.h"
+#include "masterd/api/link-object.h"
+#include "masterd/api/looking.h"
+#include "masterd/core/listeners.h"
+#include "masterd/core/manager.h"
+#include "masterd/feed/feeding.h"
+#include "masterd/fleet/blaming.h"
+#include "masterd/fleet/conditions.h"
+#include "masterd/fleet/hooks.h"
+#include "masterd/fleet/hosts.h"
+#include "masterd/fleet/liveness.h"
+#include "masterd/fleet/ownhost.h"
+#include "masterd/fleet/stuck.h"
+#include "masterd/job/suspend.h"
+#include "masterd/life/arrays.h"
+#include "masterd/life/depend.h"
+#include "masterd/life/epochs.h"
+#include "masterd/life/lifecycle.h"
+#include "masterd/life/limits.h"
+#include "masterd/life/requeue.h"
+#include "masterd/life/revive.h"
+#include "masterd/life/savepoints.h"
+#include "masterd/life/suspension.h"
+#include "masterd/link/identity.h"
+#include "masterd/link/link.h"
+#include "masterd/link/registration.h"
+#include "masterd/queue/placement.h"
+#include "masterd/queue/queueing.h"
+#include "masterd/recover/recover.h"
+#include "masterd/relay/bundles.h"
+#include "masterd/relay/logs.h"
+#include "masterd/relay/prune.h"
+#include "masterd/relay/sessions.h"
+#include "masterd/watch/healing.h"
+#include "masterd/watch/telemetry.h"
+
+static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        struct manager *m = userdata;
+
+        log_info("Received SIG%s, exiting; executors go on", sigabbrev_np((int)si->ssi_signo));
+        return sd_event_exit(m->event, 0);
+}
+
+static int on_reload(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        queueing_reload(userdata);
+        return 0;
+}
+
+/* At the start, since the question may go to a directory on the network. */
+static void find_backup_user(struct manager *m) {
+        const struct passwd *pw = getpwnam("primus-backup");
+
+        m->backup_uid_known = pw != NULL;
+        m->backup_uid = pw ? pw->pw_uid : 0;
+}
+
+/* ---- what rooms hear and ask of those above them ---- */
+
+static void fleet_executor_placed(struct manager *m, struct executor *e) {
+        blaming_place_changed(m, e->node);
+}
+
+static void fleet_executor_released(struct manager *m, struct executor *e) {
+        hosts_left(m, e->node);
+        blaming_place_changed(m, e->node);
+}
+
+static void fleet_executor_over(struct manager *m, struct executor *e) {
+        if (e->node)
+                stuck_review(m, e->node);
+}
+
+static void fleet_job_ended(struct manager *m, struct job *j) {
+        hooks_notify(m, "job-ended", NULL, j, j->reason ? j->reason : "");
+}
+
+static void fleet_node_joined(struct manager *m, struct node *node, bool taken_over, const char *text) {
+        hooks_notify(m, taken_over ? "host-taken-over" : "host-joined", node, NULL, text);
+}
+
+static void watch_executor_over(struct manager *m, struct executor *e) {
+        telemetry_ended(e);
+        healing_ended(m, e);
+}
+
+static void watch_job_attempt_over(struct manager *m, struct job *j) {
+        telemetry_job_ended(j);
+        healing_job_ended(m, j);
+}
+
+static void feed_node_registered(struct manager *m, struct node *node, const struct registration *g) {
+        feeding_node_gone(m, node, true);
+}
+
+static void life_node_registered(struct manager *m, struct node *node, const struct registration *g) {
+        requeue_registered(m, node);
+        limits_registered(m, node);
+        suspension_registered(m, node);
+        epochs_registered(m, node);
+}
+
+static int fleet_nodes_loaded(struct manager *m) {
+        int r = hosts_load_nodes(m);
+
+        return r < 0 ? r : blaming_load(m);
+}
+
+static int fleet_jobs_loaded(struct manager *m) {
+        int r = hosts_load_jobs(m);
+
+        return r < 0 ? r : stuck_load(m);
+}
+
+static void fleet_node_registered(struct manager *m, struct node *node, const struct registration *g) {
+        stuck_registered(m, node);
+        conditions_registered(m, node, g->conditions, g->n_conditions);
+        hosts_registered(m, node);
+        ownhost_registered(m, node);
+}
+
+static const struct listener feed = {
+        .node_registered = feed_node_registered,
+};
+
+static const struct listener life = {
+        .node_registered = life_node_registered,
+};
+
+static const struct listener fleet = {
+        .nodes_loaded = fleet_nodes_loaded,
+        .jobs_loaded = fleet_jobs_loaded,
+        .node_registered = fleet_node_registered,
+        .executor_placed = fleet_executor_placed,
+        .executor_released = fleet_executor_released,
+        .executor_over = fleet_executor_over,
+        .executor_ended = blaming_ended,
+        .executor_remembered = blaming_remember,
+        .job_ended = fleet_job_ended,
+        .node_joined = fleet_node_joined,
+        .prolog_failed = hosts_prolog_failed,
+};
+
+static const struct listener watch = {
+        .jobs_loaded = healing_load,
+        .executor_over = watch_executor_over,
+        .executor_failure_counted = healing_failed,
+        .job_attempt_over = watch_job_attempt_over,
+        .job_freed = healing_forget,
+};
+
+static const struct listener relay = {
+        .executor_failed = logs_note_failure,
+};
+
+static const struct listener *const listeners[] = { &feed, &life, &fleet, &watch, &relay, NULL };
+
+static bool job_not_placeable(struct manager *m, struct job *j) {
+        return depend_holds_back(j) || arrays_take(m, j);
+}
+
+static bool job_kept_waiting(struct manager *m, struct job *j) {
+        return job_held_back(j) || requeue_holds(m, j);
+}
+
+static void job_begins(struct manager *m, struct job *j) {
+        lifecycle_job_changed(m, j);
+        lifecycle_arm_limit(m, j);
+}
+
+static void scan_refused(struct manager *m, struct job *j, struct node *node, const struct executor_id *id,
+                         const char *text) {
+        if (text)
+                (void)feeding_scan_exited(
+                        m, j, node,
+                        &(struct exit_report){ .id = *id, .result = "not started", .detail = (char *)text });
+        else
+                feeding_leave(m, node);
+}
+
+static const struct source *scan_source(struct job *j, struct node *node, const struct executor_id *id) {
+        return feeding_scan_known(j, node, id) ? j->data->sources + id->index : NULL;
+}
+
+static const struct upcalls upcalls = {
+        .tell_watchers = api_tell_watchers,
+        .may_look = api_sees,
+        .job_not_placeable = job_not_placeable,
+        .job_kept_waiting = job_kept_waiting,
+        .job_begins = job_begins,
+        .job_places_changed = epochs_update,
+        .job_is_served = requeue_not_needed,
+        .job_preempt = requeue_preempt,
+        .job_time_to_stop = requeue_time_needed,
+        .job_saved_real = savepoints_latest,
+        .hosts_excluded = hosts_excluded,
+        .host_room = blaming_room,
+        .job_stop = lifecycle_stop_job,
+        .start_answered = lifecycle_start_answered,
+        .executor_vanished = lifecycle_vanished,
+        .freeze_refused = suspension_freeze_refused,
+        .scan_refused = scan_refused,
+        .scan_source = scan_source,
+};
+
+/* ---- beginning and end ---- */
+
+int start_new(struct manager **ret) {
+        struct manager *m;
+        int r = manager_new(placement_run, &m);
+
+        if (r < 0)
+                return r; /* logged */
+        m->listeners = listeners;
+        m->up = &upcalls;
+        m->histories.max = TELEMETRY_HISTORY_MAX;
+        find_backup_user(m);
+        *ret = m;
+        return 0;
+}
+
+/* The new term is on disk: from here on orders may leave. */
+static void serve(struct manager *m, void *data) {
+        static const struct link_handlers link_handlers = { .vtable = api_link_vtable,
+                                                            .bulk_gone = sessions_node_gone };
+        int r;
+
+        m->serving = true;
+        m->ready_boot = now_boot();
+        r = link_listen(m, &link_handlers);
+        if (r >= 0)
+                r = api_publish(m);
+        if (r >= 0)
+                r = liveness_start(m);
+        if (r >= 0)
+                r = hosts_start(m);
+        if (r >= 0)
+                r = blaming_start(m);
+        if (r >= 0)
+                r = healing_start(m);
+        if (r < 0) {
+                (void)sd_event_exit(m->event, r);
+                return;
+        }
+        manager_schedule(m);
+        log_info("Serving cluster " SD_ID128_FORMAT_STR " on port %u, term %llu, %u active jobs, %u nodes",
+                 SD_ID128_FORMAT_VAL(m->cluster), listener_port(m->listener), (unsigned long long)m->term,
+                 m->n_active, m->nodes.n);
+        (void)sd_notifyf(false, "READY=1\nSTATUS=Serving agents on port %u", listener_port(m->listener));
+}
+
+/* What a masterd that was killed over a backup left of it. */
+static void clear_backup(struct manager *m) {
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s/" BACKUP_FILE, m->conf.state_directory) < 0)
+                path = NULL;
+        else
+                (void)unlink(path);
+}
+
+int start_serving(struct manager *m) {
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        r = sd_event_add_signal(m->event, NULL, SIGTERM, on_signal, m);
+        if (r >= 0)
+                r = sd_event_add_signal(m->event, NULL, SIGHUP, on_reload, m);
+        if (r >= 0)
+                r = sd_event_add_signal(m->event, NULL, SIGINT, on_signal, m);
+        if (r >= 0)
+                r = sd_event_set_watchdog(m->event, true);
+        if (r < 0)
+                return log_error_errno(r, "Cannot start");
+        r = make_directories(m->conf.state_directory, 0700);
+        if (r < 0)
+                return exit_person(log_error_errno(r, "Cannot make %s", m->conf.state_directory));
+        if (asprintf(&path, "%s/primus.db", m->conf.state_directory) < 0)
+                return log_oom();
+        r = store_open(path, m->event, NULL, &m->store);
+        if (r < 0)
+                return exit_person(r); /* logged, with what to do */
+        clear_backup(m);
+        r = placement_new(m);
+        if (r < 0)
+                return log_error_errno(r, "Cannot set up the scheduler");
+        r = identity_load(m);
+        if (r < 0)
+                return exit_person_unless_short(r);
+        r = logs_new(m, &m->logs);
+        if (r < 0)
+                return exit_person(log_error_errno(r, "Cannot set up the kept logs in %s/logs",
+                                                   m->conf.state_directory));
+        r = bundles_new(m, &m->bundles);
+        if (r < 0)
+                return exit_person(log_error_errno(r, "Cannot set up %s/bundles", m->conf.state_directory));
+        r = sessions_new(m, &m->sessions);
+        if (r < 0)
+                return log_oom();
+        r = hooks_new(m, &m->hooks);
+        if (r < 0)
+                return exit_person(log_error_errno(r, "Cannot set up %s/hooks", m->conf.state_directory));
+        r = recover_load(m);
+        if (r < 0)
+                return exit_person(log_error_errno(r, "Cannot load the cluster's state from %s", path));
+        r = api_connect(m);
+        if (r < 0)
+                return log_error_errno(r, "Cannot connect to the system bus");
+        r = prune_start(m);
+        if (r < 0)
+                return r;
+        return manager_effect(m, serve, NULL);
+}
+
+void start_free(struct manager *m) {
+        struct job *j, *next;
+
+        if (!m)
+                return;
+        store_close(m->store);
+        hooks_free(m->hooks);
+        m->hooks = NULL;
+        api_disconnect(m);
+        sessions_free(m->sessions);
+        m->sessions = NULL;
+        link_close_all(m);
+        HASH_ITER (hh, m->jobs, j, next) {
+                HASH_DEL(m->jobs, j);
+                revive_job_free(j);
+        }
+        arrays_free_owners(m);
+        depend_free(m);
+        savepoints_free(m);
+        logs_free(m->logs);
+        bundles_free(m->bundles);
+        placement_free(m->placement);
+        hosts_stop(m);
+        blaming_stop(m);
+        healing_stop(m);
+        identity_done(m);
+        manager_free(m);
+}

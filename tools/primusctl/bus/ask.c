@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions to masterd about a job. */
+#include "tools/primusctl/bus/ask.h"
+
+#include <inttypes.h>
+
+int ask_properties_call(struct cli *c, const struct job_ref *job, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+
+        if (sd_bus_message_new_method_call(c->bus, &m, MASTER_NAME, job->path,
+                                           "org.freedesktop.DBus.Properties", "GetAll") < 0 ||
+            sd_bus_message_append(m, "s", MASTER_JOB) < 0)
+                return cli_oom(c);
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+int ask_properties(struct cli *c, const struct job_ref *job, struct job_properties *ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = ask_properties_call(c, job, &m);
+
+        if (!r)
+                r = cli_call(c, m, job, &reply);
+        if (!r && job_properties_read(reply, ret) < 0)
+                r = cli_bad_reply(c, -EBADMSG);
+        if (!r && (!ret->state || !ret->name))
+                r = cli_bad_reply(c, -ENODATA);
+        return r;
+}
+
+int ask_status(struct cli *c, const struct job_ref *job, struct job_status *ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = cli_job_call(c, job, "GetStatus", &m);
+
+        if (!r)
+                r = cli_call(c, m, job, &reply);
+        if (!r && job_status_read(reply, ret) < 0)
+                r = cli_bad_reply(c, -EBADMSG);
+        return r;
+}
+
+int ask_no_array(struct cli *c, const struct job_ref *job) {
+        _cleanup_(job_status_done) struct job_status s = { 0 };
+        int r = ask_status(c, job, &s);
+
+        if (r || s.array.size == 0)
+                return r;
+        return cli_fail(c,
+                        "job %" PRIu32 " is an array: name one of its elements, %" PRIu32
+                        "[INDEX]; 'primusctl "
+                        "list --array %" PRIu32 "' shows them",
+                        job->number, job->number, job->number);
+}
+
+int ask_executors(struct cli *c, const struct job_ref *job, bool all, struct executor **ret, size_t *ret_n) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = cli_job_call(c, job, "ListExecutors", &m);
+
+        if (!r && sd_bus_message_append(m, "b", all) < 0)
+                r = cli_oom(c);
+        if (!r)
+                r = cli_call(c, m, job, &reply);
+        if (!r && executors_read(reply, ret, ret_n) < 0)
+                r = cli_bad_reply(c, -EBADMSG);
+        return r;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions to masterd about a job, whose answers are waited for. 0 or an exit status. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tools/primusctl/bus/job.h"
+#include "tools/primusctl/cli/cli.h"
+
+/* The call for its properties: what comes is for job_properties_read(). */
+int ask_properties_call(struct cli *c, const struct job_ref *job, sd_bus_message **ret);
+/* It has a name and a state. */
+int ask_properties(struct cli *c, const struct job_ref *job, struct job_properties *ret);
+int ask_status(struct cli *c, const struct job_ref *job, struct job_status *ret);
+/* CLI_FAILED, and what to name instead, where the job is an array, which has no executors of its own. */
+int ask_no_array(struct cli *c, const struct job_ref *job);
+/* all: with attempts that others came after. */
+int ask_executors(struct cli *c, const struct job_ref *job, bool all, struct executor **ret, size_t *ret_n);

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows a job by signals. Invariant: between two synced() calls every change of state reaches the handlers;
+ * a handler is called only when something differs. */
+#include "tools/primusctl/bus/watch.h"
+
+#include <string.h>
+
+#include "lib/base/clock.h"
+
+#define AWAY_MAX (60 * USEC_PER_SEC) /* how long masterd may be gone */
+
+struct watch {
+        struct cli *cli;
+        sd_event *event;
+        struct job_ref job;
+        enum watch_what what;
+        bool is_away;
+        const struct watch_handlers *handlers;
+        void *userdata;
+        struct job_properties properties;
+        struct executor *executors;
+        size_t n_executors, allocated;
+        unsigned replies; /* of the present sync that are still to come */
+        sd_bus_slot *slots[3], *calls[4];
+        sd_event_source *timer;
+};
+
+void watch_free(struct watch *w) {
+        if (!w)
+                return;
+        for (size_t i = 0; i < ELEMENTSOF(w->slots); i++)
+                sd_bus_slot_unref(w->slots[i]);
+        for (size_t i = 0; i < ELEMENTSOF(w->calls); i++)
+                sd_bus_slot_unref(w->calls[i]);
+        sd_event_source_disable_unref(w->timer);
+        job_properties_done(&w->properties);
+        executors_free(w->executors, w->n_executors);
+        free(w);
+}
+
+const struct job_ref *watch_job(const struct watch *w) {
+        return &w->job;
+}
+
+const struct job_properties *watch_properties(const struct watch *w) {
+        return &w->properties;
+}
+
+const struct executor *watch_executors(const struct watch *w, size_t *ret_n) {
+        *ret_n = w->n_executors;
+        return w->executors;
+}
+
+bool watch_ended(const struct watch *w) {
+        return w->properties.state && job_state_exit(w->properties.state) >= 0;
+}
+
+static void quit(struct watch *w, int status) {
+        (void)sd_event_exit(w->event, status);
+}
+
+static int still_away(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct watch *w = userdata;
+
+        cli_fail(w->cli,
+                 "masterd has been away for a minute; job %" PRIu32
+                 " is not stopped by that. Check with: systemctl status primus-masterd",
+                 w->job.number);
+        quit(w, CLI_UNREACHABLE);
+        return 0;
+}
+
+static void went_away(struct watch *w) {
+        if (w->is_away)
+                return;
+        w->is_away = true;
+        if (sd_event_add_time_relative(w->event, &w->timer, CLOCK_BOOTTIME, AWAY_MAX, 0, still_away, w) < 0)
+                quit(w, cli_oom(w->cli));
+        if (w->handlers->away)
+                w->handlers->away(w, w->userdata);
+}
+
+void watch_call_failed(struct watch *w, const sd_bus_error *error) {
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED) || !cli_error_unreachable(error, 0))
+                quit(w, cli_call_failed(w->cli, error, -EIO, NULL, &w->job));
+        else /* it has answered before, if only where the job is: being started again, it comes back */
+                went_away(w);
+}
+
+int watch_call(struct watch *w, sd_bus_message *m, sd_bus_message_handler_t reply, void *userdata,
+               uint64_t timeout) {
+        return sd_bus_call_async(w->cli->bus, NULL, m, reply, userdata, timeout);
+}
+
+/* Tells the handlers when the last reply of a sync has come. */
+static void replied(struct watch *w) {
+        if (--w->replies == 0 && w->handlers->synced)
+                w->handlers->synced(w, w->userdata);
+}
+
+static void take_properties(struct watch *w, sd_bus_message *m) {
+        _cleanup_free_ char *before = w->properties.state ? strdup(w->properties.state) : NULL;
+        int r = job_properties_read(m, &w->properties);
+
+        if (r < 0) {
+                quit(w, cli_bad_reply(w->cli, r));
+                return;
+        }
+        if (w->properties.state && (!before || strcmp(before, w->properties.state) != 0) &&
+            w->handlers->state)
+                w->handlers->state(w, w->userdata);
+}
+
+static int on_get_all(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct watch *w = userdata;
+
+        (void)ret_error;
+        if (sd_bus_message_is_method_error(m, NULL))
+                watch_call_failed(w, sd_bus_message_get_error(m));
+        else {
+                take_properties(w, m);
+                replied(w);
+        }
+        return 0;
+}
+
+static struct executor *find(struct watch *w, const char *role, uint32_t index) {
+        for (size_t i = 0; i < w->n_executors; i++)
+                if (w->executors[i].index == index && strcmp(w->executors[i].role, role) == 0)
+                        return &w->executors[i];
+        return NULL;
+}
+
+/* Puts e (taken) in the place of the older row of the same executor. */
+static int update(struct watch *w, struct executor *e) {
+        struct executor *old = find(w, e->role, e->index);
+
+        if (old) {
+                if (old->attempt == e->attempt && strcmp(old->state, e->state) == 0) {
+                        executor_done(old);
+                        *old = *e;
+                        *e = (struct executor){ 0 };
+                        return 0;
+                }
+                if (old->attempt > e->attempt)
+                        return 0;
+                executor_done(old);
+        } else {
+                if (w->n_executors == w->allocated) {
+                        size_t bigger = w->allocated ? w->allocated * 2 : 16;
+                        struct executor *p = realloc(w->executors, bigger * sizeof(*p));
+                        if (!p)
+                                return -ENOMEM;
+                        w->executors = p;
+                        w->allocated = bigger;
+                }
+                old = &w->executors[w->n_executors++];
+        }
+        *old = *e;
+        *e = (struct executor){ 0 };
+        if (w->handlers->executor)
+                w->handlers->executor(w, old, w->userdata);
+        return 0;
+}
+
+/* Every attempt: the latest are known better already, the earlier ones are told. */
+static int on_attempts(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct watch *w = userdata;
+        struct executor *list;
+        size_t n;
+        int r;
+
+        (void)ret_error;
+        if (sd_bus_message_is_method_error(m, NULL)) {
+                watch_call_failed(w, sd_bus_message_get_error(m));
+                return 0;
+        }
+        r = executors_read(m, &list, &n);
+        if (r < 0) {
+                quit(w, cli_bad_reply(w->cli, r));
+                return 0;
+        }
+        for (size_t i = 0; i < n; i++) {
+                const struct executor *now = find(w, list[i].role, list[i].index);
+
+                if (now && list[i].attempt < now->attempt && w->handlers->executor)
+                        w->handlers->executor(w, &list[i], w->userdata);
+        }
+        executors_free(list, n);
+        replied(w);
+        return 0;
+}
+
+static int ask_executors(struct watch *w, bool all, sd_bus_message_handler_t handler, sd_bus_slot **slot) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+        int r;
+
+        if (cli_job_call(w->cli, &w->job, "ListExecutors", &m))
+                return -ENOMEM;
+        r = sd_bus_message_append(m, "b", (int)all);
+        return r < 0 ? r : sd_bus_call_async(w->cli->bus, slot, m, handler, w, 0);
+}
+
+static int on_executors(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct watch *w = userdata;
+        struct executor *list;
+        bool earlier = false;
+        size_t n;
+        int r;
+
+        (void)ret_error;
+        if (sd_bus_message_is_method_error(m, NULL)) {
+                watch_call_failed(w, sd_bus_message_get_error(m));
+                return 0;
+        }
+        r = executors_read(m, &list, &n);
+        if (r < 0) {
+                quit(w, cli_bad_reply(w->cli, r));
+                return 0;
+        }
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                earlier |= list[i].attempt > 1;
+                r = update(w, &list[i]);
+        }
+        executors_free(list, n);
+        if (r >= 0 && w->what == WATCH_ATTEMPTS && earlier) {
+                w->replies++;
+                r = ask_executors(w, true, on_attempts, &w->calls[2]);
+        }
+        if (r < 0)
+                quit(w, cli_oom(w->cli));
+        replied(w);
+        return 0;
+}
+
+static int sync_now(struct watch *w) {
+        int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(w->calls); i++)
+                w->calls[i] = sd_bus_slot_unref(w->calls[i]);
+        w->replies = w->what != WATCH_STATE ? 2 : 1;
+        if (w->what != WATCH_STATE) {
+                r = ask_executors(w, false, on_executors, &w->calls[0]);
+                if (r < 0)
+                        return r;
+        }
+        return sd_bus_call_method_async(w->cli->bus, &w->calls[1], MASTER_NAME, w->job.path,
+                                        "org.freedesktop.DBus.Properties", "GetAll", on_get_all, w, "s",
+                                        MASTER_JOB);
+}
+
+/* masterd has come back and knows the job again. */
+static int on_job_again(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct watch *w = userdata;
+
+        (void)ret_error;
+        if (sd_bus_message_is_method_error(m, NULL))
+                watch_call_failed(w, sd_bus_message_get_error(m));
+        else if (sync_now(w) < 0)
+                quit(w, cli_oom(w->cli));
+        return 0;
+}
+
+void watch_refresh(struct watch *w) {
+        if (!w->is_away && sync_now(w) < 0)
+                quit(w, cli_oom(w->cli));
+}
+
+static int on_properties_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct watch *w = userdata;
+        const char *interface;
+
+        (void)ret_error;
+        if (sd_bus_message_read(m, "s", &interface) >= 0 && strcmp(interface, MASTER_JOB) == 0)
+                take_properties(w, m);
+        return 0;
+}
+
+static int on_executor_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct watch *w = userdata;
+        const char *role, *state, *node;
+        struct executor e = { .status = INT32_MIN }, *old;
+        int r = sd_bus_message_read(m, "suuss", &role, &e.index, &e.attempt, &state, &node);
+
+        (void)ret_error;
+        if (r < 0) {
+                quit(w, cli_bad_reply(w->cli, r));
+                return 0;
+        }
+        old = find(w, role, e.index);
+        if (old)
+                e.rank = old->rank;
+        e.role = strdup(role);
+        e.state = strdup(state);
+        e.node = strdup(node);
+        e.unit = strdup("");
+        r = e.role && e.state && e.node && e.unit ? update(w, &e) : -ENOMEM;
+        executor_done(&e);
+        if (r < 0)
+                quit(w, cli_oom(w->cli));
+        return 0;
+}
+
+static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct watch *w = userdata;
+        const char *name, *before, *now;
+
+        (void)ret_error;
+        if (sd_bus_message_read(m, "sss", &name, &before, &now) < 0 || strcmp(name, MASTER_NAME) != 0)
+                return 0;
+        if (!*now) {
+                went_away(w);
+                return 0;
+        }
+        w->is_away = false;
+        w->timer = sd_event_source_disable_unref(w->timer);
+        /* A job that ended meanwhile comes onto the bus only when it is asked for. */
+        w->calls[3] = sd_bus_slot_unref(w->calls[3]);
+        if (sd_bus_call_method_async(w->cli->bus, &w->calls[3], MASTER_NAME, MASTER_PATH, MASTER_MANAGER,
+                                     "GetJob", on_job_again, w, "u", w->job.number) < 0)
+                quit(w, cli_oom(w->cli));
+        return 0;
+}
+
+int watch_new(struct cli *c, sd_event *event, const struct job_ref *job, enum watch_what what,
+              const struct watch_handlers *handlers, void *userdata, struct watch **ret) {
+        _cleanup_(watch_free_p) struct watch *w = malloc(sizeof(*w));
+        int r;
+
+        if (!w)
+                return cli_oom(c);
+        *w = (struct watch){
+                .cli = c,
+                .event = event,
+                .job = *job,
+                .what = what,
+                .handlers = handlers,
+                .userdata = userdata,
+        };
+        /* The bus daemon handles these in order, so the matches stand before the master sees a question. */
+        r = sd_bus_match_signal_async(c->bus, &w->slots[0], MASTER_NAME, job->path,
+                                      "org.freedesktop.DBus.Properties", "PropertiesChanged",
+                                      on_properties_changed, NULL, w);
+        if (r >= 0 && what != WATCH_STATE)
+                r = sd_bus_match_signal_async(c->bus, &w->slots[1], MASTER_NAME, job->path, MASTER_JOB,
+                                              "ExecutorChanged", on_executor_changed, NULL, w);
+        if (r >= 0)
+                r = sd_bus_add_match_async(
+                        c->bus, &w->slots[2],
+                        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
+                        "member='NameOwnerChanged',arg0='" MASTER_NAME "'",
+                        on_owner_changed, NULL, w);
+        if (r >= 0)
+                r = sync_now(w);
+        if (r < 0)
+                return cli_fail(c, "cannot follow job %" PRIu32 ": %s", job->number, strerror(-r));
+        *ret = TAKE_PTR(w);
+        return 0;
+}
+
+static int bus_gone(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct cli *c = userdata;
+
+        (void)m;
+        (void)ret_error;
+        cli_fail(c, "the connection to the system bus%s%s was lost", c->host ? " of " : "",
+                 c->host ? c->host : "");
+        (void)sd_event_exit(sd_bus_get_event(c->bus), CLI_UNREACHABLE);
+        return 0;
+}
+
+int watch_loop_new(struct cli *c, sd_event **ret) {
+        sd_event *event = NULL;
+        int r;
+
+        r = cli_connect(c);
+        if (r)
+                return r;
+        r = sd_event_new(&event);
+        if (r >= 0)
+                r = sd_bus_attach_event(c->bus, event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = sd_bus_match_signal_async(c->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
+                                              "org.freedesktop.DBus.Local", "Disconnected", bus_gone, NULL,
+                                              c);
+        if (r < 0) {
+                sd_event_unref(event);
+                return cli_fail(c, "cannot make an event loop: %s", strerror(-r));
+        }
+        *ret = event;
+        return 0;
+}

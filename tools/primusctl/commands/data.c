@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primusctl data: the tasks of a job that are not done, and what a person may do with them. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "lib/base/parse.h"
+#include "lib/wire/tasks.h"
+#include "tools/primusctl/bus/fields.h"
+#include "tools/primusctl/cli/commands.h"
+#include "tools/primusctl/view/table.h"
+
+#define PAGE 1000u
+#define LIMIT_DEFAULT 1000u
+#define LIMIT_NONE UINT64_MAX
+#define TASK_NAME_MAX 24
+#define TASK_ROW "tssayttttussa{sv}"
+
+struct data_options {
+        bool failed;
+        const char *state;
+        uint64_t limit; /* 0: not given */
+};
+
+/* ---- names of tasks: 17, or s17 for one that was split off from a slow one ---- */
+
+static char *task_name(uint64_t task, char buf[static TASK_NAME_MAX]) {
+        snprintf(buf, TASK_NAME_MAX, "%s%" PRIu64, task & TASK_SPLIT_OFF ? "s" : "", task & ~TASK_SPLIT_OFF);
+        return buf;
+}
+
+static bool task_parse(const char *text, uint64_t *ret) {
+        bool split = text[0] == 's';
+        uint64_t number;
+
+        if (parse_u64(text + split, 1, TASK_SPLIT_OFF - 1, &number) < 0)
+                return false;
+        *ret = number | (split ? TASK_SPLIT_OFF : 0);
+        return true;
+}
+
+/* ---- listing ---- */
+
+struct task_row {
+        uint64_t task, start, end, acked, records;
+        uint32_t failures;
+        const char *state, *source, *holder, *error; /* in the message */
+        char *path;
+        bool split_off;
+        uint32_t epoch;
+        double rate;
+};
+
+static void task_row_done(struct task_row *t) {
+        free(t->path);
+        t->path = NULL;
+}
+
+/* 1: *ret is filled. 0: there is no more. */
+static int next_row(sd_bus_message *m, struct task_row *ret) {
+        static const struct field fields[] = {
+                { "splitOff", "b", offsetof(struct task_row, split_off) },
+                { "epoch", "u", offsetof(struct task_row, epoch) },
+                { "rate", "d", offsetof(struct task_row, rate) },
+        };
+        _cleanup_(task_row_done) struct task_row t = { 0 };
+        const void *path;
+        size_t n;
+        int r = sd_bus_message_enter_container(m, 'r', TASK_ROW);
+
+        if (r <= 0)
+                return r;
+        r = sd_bus_message_read(m, "tss", &t.task, &t.state, &t.source);
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 'y', &path, &n);
+        if (r >= 0)
+                r = sd_bus_message_read(m, "ttttuss", &t.start, &t.end, &t.acked, &t.records, &t.failures,
+                                        &t.holder, &t.error);
+        if (r < 0)
+                return r;
+        t.path = strndup(n > 0 ? path : "", n);
+        if (!t.path)
+                return -ENOMEM;
+        r = read_fields(m, fields, ELEMENTSOF(fields), &t);
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        if (r < 0)
+                return r;
+        *ret = t;
+        t.path = NULL;
+        return 1;
+}
+
+/* Positions of files are bytes, those of a partition (TOPIC/PARTITION) messages. */
+static bool counts_messages(const char *path) {
+        return *path && *path != '/' && !strstr(path, "://");
+}
+
+static const char *position(uint64_t at, bool messages, char *buf, size_t size) {
+        if (at == TASK_TO_END)
+                return "";
+        if (!messages)
+                return format_size(at, buf, size);
+        snprintf(buf, size, "%" PRIu64, at);
+        return buf;
+}
+
+/* Errors begin with the path, which stands in its own column. */
+static const char *without_path(const char *error, const char *path) {
+        size_t n = strlen(path);
+
+        return n > 0 && strncmp(error, path, n) == 0 && strncmp(error + n, ": ", 2) == 0 ? error + n + 2
+                                                                                         : error;
+}
+
+static void show_row(struct table *t, const struct task_row *row) {
+        char name[TASK_NAME_MAX], a[32], b[32];
+        bool messages = counts_messages(row->path);
+
+        table_set(t, 0, COLOR_BOLD, "%s", task_name(row->task, name));
+        table_set(t, 1, strcmp(row->state, "FAILED") == 0 ? COLOR_RED : COLOR_NONE, "%s", row->state);
+        table_set(t, 2, COLOR_NONE, "%s", row->source);
+        table_set(t, 3, COLOR_NONE, "%s", *row->path ? row->path : "-");
+        table_set(t, 4, COLOR_NONE, "%s-%s", position(row->start, messages, a, sizeof(a)),
+                  position(row->end, messages, b, sizeof(b)));
+        if (row->end != TASK_TO_END && row->end > row->start)
+                table_set(t, 5, row->acked > row->start ? COLOR_NONE : COLOR_DIM, "%.0f%%",
+                          100.0 * (double)(MAX(row->acked, row->start) - row->start) /
+                                  (double)(row->end - row->start));
+        else
+                table_set(t, 5, COLOR_NONE, "%s", position(row->acked, messages, a, sizeof(a)));
+        if (row->records > 0)
+                table_set(t, 6, COLOR_NONE, "%" PRIu64, row->records);
+        else
+                table_set(t, 6, COLOR_DIM, "-");
+        table_set(t, 7, row->failures ? COLOR_YELLOW : COLOR_DIM, "%" PRIu32, row->failures);
+        table_set(t, 8, *row->holder ? COLOR_NONE : COLOR_DIM, "%s", *row->holder ? row->holder : "-");
+        table_set(t, 9, COLOR_NONE, "%s", without_path(row->error, row->path));
+}
+
+static json_t *row_json(const struct task_row *row) {
+        char name[TASK_NAME_MAX];
+        char *path = row->path;
+        json_t *o;
+
+        if (!utf8_valid(path, strlen(path)))
+                text_clean(path);
+        o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:f}", "task",
+                      task_name(row->task, name), "state", row->state, "source", row->source, "path", path,
+                      "start", (json_int_t)row->start, "acked", (json_int_t)row->acked, "records",
+                      (json_int_t)row->records, "failures", (json_int_t)row->failures, "holder", row->holder,
+                      "error", row->error, "splitOff", (int)row->split_off, "epoch", (json_int_t)row->epoch,
+                      "rate", row->rate);
+        if (o)
+                (void)json_object_set_new(
+                        o, "end", row->end == TASK_TO_END ? json_null() : json_integer((json_int_t)row->end));
+        return o;
+}
+
+static int ask_page(struct cli *c, const struct job_ref *job, const struct data_options *o, uint64_t after,
+                    uint32_t limit, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+        const char *state = o->failed ? "FAILED" : o->state;
+        int r = cli_job_call(c, job, "ListTasks", &m);
+
+        if (r)
+                return r;
+        r = sd_bus_message_append(m, "t", after);
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}", "limit", "u", limit);
+        if (r >= 0 && state)
+                r = sd_bus_message_append(m, "{sv}", "state", "s", state);
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return cli_fail(c, "cannot make a call: %s", strerror(-r));
+        return cli_call(c, m, job, ret);
+}
+
+/* One page, into the table or the array, at most *left rows. Returns 0 with *ret_n: how many the master sent.
+ */
+static int read_page(struct cli *c, sd_bus_message *m, struct table *t, json_t *array, uint64_t *left,
+                     uint64_t *after, size_t *ret_n) {
+        int r = sd_bus_message_enter_container(m, 'a', "(" TASK_ROW ")");
+        size_t n = 0;
+
+        while (r >= 0) {
+                _cleanup_(task_row_done) struct task_row row = { 0 };
+
+                r = next_row(m, &row);
+                if (r <= 0)
+                        break;
+                n++;
+                if (*left == 0)
+                        continue;
+                --*left;
+                *after = row.task;
+                if (array)
+                        (void)json_array_append_new(array, row_json(&row));
+                else if (table_row(t) >= 0)
+                        show_row(t, &row);
+        }
+        *ret_n = n;
+        return r < 0 ? cli_bad_reply(c, r) : 0;
+}
+
+/* All pages. One row more than is shown is asked for: whether there is one. */
+static int collect(struct cli *c, const struct job_ref *job, const struct data_options *o, struct table *t,
+                   json_t *array, bool *ret_any, bool *ret_more) {
+        uint64_t left = o->limit ?: LIMIT_DEFAULT, after = 0;
+        uint32_t limit;
+        size_t n;
+
+        do {
+                _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
+                uint64_t before = left;
+                int r;
+
+                limit = (uint32_t)MIN(left, PAGE - 1u) + 1;
+                r = ask_page(c, job, o, after, limit, &reply);
+                if (!r)
+                        r = read_page(c, reply, t, array, &left, &after, &n);
+                if (r)
+                        return r;
+                *ret_any |= n > 0;
+                *ret_more = left == 0 && n > before;
+        } while (n >= limit && !*ret_more);
+        return 0;
+}
+
+static int list_tasks(struct cli *c, const struct data_options *o, const char *text) {
+        static const struct table_column columns[] = {
+                { "TASK", .right = true },
+                { "STATE" },
+                { "SOURCE" },
+                { "FILE", .fills = true },
+                { "RANGE", .right = true },
+                { "DONE", .right = true },
+                { "RECORDS", .right = true },
+                { "FAILED", .right = true },
+                { "HOLDER" },
+                { "ERROR", .fills = true },
+        };
+        _cleanup_(table_free_p) struct table *t = NULL;
+        json_t *array = c->json ? json_array() : NULL;
+        struct job_ref job;
+        bool any = false, more = false;
+        int r = cli_job(c, text, &job);
+
+        if (!r && !c->json)
+                r = table_new(c, columns, ELEMENTSOF(columns), &t);
+        if (!r)
+                r = collect(c, &job, o, t, array, &any, &more);
+        if (r) {
+                json_decref(array);
+                return r;
+        }
+        if (c->json)
+                return cli_print_json(c, array);
+        if (!any)
+                printf(o->failed || o->state ? "Job %" PRIu32 " has no such task\n"
+                                             : "Job %" PRIu32 " has no task that was begun or waits; "
+                                               "'primusctl status %" PRIu32 "' shows its data\n",
+                       job.number, job.number);
+        else
+                r = table_print(c, t);
+        if (!r && more)
+                printf("... and more: --limit=0 shows all\n");
+        return r;
+}
+
+/* ---- retry and skip ---- */
+
+static const struct verb {
+        const char *name, *method, *one, *many;
+} verbs[] = {
+        { "retry", "RetryTask", "is tried again", "are tried again" },
+        { "skip", "SkipTask", "counts as done", "count as done" },
+};
+
+static int change(struct cli *c, const struct job_ref *job, const char *method, uint64_t task,
+                  uint64_t *ret_changed) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        int r = cli_job_call(c, job, method, &m);
+
+        if (!r && sd_bus_message_append(m, "t", task) < 0)
+                r = cli_oom(c);
+        if (!r)
+                r = cli_call(c, m, job, &reply);
+        if (!r && sd_bus_message_read(reply, "t", ret_changed) < 0)
+                r = cli_bad_reply(c, -EBADMSG);
+        return r;
+}
+
+static int change_all(struct cli *c, const struct verb *v, const struct job_ref *job) {
+        uint64_t changed;
+        int r = change(c, job, v->method, 0, &changed);
+
+        if (r)
+                return r;
+        if (c->json)
+                return cli_print_json(c, json_pack("{s:I}", "changed", (json_int_t)changed));
+        if (changed == 0)
+                printf("Job %" PRIu32 " has no failed task\n", job->number);
+        else
+                printf("%" PRIu64 " failed task%s %s\n", changed, changed == 1 ? "" : "s",
+                       changed == 1 ? v->one : v->many);
+        return 0;
+}
+
+static int change_tasks(struct cli *c, const struct verb *v, const struct data_options *o, char **args,
+                        size_t n) {
+        struct job_ref job;
+        uint64_t task, changed, sum = 0;
+        int r, worst = CLI_OK;
+
+        if (n == 0 || (n == 1) != o->failed)
+                return cli_usage(
+                        c, "data %s: which job and tasks? JOB TASK..., or JOB --failed for all failed ones",
+                        v->name);
+        for (size_t i = 1; i < n; i++)
+                if (!task_parse(args[i], &task))
+                        return cli_usage(c, "not a task's number: %s", args[i]);
+        r = cli_job(c, args[0], &job);
+        if (r)
+                return r;
+        if (o->failed)
+                return change_all(c, v, &job);
+        for (size_t i = 1; i < n; i++) {
+                if (!task_parse(args[i], &task))
+                        continue; /* not after the check above */
+                r = change(c, &job, v->method, task, &changed);
+                if (r == CLI_UNREACHABLE)
+                        return r;
+                if (r)
+                        worst = r;
+                else if (!c->json)
+                        printf("Task %s %s\n", args[i], v->one);
+                sum += r ? 0 : changed;
+        }
+        if (c->json)
+                r = cli_print_json(c, json_pack("{s:I}", "changed", (json_int_t)sum));
+        return worst ?: c->json ? r : CLI_OK;
+}
+
+static int data_run(struct cli *c, void *options, char **args, size_t n) {
+        static const char *const states[] = { "PENDING", "LEASED", "FAILED" };
+        struct data_options *o = options;
+        bool known = !o->state;
+
+        for (size_t i = 0; n > 0 && i < ELEMENTSOF(verbs); i++)
+                if (strcmp(args[0], verbs[i].name) == 0)
+                        return o->state ? cli_usage(c, "data %s takes no --state", args[0])
+                                        : change_tasks(c, &verbs[i], o, args + 1, n - 1);
+        if (n > 1)
+                return cli_usage(c, "there is no 'data %s'; there are retry and skip", args[0]);
+        for (size_t i = 0; i < ELEMENTSOF(states); i++)
+                known |= o->state && strcmp(o->state, states[i]) == 0;
+        if (!known)
+                return cli_usage(c, "--state: expected PENDING, LEASED or FAILED, not '%s'", o->state);
+        if (o->state && o->failed)
+                return cli_usage(c, "--failed is --state=FAILED");
+        return list_tasks(c, o, n > 0 ? args[0] : NULL);
+}
+
+static int option_limit(const char *value, void *target, const char **ret_why) {
+        uint64_t n;
+
+        if (parse_u64(value, 0, LIMIT_NONE - 1, &n) < 0) {
+                *ret_why = "a whole number, 0 for all";
+                return -EINVAL;
+        }
+        *(uint64_t *)target = n ?: LIMIT_NONE;
+        return 0;
+}
+
+static const struct cli_option data_options[] = {
+        { "failed", 0, NULL, NULL, offsetof(struct data_options, failed), "failed tasks alone" },
+        { "state", 0, "STATE", option_string, offsetof(struct data_options, state),
+          "PENDING, LEASED or FAILED tasks alone" },
+        { "limit", 0, "N", option_limit, offsetof(struct data_options, limit),
+          "show so many at most (1000); 0: all" },
+        { 0 },
+};
+
+const struct command data_command = {
+        .name = "data",
+        .arguments = "[--failed] [--state=STATE] [--limit=N] [JOB] | retry|skip JOB TASK...|--failed",
+        .help = "List the tasks of a job's data, try failed ones again, or skip some",
+        .details = "Tasks that are done are not listed, nor those that nobody has come near yet: 'primusctl "
+                   "status' counts them.\n"
+                   "TASK is a number of the list; one with an 's' was split off from a slow one.\n"
+                   "retry: a failed task is tried again from where it was acknowledged, with a new budget.\n"
+                   "skip: a task counts as done without being read (further).",
+        .options = data_options,
+        .options_size = sizeof(struct data_options),
+        .max = SIZE_MAX,
+        .run = data_run,
+};

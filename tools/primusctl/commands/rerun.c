@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primusctl rerun. */
+#include <inttypes.h>
+
+#include "tools/primusctl/cli/commands.h"
+#include "tools/primusctl/commands/submit.h"
+
+struct rerun_options {
+        bool failed;
+        struct option_list env, secrets;
+};
+
+static int build(struct cli *c, const struct job_ref *job, const struct rerun_options *o,
+                 sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+        int r = cli_job_call(c, job, "Rerun", &m);
+
+        if (r)
+                return r;
+        if (sd_bus_message_open_container(m, 'a', "{sv}") < 0 ||
+            (o->failed && sd_bus_message_append(m, "{sv}", "failed", "b", true) < 0))
+                return cli_oom(c);
+        r = submission_append_private(c, m, &o->env, &o->secrets);
+        if (r)
+                return r;
+        if (sd_bus_message_close_container(m) < 0)
+                return cli_oom(c);
+        (void)sd_bus_message_sensitive(m);
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+static int rerun_run(struct cli *c, void *options, char **args, size_t n) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        struct rerun_options *o = options;
+        struct job_ref job, made;
+        int r = cli_job(c, args[0], &job);
+
+        (void)n;
+        if (!r)
+                r = build(c, &job, o, &m);
+        if (!r)
+                r = cli_call(c, m, &job, &reply);
+        if (!r)
+                r = submission_answer(c, reply, NULL, &made);
+        if (r)
+                return r;
+        if (!o->failed || c->json)
+                return submit_announce(c, &made, "", false);
+        printf("What failed of job %" PRIu32 " runs again\n", made.number);
+        return CLI_OK;
+}
+
+static const struct cli_option rerun_options[] = {
+        { "failed", 0, NULL, NULL, offsetof(struct rerun_options, failed),
+          "of an array: the elements that did not succeed, under the same number" },
+        { "env", 0, "NAME[=VALUE]", option_append, offsetof(struct rerun_options, env),
+          "a variable for every executor; those of the first time ended with the job" },
+        { "secret", 0, "NAME=FILE", option_append, offsetof(struct rerun_options, secrets),
+          "a private file $PRIMUS_SECRETS_DIR/NAME; likewise" },
+        { 0 },
+};
+
+const struct command rerun_command = {
+        .name = "rerun",
+        .arguments = "[OPTIONS] JOB",
+        .help = "Run a job that has ended again",
+        .details = "The same configuration and files are submitted under a new number, as the same user; "
+                   "what it "
+                   "was to\n"
+                   "wait for (after, begin) is not waited for again.",
+        .options = rerun_options,
+        .options_size = sizeof(struct rerun_options),
+        .lists = { offsetof(struct rerun_options, env) + 1, offsetof(struct rerun_options, secrets) + 1 },
+        .min = 1,
+        .max = 1,
+        .run = rerun_run,
+};

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* primusctl savepoint: where the data of a job stood, and jobs that go on from there. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "tools/primusctl/bus/fields.h"
+#include "tools/primusctl/cli/commands.h"
+#include "tools/primusctl/commands/progress.h"
+#include "tools/primusctl/commands/submit.h"
+#include "tools/primusctl/view/table.h"
+
+#define SAVEPOINT_ROW "suuttta{sv}"
+
+struct savepoint_options {
+        bool kill, wait;
+        const char *name;
+        struct option_list env, secrets;
+};
+
+/* ---- create ---- */
+
+static int create(struct cli *c, const struct savepoint_options *o, char **args, size_t n) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        const char *name;
+        struct job_ref job;
+        int r = cli_job(c, args[0], &job);
+
+        if (!r)
+                r = cli_job_call(c, &job, "CreateSavepoint", &m);
+        if (!r && (sd_bus_message_append(m, "s", n > 1 ? args[1] : "") < 0 ||
+                   sd_bus_message_append(m, "a{sv}", 1, "kill", "b", (int)o->kill) < 0))
+                r = cli_fail(c, "not a savepoint's name: it is not UTF-8");
+        if (!r)
+                r = cli_call(c, m, &job, &reply);
+        if (!r && sd_bus_message_read(reply, "s", &name) < 0)
+                r = cli_bad_reply(c, -EBADMSG);
+        if (r)
+                return r;
+        if (c->json)
+                return cli_print_json(
+                        c, json_pack("{s:s, s:I}", "savepoint", name, "job", (json_int_t)job.number));
+        printf("Savepoint %s of job %" PRIu32 "%s\nGo on from it: primusctl savepoint restore %s\n", name,
+               job.number, o->kill ? ", which is being killed" : "", name);
+        return 0;
+}
+
+/* ---- list ---- */
+
+struct savepoint {
+        const char *name; /* in the message */
+        uint32_t job, owner;
+        uint64_t created, done, acked;
+        char *job_name;
+        uint64_t records, partial, failed;
+};
+
+static void savepoint_done(struct savepoint *s) {
+        free(s->job_name);
+        s->job_name = NULL;
+}
+
+/* 1: *ret is filled. 0: there is no more. */
+static int next_savepoint(sd_bus_message *m, struct savepoint *ret) {
+        static const struct field fields[] = {
+                { "jobName", "s", offsetof(struct savepoint, job_name) },
+                { "records", "t", offsetof(struct savepoint, records) },
+                { "partial", "t", offsetof(struct savepoint, partial) },
+                { "failed", "t", offsetof(struct savepoint, failed) },
+        };
+        _cleanup_(savepoint_done) struct savepoint s = { 0 };
+        int r = sd_bus_message_enter_container(m, 'r', SAVEPOINT_ROW);
+
+        if (r <= 0)
+                return r;
+        r = sd_bus_message_read(m, "suuttt", &s.name, &s.job, &s.owner, &s.created, &s.done, &s.acked);
+        if (r >= 0)
+                r = read_fields(m, fields, ELEMENTSOF(fields), &s);
+        if (r >= 0)
+                r = sd_bus_message_exit_container(m);
+        if (r < 0)
+                return r;
+        *ret = s;
+        s.job_name = NULL;
+        return 1;
+}
+
+static json_t *savepoint_json(const struct savepoint *s) {
+        return json_pack("{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name", s->name, "job",
+                         (json_int_t)s->job, "jobName", s->job_name ? s->job_name : "", "owner",
+                         (json_int_t)s->owner, "created", (json_int_t)s->created, "done", (json_int_t)s->done,
+                         "acked", (json_int_t)s->acked, "records", (json_int_t)s->records, "partial",
+                         (json_int_t)s->partial, "failed", (json_int_t)s->failed);
+}
+
+static void show_savepoint(struct table *t, const struct savepoint *s) {
+        char time[TEXT_TIME_MAX], bytes[FORMAT_SIZE_MAX];
+        struct passwd *pw = getpwuid(s->owner);
+
+        table_set(t, 0, COLOR_BOLD, "%s", s->name);
+        table_set(t, 1, COLOR_NONE, "%" PRIu32, s->job);
+        table_set(t, 2, COLOR_NONE, "%s", s->job_name ? s->job_name : "");
+        table_set(t, 3, COLOR_NONE, "%s", pw ? pw->pw_name : "?");
+        table_set(t, 4, COLOR_NONE, "%s", text_time(s->created, now_real(), time, sizeof(time)));
+        table_set(t, 5, COLOR_NONE, "%" PRIu64, s->done);
+        table_set(t, 6, s->partial ? COLOR_NONE : COLOR_DIM, "%" PRIu64, s->partial);
+        table_set(t, 7, s->failed ? COLOR_RED : COLOR_DIM, "%" PRIu64, s->failed);
+        table_set(t, 8, COLOR_NONE, "%s", format_size(s->acked, bytes, sizeof(bytes)));
+        table_set(t, 9, COLOR_NONE, "%" PRIu64, s->records);
+}
+
+static int ask_list(struct cli *c, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+        int r = cli_manager_call(c, "ListSavepoints", &m);
+
+        if (!r)
+                r = cli_call(c, m, NULL, ret);
+        if (!r && sd_bus_message_enter_container(*ret, 'a', "(" SAVEPOINT_ROW ")") < 0)
+                r = cli_bad_reply(c, -EBADMSG);
+        return r;
+}
+
+static int list(struct cli *c, const struct savepoint_options *o, char **args, size_t n) {
+        static const struct table_column columns[] = {
+                { "SAVEPOINT" },
+                { "JOB", .right = true },
+                { "NAME", .fills = true },
+                { "OWNER" },
+                { "CREATED" },
+                { "TASKS DONE", .right = true },
+                { "BEGUN", .right = true },
+                { "FAILED", .right = true },
+                { "BYTES", .right = true },
+                { "RECORDS", .right = true },
+        };
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
+        _cleanup_(table_free_p) struct table *t = NULL;
+        json_t *array = NULL;
+        int r = ask_list(c, &reply), k;
+
+        (void)o;
+        (void)args;
+        (void)n;
+        if (!r && !c->json)
+                r = table_new(c, columns, ELEMENTSOF(columns), &t);
+        if (r)
+                return r;
+        if (c->json)
+                array = json_array();
+        for (;;) {
+                _cleanup_(savepoint_done) struct savepoint s = { 0 };
+
+                k = next_savepoint(reply, &s);
+                if (k <= 0)
+                        break;
+                if (c->json)
+                        (void)json_array_append_new(array, savepoint_json(&s));
+                else if (table_row(t) >= 0)
+                        show_savepoint(t, &s);
+        }
+        if (k < 0) {
+                json_decref(array);
+                return cli_bad_reply(c, k);
+        }
+        return c->json ? cli_print_json(c, array) : table_print_or(c, t, "There is no savepoint");
+}
+
+/* ---- show ---- */
+
+static json_t *read_manifest(sd_bus_message *m) {
+        const void *text;
+        size_t size;
+
+        return sd_bus_message_read_array(m, 'y', &text, &size) < 0 ? NULL : json_loadb(text, size, 0, NULL);
+}
+
+static void print_clean(const char *label, const char *text) {
+        _cleanup_free_ char *clean = strdup(text ? text : "");
+
+        if (clean)
+                text_clean(clean);
+        printf("%s%s", label, clean ? clean : "");
+}
+
+static int show_text(struct cli *c, const char *name, const json_t *manifest) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
+        _cleanup_(savepoint_done) struct savepoint s = { 0 };
+        const json_t *sources = json_object_get(manifest, "sources");
+        char time[TEXT_TIME_MAX], bytes[FORMAT_SIZE_MAX];
+        int r = ask_list(c, &reply), k = 1;
+
+        while (!r && (k = next_savepoint(reply, &s)) > 0 && strcmp(s.name, name) != 0)
+                savepoint_done(&s);
+        if (r)
+                return r;
+        if (k <= 0)
+                return k < 0 ? cli_bad_reply(c, k) : cli_fail(c, "there is no savepoint %s any more", name);
+        print_clean("Savepoint ", s.name);
+        printf(" of job %" PRIu32, s.job);
+        print_clean(" (", s.job_name);
+        printf("), created %s\n", text_time(s.created, now_real(), time, sizeof(time)));
+        if (json_is_false(json_object_get(manifest, "complete")))
+                puts("  some feeders did not answer in time: what they had acknowledged last is read again");
+        printf("  %" PRIu64 " tasks done, %" PRIu64 " begun, %" PRIu64 " failed; %s acknowledged", s.done,
+               s.partial, s.failed, format_size(s.acked, bytes, sizeof(bytes)));
+        if (s.records > 0)
+                printf(", %" PRIu64 " records", s.records);
+        putchar('\n');
+        for (size_t i = 0; i < json_array_size(sources); i++)
+                print_clean(i == 0 ? "  sources: " : ", ", json_string_value(json_array_get(sources, i)));
+        printf("%s\nGo on from it: primusctl savepoint restore %s\nAll of it: primusctl savepoint show "
+               "--json %s\n",
+               json_array_size(sources) > 0 ? "\n" : "", name, name);
+        return 0;
+}
+
+static int show(struct cli *c, const struct savepoint_options *o, char **args, size_t n) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+        json_t *manifest;
+        int r = cli_manager_call(c, "GetSavepoint", &m);
+
+        (void)o;
+        (void)n;
+        if (!r && sd_bus_message_append(m, "s", args[0]) < 0)
+                r = cli_fail(c, "not a savepoint's name: it is not UTF-8");
+        if (!r)
+                r = cli_call(c, m, NULL, &reply);
+        if (r)
+                return r;
+        manifest = read_manifest(reply);
+        if (!manifest)
+                return cli_bad_reply(c, -EBADMSG);
+        if (c->json)
+                return cli_print_json(c, manifest);
+        r = show_text(c, args[0], manifest);
+        json_decref(manifest);
+        return r;
+}
+
+/* ---- restore, delete ---- */
+
+static int restore(struct cli *c, const struct savepoint_options *o, char **args, size_t n) {
+        struct submission s = { .savepoint = args[0], .name = o->name, .env = o->env, .secrets = o->secrets };
+        _cleanup_free_ char *name = NULL;
+        struct job_ref job;
+        int r;
+
+        if (n > 1)
+                r = submit_file(c, args[1], &s, &job, &name);
+        else {
+                s.config = "";
+                r = submission_send(c, &s, &job);
+        }
+        if (!r)
+                r = submit_announce(c, &job, name ?: o->name ?: "", false);
+        return r || !o->wait ? r : progress_wait(c, &job, &(struct progress_options){ 0 });
+}
+
+static int delete (struct cli *c, const struct savepoint_options *o, char **args, size_t n) {
+        int worst = CLI_OK;
+
+        (void)o;
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
+                int r = cli_manager_call(c, "DeleteSavepoint", &m);
+
+                if (!r && sd_bus_message_append(m, "s", args[i]) < 0)
+                        r = cli_fail(c, "not a savepoint's name: it is not UTF-8");
+                if (!r)
+                        r = cli_call(c, m, NULL, &reply);
+                if (r == CLI_UNREACHABLE || r == CLI_USAGE)
+                        return r;
+                if (r)
+                        worst = r;
+                else if (!c->json)
+                        printf("Savepoint %s is deleted\n", args[i]);
+        }
+        return worst;
+}
+
+static int savepoint_run(struct cli *c, void *options, char **args, size_t n) {
+        static const struct {
+                const char *verb, *arguments;
+                size_t min, max;
+                int (*run)(struct cli *c, const struct savepoint_options *o, char **args, size_t n);
+        } verbs[] = {
+                { "create", "JOB [NAME] [--kill]", 1, 2, create },
+                { "list", "", 0, 0, list },
+                { "show", "NAME", 1, 1, show },
+                { "restore", "NAME [CONFIG] [--name=X] [--env=...] [--secret=...] [--wait]", 1, 2, restore },
+                { "delete", "NAME...", 1, SIZE_MAX, delete },
+        };
+        const struct savepoint_options *o = options;
+
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+                if (strcmp(verbs[i].verb, args[0]) != 0)
+                        continue;
+                if (n - 1 < verbs[i].min || n - 1 > verbs[i].max)
+                        return cli_usage(c, "usage: primusctl savepoint %s %s", verbs[i].verb,
+                                         verbs[i].arguments);
+                if (o->kill && verbs[i].run != create)
+                        return cli_usage(c, "--kill goes with create");
+                if ((o->name || o->wait || o->env.n > 0 || o->secrets.n > 0) && verbs[i].run != restore)
+                        return cli_usage(c, "--name, --env, --secret and --wait go with restore");
+                return verbs[i].run(c, o, args + 1, n - 1);
+        }
+        return cli_usage(c, "there is no 'savepoint %s'; there are create, list, show, restore and delete",
+                         args[0]);
+}
+
+static const struct cli_option savepoint_options[] = {
+        { "kill", 0, NULL, NULL, offsetof(struct savepoint_options, kill),
+          "create: end the job with it; nothing counts behind it" },
+        { "name", 0, "NAME", option_string, offsetof(struct savepoint_options, name),
+          "restore: the new job's name" },
+        { "env", 0, "NAME[=VALUE]", option_append, offsetof(struct savepoint_options, env),
+          "restore: a variable for every executor, as of submit" },
+        { "secret", 0, "NAME=FILE", option_append, offsetof(struct savepoint_options, secrets),
+          "restore: a private file for every executor, as of submit" },
+        { "wait", 'w', NULL, NULL, offsetof(struct savepoint_options, wait),
+          "restore: show progress until the job ends, and return its status" },
+        { 0 },
+};
+
+const struct command savepoint_command = {
+        .name = "savepoint",
+        .arguments = "create JOB [NAME] | list | show NAME | restore NAME [CONFIG] | delete NAME...",
+        .help = "Keep where a job's data stands, and start jobs that go on from there",
+        .details = "create: the job runs on, unless with --kill. Without a NAME it is called JOB-COUNT.\n"
+                   "restore: a new job, of CONFIG or of the savepoint's own configuration, that reads what "
+                   "the other\n"
+                   "had not acknowledged. CONFIG must read the same data.",
+        .options = savepoint_options,
+        .options_size = sizeof(struct savepoint_options),
+        .lists = { offsetof(struct savepoint_options, env) + 1,
+                   offsetof(struct savepoint_options, secrets) + 1 },
+        .min = 1,
+        .max = SIZE_MAX,
+        .run = savepoint_run,
+};

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a job waits, or how it came to its end. */
+#pragma once
+
+#include "tools/primusctl/bus/job.h"
+#include "tools/primusctl/cli/cli.h"
+#include "tools/primusctl/view/story.h"
+
+/* The answer of ListEvents. Allocated: story_events_free(). */
+int story_read(sd_bus_message *m, struct story_event **ret, size_t *ret_n);
+
+/* Of a job that has not ended: what it waits for, host by host in groups, and with which smaller wishes it
+ * would start now (why-waiting.c). Returns an exit status. */
+int why_waiting(struct cli *c, const struct job_ref *job);
+
+/* Of a job that has ended: first cause, blame, what was done, and the causes in order; with c->json as JSON.
+ * Returns an exit status. */
+int why_ended(struct cli *c, const struct job_ref *job, const struct job_properties *p);
