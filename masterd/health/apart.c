@@ -17,6 +17,10 @@
 #define OF_SHARE 0.8F
 /* Shares of fewer looks say nothing. */
 #define LOOKS_LEAST 6u
+/* A program that has said nothing of its place by then (it is no Python) is not waited for. */
+#define ASKED_MOST 3u
+/* Nor one that cannot be looked at; behind the time that the verdict takes. */
+#define PLACE_WITHIN (30 * SECOND)
 
 static const struct {
         enum rate rate;
@@ -62,6 +66,11 @@ static void note_place(struct member *m, const char *place) {
         }
 }
 
+/* Where its program is costs it a signal: only who is suspected already is asked. */
+static bool is_asked(const struct member *m) {
+        return m->apart > 0 && m->holding[VERDICT_STRAGGLER].held_usec > 0;
+}
+
 void health_look(struct health_gang *g, uint32_t role, uint32_t index, const enum health_wait *threads,
                  const bool *mains, size_t n, const char *place) {
         static const enum rate rates[] = { RATE_SLEEPS, RATE_STORAGE, RATE_PIPES, RATE_SERVERS, RATE_LOCKS };
@@ -83,6 +92,8 @@ void health_look(struct health_gang *g, uint32_t role, uint32_t index, const enu
                                      : *r + (counts[rates[i]] - *r) / MIN((float)m->n_looks, LOOKS_KEPT);
         }
         rankings_forget(g);
+        if (is_asked(m))
+                m->n_asked = (uint8_t)MIN(m->n_asked + 1u, ASKED_MOST);
         for (size_t i = 0; i < ELEMENTSOF(aparts) && place; i++)
                 if (m->apart == i + 1 && counts[aparts[i].rate] > 0)
                         note_place(m, place);
@@ -133,6 +144,15 @@ void apart_forget(struct member *m) {
         free(m->place);
         m->place = NULL;
         m->n_place = 0;
+        m->n_asked = 0;
+}
+
+bool apart_wants_place(const struct health_gang *g, const struct member *m, uint64_t now) {
+        uint64_t after = rules_of(g, m)->of[VERDICT_STRAGGLER].after_usec,
+                 since = m->holding[VERDICT_STRAGGLER].since_usec;
+
+        return is_asked(m) && !m->place && m->n_asked < ASKED_MOST &&
+               now - MIN(since, now) < after + MIN(after / 2, PLACE_WITHIN);
 }
 
 enum health_looked health_wants_look(const struct health_gang *g, uint32_t role, uint32_t index,
@@ -143,6 +163,5 @@ enum health_looked health_wants_look(const struct health_gang *g, uint32_t role,
         if (!rule || rule->off || g->n_members < 3 || !exchanges(m) || now_usec - m->seen_usec > HEARD_WITHIN)
                 return LOOK_NONE;
         *ret_every_usec = rule->after_usec / LOOKS_OF_RULE;
-        /* Where its program is costs it a signal: only who is suspected already is asked. */
-        return m->apart > 0 && m->holding[VERDICT_STRAGGLER].held_usec > 0 ? LOOK_PLACE : LOOK_THREADS;
+        return is_asked(m) ? LOOK_PLACE : LOOK_THREADS;
 }

@@ -217,12 +217,15 @@ static bool computes_alone(struct health_gang *g, const struct member *m) {
 static bool holds_up(struct health_gang *g, struct member *m) {
         const struct health_rule *rule = rules_of(g, m)->of + VERDICT_STRAGGLER;
         float least = (float)rule->share_milli / 1000;
+        bool apart;
 
         if (rule->off)
                 return false;
         if (m->holding[VERDICT_STRAGGLER].up)
                 least *= 0.6F;
-        return lets_lie(g, m, least) || computes_alone(g, m) || apart_judge(g, m, least);
+        /* Also where the others show it already: what it is in is the reason that people read. */
+        apart = apart_judge(g, m, least);
+        return apart || lets_lie(g, m, least) || computes_alone(g, m);
 }
 
 static void straggler_judge(struct health_gang *g, struct member *m, uint64_t dt, uint64_t now) {

@@ -199,7 +199,9 @@ void health_judge(struct health_gang *g, uint64_t now_usec, verdict_handler f, v
                 else if (oom->up && now_usec - oom->since_usec > OOM_STANDS)
                         oom->up = false;
                 for (size_t k = 0; k < _VERDICT_MAX; k++)
-                        if (m->holding[k].up != m->holding[k].told)
+                        if (m->holding[k].up != m->holding[k].told &&
+                            !(k == VERDICT_STRAGGLER && m->holding[k].up &&
+                              apart_wants_place(g, m, now_usec)))
                                 tell(g, m, (enum verdict_kind)k, f, userdata);
                 m->killed = 0;
         }

@@ -68,6 +68,7 @@ struct member {
         uint16_t n_looks;      /* at its threads */
         uint8_t apart;         /* what it was found in while the others wait for it, from 1; 0: in nothing */
         uint16_t n_place;      /* looks that found the place, less those that found another */
+        uint8_t n_asked;       /* looks at it meanwhile, for the place */
         char *place;           /* where its program was then, or NULL */
         bool stopped, blocked; /* all of its threads are stopped; some are in D state */
         bool dry;              /* there is no data for it */
@@ -115,6 +116,8 @@ void gang_judge(struct health_gang *g, uint64_t now, verdict_handler f, void *us
 /* What the others (of the same role, but not m) are at; < 0: not known of any. O(log n), and one sorting for
  * all members of a role that ask for the same. */
 float median_of_others(struct health_gang *g, const struct member *m, enum rate r);
+/* The place where it is held up will be known soon, and the verdict waits for it. */
+bool apart_wants_place(const struct health_gang *g, const struct member *m, uint64_t now);
 /* It exchanges data with others now. */
 bool exchanges(const struct member *m);
 void member_free(struct member *m);

@@ -322,6 +322,20 @@ static void test_straggler_apart(void **state) {
                 { 0, HOUR, EVERYBODY, DOES, IN_STEP(.locks = 0.75) },
                 { MIN_(5), HOUR, ONLY(0), DOES, IN_STEP(.server = 0.75) },
         };
+        /* What the others sent lies unread meanwhile, so the verdict needs no look; its reason does. */
+        static const struct line both[] = {
+                { 0, HOUR, EVERYBODY, DOES, IN_STEP(.locks = 0.75) },
+                { MIN_(5), HOUR, ONLY(1), DOES, { .cpu = 0.2, .net = 5 * MB, .unread = 0.9, .reads = 0.75 } },
+        };
+        /* It computes alone by a hair, and only at first. */
+        static const struct line light[] = {
+                { 0, HOUR, EVERYBODY, DOES, { .cpu = 0.01, .net = 5 * MB, .unread = 0.03, .locks = 0.75 } },
+                { MIN_(5),
+                  HOUR,
+                  ONLY(1),
+                  DOES,
+                  { .cpu = 0.3, .net = 5 * MB, .unread = 0.03, .sleeps = 0.7 } },
+        };
         static const struct {
                 const char *name, *resource, *text;
                 const struct line *lines;
@@ -330,7 +344,11 @@ static void test_straggler_apart(void **state) {
                     { "one waits for storage", "storage", "it waits for storage, in step (train.py:12) in",
                       storage, 2 },
                     { "one waits for a server", "network", "it waits for a server, in step (train.py:12) in",
-                      server, 0 } };
+                      server, 0 },
+                    { "what was sent to it lies, too", "storage",
+                      "it waits for storage, in step (train.py:12) in", both, 1 },
+                    { "it computes, too", "sleep", "its program sleeps, in step (train.py:12) in", light,
+                      1 } };
 
         for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
                 struct health_verdict v =
