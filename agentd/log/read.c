@@ -208,6 +208,7 @@ static bool take_orders(struct log_reader *l) {
                         /* Back to the loop, which forgets it. */
                         DL_DELETE(l->active, q);
                         DL_APPEND(l->done, q);
+                        l->idle_since = now;
                         notify(l->wake_loop);
                 }
         }
@@ -221,6 +222,7 @@ static bool take_orders(struct log_reader *l) {
 
 static void answer(struct log_reader *l, struct request *q) {
         DL_DELETE(l->active, q);
+        l->idle_since = now_boot();
         pthread_mutex_lock(&l->lock);
         DL_APPEND(l->done, q);
         pthread_mutex_unlock(&l->lock);
@@ -260,9 +262,7 @@ static void wait_for_change(struct log_reader *l) {
         struct request *q;
         eventfd_t value;
 
-        if (l->active)
-                l->idle_since = now;
-        else if (l->journal && now >= l->idle_since + IDLE_MAX) {
+        if (!l->active && l->journal && now >= l->idle_since + IDLE_MAX) {
                 sd_journal_close(l->journal);
                 l->journal = NULL;
         }
@@ -289,6 +289,9 @@ static void wait_for_change(struct log_reader *l) {
         if (until != USEC_INFINITY && fds[1].fd >= 0 && l->journal && sd_journal_reliable_fd(l->journal) == 0)
                 DL_FOREACH (l->active, q)
                         q->look = true;
+        /* Nobody looks: what has changed is taken note of here, or the poll would return for ever. */
+        if (fds[1].revents && l->journal && !l->active)
+                (void)sd_journal_process(l->journal);
 }
 
 static void *reader_thread(void *userdata) {

@@ -106,6 +106,39 @@ static void test_bounds(void **state) {
         sd_event_unref(event);
 }
 
+/* Between two requests the journal stays open, and others write into it: that keeps no processor busy. */
+static void test_idle(void **state) {
+        char path[] = "/tmp/primus-journal-XXXXXX";
+        struct log_reader_options options = { .directory = path, .sync_socket = "/nonexistent" };
+        struct log_request q = { .unit = "x.service", .wait_usec = 1 };
+        struct log_reader *l;
+        struct timespec before, after;
+        sd_event *event;
+        uint64_t ticket;
+        int error = 1;
+
+        assert_non_null(mkdtemp(path));
+        assert_true(sd_event_new(&event) >= 0);
+        assert_int_equal(log_reader_new(event, &options, &l), 0);
+        assert_int_equal(log_read(l, &q, on_error, &error, &ticket), 0);
+        while (error == 1)
+                assert_true(sd_event_run(event, 10 * USEC_PER_SEC) > 0);
+        assert_int_equal(error, 0);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+        for (unsigned i = 0; i < 5; i++) {
+                _cleanup_free_ char *file = NULL;
+
+                assert_true(asprintf(&file, "%s/%u.journal", path, i) > 0);
+                assert_int_equal(write_file_atomic(file, "no journal", 10, 0600, false), 0);
+                usleep(100000);
+        }
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+        assert_true((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 < 30);
+        log_reader_free(l);
+        sd_event_unref(event);
+        remove_tree(path);
+}
+
 static void test_repeated(void **state) {
         static const char a[] = "s=82;i=14d5e;b=7c;m=b2;t=66;x=79", b[] = "s=83;i=14d5f;b=7c;m=b2;t=66;x=79",
                           later[] = "s=82;i=14d5f;b=7c;m=b3;t=66;x=79";
@@ -121,10 +154,8 @@ static void test_repeated(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_keep),
-                cmocka_unit_test(test_state),
-                cmocka_unit_test(test_bounds),
-                cmocka_unit_test(test_repeated),
+                cmocka_unit_test(test_keep), cmocka_unit_test(test_state),    cmocka_unit_test(test_bounds),
+                cmocka_unit_test(test_idle), cmocka_unit_test(test_repeated),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
