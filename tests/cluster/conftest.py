@@ -4,6 +4,7 @@
     cluster      three hosts with Primus, shared by all tests of a run; every host is healed and READY before each test
     bare         two hosts without Primus, shared
     quick        like cluster, of its own, where a silent host is LOST after 5 s; also at /shared
+                 What is shared goes when no file of tests that is left needs it: files are sorted by what they need.
     new_cluster  new_cluster(nodes=…, conf=[…], primus=…) for one test; taken down after it
     shared_dir   the directory of the build machine that the hosts of `cluster` see as /shared
 
@@ -25,6 +26,58 @@ def pytest_addoption(parser):
                      help="meson build directory whose programs are tested")
 
 
+# In the order of the files that need them: of those that need the second, some need the third, so that each is needed by files in a row.
+SHARED = ("_bare", "_quick", "_cluster")
+
+
+class Lent:
+    """A cluster that all tests of a run share, and what is asked of it before it goes."""
+    up = {}  # by name of the fixture
+
+    def __init__(self, name, cluster, at_end=None):
+        self.name, self.cluster, self.at_end = name, cluster, at_end
+
+    def __enter__(self):
+        self.cluster.up()
+        Lent.up[self.name] = self
+        return self.cluster
+
+    def __exit__(self, *_):
+        if Lent.up.pop(self.name, None):
+            try:
+                if self.at_end:
+                    self.at_end(self.cluster)
+            finally:
+                self.cluster.down()
+
+
+def _needs(items):
+    return {name for item in items for name in SHARED if name in getattr(item, "fixturenames", ())}
+
+
+def pytest_collection_modifyitems(items):
+    files = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+
+    def place(tests):
+        needs = _needs(tests)
+        # Long files first where nothing else is asked: the last ones of all should be short.
+        return (min((SHARED.index(name) for name in needs), default=-1), "_cluster" in needs, -len(tests))
+    for path in files:
+        for item in files[path]:
+            item.file_needs = _needs(files[path])
+    items[:] = [item for tests in sorted(files.values(), key=place) for item in tests]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    if nextitem and nextitem.path != item.path:
+        for name in set(Lent.up) - nextitem.file_needs:
+            if name in item.file_needs:
+                Lent.up[name].__exit__()
+
+
 @pytest.fixture(scope="session")
 def build(request):
     return os.path.abspath(request.config.getoption("--build"))
@@ -37,7 +90,7 @@ def shared_dir(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def _cluster(build, shared_dir):
-    with Cluster(cluster_name(), 3, build=build, binds=[f"{shared_dir}:/shared"], conf=[PATIENT, SEEN]) as cluster:
+    with Lent("_cluster", Cluster(cluster_name(), 3, build=build, binds=[f"{shared_dir}:/shared"], conf=[PATIENT, SEEN])) as cluster:
         yield cluster
 
 
@@ -58,9 +111,9 @@ def _no_daemon_crashed(cluster):
 
 @pytest.fixture(scope="session")
 def _quick(build, shared_dir):
-    with Cluster(cluster_name(), 3, build=build, binds=[f"{shared_dir}:/shared"], conf=[f"masterd.conf:Master.LostSec={LOST}", PATIENT]) as cluster:
+    with Lent("_quick", Cluster(cluster_name(), 3, build=build, binds=[f"{shared_dir}:/shared"],
+                                conf=[f"masterd.conf:Master.LostSec={LOST}", PATIENT]), _no_daemon_crashed) as cluster:
         yield cluster
-        _no_daemon_crashed(cluster)
 
 
 @pytest.fixture
@@ -80,7 +133,7 @@ def ledger(shared_dir):
 def _bare(tmp_path_factory):
     shared = tmp_path_factory.mktemp("bare")
     os.chmod(shared, 0o1777)
-    with Cluster(cluster_name(), 2, primus=False, build="/nonexistent", binds=[f"{shared}:/shared"]) as cluster:
+    with Lent("_bare", Cluster(cluster_name(), 2, primus=False, build="/nonexistent", binds=[f"{shared}:/shared"])) as cluster:
         cluster.shared = shared
         yield cluster
 

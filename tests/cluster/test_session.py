@@ -290,18 +290,18 @@ def test_the_client_vanishes(cluster):
 
 
 @pytest.mark.parametrize("daemon", [AGENTD, MASTERD])
-def test_a_daemon_is_killed(quick, daemon):
-    number = submit_one(quick)
-    node = quick.executor(int(number))["node"]
-    with session(quick, number, "exec sleep 4243") as running:
-        quick.kill9(node if daemon == AGENTD else "n1", daemon)
+def test_a_daemon_is_killed(cluster, daemon):
+    number = submit_one(cluster)
+    node = cluster.executor(int(number))["node"]
+    with session(cluster, number, "exec sleep 4243") as running:
+        cluster.kill9(node if daemon == AGENTD else "n1", daemon)
         assert running.wait(20) == 255
-        quick.wait_for(lambda: quick.run(node, "pgrep", "-fx", "sleep 4243").returncode == 1, 10, "the command was hung up")
-    no_sessions(quick)
-    quick.wait_nodes()
-    quick.wait_for(lambda: run(quick, number, "echo", "again").stdout == "again\n", 10, "a session in the job, which is as it was")
-    assert quick.executor(int(number))["attempt"] == 1
-    quick.primusctl("kill", number)
+        cluster.wait_for(lambda: cluster.run(node, "pgrep", "-fx", "sleep 4243").returncode == 1, 10, "the command was hung up")
+    no_sessions(cluster)
+    cluster.wait_nodes()
+    cluster.wait_for(lambda: run(cluster, number, "echo", "again").stdout == "again\n", 10, "a session in the job, which is as it was")
+    assert cluster.executor(int(number))["attempt"] == 1
+    cluster.primusctl("kill", number)
 
 
 OPEN = """
