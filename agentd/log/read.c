@@ -165,7 +165,7 @@ static bool complete(struct log_reader *l, struct request *q, uint64_t now) {
                 if (q->settled > 0)
                         return now >= q->settled;
                 if (journal_sync(l->sync_socket, SYNC_MAX) < 0) {
-                        q->settled = now + SETTLE_MAX;
+                        q->settled = now_boot() + SETTLE_MAX;
                         return false;
                 }
                 l->synced = now; /* when it was asked, not when it answered */
@@ -175,16 +175,18 @@ static bool complete(struct log_reader *l, struct request *q, uint64_t now) {
 }
 
 static bool request_look(struct log_reader *l, struct request *q, uint64_t now) {
-        bool known = q->ended > 0 && (l->synced >= q->ended || (q->settled > 0 && now >= q->settled));
+        bool synced = q->ended > 0 && l->synced >= q->ended,
+             silent = q->ended > 0 && q->settled > 0 && now >= q->settled;
         int r;
 
         q->look = false;
         r = request_page(l, q);
-        if (r == 0 && q->data.size == 0 && !known && complete(l, q, now)) {
-                known = true;
+        if (r == 0 && q->data.size == 0 && !synced && !silent && complete(l, q, now)) {
+                synced = true;
                 r = request_page(l, q);
         }
-        q->end = r == 0 && known;
+        /* A journald that has not answered and still writes is behind: the next request asks it again. */
+        q->end = r == 0 && (synced || (silent && q->data.size == 0));
         q->error = MIN(r, 0);
         return r < 0 || q->data.size > 0 || q->end || now >= q->deadline;
 }

@@ -171,3 +171,16 @@ def test_progress_bar_on_a_terminal(cluster):
     shown = cluster.exec("n1", "script", "-qec", command, "/dev/null", user="ml", cwd="/shared")
     lines = sorted(line.strip("\r") for line in shown.splitlines())
     assert lines == ["[0] done", "[0] step 3", "[1] done", "[1] step 3"], shown
+
+
+def test_a_journald_that_is_behind(cluster):
+    """It runs a fifth of the time, so it answers nobody in time who asks whether it has written all; the end is waited for."""
+    job = {"role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 64, "nodes": "n3", "command": "seq 60000"}]}
+    pid = cluster.exec("n3", "systemctl", "show", "-P", "MainPID", "systemd-journald").strip()
+    cluster.exec("n3", "systemd-run", "-q", "--unit=slow-journald", "sh", "-c",
+                 f"trap 'kill -CONT {pid}; exit' TERM; while :; do kill -STOP {pid}; sleep 0.8; kill -CONT {pid}; sleep 0.2; done")
+    try:
+        lines = cluster.primusctl("logs", "-f", str(cluster.submit(job)), timeout=200).splitlines()
+    finally:
+        cluster.exec("n3", "systemctl", "stop", "slow-journald")
+    assert len(lines) == 60000

@@ -22,6 +22,7 @@ NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE
 PR_SET_PDEATHSIG = 1
 SI_KERNEL = 0x80
 
+CGROUP = "sandbox.exec"  # of commands, beside the host's own
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 FORWARDED = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
              signal.SIGWINCH}
@@ -64,13 +65,22 @@ class Account:
         os.setresuid(self.uid, self.uid, self.uid)
 
 
-def _join_cgroups(payload):
-    """Puts this process into a cgroup beside the host's own, so that it counts, and dies, with the host."""
+def make_cgroups(payload):
+    """For commands, beside those of the host's own processes."""
     for parent in payload:
-        path = f"{parent}/sandbox.exec"
         try:
-            os.makedirs(path, exist_ok=True)
-            with open(f"{path}/cgroup.procs", "w") as f:
+            os.makedirs(f"{parent}/{CGROUP}", exist_ok=True)
+        except OSError as e:
+            raise SandboxError(f"{parent}/{CGROUP}: {e.strerror}") from e
+
+
+def _join_cgroups(payload):
+    """Puts this process into a cgroup where it counts, and dies, with the host."""
+    make_cgroups(payload)
+    for parent in payload:
+        path = f"{parent}/{CGROUP}/cgroup.procs"
+        try:
+            with open(path, "w") as f:
                 f.write("0")
         except OSError as e:
             raise SandboxError(f"{path}: {e.strerror}") from e
