@@ -17,7 +17,9 @@
 
 #define TURN_MAX 2000u /* entries read before orders are looked at */
 #define SYNC_MAX (5 * USEC_PER_SEC)
+#define SETTLE_MAX (2 * USEC_PER_SEC)
 #define SYNC_PERIOD (500 * USEC_PER_MSEC) /* each makes journald write to the disk */
+#define DEAF_MAX (60 * USEC_PER_SEC)
 #define RETRY USEC_PER_SEC
 #define CLOCK_SLACK USEC_PER_SEC /* the wall clock may have been set back a little since */
 #define STATE_MAX (16u << 20)
@@ -53,6 +55,9 @@ struct follow {
         size_t held, n_ended;
         uint64_t held_since; /* boot time of the oldest undelivered byte; 0: none */
         uint64_t synced;     /* boot time of the last synchronisation's start */
+        uint64_t asked;      /* and of the end of the last try */
+        uint64_t deaf_since; /* boot time of the first that was not answered; 0: the last one was */
+        uint64_t read_at;    /* boot time at which something new was there */
         uint64_t retry;      /* boot time before which the journal is left alone; 0: none */
         struct log_buffer line;
 };
@@ -350,13 +355,29 @@ static int read_entries(struct follow *f, uint64_t now) {
 
         for (unsigned n = 0; r > 0; n++) {
                 f->n_read++;
-                if (remember_place(f))
+                if (remember_place(f)) {
+                        f->read_at = now_boot();
                         read_entry(f, now);
+                }
                 if (n >= TURN_MAX || follow_full(f))
                         return 1;
                 r = sd_journal_next(f->journal);
         }
         return r;
+}
+
+/* Whether all is there that was printed until now. Without journald's answer, its silence for longer than it
+ * had for that is taken for the end: one that is behind writes on meanwhile, though not for ever. */
+static bool ask_journald(struct follow *f) {
+        bool synced = journal_sync(f->sync_socket, SYNC_MAX) >= 0;
+
+        f->asked = now_boot();
+        if (synced)
+                f->deaf_since = 0;
+        else if (f->deaf_since == 0)
+                f->deaf_since = f->asked;
+        return synced || f->asked >= f->read_at + SYNC_MAX + SETTLE_MAX ||
+               f->asked >= f->deaf_since + DEAF_MAX;
 }
 
 bool follow_read(struct follow *f, uint64_t now) {
@@ -366,10 +387,9 @@ bool follow_read(struct follow *f, uint64_t now) {
                 return false;
         if (f->journal)
                 (void)sd_journal_process(f->journal);
-        if (now >= f->synced + SYNC_PERIOD && wants_sync(f)) {
-                /* Without journald's answer, what is there after its time is taken for all. */
-                (void)journal_sync(f->sync_socket, SYNC_MAX);
-                f->synced = now;
+        if (now >= f->asked + SYNC_PERIOD && wants_sync(f)) {
+                if (ask_journald(f))
+                        f->synced = now;
                 if (f->journal)
                         (void)sd_journal_process(f->journal);
         }
@@ -391,7 +411,7 @@ uint64_t follow_next(const struct follow *f) {
         if (f->retry > 0)
                 next = MIN(next, f->retry);
         if (wants_sync(f))
-                next = MIN(next, f->synced + SYNC_PERIOD);
+                next = MIN(next, f->asked + SYNC_PERIOD);
         return next;
 }
 

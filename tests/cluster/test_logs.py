@@ -180,7 +180,11 @@ def test_a_journald_that_is_behind(cluster):
     cluster.exec("n3", "systemd-run", "-q", "--unit=slow-journald", "sh", "-c",
                  f"trap 'kill -CONT {pid}; exit' TERM; while :; do kill -STOP {pid}; sleep 0.8; kill -CONT {pid}; sleep 0.2; done")
     try:
-        lines = cluster.primusctl("logs", "-f", str(cluster.submit(job)), timeout=200).splitlines()
+        number = cluster.submit(job)
+        lines = cluster.primusctl("logs", "-f", str(number), timeout=200).splitlines()
     finally:
         cluster.exec("n3", "systemctl", "stop", "slow-journald")
     assert len(lines) == 60000
+    # And what masterd keeps for when the host is gone.
+    kept = cluster.state_path("n1", "primus", "logs", str(number), "w-0.1")
+    cluster.wait_for(lambda: Path(kept).read_bytes().endswith(b"\n60000\n"), 20, "its end is at masterd")
