@@ -586,7 +586,7 @@ static void end_trainer(struct state *s) {
 
 static int dial_feed(void) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
-        struct timeval timeout = { .tv_sec = 10 };
+        struct timeval timeout = { .tv_sec = 60 };
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         size_t n = strlen(feed_name);
 
