@@ -2,6 +2,7 @@
 /* agentd's feed server and primus-executor together: the program itself, with real pipes, files and trainers,
  * against a server in this process whose manager is a few lines that grant files (feed-host.h). */
 #include "tests/kit/feed-host.h"
+#include "tests/kit/json.h"
 
 static void test_lines(void **state) {
         struct state *s = *state;
@@ -202,11 +203,29 @@ static void describe(const char *file, const char *pattern) {
         FILE *f = fopen(file, "w");
 
         assert_non_null(f);
-        fprintf(f,
-                "{\"inputManager\": {\"fileConfig\": {\"inputs\": ["
-                "{\"name\": \"a\", \"spec\": {\"pathPattern\": \"/nowhere\", \"textInput\": {}}},"
-                "{\"name\": \"b\", \"spec\": {\"pathPattern\": \"%s\", \"namePattern\": \"part-*\", "
-                "\"textInput\": {}}}]}}}",
+        fprintf(f, JSON({
+                        "inputManager" : {
+                                "fileConfig" : {
+                                        "inputs" : [
+                                                {
+                                                        "name" : "a",
+                                                        "spec" : {
+                                                                "pathPattern" : "/nowhere",
+                                                                "textInput" : {}
+                                                        }
+                                                },
+                                                {
+                                                        "name" : "b",
+                                                        "spec" : {
+                                                                "pathPattern" : "%s",
+                                                                "namePattern" : "part-*",
+                                                                "textInput" : {}
+                                                        }
+                                                }
+                                        ]
+                                }
+                        }
+                }),
                 pattern);
         assert_int_equal(fclose(f), 0);
 }

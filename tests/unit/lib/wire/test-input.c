@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
+#include "tests/kit/json.h"
 
 #define FILES(spec) "{\"inputManager\": {\"fileConfig\": {\"inputs\": [{\"spec\": " spec "}]}}}"
 
@@ -25,7 +26,7 @@ static struct input *read_text(const char *text) {
 }
 
 static void test_defaults(void **state) {
-        _cleanup_(input_free_p) struct input *i = read_text(FILES("{\"pathPattern\": \"/d\"}"));
+        _cleanup_(input_free_p) struct input *i = read_text(FILES(JSON({ "pathPattern" : "/d" })));
         const struct input_source *s = &i->sources[0];
 
         assert_int_equal(i->n_sources, 1);
@@ -48,30 +49,75 @@ static void test_defaults(void **state) {
 }
 
 static void test_everything(void **state) {
-        _cleanup_(input_free_p) struct input *i =
-                read_text("{\"inputManager\": {\"fileConfig\": {\"inputs\": ["
-                          "{\"name\": \"logs\", \"spec\": {\"pathPattern\": \"file:///d/{{YYYY}}\", "
-                          "\"namePattern\": \"*.gz\","
-                          " \"successMarkerPatterns\": [\"_SUCCESS\", \"a*\"], \"rewindSkipNum\": 3, "
-                          "\"split\": 0, \"weight\": 7,"
-                          " \"timeRange\": {\"from\": \"2026-01-31\", \"to\": \"2026-02-01T05\"}, "
-                          "\"csvInput\": {\"multiline\": true},"
-                          " \"compression\": \"zstd\"}},"
-                          "{\"spec\": {\"pathPattern\": \"s3://bucket/key\", \"tfrecordInput\": {},"
-                          " \"s3\": {\"endpoint\": \"http://127.0.0.1:9000\", \"region\": \"eu\"},"
-                          " \"timeRange\": {\"from\": \"2026-01-31T00\", \"to\": \"now\"}}},"
-                          "{\"spec\": {\"commandInput\": {\"command\": \"seq 9\"}, \"fixedInput\": "
-                          "{\"recordSize\": 2}}},"
-                          "{\"spec\": {\"pathPattern\": \"https://h/p\", \"rawInput\": {}}}]},"
-                          "\"kafkaConfig\": {\"kafkaMessageType\": \"PB\", \"topics\": [{\"topic\": \"t\", "
-                          "\"consumerGroup\": \"g\","
-                          " \"config\": {\"bootstrap.servers\": \"h:1,i:2\", \"sasl.password\": \"a=b\"},"
-                          " \"kafkaStartUpMode\": \"TIMESTAMP\", \"startUpTimestamp\": 1700000000000, "
-                          "\"weight\": 2}]}},"
-                          "\"input\": {\"mode\": \"ring\", \"ack\": \"explicit\", \"order\": \"shuffle\", "
-                          "\"seed\": 9, \"window\": 100,"
-                          " \"slots\": 4, \"slotSize\": 65536, \"poll\": \"500ms\", \"split\": 1000, "
-                          "\"maxRecord\": 5, \"pipeSize\": 4096}}");
+        _cleanup_(input_free_p) struct input *i = read_text(JSON({
+                "inputManager" : {
+                        "fileConfig" : {
+                                "inputs" : [
+                                        {
+                                                "name" : "logs",
+                                                "spec" : {
+                                                        "pathPattern" : "file:///d/{{YYYY}}",
+                                                        "namePattern" : "*.gz",
+                                                        "successMarkerPatterns" : [ "_SUCCESS", "a*" ],
+                                                        "rewindSkipNum" : 3,
+                                                        "split" : 0,
+                                                        "weight" : 7,
+                                                        "timeRange" : {
+                                                                "from" : "2026-01-31",
+                                                                "to" : "2026-02-01T05"
+                                                        },
+                                                        "csvInput" : { "multiline" : true },
+                                                        "compression" : "zstd"
+                                                }
+                                        },
+                                        {
+                                                "spec" : {
+                                                        "pathPattern" : "s3://bucket/key",
+                                                        "tfrecordInput" : {},
+                                                        "s3" : {
+                                                                "endpoint" : "http://127.0.0.1:9000",
+                                                                "region" : "eu"
+                                                        },
+                                                        "timeRange" :
+                                                                { "from" : "2026-01-31T00", "to" : "now" }
+                                                }
+                                        },
+                                        {
+                                                "spec" : {
+                                                        "commandInput" : { "command" : "seq 9" },
+                                                        "fixedInput" : { "recordSize" : 2 }
+                                                }
+                                        },
+                                        { "spec" : { "pathPattern" : "https://h/p", "rawInput" : {} } }
+                                ]
+                        },
+                        "kafkaConfig" : {
+                                "kafkaMessageType" : "PB",
+                                "topics" : [ {
+                                        "topic" : "t",
+                                        "consumerGroup" : "g",
+                                        "config" :
+                                                { "bootstrap.servers" : "h:1,i:2", "sasl.password" : "a=b" },
+                                        "kafkaStartUpMode" : "TIMESTAMP",
+                                        "startUpTimestamp" : 1700000000000,
+                                        "weight" : 2
+                                } ]
+                        }
+                },
+                "input" : {
+                        "mode" : "ring",
+                        "ack" : "explicit",
+                        "order" : "shuffle",
+                        "seed" : 9,
+                        "window" : 100,
+                        "slots" : 4,
+                        "slotSize" : 65536,
+                        "poll" : "500ms",
+                        "split" : 1000,
+                        "maxRecord" : 5,
+                        "pipeSize" : 4096
+                }
+        }));
         const struct input_source *s = i->sources;
 
         assert_int_equal(i->n_sources, 5);
@@ -116,52 +162,66 @@ static void test_refused(void **state) {
                 { "", "input.json: is no JSON object: line 1: " },
                 { "[]", "input.json: is no JSON object: line 1: it is something else" },
                 { "{}", "inputManager: 0 sources" },
-                { "{\"inputManager\": 3}", "inputManager.inputManager: must be an object" },
+                { JSON({ "inputManager" : 3 }), "inputManager.inputManager: must be an object" },
                 { FILES("7"), "inputs[0].spec: must be an object" },
                 { FILES("{}"), "inputs[0].pathPattern: is missing" },
-                { FILES("{\"pathPattern\": \"d\"}"), "inputs[0].pathPattern: must be an absolute path" },
-                { FILES("{\"pathPattern\": \"file://d\"}"),
+                { FILES(JSON({ "pathPattern" : "d" })), "inputs[0].pathPattern: must be an absolute path" },
+                { FILES(JSON({ "pathPattern" : "file://d" })),
                   "inputs[0].pathPattern: must be an absolute path" },
-                { FILES("{\"pathPattern\": 1}"), "inputs[0].pathPattern: must be text" },
-                { FILES("{\"pathPattern\": \"/d\", \"split\": -1}"),
+                { FILES(JSON({ "pathPattern" : 1 })), "inputs[0].pathPattern: must be text" },
+                { FILES(JSON({ "pathPattern" : "/d", "split" : -1 })),
                   "inputs[0].split: must be a whole number" },
-                { FILES("{\"pathPattern\": \"/d\", \"split\": 1.5}"),
+                { FILES(JSON({ "pathPattern" : "/d", "split" : 1.5 })),
                   "inputs[0].split: must be a whole number" },
-                { FILES("{\"pathPattern\": \"/d\", \"compression\": \"xz\"}"),
+                { FILES(JSON({ "pathPattern" : "/d", "compression" : "xz" })),
                   "inputs[0].compression: is not one" },
-                { FILES("{\"pathPattern\": \"/d\", \"rawInput\": {}, \"csvInput\": {}}"),
+                { FILES(JSON({ "pathPattern" : "/d", "rawInput" : {}, "csvInput" : {} })),
                   "inputs[0].csvInput: is a second format" },
-                { FILES("{\"pathPattern\": \"/d\", \"fixedInput\": {}}"),
+                { FILES(JSON({ "pathPattern" : "/d", "fixedInput" : {} })),
                   "inputs[0].fixedInput.recordSize: is missing" },
-                { FILES("{\"pathPattern\": \"/d\", \"rawInput\": {\"blockSize\": 0}}"),
+                { FILES(JSON({ "pathPattern" : "/d", "rawInput" : { "blockSize" : 0 } })),
                   "inputs[0].blockSize: must" },
-                { FILES("{\"commandInput\": {\"command\": \"\"}}"),
+                { FILES(JSON({ "commandInput" : { "command" : "" } })),
                   "inputs[0].commandInput.command: is missing" },
-                { FILES("{\"pathPattern\": \"/d\", \"timeRange\": {}}"),
+                { FILES(JSON({ "pathPattern" : "/d", "timeRange" : {} })),
                   "inputs[0].timeRange.from: must be" },
-                { FILES("{\"pathPattern\": \"/d\", \"timeRange\": {\"from\": \"2026-02-30\"}}"),
+                { FILES(JSON({ "pathPattern" : "/d", "timeRange" : { "from" : "2026-02-30" } })),
                   "inputs[0].timeRange.from: must be" },
-                { FILES("{\"pathPattern\": \"/d\", \"timeRange\": {\"from\": \"2026-02-03\", \"to\": "
-                        "\"2026-02-02T23\"}}"),
+                { FILES(JSON({
+                          "pathPattern" : "/d",
+                          "timeRange" : { "from" : "2026-02-03", "to" : "2026-02-02T23" }
+                  })),
                   "inputs[0].timeRange: ends before it begins" },
-                { FILES("{\"pathPattern\": \"/d\", \"successMarkerPatterns\": [3]}"),
+                { FILES(JSON({ "pathPattern" : "/d", "successMarkerPatterns" : [3] })),
                   "inputs[0].successMarkerPatterns: must be text" },
-                { "{\"inputManager\": {\"kafkaConfig\": {\"topics\": [{\"consumerGroup\": \"g\"}]}}}",
+                { JSON({ "inputManager" : { "kafkaConfig" : { "topics" : [ { "consumerGroup" : "g" } ] } } }),
                   "topics[0].topic: is missing" },
-                { "{\"inputManager\": {\"kafkaConfig\": {\"topics\": [{\"topic\": \"a/b\", "
-                  "\"consumerGroup\": \"g\"}]}}}",
+                { JSON({
+                          "inputManager" : {
+                                  "kafkaConfig" :
+                                          { "topics" : [ { "topic" : "a/b", "consumerGroup" : "g" } ] }
+                          }
+                  }),
                   "topics[0].topic: is missing, or no topic's name" },
-                { "{\"inputManager\": {\"kafkaConfig\": {\"topics\": [{\"topic\": \"t\", \"consumerGroup\": "
-                  "\"g\","
-                  "\"config\": {\"a=b\": \"c\"}}]}}}",
+                { JSON({
+                          "inputManager" : {
+                                  "kafkaConfig" : {
+                                          "topics" : [ {
+                                                  "topic" : "t",
+                                                  "consumerGroup" : "g",
+                                                  "config" : { "a=b" : "c" }
+                                          } ]
+                                  }
+                          }
+                  }),
                   "topics[0].config: has a name that cannot be one" },
-                { "{\"input\": {\"mode\": \"pipe\"}}", "input.mode: is not one" },
-                { "{\"input\": {\"slots\": 3}}", "input.slots: must be a power of two" },
-                { "{\"input\": {\"slotSize\": 65537}}", "input.slotSize: must be a multiple" },
-                { "{\"input\": {\"slots\": 4096, \"slotSize\": 1048576}}",
+                { JSON({ "input" : { "mode" : "pipe" } }), "input.mode: is not one" },
+                { JSON({ "input" : { "slots" : 3 } }), "input.slots: must be a power of two" },
+                { JSON({ "input" : { "slotSize" : 65537 } }), "input.slotSize: must be a multiple" },
+                { JSON({ "input" : { "slots" : 4096, "slotSize" : 1048576 } }),
                   "input.slots: the ring must have" },
-                { "{\"input\": {\"poll\": 0}}", "input.poll: must be a duration" },
-                { "{\"input\": {\"poll\": \"soon\"}}", "input.poll: must be a duration" },
+                { JSON({ "input" : { "poll" : 0 } }), "input.poll: must be a duration" },
+                { JSON({ "input" : { "poll" : "soon" } }), "input.poll: must be a duration" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {

@@ -28,6 +28,7 @@
 #include "masterd/queue/placement.h"
 #include "masterd/recover/recover.h"
 #include "masterd/start.h"
+#include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
 
 #define NODES 3
@@ -653,7 +654,7 @@ static void test_gone(void **state) {
 
 static void test_checkpoint(void **state) {
         struct manager *m = *state;
-        struct job *j = submit(m, 2, "", "{\"mode\":\"ring\",\"ack\":\"checkpoint\"}", "");
+        struct job *j = submit(m, 2, "", JSON({ "mode" : "ring", "ack" : "checkpoint" }), "");
         struct task_progress p = at(1, 80, 40, TASK_RUNNING);
 
         listed(m, j, 1, 100, true);
@@ -1079,7 +1080,7 @@ static void test_sync(void **state) {
 
 static void test_long_tail(void **state) {
         struct manager *m = *state;
-        struct job *j = submit(m, 2, "", "{\"split\":\"256M\"}", "");
+        struct job *j = submit(m, 2, "", JSON({ "split" : "256M" }), "");
         struct task_progress p = at(1, 10 << 20, 0, TASK_RUNNING);
         struct task *t;
 
@@ -1114,7 +1115,7 @@ static void test_long_tail(void **state) {
 /* A holder may be through before it has told where it will end. */
 static void test_ended_early(void **state) {
         struct manager *m = *state;
-        struct job *j = submit(m, 2, "", "{\"split\":\"256M\"}", "");
+        struct job *j = submit(m, 2, "", JSON({ "split" : "256M" }), "");
         struct task_progress p = at(1, 50, 50, TASK_DONE);
 
         listed(m, j, 1, 200 << 20, true);
@@ -1133,7 +1134,7 @@ static void test_ended_early(void **state) {
 /* Each report that comes in while somebody has nothing to do is no reason to ask one more. */
 static void test_long_tail_of_many(void **state) {
         struct manager *m = *state;
-        struct job *j = submit(m, 4, "", "{\"split\":\"256M\"}", "");
+        struct job *j = submit(m, 4, "", JSON({ "split" : "256M" }), "");
         struct task_progress p[3] = { at(1, 10 << 20, 0, TASK_RUNNING), at(2, 10 << 20, 0, TASK_RUNNING),
                                       at(3, 10 << 20, 0, TASK_RUNNING) };
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
+#include "tests/kit/json.h"
 
 static const struct rendezvous_role two_roles[] = { { "ps", "PS", 2 }, { "worker", "WORKER", 4 } };
 static const uint16_t ports[][2] = { { 2000, 2001 }, { 2100, 2101 }, { 2200, 2201 },
@@ -136,9 +137,16 @@ static void test_everything(void **state) {
         assert_variables(env, expected);
         assert_null(get(env, "NUM_OF_PRIMUS_ps")); /* of its own role only, as upstream's */
         /* the first port of each; v6 in brackets */
-        assert_tf_config(env, "{\"cluster\": {\"ps\": [\"192.0.2.2:2000\", \"192.0.2.1:2100\"], \"worker\": "
-                              "[\"192.0.2.1:2200\", \"[2001:db8::3]:2300\", \"192.0.2.2:2400\", "
-                              "\"192.0.2.1:2500\"]}, \"task\": {\"type\": \"worker\", \"index\": 1}}");
+        assert_tf_config(env, JSON({
+                                 "cluster" : {
+                                         "ps" : [ "192.0.2.2:2000", "192.0.2.1:2100" ],
+                                         "worker" : [
+                                                 "192.0.2.1:2200", "[2001:db8::3]:2300", "192.0.2.2:2400",
+                                                 "192.0.2.1:2500"
+                                         ]
+                                 },
+                                 "task" : { "type" : "worker", "index" : 1 }
+                         }));
         env_free(env);
         assert_int_equal(rendezvous_environment(r, 6, &env), -ENOENT);
         rendezvous_free(r);
@@ -197,9 +205,13 @@ static void test_unplaced(void **state) {
         assert_int_equal(rendezvous_environment(r, 4, &env), -ENOENT);
         assert_int_equal(rendezvous_environment(r, 3, &env), 0);
         assert_variables(env, expected);
-        assert_tf_config(
-                env, "{\"cluster\": {\"ps\": {\"1\": \"192.0.2.1:2100\"}, \"worker\": [\"192.0.2.2:2200\", "
-                     "\"192.0.2.1:2300\"]}, \"task\": {\"type\": \"worker\", \"index\": 1}}");
+        assert_tf_config(env, JSON({
+                                 "cluster" : {
+                                         "ps" : { "1" : "192.0.2.1:2100" },
+                                         "worker" : [ "192.0.2.2:2200", "192.0.2.1:2300" ]
+                                 },
+                                 "task" : { "type" : "worker", "index" : 1 }
+                         }));
         env_free(env);
         rendezvous_free(r);
 }
@@ -224,8 +236,10 @@ static void test_alone(void **state) {
         set_up(&g, first, 2, 1);
         assert_int_equal(rendezvous_new(&g.job, &r), 0);
         assert_int_equal(rendezvous_environment(r, 0, &env), 0);
-        assert_tf_config(env, "{\"cluster\": {\"worker\": [\"[2001:db8::1]:2000\"]}, "
-                              "\"task\": {\"type\": \"worker\", \"index\": 0}}");
+        assert_tf_config(env, JSON({
+                                 "cluster" : { "worker" : ["[2001:db8::1]:2000"] },
+                                 "task" : { "type" : "worker", "index" : 0 }
+                         }));
         env_free(env);
         rendezvous_free(r);
 }

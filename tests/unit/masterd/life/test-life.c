@@ -16,22 +16,32 @@
 #include "masterd/life/requeue.h"
 #include "masterd/life/suspension.h"
 #include "masterd/queue/queueing.h"
+#include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
 
-#define TOLD                                                                                                 \
-        "{\"signal\":\"USR1@1h\",\"role\":[{\"roleName\":\"w\",\"vcores\":2,\"memoryMb\":16,\"command\":"    \
-        "\"x\"}]}"
-#define TIMED                                                                                                \
-        "{\"timeLimit\":\"1h\",\"maxAppAttempts\":2,\"role\":[{\"roleName\":\"w\",\"vcores\":2,"             \
-        "\"memoryMb\":16,"                                                                                   \
-        "\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":1,"                   \
-        "\"maxFailurePolicy\":"                                                                              \
-        "\"FAIL_ATTEMPT\"}}}]}"
+static const char told_config[] = JSON({
+        "signal" : "USR1@1h",
+        "role" : [ { "roleName" : "w", "vcores" : 2, "memoryMb" : 16, "command" : "x" } ]
+});
+static const char timed_config[] = JSON({
+        "timeLimit" : "1h",
+        "maxAppAttempts" : 2,
+        "role" : [ {
+                "roleName" : "w",
+                "vcores" : 2,
+                "memoryMb" : 16,
+                "command" : "x",
+                "failover" : {
+                        "commonFailoverPolicy" :
+                                { "maxFailureTimes" : 1, "maxFailurePolicy" : "FAIL_ATTEMPT" }
+                }
+        } ]
+});
 
 static void told(struct kit *f, struct job **victim, struct job **by) {
-        *victim = kit_submit_durable(f->m, TOLD);
+        *victim = kit_submit_durable(f->m, told_config);
         kit_start_all(f->m, *victim);
-        *by = kit_submit_durable(f->m, TOLD);
+        *by = kit_submit_durable(f->m, told_config);
         assert_int_equal((*by)->state, JOB_QUEUED);
         requeue_preempt(f->m, *victim, (*by)->number);
         kit_until_durable(f->m);
@@ -67,7 +77,7 @@ static void test_called_off(void **state) {
         assert_stays(victim);
 
         /* Held by a person. */
-        by = kit_submit_durable(f->m, TOLD);
+        by = kit_submit_durable(f->m, told_config);
         requeue_preempt(f->m, victim, by->number);
         assert_int_equal(suspension_begin(f->m, by, SUSPEND_STOP, 0, text), 0);
         assert_stays(victim);
@@ -86,9 +96,17 @@ static void test_gang_closes(void **state) {
         struct job *j;
 
         kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
-        j = kit_submit_durable(
-                f->m, "{\"role\":[{\"roleName\":\"w\",\"num\":4,\"minNum\":2,\"vcores\":1,\"memoryMb\":16,"
-                      "\"successPercent\":100,\"command\":\"x\"}]}");
+        j = kit_submit_durable(f->m, JSON({
+                                       "role" : [ {
+                                               "roleName" : "w",
+                                               "num" : 4,
+                                               "minNum" : 2,
+                                               "vcores" : 1,
+                                               "memoryMb" : 16,
+                                               "successPercent" : 100,
+                                               "command" : "x"
+                                       } ]
+                               }));
         assert_int_equal(kit_in_state(j, EXECUTOR_PLACED), 2);
         kit_start_all(f->m, j);
         assert_int_equal(j->state, JOB_RUNNING);
@@ -107,10 +125,18 @@ static void test_elastic_scope(void **state) {
         struct job *j;
 
         kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
-        j = kit_submit_durable(
-                f->m, "{\"backoff\":{\"initial\":0},\"role\":[{\"roleName\":\"w\",\"num\":4,\"minNum\":2,"
-                      "\"vcores\":1,"
-                      "\"memoryMb\":16,\"restartScope\":\"role\",\"command\":\"x\"}]}");
+        j = kit_submit_durable(f->m, JSON({
+                                       "backoff" : { "initial" : 0 },
+                                       "role" : [ {
+                                               "roleName" : "w",
+                                               "num" : 4,
+                                               "minNum" : 2,
+                                               "vcores" : 1,
+                                               "memoryMb" : 16,
+                                               "restartScope" : "role",
+                                               "command" : "x"
+                                       } ]
+                               }));
         kit_start_all(f->m, j);
         lifecycle_move(f->m, j->executors[0], "test", "test");
         kit_exited(f->m, j->executors[0], 143);
@@ -125,7 +151,7 @@ static void test_held_on_its_way(void **state) {
         struct job *j;
 
         kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
-        j = kit_submit_durable(f->m, TIMED);
+        j = kit_submit_durable(f->m, timed_config);
         kit_start_all(f->m, j);
         assert_int_equal(requeue_person(f->m, j, 0, "", said), 0);
         assert_int_equal(j->state, JOB_STOPPING);
@@ -149,13 +175,22 @@ static void test_fails_while_told(void **state) {
 
         kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
         j = kit_submit_durable(
-                f->m,
-                "{\"signal\":\"USR1@1h\",\"maxAppAttempts\":2,\"role\":[{\"roleName\":\"w\",\"vcores\":2,"
-                "\"memoryMb\":16,\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{"
-                "\"maxFailureTimes\":1,"
-                "\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}}]}");
+                f->m, JSON({
+                        "signal" : "USR1@1h",
+                        "maxAppAttempts" : 2,
+                        "role" : [ {
+                                "roleName" : "w",
+                                "vcores" : 2,
+                                "memoryMb" : 16,
+                                "command" : "x",
+                                "failover" : {
+                                        "commonFailoverPolicy" :
+                                                { "maxFailureTimes" : 1, "maxFailurePolicy" : "FAIL_ATTEMPT" }
+                                }
+                        } ]
+                }));
         kit_start_all(f->m, j);
-        by = kit_submit_durable(f->m, TOLD);
+        by = kit_submit_durable(f->m, told_config);
         requeue_preempt(f->m, j, by->number);
         assert_true(j->leave_real > 0);
         kit_exited(f->m, j->executors[0], 1);
@@ -170,11 +205,18 @@ static void test_dynamic_does_not_close(void **state) {
         struct job *j;
 
         kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
-        j = kit_submit_durable(
-                f->m,
-                "{\"scheduler\":{\"schedulePolicy\":{\"dynamicPolicy\":{}}},\"role\":[{\"roleName\":\"w\","
-                "\"num\":4,\"minNum\":2,\"vcores\":1,\"memoryMb\":16,\"successPercent\":100,\"command\":"
-                "\"x\"}]}");
+        j = kit_submit_durable(f->m, JSON({
+                                       "scheduler" : { "schedulePolicy" : { "dynamicPolicy" : {} } },
+                                       "role" : [ {
+                                               "roleName" : "w",
+                                               "num" : 4,
+                                               "minNum" : 2,
+                                               "vcores" : 1,
+                                               "memoryMb" : 16,
+                                               "successPercent" : 100,
+                                               "command" : "x"
+                                       } ]
+                               }));
         kit_start_all(f->m, j);
         kit_exited(f->m, j->executors[0], 0);
         assert_int_equal(kit_in_state(j, EXECUTOR_PLACED), 1);
@@ -186,11 +228,20 @@ static void test_optional_ones_hold_up_nobody(void **state) {
         struct job *j;
 
         kit_register_node(f->m, "n1", 3, UINT64_C(1) << 30);
-        j = kit_submit_durable(f->m,
-                               "{\"backoff\":{\"initial\":0},\"role\":[{\"roleName\":\"ps\",\"vcores\":1,"
-                               "\"memoryMb\":16,\"command\":\"x\"},"
-                               "{\"roleName\":\"w\",\"num\":2,\"minNum\":1,\"vcores\":2,\"memoryMb\":16,"
-                               "\"command\":\"x\"}]}");
+        j = kit_submit_durable(
+                f->m, JSON({
+                        "backoff" : { "initial" : 0 },
+                        "role" : [
+                                { "roleName" : "ps", "vcores" : 1, "memoryMb" : 16, "command" : "x" }, {
+                                        "roleName" : "w",
+                                        "num" : 2,
+                                        "minNum" : 1,
+                                        "vcores" : 2,
+                                        "memoryMb" : 16,
+                                        "command" : "x"
+                                }
+                        ]
+                }));
         kit_start_all(f->m, j);
         assert_int_equal(kit_in_state(j, EXECUTOR_RUNNING), 2);
         assert_int_equal(kit_in_state(j, EXECUTOR_PENDING), 1);
@@ -206,17 +257,24 @@ static void test_optional_ones_are_owed_nothing(void **state) {
         struct job *j, *small;
 
         kit_register_node(f->m, "n1", 3, UINT64_C(1) << 30);
-        j = kit_submit_durable(
-                f->m, "{\"role\":[{\"roleName\":\"w\",\"num\":2,\"minNum\":1,\"vcores\":2,\"memoryMb\":16,"
-                      "\"command\":"
-                      "\"x\"}]}");
+        j = kit_submit_durable(f->m, JSON({
+                                       "role" : [ {
+                                               "roleName" : "w",
+                                               "num" : 2,
+                                               "minNum" : 1,
+                                               "vcores" : 2,
+                                               "memoryMb" : 16,
+                                               "command" : "x"
+                                       } ]
+                               }));
         kit_start_all(f->m, j);
         assert_int_equal(kit_in_state(j, EXECUTOR_PENDING), 1);
         j->waits_real -= UINT64_C(30) * 86400 * USEC_PER_SEC;
         queueing_changed(f->m, j);
         kit_until_durable(f->m);
         small = kit_submit_durable(
-                f->m, "{\"role\":[{\"roleName\":\"w\",\"vcores\":1,\"memoryMb\":16,\"command\":\"x\"}]}");
+                f->m,
+                JSON({ "role" : [ { "roleName" : "w", "vcores" : 1, "memoryMb" : 16, "command" : "x" } ] }));
         assert_int_equal(small->state, JOB_STARTING);
 }
 
@@ -225,9 +283,16 @@ static void test_scope(void **state) {
         struct job *j;
 
         kit_register_node(f->m, "n1", 4, UINT64_C(1) << 30);
-        j = kit_submit_durable(f->m, "{\"role\":[{\"roleName\":\"w\",\"num\":2,\"vcores\":1,\"memoryMb\":16,"
-                                     "\"restartScope\":\"role\","
-                                     "\"command\":\"x\"}]}");
+        j = kit_submit_durable(f->m, JSON({
+                                       "role" : [ {
+                                               "roleName" : "w",
+                                               "num" : 2,
+                                               "vcores" : 1,
+                                               "memoryMb" : 16,
+                                               "restartScope" : "role",
+                                               "command" : "x"
+                                       } ]
+                               }));
         kit_start_all(f->m, j);
         assert_int_equal(j->state, JOB_RUNNING);
         assert_null(j->reason);
@@ -256,7 +321,7 @@ static void test_hold_keeps_the_time(void **state) {
         uint64_t slot;
 
         kit_register_node(f->m, "n1", 2, UINT64_C(1) << 30);
-        j = kit_submit_durable(f->m, TIMED);
+        j = kit_submit_durable(f->m, timed_config);
         kit_start_all(f->m, j);
         /* Back in the queue with what is left of its time, since its host takes nothing. */
         (void)hosts_hold_noticed(f->m, nodes_get(&f->m->nodes, "n1"), HOLD_HEALTH, "test");

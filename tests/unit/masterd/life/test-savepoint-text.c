@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
+#include "tests/kit/json.h"
 
 static void test_names(void **state) {
         char longest[SAVEPOINT_NAME_MAX + 2];
@@ -46,7 +47,8 @@ static void test_manifest(void **state) {
         };
         char *text, *data;
 
-        assert_int_equal(savepoint_manifest(&h, "{\"blocks\":[{\"q\":9223372036854775807}]}", &text), 0);
+        assert_int_equal(
+                savepoint_manifest(&h, JSON({ "blocks" : [ { "q" : 9223372036854775807 } ] }), &text), 0);
         assert_non_null(strstr(text, "\"version\":1,\"name\":\"418-1\",\"job\":418,"
                                      "\"jobUid\":\"0102030405060708090a0b0c0d0e0f10\",\"jobName\":\"digits\","
                                      "\"owner\":4294967294,\"created\":1795000000000000,\"complete\":true,"
@@ -63,11 +65,11 @@ static void test_manifest(void **state) {
                                            "[]",
                                            "null",
                                            "{}",
-                                           "{\"data\": {}}",
-                                           "{\"version\": 2, \"data\": {}}",
-                                           "{\"version\": \"1\", \"data\": {}}",
-                                           "{\"version\": 1}",
-                                           "{\"version\": 1, \"data\": {}, \"data\": {}}",
+                                           JSON({ "data" : {} }),
+                                           JSON({ "version" : 2, "data" : {} }),
+                                           JSON({ "version" : "1", "data" : {} }),
+                                           JSON({ "version" : 1 }),
+                                           JSON({ "version" : 1, "data" : {}, "data" : {} }),
                                            "{\"version\": 1, \"data\": {}} x" };
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
                 assert_int_equal(savepoint_manifest_data(bad[i], strlen(bad[i]), &data), -EBADMSG);
@@ -85,7 +87,8 @@ static const struct {
         { A, A, NULL },
         { "{}", "{}", NULL },
         /* How it is delivered, and who reads it. */
-        { A, CONFIG("/d/*", "", "\"mode\": \"ring\", \"seed\": 1, \"ack\": \"exit\"", "{\"roleNum\": 9}"),
+        { A,
+          CONFIG("/d/*", "", "\"mode\": \"ring\", \"seed\": 1, \"ack\": \"exit\"", JSON({ "roleNum" : 9 })),
           NULL },
         { A, CONFIG("/d/*", ", \"rewindSkipNum\": 3", "\"seed\": 1", ""), NULL },
         /* What the tasks are. */
@@ -99,7 +102,8 @@ static const struct {
         { A, CONFIG("/d/*", "", "\"seed\": \"1\"", ""), "input.seed was 1 and is \"1\"" },
         { A, CONFIG("/d/*", "", "\"seed\": 1, \"order\": \"shuffle\"", ""),
           "input.order was not set and is \"shuffle\"" },
-        { "{\"input\": {\"a\": [1, 2]}}", "{\"input\": {\"a\": [1]}}", "input.a was [1,2] and is [1]" },
+        { JSON({ "input" : { "a" : [ 1, 2 ] } }), JSON({ "input" : { "a" : [1] } }),
+          "input.a was [1,2] and is [1]" },
         { A, "{}",
           "inputManager was {\"fileConfig\":{\"inputs\":[{\"name\":\"train\",\"spec\":{\"pathPattern\":\"/d/"
           "*\",\"textInput\":{}}}]}} and is not set" },
@@ -124,8 +128,8 @@ static void test_long_values_are_cut(void **state) {
         _cleanup_free_ char *difference = NULL;
         char then[1024], now[64];
 
-        snprintf(then, sizeof(then), "{\"input\": {\"x\": \"%0600d\"}}", 0);
-        snprintf(now, sizeof(now), "{\"input\": {\"x\": 1}}");
+        snprintf(then, sizeof(then), JSON({ "input" : { "x" : "%0600d" } }), 0);
+        snprintf(now, sizeof(now), JSON({ "input" : { "x" : 1 } }));
         assert_int_equal(savepoint_same_data(then, now, &difference), 1);
         assert_true(strlen(difference) < 200);
         assert_non_null(strstr(difference, "… and is 1"));

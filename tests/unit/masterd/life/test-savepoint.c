@@ -29,6 +29,7 @@
 #include "masterd/queue/placement.h"
 #include "masterd/recover/recover.h"
 #include "masterd/start.h"
+#include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
 
 #define OWNER 1000u
@@ -453,8 +454,16 @@ static void test_refused(void **state) {
         assert_int_equal(made.error, 0);
 
         assert_int_equal(savepoint_create(f->m, j, "../x", false, OWNER, on_made, NULL, text), -EINVAL);
-        plain = submit(f->m, "{\"name\":\"plain\",\"role\":[{\"roleName\":\"w\",\"num\":1,\"vcores\":1,"
-                             "\"memoryMb\":16,\"command\":\"x\"}]}");
+        plain = submit(f->m, JSON({
+                               "name" : "plain",
+                               "role" : [ {
+                                       "roleName" : "w",
+                                       "num" : 1,
+                                       "vcores" : 1,
+                                       "memoryMb" : 16,
+                                       "command" : "x"
+                               } ]
+                       }));
         assert_int_equal(savepoint_create(f->m, plain, "", false, OWNER, on_made, NULL, text), -ENODATA);
 
         assert_string_equal(restore(f->m, "mine", NULL, OWNER + 1).error,
@@ -602,8 +611,16 @@ static void test_suspend(void **state) {
         assert_int_equal(j->state, JOB_STOPPING);
         assert_int_equal(suspension_end(f->m, j, OWNER, text), -ESRCH);
 
-        plain = submit(f->m, "{\"name\":\"plain\",\"role\":[{\"roleName\":\"w\",\"num\":1,\"vcores\":1,"
-                             "\"memoryMb\":16,\"command\":\"x\"}]}");
+        plain = submit(f->m, JSON({
+                               "name" : "plain",
+                               "role" : [ {
+                                       "roleName" : "w",
+                                       "num" : 1,
+                                       "vcores" : 1,
+                                       "memoryMb" : 16,
+                                       "command" : "x"
+                               } ]
+                       }));
         assert_int_equal(suspension_begin(f->m, plain, SUSPEND_DATA, OWNER, text), -ENODATA);
         assert_string_equal(
                 text, "Job 3 is not fed with data: there is nothing to suspend; --freeze or --stop hold "
@@ -614,9 +631,16 @@ static void test_suspend(void **state) {
 static void test_hold(void **state) {
         struct fixture *f = *state;
         char text[SUSPENSION_TEXT_MAX];
-        struct job *j =
-                submit(f->m, "{\"name\":\"plain\",\"role\":[{\"roleName\":\"w\",\"num\":1,\"vcores\":1,"
-                             "\"memoryMb\":16,\"command\":\"x\"}]}");
+        struct job *j = submit(f->m, JSON({
+                                       "name" : "plain",
+                                       "role" : [ {
+                                               "roleName" : "w",
+                                               "num" : 1,
+                                               "vcores" : 1,
+                                               "memoryMb" : 16,
+                                               "command" : "x"
+                                       } ]
+                               }));
         struct exit_report x = { .result = "signal", .code = "killed", .status = 15, .stop_requested = true };
 
         manager_schedule(f->m);

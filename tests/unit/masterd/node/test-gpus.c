@@ -13,6 +13,7 @@
 #include "masterd/fleet/stuck.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/node/gpus.h"
+#include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
 
 static char names[NODE_GPUS_MAX][LINK_GPU_NAME_MAX + 1];
@@ -56,8 +57,16 @@ static void test_whole_words(void **state) {
 }
 
 static void test_restart(void **state) {
-        static const char config[] = "{\"role\":[{\"roleName\":\"w\",\"num\":1,\"vcores\":1,\"memoryMb\":16,"
-                                     "\"gpuNum\":64,\"command\":\"x\"}]}";
+        static const char config[] = JSON({
+                "role" : [ {
+                        "roleName" : "w",
+                        "num" : 1,
+                        "vcores" : 1,
+                        "memoryMb" : 16,
+                        "gpuNum" : 64,
+                        "command" : "x"
+                } ]
+        });
         struct kit *k = *state;
         struct executor_id id;
         struct node *node;

@@ -40,6 +40,7 @@
 #include "masterd/queue/queueing.h"
 #include "masterd/recover/recover.h"
 #include "masterd/start.h"
+#include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
 
 #define NODES 4
@@ -520,58 +521,193 @@ static void reported(struct manager *m, struct executor *e) {
 }
 
 static const char *const configs[] = {
-        "{\"name\":\"gang\",\"maxAppAttempts\":3,\"signal\":\"USR1@1h\",\"role\":[{\"roleName\":\"w\","
-        "\"num\":3,\"vcores\":1,"
-        "\"memoryMb\":16,"
-        "\"gpuNum\":1,\"command\":\"x\",\"successPercent\":100,\"failover\":{\"commonFailoverPolicy\":{"
-        "\"restartType\":\"ON_FAILURE\",\"maxFailureTimes\":2,\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}}]}",
-        "{\"name\":\"wait\",\"onPartition\":\"wait\",\"timeLimit\":\"1h\",\"role\":[{\"roleName\":\"w\","
-        "\"num\":2,\"vcores\":0.5,"
-        "\"memoryMb\":16,\"command\":\"x\",\"successPercent\":50,\"failover\":{\"commonFailoverPolicy\":{"
-        "\"restartType\":\"ON_FAILURE\",\"maxFailureTimes\":3,\"maxFailurePolicy\":\"NONE\"}}}]}",
-        "{\"name\":\"data\",\"signal\":\"USR1@1h\",\"role\":[{\"roleName\":\"ps\",\"num\":1,\"vcores\":0.5,"
-        "\"memoryMb\":16,"
-        "\"command\":\"x\"},"
-        "{\"roleName\":\"w\",\"num\":2,\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"inputPolicy\":"
-        "\"STREAMING\"}],"
-        "\"inputManager\":{\"fileConfig\":{\"stopPolicy\":{\"taskFailedPercent\":100},\"inputs\":[{\"name\":"
-        "\"i\",\"spec\":{\"pathPattern\":\"/"
-        "d\",\"namePattern\":\".*\","
-        "\"textInput\":{}}}]}}}",
-        "{\"name\":\"together\",\"restartScope\":\"job\",\"maxAppAttempts\":2,\"backoff\":{\"initial\":"
-        "\"1h\",\"max\":\"2h\"},"
-        "\"role\":[{\"roleName\":\"ps\",\"num\":1,"
-        "\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"restartScope\":\"executor\"},{\"roleName\":\"a\","
-        "\"num\":2,\"vcores\":0.5,"
-        "\"memoryMb\":16,\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":4,"
-        "\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}},{\"roleName\":\"b\",\"num\":2,\"vcores\":0.5,\"memoryMb\":"
-        "16,"
-        "\"command\":\"x\",\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":2,"
-        "\"maxFailurePolicy\":\"NONE\"}}}]}",
-        "{\"name\":\"rules\",\"maxGlobalRoleFailureTimes\":5,\"blacklistConfig\":{\"enabled\":true,"
-        "\"maxFailedContainerPerNode\":1},\"exitCodes\":[{\"codes\":\"3\",\"action\":\"restart\"},{\"codes\":"
-        "\"4\","
-        "\"action\":\"ignore\"},{\"codes\":\"5\",\"action\":\"blame\"},{\"codes\":\"6\",\"action\":"
-        "\"success\"},"
-        "{\"codes\":\"7\",\"action\":\"fail\"}],\"role\":[{\"roleName\":\"w\",\"num\":3,\"vcores\":0.5,"
-        "\"memoryMb\":16,"
-        "\"command\":\"x\",\"restartScope\":\"role\",\"scheduleStrategy\":{\"elasticResource\":{"
-        "\"extendMemSize\":8}},"
-        "\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":9}}},{\"roleName\":\"v\",\"num\":2,"
-        "\"vcores\":0.5,"
-        "\"memoryMb\":16,\"command\":\"x\",\"scheduleStrategy\":{\"elasticResource\":{\"extendMemSize\":8}},"
-        "\"failover\":{\"commonFailoverPolicy\":{\"maxFailureTimes\":9}}}]}",
-        "{\"name\":\"elastic\",\"maxAppAttempts\":2,\"role\":[{\"roleName\":\"w\",\"num\":9,\"minNum\":1,"
-        "\"vcores\":0.5,\"memoryMb\":16,\"command\":\"x\",\"successPercent\":100,\"restartScope\":\"role\","
-        "\"failover\":{\"commonFailoverPolicy\":{\"restartType\":\"ON_FAILURE\",\"maxFailureTimes\":3,"
-        "\"maxFailurePolicy\":\"FAIL_ATTEMPT\"}}},{\"roleName\":\"v\",\"num\":4,\"minNum\":1,\"vcores\":2,"
-        "\"memoryMb\":16,\"command\":\"x\"}]}",
-        "{\"name\":\"order\",\"scheduler\":{\"schedulePolicy\":{\"orderPolicy\":{\"rolePolicy\":[{"
-        "\"roleName\":\"ps\"},"
-        "{\"roleName\":\"w\"}]}}},\"role\":[{\"roleName\":\"ps\",\"num\":1,\"vcores\":1,\"memoryMb\":16,"
-        "\"command\":\"x\"},"
-        "{\"roleName\":\"w\",\"num\":2,\"vcores\":1,\"memoryMb\":16,\"command\":\"x\",\"successPercent\":100}"
-        "]}",
+        JSON({
+                "name" : "gang",
+                "maxAppAttempts" : 3,
+                "signal" : "USR1@1h",
+                "role" : [ {
+                        "roleName" : "w",
+                        "num" : 3,
+                        "vcores" : 1,
+                        "memoryMb" : 16,
+                        "gpuNum" : 1,
+                        "command" : "x",
+                        "successPercent" : 100,
+                        "failover" : {
+                                "commonFailoverPolicy" : {
+                                        "restartType" : "ON_FAILURE",
+                                        "maxFailureTimes" : 2,
+                                        "maxFailurePolicy" : "FAIL_ATTEMPT"
+                                }
+                        }
+                } ]
+        }),
+        JSON({
+                "name" : "wait",
+                "onPartition" : "wait",
+                "timeLimit" : "1h",
+                "role" : [ {
+                        "roleName" : "w",
+                        "num" : 2,
+                        "vcores" : 0.5,
+                        "memoryMb" : 16,
+                        "command" : "x",
+                        "successPercent" : 50,
+                        "failover" : {
+                                "commonFailoverPolicy" : {
+                                        "restartType" : "ON_FAILURE",
+                                        "maxFailureTimes" : 3,
+                                        "maxFailurePolicy" : "NONE"
+                                }
+                        }
+                } ]
+        }),
+        JSON({
+                "name" : "data",
+                "signal" : "USR1@1h",
+                "role" : [
+                        { "roleName" : "ps", "num" : 1, "vcores" : 0.5, "memoryMb" : 16, "command" : "x" }, {
+                                "roleName" : "w",
+                                "num" : 2,
+                                "vcores" : 0.5,
+                                "memoryMb" : 16,
+                                "command" : "x",
+                                "inputPolicy" : "STREAMING"
+                        }
+                ],
+                "inputManager" : {
+                        "fileConfig" : {
+                                "stopPolicy" : { "taskFailedPercent" : 100 },
+                                "inputs" : [ {
+                                        "name" : "i",
+                                        "spec" : {
+                                                "pathPattern" : "/d",
+                                                "namePattern" : ".*",
+                                                "textInput" : {}
+                                        }
+                                } ]
+                        }
+                }
+        }),
+        JSON({
+                "name" : "together",
+                "restartScope" : "job",
+                "maxAppAttempts" : 2,
+                "backoff" : { "initial" : "1h", "max" : "2h" },
+                "role" : [
+                        {
+                                "roleName" : "ps",
+                                "num" : 1,
+                                "vcores" : 0.5,
+                                "memoryMb" : 16,
+                                "command" : "x",
+                                "restartScope" : "executor"
+                        },
+                        {
+                                "roleName" : "a",
+                                "num" : 2,
+                                "vcores" : 0.5,
+                                "memoryMb" : 16,
+                                "command" : "x",
+                                "failover" : {
+                                        "commonFailoverPolicy" :
+                                                { "maxFailureTimes" : 4, "maxFailurePolicy" : "FAIL_ATTEMPT" }
+                                }
+                        },
+                        {
+                                "roleName" : "b",
+                                "num" : 2,
+                                "vcores" : 0.5,
+                                "memoryMb" : 16,
+                                "command" : "x",
+                                "failover" : {
+                                        "commonFailoverPolicy" :
+                                                { "maxFailureTimes" : 2, "maxFailurePolicy" : "NONE" }
+                                }
+                        }
+                ]
+        }),
+        JSON({
+                "name" : "rules",
+                "maxGlobalRoleFailureTimes" : 5,
+                "blacklistConfig" : { "enabled" : true, "maxFailedContainerPerNode" : 1 },
+                "exitCodes" : [
+                        { "codes" : "3", "action" : "restart" }, { "codes" : "4", "action" : "ignore" },
+                        { "codes" : "5", "action" : "blame" }, { "codes" : "6", "action" : "success" },
+                        { "codes" : "7", "action" : "fail" }
+                ],
+                "role" : [
+                        {
+                                "roleName" : "w",
+                                "num" : 3,
+                                "vcores" : 0.5,
+                                "memoryMb" : 16,
+                                "command" : "x",
+                                "restartScope" : "role",
+                                "scheduleStrategy" : { "elasticResource" : { "extendMemSize" : 8 } },
+                                "failover" : { "commonFailoverPolicy" : { "maxFailureTimes" : 9 } }
+                        },
+                        {
+                                "roleName" : "v",
+                                "num" : 2,
+                                "vcores" : 0.5,
+                                "memoryMb" : 16,
+                                "command" : "x",
+                                "scheduleStrategy" : { "elasticResource" : { "extendMemSize" : 8 } },
+                                "failover" : { "commonFailoverPolicy" : { "maxFailureTimes" : 9 } }
+                        }
+                ]
+        }),
+        JSON({
+                "name" : "elastic",
+                "maxAppAttempts" : 2,
+                "role" : [
+                        {
+                                "roleName" : "w",
+                                "num" : 9,
+                                "minNum" : 1,
+                                "vcores" : 0.5,
+                                "memoryMb" : 16,
+                                "command" : "x",
+                                "successPercent" : 100,
+                                "restartScope" : "role",
+                                "failover" : {
+                                        "commonFailoverPolicy" : {
+                                                "restartType" : "ON_FAILURE",
+                                                "maxFailureTimes" : 3,
+                                                "maxFailurePolicy" : "FAIL_ATTEMPT"
+                                        }
+                                }
+                        },
+                        {
+                                "roleName" : "v",
+                                "num" : 4,
+                                "minNum" : 1,
+                                "vcores" : 2,
+                                "memoryMb" : 16,
+                                "command" : "x"
+                        }
+                ]
+        }),
+        JSON({
+                "name" : "order",
+                "scheduler" : {
+                        "schedulePolicy" : {
+                                "orderPolicy" :
+                                        { "rolePolicy" : [ { "roleName" : "ps" }, { "roleName" : "w" } ] }
+                        }
+                },
+                "role" : [
+                        { "roleName" : "ps", "num" : 1, "vcores" : 1, "memoryMb" : 16, "command" : "x" }, {
+                                "roleName" : "w",
+                                "num" : 2,
+                                "vcores" : 1,
+                                "memoryMb" : 16,
+                                "command" : "x",
+                                "successPercent" : 100
+                        }
+                ]
+        }),
 };
 
 static struct job *submit(struct manager *m, const char *config) {
@@ -618,7 +754,7 @@ static void change(struct manager *m, struct job *j) {
                 { EDIT_SET, "timeLimit", "2h" },
                 { EDIT_SET, "w.command", "y" },
                 { EDIT_ADD_ROLE, NULL,
-                  "{\"roleName\":\"x\",\"num\":2,\"vcores\":0.1,\"memoryMb\":4,\"command\":\"x\"}" },
+                  JSON({ "roleName" : "x", "num" : 2, "vcores" : 0.1, "memoryMb" : 4, "command" : "x" }) },
                 { EDIT_REMOVE_ROLE, "x", NULL },
                 { EDIT_REMOVE_ROLE, "ps", NULL },
         };

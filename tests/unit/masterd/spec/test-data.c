@@ -10,6 +10,7 @@
 
 #include "lib/wire/input.h"
 #include "masterd/spec/spec.h"
+#include "tests/kit/json.h"
 
 #define ROLE "\"role\": [{\"roleName\": \"w\", \"command\": \"cat\", \"inputPolicy\": \"STREAMING\"}]"
 #define FILES(inputs) "\"fileConfig\": {\"inputs\": [" inputs "]}"
@@ -79,9 +80,10 @@ static void assert_same(const struct input *a, const struct input *b) {
 /* What input_read() takes for left out is what the configuration has for left out. */
 static void test_defaults_agree(void **state) {
         static const char *const inputs[] = {
-                JOB(FILES("{\"spec\": {\"pathPattern\": \"/d\"}}"), ""),
-                JOB(FILES("{\"spec\": {\"pathPattern\": \"/d\", \"rawInput\": {}}}"), "\"mode\": \"ring\""),
-                JOB(FILES("{\"spec\": {\"commandInput\": {\"command\": \"seq 3\"}}}"), "\"split\": 5"),
+                JOB(FILES(JSON({ "spec" : { "pathPattern" : "/d" } })), ""),
+                JOB(FILES(JSON({ "spec" : { "pathPattern" : "/d", "rawInput" : {} } })),
+                    "\"mode\": \"ring\""),
+                JOB(FILES(JSON({ "spec" : { "commandInput" : { "command" : "seq 3" } } })), "\"split\": 5"),
                 JOB("\"kafkaConfig\": {\"topics\": [{\"topic\": \"t\", \"consumerGroup\": \"g\", \"config\": "
                     "{\"bootstrap.servers\": \"h\"}}]}",
                     ""),
@@ -96,29 +98,83 @@ static void test_defaults_agree(void **state) {
 }
 
 static void test_everything(void **state) {
-        _cleanup_(input_free_p) struct input *i = told(JOB(
-                FILES("{\"name\": \"logs\", \"spec\": {\"pathPattern\": \"/d/{{YYYY}}{{MM}}{{DD}}\", "
-                      "\"namePattern\": "
-                      "\"part-{{HH}}*\", \"successMarkerPatterns\": [\"_SUCCESS\"], \"timeRange\": "
-                      "{\"from\": "
-                      "{\"date\": {\"date\": 20200131}}, \"to\": {\"dateHour\": {\"date\": 20200201, "
-                      "\"hour\": "
-                      "7}}}, \"textInput\": {}, \"rewindSkipNum\": 2, \"weight\": 3}},"
-                      "{\"spec\": {\"path_pattern\": \"s3://b/k*\", \"tfrecordInput\": {}, \"compression\": "
-                      "\"zstd\", \"s3\": {\"endpoint\": \"http://127.0.0.1:9000\", \"region\": \"here\"}, "
-                      "\"split\": \"1M\", \"weight\": 1}},"
-                      "{\"spec\": {\"pathPattern\": \"https://h/d.csv\", \"csvInput\": {\"multiline\": "
-                      "true}, "
-                      "\"weight\": 1}},"
-                      "{\"spec\": {\"pathPattern\": \"file:///e/*.tar\", \"tarInput\": {}, \"weight\": 1}},"
-                      "{\"spec\": {\"pathPattern\": \"/p\", \"commandInput\": {\"command\": \"cat "
-                      "$PRIMUS_FILE\"}, "
-                      "\"fixedInput\": {\"recordSize\": \"4K\"}, \"weight\": 1}}"),
-                "\"mode\": \"ring\", \"ack\": \"checkpoint\", \"order\": \"shuffle\", \"seed\": 42, "
-                "\"epochs\": 3, "
-                "\"window\": 1000, \"split\": \"32M\", \"maxRecord\": \"1M\", \"slots\": 8, \"slotSize\": "
-                "\"2M\", "
-                "\"poll\": \"500ms\""));
+        _cleanup_(input_free_p) struct input *i = told(JSON({
+                "role" : [ { "roleName" : "w", "command" : "cat", "inputPolicy" : "STREAMING" } ],
+                "inputManager" : {
+                        "fileConfig" : {
+                                "inputs" : [
+                                        {
+                                                "name" : "logs",
+                                                "spec" : {
+                                                        "pathPattern" : "/d/{{YYYY}}{{MM}}{{DD}}",
+                                                        "namePattern" : "part-{{HH}}*",
+                                                        "successMarkerPatterns" : ["_SUCCESS"],
+                                                        "timeRange" : {
+                                                                "from" : { "date" : { "date" : 20200131 } },
+                                                                "to" : {
+                                                                        "dateHour" : {
+                                                                                "date" : 20200201,
+                                                                                "hour" : 7
+                                                                        }
+                                                                }
+                                                        },
+                                                        "textInput" : {},
+                                                        "rewindSkipNum" : 2,
+                                                        "weight" : 3
+                                                }
+                                        },
+                                        {
+                                                "spec" : {
+                                                        "path_pattern" : "s3://b/k*",
+                                                        "tfrecordInput" : {},
+                                                        "compression" : "zstd",
+                                                        "s3" : {
+                                                                "endpoint" : "http://127.0.0.1:9000",
+                                                                "region" : "here"
+                                                        },
+                                                        "split" : "1M",
+                                                        "weight" : 1
+                                                }
+                                        },
+                                        {
+                                                "spec" : {
+                                                        "pathPattern" : "https://h/d.csv",
+                                                        "csvInput" : { "multiline" : true },
+                                                        "weight" : 1
+                                                }
+                                        },
+                                        {
+                                                "spec" : {
+                                                        "pathPattern" : "file:///e/*.tar",
+                                                        "tarInput" : {},
+                                                        "weight" : 1
+                                                }
+                                        },
+                                        {
+                                                "spec" : {
+                                                        "pathPattern" : "/p",
+                                                        "commandInput" : { "command" : "cat $PRIMUS_FILE" },
+                                                        "fixedInput" : { "recordSize" : "4K" },
+                                                        "weight" : 1
+                                                }
+                                        }
+                                ]
+                        }
+                },
+                "input" : {
+                        "mode" : "ring",
+                        "ack" : "checkpoint",
+                        "order" : "shuffle",
+                        "seed" : 42,
+                        "epochs" : 3,
+                        "window" : 1000,
+                        "split" : "32M",
+                        "maxRecord" : "1M",
+                        "slots" : 8,
+                        "slotSize" : "2M",
+                        "poll" : "500ms"
+                }
+        }));
         const struct input_source *s = i->sources;
 
         assert_int_equal(i->n_sources, 5);
@@ -152,10 +208,15 @@ static void test_masters_part(void **state) {
 
 static void test_files_and_topics(void **state) {
         static const char text[] =
-                JOB(FILES("{\"name\": \"d\", \"spec\": {\"pathPattern\": \"/d\", \"timeRange\": "
-                          "{\"from\": \"2020-01-31T05\", \"to\": {\"now\": {}}}, \"namePattern\": "
-                          "\"{{DD}}\"}}") ", \"kafkaConfig\": {\"topics\": [" TOPIC "], "
-                                          "\"kafkaMessageType\": \"PB\"}",
+                JOB(FILES(JSON({
+                            "name" : "d",
+                            "spec" : {
+                                    "pathPattern" : "/d",
+                                    "timeRange" : { "from" : "2020-01-31T05", "to" : { "now" : {} } },
+                                    "namePattern" : "{{DD}}"
+                            }
+                    })) ", \"kafkaConfig\": {\"topics\": [" TOPIC "], "
+                        "\"kafkaMessageType\": \"PB\"}",
                     "\"ack\": \"explicit\"");
         _cleanup_(spec_free_p) struct job_spec *s = parse(text);
         _cleanup_(input_free_p) struct input *i = told(text);
@@ -192,14 +253,14 @@ static void test_ack(void **state) {
                 _cleanup_(spec_free_p) struct job_spec *s = NULL;
                 _cleanup_free_ char *text = NULL;
                 assert_true(asprintf(&text, "{" ROLE ", \"inputManager\": {%s}, \"input\": {%s}}",
-                                     FILES("{\"spec\": {\"pathPattern\": \"/d\"}}"), cases[i].input) > 0);
+                                     FILES(JSON({ "spec" : { "pathPattern" : "/d" } })), cases[i].input) > 0);
                 s = parse(text);
                 assert_int_equal(s->input_ack, cases[i].ack);
         }
 }
 
 static void test_no_data(void **state) {
-        static const char text[] = "{\"role\": [{\"roleName\": \"w\", \"command\": \"true\"}]}";
+        static const char text[] = JSON({ "role" : [ { "roleName" : "w", "command" : "true" } ] });
         _cleanup_(spec_free_p) struct job_spec *s = parse(text);
         _cleanup_free_ char *json = NULL;
 

@@ -11,13 +11,26 @@
 
 #include <cmocka.h>
 
-static const char config[] =
-        "{\"name\": \"j\", \"env\": {\"A\": \"1\"}, \"role\": ["
-        "{\"roleName\": \"ps\", \"num\": 1, \"command\": \"serve\"},"
-        "{\"roleName\": \"worker\", \"num\": 4, \"minNum\": 2, \"vcores\": 0.5, \"argv\": [\"train\", "
-        "\"x\"]}],"
-        "\"scheduler\": {\"schedulePolicy\": {\"orderPolicy\": {\"rolePolicy\": ["
-        "{\"roleName\": \"ps\"}, {\"roleName\": \"worker\", \"scheduleType\": \"DYNAMIC\"}]}}}}";
+#include "tests/kit/json.h"
+
+static const char config[] = JSON({
+        "name" : "j",
+        "env" : { "A" : "1" },
+        "role" : [
+                { "roleName" : "ps", "num" : 1, "command" : "serve" },
+                { "roleName" : "worker", "num" : 4, "minNum" : 2, "vcores" : 0.5, "argv" : [ "train", "x" ] }
+        ],
+        "scheduler" : {
+                "schedulePolicy" : {
+                        "orderPolicy" : {
+                                "rolePolicy" : [
+                                        { "roleName" : "ps" },
+                                        { "roleName" : "worker", "scheduleType" : "DYNAMIC" }
+                                ]
+                        }
+                }
+        }
+});
 
 struct edited {
         struct job_spec *spec;
@@ -63,7 +76,7 @@ static void test_set(void **state) {
         done(&x);
         /* Values that may be secrets are not told, nor those of a whole map; amounts are. */
         assert_int_equal(EDIT(&x, { EDIT_SET, "env.A", "secret" },
-                              { EDIT_SET, "ps.env", "{\"B\": \"secret\"}" },
+                              { EDIT_SET, "ps.env", JSON({ "B" : "secret" }) },
                               { EDIT_SET, "visible", "group" }),
                          0);
         assert_string_equal(x.what, "env.A: changed, ps.env: set, visible: nothing -> group");
@@ -71,8 +84,8 @@ static void test_set(void **state) {
         done(&x);
         /* Variables are the text that was written, of a whole map, too. */
         assert_int_equal(EDIT(&x,
-                              { EDIT_SET, "env", "{\"LR\": 0.1, \"N\": 1e5, \"T\": true, \"S\": \"1.0\"}" },
-                              { EDIT_SET, "ps.env", "{\"LR\": 3.10}" }),
+                              { EDIT_SET, "env", JSON({ "LR" : 0.1, "N" : 1e5, "T" : true, "S" : "1.0" }) },
+                              { EDIT_SET, "ps.env", JSON({ "LR" : 3.10 }) }),
                          0);
         assert_string_equal(x.spec->env[0], "LR=0.1");
         assert_string_equal(x.spec->env[1], "N=1e5");
@@ -86,7 +99,7 @@ static void test_set(void **state) {
         assert_string_equal(spec_role(x.spec, "worker")->command, "train y");
         assert_int_equal(x.spec->n_env, 0);
         done(&x);
-        assert_int_equal(EDIT(&x, { EDIT_SET, "worker.argv", "[\"a\", \"b c\"]" }), 0);
+        assert_int_equal(EDIT(&x, { EDIT_SET, "worker.argv", JSON([ "a", "b c" ]) }), 0);
         assert_string_equal(spec_role(x.spec, "worker")->argv[1], "b c");
         done(&x);
         /* Nothing is different. */
@@ -110,7 +123,7 @@ static void test_scale(void **state) {
 static void test_roles(void **state) {
         struct edited x;
 
-        assert_int_equal(EDIT(&x, { EDIT_ADD_ROLE, NULL, "{\"roleName\": \"eval\", \"command\": \"e\"}" }),
+        assert_int_equal(EDIT(&x, { EDIT_ADD_ROLE, NULL, JSON({ "roleName" : "eval", "command" : "e" }) }),
                          0);
         assert_int_equal(x.spec->n_roles, 3);
         assert_int_equal(x.spec->n_order, 3);
@@ -152,9 +165,9 @@ static void test_refused(void **state) {
                 { { EDIT_SCALE, "chief", "2" }, "no role chief" },
                 { { EDIT_ADD_ROLE, NULL, "{" }, "1:" },
                 { { EDIT_ADD_ROLE, NULL, "[]" }, "" },
-                { { EDIT_ADD_ROLE, NULL, "{\"num\": 2}" }, "needs a name" },
-                { { EDIT_ADD_ROLE, NULL, "{\"roleName\": \"ps\", \"command\": \"x\"}" }, "already" },
-                { { EDIT_ADD_ROLE, NULL, "{\"roleName\": \"x\"}" }, "command" },
+                { { EDIT_ADD_ROLE, NULL, JSON({ "num" : 2 }) }, "needs a name" },
+                { { EDIT_ADD_ROLE, NULL, JSON({ "roleName" : "ps", "command" : "x" }) }, "already" },
+                { { EDIT_ADD_ROLE, NULL, JSON({ "roleName" : "x" }) }, "command" },
                 { { EDIT_REMOVE_ROLE, "chief", NULL }, "no role chief" },
         };
 

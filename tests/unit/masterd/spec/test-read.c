@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
+#include "tests/kit/json.h"
 
 struct thing {
         bool flag;
@@ -81,11 +82,11 @@ static void thing_done(struct thing *t) {
 static void test_presets(void **state) {
         static const char *const nothings[] = {
                 "{}",
-                "{\"flag\": null, \"n\": null, \"text\": null, \"texts\": null, \"map\": null}",
-                "{\"items\": null, \"this\": null}",
-                "{\"zeroN\": 0}",
-                "{\"future\": false}",
-                "{\"future\": \"false\"}",
+                JSON({ "flag" : null, "n" : null, "text" : null, "texts" : null, "map" : null }),
+                JSON({ "items" : null, "this" : null }),
+                JSON({ "zeroN" : 0 }),
+                JSON({ "future" : false }),
+                JSON({ "future" : "false" }),
         };
         for (size_t i = 0; i < ELEMENTSOF(nothings); i++) {
                 struct thing *t = read_thing(nothings[i], "");
@@ -102,13 +103,22 @@ static void test_presets(void **state) {
 }
 
 static void test_forms(void **state) {
-        struct thing *t = read_thing(
-                "{\"flag\": \"true\", \"n\": \"7\", \"milli\": 0.25, \"scaled\": \"5\", \"duration\": 1.5,"
-                "\"size\": \"64K\", \"word\": \"YES\", \"text\": \"x\", \"texts\": [\"a\", \"b\"],"
-                "\"nodes\": \"n[1-3]\", \"map\": {\"B\": \"2\", \"A\": \"\"}, \"items\": [{}, {\"value\": "
-                "2}],"
-                "\"this\": {}}",
-                "flag: a text where a truth value belongs; write true without quotes");
+        struct thing *t = read_thing(JSON({
+                                             "flag" : "true",
+                                             "n" : "7",
+                                             "milli" : 0.25,
+                                             "scaled" : "5",
+                                             "duration" : 1.5,
+                                             "size" : "64K",
+                                             "word" : "YES",
+                                             "text" : "x",
+                                             "texts" : [ "a", "b" ],
+                                             "nodes" : "n[1-3]",
+                                             "map" : { "B" : "2", "A" : "" },
+                                             "items" : [ {}, { "value" : 2 } ],
+                                             "this" : {}
+                                     }),
+                                     "flag: a text where a truth value belongs; write true without quotes");
         assert_true(t->flag);
         assert_int_equal(t->n, 7);
         assert_int_equal(t->milli, 250);
@@ -130,10 +140,15 @@ static void test_forms(void **state) {
         assert_int_equal(t->chosen, 7);
         thing_done(t);
 
-        t = read_thing(
-                "{\"n\": 7.0, \"milli\": \"99.5\", \"duration\": \"infinity\", \"size\": 10, \"word\": 1,"
-                "\"nodes\": [\"n9\", \"n8\"]}",
-                "");
+        t = read_thing(JSON({
+                               "n" : 7.0,
+                               "milli" : "99.5",
+                               "duration" : "infinity",
+                               "size" : 10,
+                               "word" : 1,
+                               "nodes" : [ "n9", "n8" ]
+                       }),
+                       "");
         assert_int_equal(t->n, 7);
         assert_int_equal(t->milli, 99500);
         assert_true(t->duration == UINT64_MAX);
@@ -146,45 +161,47 @@ static void test_errors(void **state) {
         static const struct {
                 const char *text, *message;
         } table[] = {
-                { "{\"flag\": 1}", "flag: must be true or false, not 1" },
-                { "{\"flag\": \"yes\"}", "flag: must be true or false, not \"yes\"" },
-                { "{\"n\": 0}", "n: must be 1 to 10, not 0" },
-                { "{\"n\": \"11\"}", "n: must be 1 to 10, not 11" },
-                { "{\"n\": \"\"}", "n: must be a whole number, not \"\"" },
-                { "{\"n\": \"0x5\"}", "n: must be a whole number, not \"0x5\"" },
-                { "{\"n\": \"1e999\"}", "n: must be a whole number, not \"1e999\"" },
-                { "{\"n\": true}", "n: must be a whole number, not true" },
-                { "{\"n\": 9223372036854775807}", "n: must be 1 to 10, not 9223372036854775807" },
-                { "{\"n\": -9223372036854775808}", "n: must be 1 to 10, not -9223372036854775808" },
-                { "{\"milli\": 100.001}", "milli: must be 0 to 100, not 100.001" },
-                { "{\"milli\": 1e300}", "milli: must be 0 to 100, not 1e+300" },
-                { "{\"milli\": 0.0005}", "milli: must have at most three decimals, not 0.0005" },
-                { "{\"duration\": 1e300}", "duration: must be 0s to 1min 40s, not 1e+300" },
-                { "{\"duration\": \"-1s\"}",
+                { JSON({ "flag" : 1 }), "flag: must be true or false, not 1" },
+                { JSON({ "flag" : "yes" }), "flag: must be true or false, not \"yes\"" },
+                { JSON({ "n" : 0 }), "n: must be 1 to 10, not 0" },
+                { JSON({ "n" : "11" }), "n: must be 1 to 10, not 11" },
+                { JSON({ "n" : "" }), "n: must be a whole number, not \"\"" },
+                { JSON({ "n" : "0x5" }), "n: must be a whole number, not \"0x5\"" },
+                { JSON({ "n" : "1e999" }), "n: must be a whole number, not \"1e999\"" },
+                { JSON({ "n" : true }), "n: must be a whole number, not true" },
+                { JSON({ "n" : 9223372036854775807 }), "n: must be 1 to 10, not 9223372036854775807" },
+                { JSON({ "n" : -9223372036854775808 }), "n: must be 1 to 10, not -9223372036854775808" },
+                { JSON({ "milli" : 100.001 }), "milli: must be 0 to 100, not 100.001" },
+                { JSON({ "milli" : 1e300 }), "milli: must be 0 to 100, not 1e+300" },
+                { JSON({ "milli" : 0.0005 }), "milli: must have at most three decimals, not 0.0005" },
+                { JSON({ "duration" : 1e300 }), "duration: must be 0s to 1min 40s, not 1e+300" },
+                { JSON({ "duration" : "-1s" }),
                   "duration: must be a duration (90, \"90s\", \"2h 30min\"), not \"-1s\"" },
-                { "{\"size\": -1}", "size: must be 0 to 1M, not -1" },
-                { "{\"size\": []}", "size: must be a size (65536, \"64K\", \"1M\"), not an array" },
-                { "{\"word\": 2}", "word: must be \"NO\" or \"YES\", not 2" },
-                { "{\"word\": \"yes\"}", "word: must be \"NO\" or \"YES\", not \"yes\"" },
-                { "{\"text\": \"123456789\"}", "text: has 9 bytes; at most 8 are accepted" },
-                { "{\"text\": false}", "text: must be text in quotes: \"false\"" },
-                { "{\"texts\": [\"a\", {}]}", "texts[1]: must be text, not an object" },
-                { "{\"texts\": [\"1\", \"2\", \"3\", \"4\"]}",
+                { JSON({ "size" : -1 }), "size: must be 0 to 1M, not -1" },
+                { JSON({ "size" : [] }), "size: must be a size (65536, \"64K\", \"1M\"), not an array" },
+                { JSON({ "word" : 2 }), "word: must be \"NO\" or \"YES\", not 2" },
+                { JSON({ "word" : "yes" }), "word: must be \"NO\" or \"YES\", not \"yes\"" },
+                { JSON({ "text" : "123456789" }), "text: has 9 bytes; at most 8 are accepted" },
+                { JSON({ "text" : false }), "text: must be text in quotes: \"false\"" },
+                { JSON({ "texts" : [ "a", {} ] }), "texts[1]: must be text, not an object" },
+                { JSON({ "texts" : [ "1", "2", "3", "4" ] }),
                   "texts: has 4 entries; at most 3 are accepted" },
-                { "{\"nodes\": \"n[1-11]\"}", "nodes: names more than 10 hosts" },
-                { "{\"map\": {\"a\": []}}", "map.a: must be text, not an array" },
-                { "{\"items\": [{\"value\": 10}]}", "items[0].value: must be 0 to 9, not 10" },
-                { "{\"items\": [{}, 5]}", "items[1]: must be an object, not 5" },
-                { "{\"this\": {}, \"that\": {}}", "that: cannot be given together with this" },
-                { "{\"this\": []}", "this: must be an object, not an array" },
-                { "{\"dead\": 1}", "dead: is dead" },
-                { "{\"future\": true}", "future: is not built" },
-                { "{\"zero_n\": 1, \"zeroN\": 1}", "zeroN: given twice, in two spellings" },
-                { "{\"texd\": 1}", "texd: unknown key; did you mean \"text\"?" },
-                { "{\"Flag\": true}", "Flag: unknown key; did you mean \"flag\"?" },
-                { "{\"something\": 1}", "something: unknown key" },
-                { "{\"text\": \"0123456789012345678901234567890123456789x\", \"size\": "
-                  "\"0123456789012345678901234567890123456789x\"}",
+                { JSON({ "nodes" : "n[1-11]" }), "nodes: names more than 10 hosts" },
+                { JSON({ "map" : { "a" : [] } }), "map.a: must be text, not an array" },
+                { JSON({ "items" : [ { "value" : 10 } ] }), "items[0].value: must be 0 to 9, not 10" },
+                { JSON({ "items" : [ {}, 5 ] }), "items[1]: must be an object, not 5" },
+                { JSON({ "this" : {}, "that" : {} }), "that: cannot be given together with this" },
+                { JSON({ "this" : [] }), "this: must be an object, not an array" },
+                { JSON({ "dead" : 1 }), "dead: is dead" },
+                { JSON({ "future" : true }), "future: is not built" },
+                { JSON({ "zero_n" : 1, "zeroN" : 1 }), "zeroN: given twice, in two spellings" },
+                { JSON({ "texd" : 1 }), "texd: unknown key; did you mean \"text\"?" },
+                { JSON({ "Flag" : true }), "Flag: unknown key; did you mean \"flag\"?" },
+                { JSON({ "something" : 1 }), "something: unknown key" },
+                { JSON({
+                          "text" : "0123456789012345678901234567890123456789x",
+                          "size" : "0123456789012345678901234567890123456789x"
+                  }),
                   "size: must be a size (65536, \"64K\", \"1M\"), not "
                   "\"0123456789012345678901234567890123456789...\"" },
         };

@@ -9,6 +9,7 @@
 
 #include "masterd/spec/edit.h"
 #include "masterd/spec/spec.h"
+#include "tests/kit/json.h"
 
 static struct job_spec *parse(const char *text) {
         struct diagnostics d = {};
@@ -65,19 +66,33 @@ static void test_each(void **state) {
 }
 
 static void test_one_role(void **state) {
-        assert_same("{\"command\": \"x\"}", "{\"role\": [{\"roleName\": \"worker\", \"command\": \"x\"}]}");
-        assert_same("{\"command\": \"x\", \"role\": null}",
-                    "{\"role\": [{\"roleName\": \"worker\", \"command\": \"x\"}]}");
-        assert_same("{\"argv\": [\"x\"], \"roleName\": \"ps\"}",
-                    "{\"role\": [{\"roleName\": \"ps\", \"argv\": [\"x\"]}]}");
-        assert_same("{\"name\": \"n\", \"command\": \"x\", \"num\": 2, \"success_percent\": 50, \"env\": "
-                    "{\"A\": \"1\"}, \"time\": 5}",
-                    "{\"name\": \"n\", \"timeLimit\": 5, \"env\": {\"A\": \"1\"},"
-                    " \"role\": [{\"roleName\": \"worker\", \"num\": 2, \"command\": \"x\", "
-                    "\"successPercent\": 50}]}");
+        assert_same(JSON({ "command" : "x" }),
+                    JSON({ "role" : [ { "roleName" : "worker", "command" : "x" } ] }));
+        assert_same(JSON({ "command" : "x", "role" : null }),
+                    JSON({ "role" : [ { "roleName" : "worker", "command" : "x" } ] }));
+        assert_same(JSON({ "argv" : ["x"], "roleName" : "ps" }),
+                    JSON({ "role" : [ { "roleName" : "ps", "argv" : ["x"] } ] }));
+        assert_same(
+                JSON({
+                        "name" : "n",
+                        "command" : "x",
+                        "num" : 2,
+                        "success_percent" : 50,
+                        "env" : { "A" : "1" },
+                        "time" : 5
+                }),
+                JSON({
+                        "name" : "n",
+                        "timeLimit" : 5,
+                        "env" : { "A" : "1" },
+                        "role" : [
+                                { "roleName" : "worker", "num" : 2, "command" : "x", "successPercent" : 50 }
+                        ]
+                }));
 }
 
 /* line:column, where and what of the first error, as the user wrote it. */
+
 static void test_refused(void **state) {
         static const struct {
                 const char *text, *error;

@@ -13,6 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "tests/kit/json.h"
 
 static const char *data_dir;
 
@@ -128,7 +129,7 @@ static void test_upstream_kafka(void **state) {
 
 static void test_defaults(void **state) {
         _cleanup_(spec_free_p) struct job_spec *s =
-                parse("{\"role\": [{\"role_name\": \"w\", \"command\": \"true\"}]}", 0);
+                parse(JSON({ "role" : [ { "role_name" : "w", "command" : "true" } ] }), 0);
         const struct role_spec *role = &s->roles[0];
 
         assert_string_equal(s->name, "job");
@@ -161,42 +162,7 @@ static void test_defaults(void **state) {
 }
 
 static void test_everything(void **state) {
-        _cleanup_(spec_free_p) struct job_spec *s =
-                parse("{ // ours and upstream's\n"
-                      "\"name\": \"all \xc3\xa9\", \"queue\": \"default\", \"files\": [\"train.py\", "
-                      "\"/opt/lib\"], \"env\": {\"A\": \"1=2\", \"B\": \"\"},\n"
-                      "\"priority\": -7, \"requeue\": true, \"preemptible\": true, \"signal\": "
-                      "\"SIGUSR1@2min\",\n"
-                      "\"maxAppAttempts\": \"3\", \"gracefulShutdownTimeoutMin\": 2, \"cwd\": \"/home/ml\", "
-                      "\"output\": \"out/%j-%r-%i.%a\",\n"
-                      "\"nodes\": \"n[1-3]\", \"onPartition\": \"wait\", \"gpuVisibility\": \"executor\", "
-                      "\"newPrivileges\": \"true\",\n"
-                      "\"timeLimit\": \"1-12:00\", \"failureWindow\": 600.5, \"backoff\": {\"initial\": 0, "
-                      "\"max\": \"5min\"},\n"
-                      "\"scheduler\": {\"schedulePolicy\": {\"orderPolicy\": {\"rolePolicy\": "
-                      "[{\"roleName\": \"ps\", \"scheduleType\": \"DYNAMIC\"},\n"
-                      "   {\"roleName\": \"worker\", \"scheduleType\": 0}]}}},\n"
-                      "\"role\": [{\"roleName\": \"ps\", \"num\": 2, \"minNum\": 1, \"vcores\": 0.5, "
-                      "\"memoryMb\": 0, \"gpuNum\": 1, \"portNum\": 4,\n"
-                      "   \"argv\": [\"python3\", \"ps.py\", \"\"], \"env\": {\"C\": \"3\"}, \"nodes\": "
-                      "[\"n1\"], \"successPercent\": 0,\n"
-                      "   \"failover\": {\"hybridDeploymentFailoverPolicy\": {\"commonFailover\": "
-                      "{\"restartType\": \"ALWAYS\",\n"
-                      "     \"maxFailureTimes\": 5, \"maxFailurePolicy\": \"NONE\"}}},\n"
-                      "   \"scheduleStrategy\": {\"maxReplicasPerNode\": 2, \"roleCategory\": \"PS\"}, "
-                      "\"timeLimit\": 90},\n"
-                      " /* the readers */ {\"roleName\": \"worker\", \"num\": 4, \"command\": \"cat\", "
-                      "\"inputPolicy\": \"STREAMING\",\n"
-                      "   \"scheduleStrategy\": {\"replicasPerNode\": 2}}],\n"
-                      "\"inputManager\": {\"fileConfig\": {\"inputs\": [{\"spec\": {\"pathPattern\": "
-                      "\"/d/*/x\", \"textInput\": {}}},\n"
-                      "   {\"name\": \"second\", \"spec\": {\"path_pattern\": \"/e\", \"name_pattern\": "
-                      "\"*.txt\"}}],\n"
-                      "   \"stopPolicy\": {\"taskSuccessPercent\": 100.0, \"taskFailedPercent\": 0.125}}, "
-                      "\"maxTaskAttempts\": 4,\n"
-                      "   \"maxTaskNumPerWorker\": 8, \"gracefulShutdownTimeWaitSec\": 0},\n"
-                      "\"input\": {\"ack\": \"exit\", \"pipeSize\": \"64K\"}}",
-                      2);
+        _cleanup_(spec_free_p) struct job_spec *s = parse_file("every-key.json", 2);
         const struct role_spec *ps = spec_role(s, "ps"), *worker = spec_role(s, "worker");
 
         assert_string_equal(s->env[0], "A=1=2");
@@ -241,24 +207,51 @@ static void test_everything(void **state) {
 /* Circulating mistakes that are taken as they were meant. */
 static void test_slips(void **state) {
         _cleanup_(spec_free_p) struct job_spec *s =
-                parse("{\"role\": [{\"roleName\": \"w\", \"command\": \"true\", \"failover\": "
-                      "{\"commonFailoverPolicy\":"
-                      "{\"commonFailover\": {\"maxFailureTimes\": 4}}}}]}",
+                parse(JSON({
+                              "role" : [ {
+                                      "roleName" : "w",
+                                      "command" : "true",
+                                      "failover" : {
+                                              "commonFailoverPolicy" :
+                                                      { "commonFailover" : { "maxFailureTimes" : 4 } }
+                                      }
+                              } ]
+                      }),
                       1);
         assert_int_equal(s->roles[0].failover.max_failure_times, 4);
         assert_settled(s);
 }
 
 static void test_limits(void **state) {
-        _cleanup_(spec_free_p) struct job_spec *s = parse(
-                "{\"name\": \"limits\", \"role\": [{\"roleName\": \"a\", \"command\": \"true\", "
-                "\"memoryMb\": 512,"
-                " \"memoryHighMb\": 400, \"cpuWeight\": 300, \"tasksMax\": 64, \"openFiles\": 4096,"
-                " \"lockedMemoryMb\": 8, \"shmMb\": 100, \"io\": [{\"weight\": 50}, {\"path\": \"/data\","
-                " \"readMBps\": 4, \"writeIops\": 90}]},"
-                " {\"roleName\": \"b\", \"command\": \"true\", \"memoryMb\": 0, \"shmMb\": 9, \"tasksMax\": "
-                "0}]}",
-                0);
+        _cleanup_(spec_free_p) struct job_spec *s =
+                parse(JSON({
+                              "name" : "limits",
+                              "role" : [
+                                      {
+                                              "roleName" : "a",
+                                              "command" : "true",
+                                              "memoryMb" : 512,
+                                              "memoryHighMb" : 400,
+                                              "cpuWeight" : 300,
+                                              "tasksMax" : 64,
+                                              "openFiles" : 4096,
+                                              "lockedMemoryMb" : 8,
+                                              "shmMb" : 100,
+                                              "io" : [
+                                                      { "weight" : 50 },
+                                                      { "path" : "/data", "readMBps" : 4, "writeIops" : 90 }
+                                              ]
+                                      },
+                                      {
+                                              "roleName" : "b",
+                                              "command" : "true",
+                                              "memoryMb" : 0,
+                                              "shmMb" : 9,
+                                              "tasksMax" : 0
+                                      }
+                              ]
+                      }),
+                      0);
         const struct limits_spec *a = &spec_role(s, "a")->limits, *b = &spec_role(s, "b")->limits;
 
         assert_true(a->memory_high == UINT64_C(400) << 20 && a->locked_memory == UINT64_C(8) << 20);
@@ -384,13 +377,29 @@ static void test_many_errors(void **state) {
 
 /* For somebody else than the owner: names of variables without their values; all else is there. */
 static void test_masked(void **state) {
-        const char *text = "{\"env\": {\"KEY\": \"hidden-1\"}, \"visible\": \"pool\", \"role\": "
-                           "[{\"roleName\": \"w\", \"inputPolicy\": \"STREAMING\", \"command\": \"train\", "
-                           "\"env\": {\"TOKEN\": \"hidden-2\"}, \"consumables\": {\"matlab\": 2}}], "
-                           "\"inputManager\": {\"kafkaConfig\": {\"topics\": [{"
-                           "\"topic\": \"t\", \"consumerGroup\": \"g\", \"config\": {\"bootstrap.servers\": "
-                           "\"hidden:1\", \"sasl.password\": "
-                           "\"hidden-3\"}}]}}}";
+        const char *text = JSON({
+                "env" : { "KEY" : "hidden-1" },
+                "visible" : "pool",
+                "role" : [ {
+                        "roleName" : "w",
+                        "inputPolicy" : "STREAMING",
+                        "command" : "train",
+                        "env" : { "TOKEN" : "hidden-2" },
+                        "consumables" : { "matlab" : 2 }
+                } ],
+                "inputManager" : {
+                        "kafkaConfig" : {
+                                "topics" : [ {
+                                        "topic" : "t",
+                                        "consumerGroup" : "g",
+                                        "config" : {
+                                                "bootstrap.servers" : "hidden:1",
+                                                "sasl.password" : "hidden-3"
+                                        }
+                                } ]
+                        }
+                }
+        });
         struct job_spec *s = parse(text, 0);
         _cleanup_free_ char *masked = NULL, *whole = NULL;
 

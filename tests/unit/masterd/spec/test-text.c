@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "tests/kit/json.h"
+
 static const struct text_bounds bounds = { .size = 64, .depth = 3, .values = 8 };
 
 static void test_comments(void **state) {
@@ -18,7 +20,7 @@ static void test_comments(void **state) {
                 { "{}", "{}" },
                 { "{ // x\n}", "{     \n}" },
                 { "{ /* \n */ }", "{    \n    }" },
-                { "{\"a\": \"//b\"}", "{\"a\": \"//b\"}" },
+                { JSON({ "a" : "//b" }), JSON({ "a" : "//b" }) },
                 { "{\"a\\\"//\": 1}", "{\"a\\\"//\": 1}" },
                 { "{\"\\\\\" // \"", "{\"\\\\\"     " },
                 { "// \xc3\xa9", "     " },

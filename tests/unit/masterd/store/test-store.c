@@ -15,10 +15,11 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "tests/kit/json.h"
 #include "tests/kit/store-fixture.h"
 
 static const struct job_body_record body = {
-        .config = { "{\"a\": 1}", 8 },
+        .config = { JSON({ "a" : 1 }), 8 },
         .original = { "{}", 2 },
         .cwd = { "/home/\xff", 7 },
         .env = { "A=1\0B=2\0", 8 },
@@ -369,7 +370,7 @@ static void on_jobs(void *userdata, int error, const struct job_record *jobs, si
         for (size_t i = 0; i < n; i++) {
                 assert_string_equal(jobs[i].name, "digits");
                 if (jobs[i].body)
-                        assert_memory_equal(jobs[i].body->config.data, "{\"a\": 1}", 8);
+                        assert_memory_equal(jobs[i].body->config.data, JSON({ "a" : 1 }), 8);
         }
 }
 

@@ -12,6 +12,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/fleet/hosts.h"
 #include "masterd/watch/healing.h"
+#include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
 
 #define GANG(rest)                                                                                           \
@@ -199,12 +200,17 @@ static void test_precedence(void **state) {
         struct job *j;
 
         f->m->conf.health.actions[VERDICT_OOM] = HEALTH_WARN;
-        j = begin(f,
-                  "{\"health\":{\"hung\":{\"action\":\"stop\"},\"idle\":{\"action\":\"off\"}},\"role\":[{"
-                  "\"roleName\":"
-                  "\"w\",\"num\":1,\"vcores\":1,\"memoryMb\":16,\"command\":\"x\",\"health\":{\"hung\":{"
-                  "\"action\":"
-                  "\"note\"}}}]}",
+        j = begin(f, JSON({
+                          "health" : { "hung" : { "action" : "stop" }, "idle" : { "action" : "off" } },
+                          "role" : [ {
+                                  "roleName" : "w",
+                                  "num" : 1,
+                                  "vcores" : 1,
+                                  "memoryMb" : 16,
+                                  "command" : "x",
+                                  "health" : { "hung" : { "action" : "note" } }
+                          } ]
+                  }),
                   &now);
         assert_int_equal(healing_action(f->m, j, 0, VERDICT_HUNG), HEALTH_NOTE);
         assert_int_equal(healing_action(f->m, j, 0, VERDICT_IDLE), HEALTH_OFF);

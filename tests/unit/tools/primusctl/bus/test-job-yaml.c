@@ -10,32 +10,53 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "tests/kit/json.h"
 #include "tools/primusctl/bus/job-yaml.h"
 
 static const struct {
         const char *yaml, *json;
 } same[] = {
         { "name: x\nrole:\n- num: 2\n  command: |\n    echo a\n    echo b\n",
-          "{\"name\":\"x\",\"role\":[{\"num\":2,\"command\":\"echo a\\necho b\\n\"}]}" },
-        { "a: [1, -2, 0x1f, 0o17, 010, +3]", "{\"a\":[1,-2,31,15,10,3]}" },
-        { "a: [1.5, .5, 1e3, -1.25E-2, 1.]", "{\"a\":[1.5,0.5,1000.0,-0.0125,1.0]}" },
+          JSON({ "name" : "x", "role" : [ { "num" : 2, "command" : "echo a\necho b\n" } ] }) },
+        { "a: [1, -2, 0x1f, 0o17, 010, +3]", JSON({ "a" : [ 1, -2, 31, 15, 10, 3 ] }) },
+        { "a: [1.5, .5, 1e3, -1.25E-2, 1.]", JSON({ "a" : [ 1.5, 0.5, 1000.0, -0.0125, 1.0 ] }) },
         /* Variables are texts, as they stand. */
         { "env: {A: 3.10, B: 0x10, C: yes, D: true, E: 1e-3, F: .5, G: ~, H: '7', I: [1], 2: 3}\nb: 3.10",
-          "{\"env\":{\"A\":\"3.10\",\"B\":\"0x10\",\"C\":\"yes\",\"D\":\"true\",\"E\":\"1e-3\",\"F\":\".5\","
-          "\"G\":null,"
-          "\"H\":\"7\",\"I\":[1],\"2\":\"3\"},\"b\":3.1}" },
-        { "role:\n- env:\n    A: 1.0\n    B:\n      C: 1.0\n- env: [1.0]\n- {env: 1, c: 1.0}",
-          "{\"role\":[{\"env\":{\"A\":\"1.0\",\"B\":{\"C\":1.0}}},{\"env\":[1.0]},{\"env\":1,\"c\":1.0}]}" },
+          JSON({
+                  "env" : {
+                          "A" : "3.10",
+                          "B" : "0x10",
+                          "C" : "yes",
+                          "D" : "true",
+                          "E" : "1e-3",
+                          "F" : ".5",
+                          "G" : null,
+                          "H" : "7",
+                          "I" : [1],
+                          "2" : "3"
+                  },
+                  "b" : 3.1
+          }) },
+        { "role:\n- env:\n    A: 1.0\n    B:\n      C: 1.0\n- env: [1.0]\n- {env: 1, c: 1.0}", JSON({
+                  "role" : [
+                          { "env" : { "A" : "1.0", "B" : { "C" : 1.0 } } }, { "env" : [1.0] },
+                          { "env" : 1, "c" : 1.0 }
+                  ]
+          }) },
         /* Norway, times, versions, dates: texts. */
         { "a: [no, on, Yes, 12:30, 1.2.3, 2026-01-01, 1_000, 0x, 1e, e5, '1', \"true\", .inf, +, -, .]",
-          "{\"a\":[\"no\",\"on\",\"Yes\",\"12:30\",\"1.2.3\",\"2026-01-01\",\"1_000\",\"0x\",\"1e\",\"e5\","
-          "\"1\",\"true\",\".inf\",\"+\",\"-\",\".\"]}" },
+          JSON({
+                  "a" : [
+                          "no", "on", "Yes", "12:30", "1.2.3", "2026-01-01", "1_000", "0x", "1e", "e5", "1",
+                          "true", ".inf", "+", "-", "."
+                  ]
+          }) },
         { "a: [true, False, TRUE, null, ~, Null, ]\nb:\nc: tRue",
-          "{\"a\":[true,false,true,null,null,null],\"b\":null,\"c\":\"tRue\"}" },
-        { "{\"is\": \"JSON\", \"too\": [1]}", "{\"is\":\"JSON\",\"too\":[1]}" },
-        { "1: a\ntrue: b\n", "{\"1\":\"a\",\"true\":\"b\"}" },
-        { "a: \"\\\"},{\\u00e4\"\nb: {}\nc: []\n", "{\"a\":\"\\\"},{\xc3\xa4\",\"b\":{},\"c\":[]}" },
-        { "a: 99999999999999999999", "{\"a\":1e20}" },
+          JSON({ "a" : [ true, false, true, null, null, null ], "b" : null, "c" : "tRue" }) },
+        { JSON({ "is" : "JSON", "too" : [1] }), JSON({ "is" : "JSON", "too" : [1] }) },
+        { "1: a\ntrue: b\n", JSON({ "1" : "a", "true" : "b" }) },
+        { "a: \"\\\"},{\\u00e4\"\nb: {}\nc: []\n", JSON({ "a" : "\"},{ä", "b" : {}, "c" : [] }) },
+        { "a: 99999999999999999999", JSON({ "a" : 1e20 }) },
 };
 
 static void test_values(void **state) {
