@@ -350,27 +350,6 @@ static void test_bad_gangs(void **state) {
         assert_int_equal(place(s, NULL, 0, &p, NULL), -EINVAL);
 }
 
-static void test_text(void **state) {
-        _cleanup_(sched_free_p) struct sched *s = uniform(2, 4);
-        struct sched_shape h = { .min = 9, .max = 9, .cpu_milli = 1000 };
-        char buf[SCHED_NO_FIT_TEXT_MAX];
-        struct sched_placement p, q;
-        struct sched_no_fit why;
-
-        assert_int_equal(place(s, &h, 1, &p, &why), SCHED_E_NO_FIT);
-        assert_true(why.never);
-        assert_int_equal(why.lacking, 0);
-        h.min = h.max = 5;
-        assert_int_equal(place(s, &h, 1, &p, NULL), 0);
-        assert_int_equal(place(s, &h, 1, &q, &why), SCHED_E_NO_FIT);
-        assert_false(why.never);
-        assert_int_equal(why.lacking, SCHED_CPU);
-        assert_string_equal(sched_no_fit_text(&why, buf, sizeof(buf)),
-                            "3 of 5 fit now on 2 usable nodes, short of CPU");
-        assert_int_equal(sched_gang_uses(&(struct sched_gang){ &h, 1 }), SCHED_CPU | SCHED_EXECUTORS);
-        release(s, &p);
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_all_or_nothing),    cmocka_unit_test(test_kept_together),
@@ -379,7 +358,7 @@ int main(void) {
                 cmocka_unit_test(test_exactly_per_node),  cmocka_unit_test(test_allowed_and_excluded),
                 cmocka_unit_test(test_elastic),           cmocka_unit_test(test_no_deadlock),
                 cmocka_unit_test(test_finds_another_way), cmocka_unit_test(test_deterministic),
-                cmocka_unit_test(test_bad_gangs),         cmocka_unit_test(test_text),
+                cmocka_unit_test(test_bad_gangs),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
