@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that tests mirror the rooms: a module of a pure room, masterd/sched/gang.c, has a test of its name in the same place below
-tests/unit, masterd/sched/test-gang.c, or is named here together with the test that drives it. Part of a module, NAME-part.c, is tested
-where NAME is. And that no test uses another test: what they share is in a kit.
+"""Checks that tests mirror the rooms: a module of a pure room, masterd/sched/gang.c, has a test of its name in the same place
+below tests/unit, masterd/sched/test-gang.c, or is named here together with the test that drives it. Part of a module,
+NAME-part.c, is tested where NAME is. And that no test uses another test: what they share is in a kit.
 
     tests/mirror.py [SOURCE]
 """
@@ -18,16 +18,16 @@ import arrows
 DRIVEN = {
     # Several files behind one header, of which none is called from outside.
     "masterd/sched/test-place-random.c": ("an answer is exact: against all nodes, one by one", ["masterd/sched/fit"]),
-    "masterd/data/test-data.c": ("one interface, data.h, in random worlds", ["masterd/data/blocks", "masterd/data/leases", "masterd/data/records",
-                                                                        "masterd/data/restore"]),
+    "masterd/data/test-data.c": ("one interface, data.h, in random worlds",
+                                   ["masterd/data/blocks", "masterd/data/leases", "masterd/data/records", "masterd/data/restore"]),
     "masterd/data/test-order.c": ("the order is that of a listing", ["masterd/data/listing"]),
     "masterd/spec/test-spec.c": ("what is written reads back as an equal spec", ["masterd/spec/effective"]),
     "masterd/store/test-store.c": ("one interface, store.h: what is put comes back, and no other file is taken",
                                    ["masterd/store/load", "masterd/store/query", "masterd/store/records", "masterd/store/sqlite"]),
     "masterd/store/test-copy.c": ("a copy is what a store is revived from", ["masterd/store/revive"]),
     "masterd/health/test-sick.c": ("each verdict in scenes, with its evidence, and who it names",
-                                   ["masterd/health/apart", "masterd/health/evidence", "masterd/health/gang", "masterd/health/health",
-                                    "masterd/health/observe"]),
+                                   ["masterd/health/apart", "masterd/health/evidence", "masterd/health/gang",
+                                    "masterd/health/health", "masterd/health/observe"]),
     # What speaks to the host, the kernel or a library, through the module that uses it.
     "tests/cluster/test_hosts.py": ("hooks are units of a host's systemd", ["agentd/unit/hooks"]),
     "agentd/device/test-inventory.c": ("below a root of its own", ["agentd/device/gpu"]),
@@ -36,7 +36,8 @@ DRIVEN = {
     "agentd/log/test-follow.c": ("journal files of its own", ["agentd/log/journal", "agentd/log/read"]),
     "tests/cluster/test_journal.py": ("a journal is a host's", ["agentd/log/tail"]),
     "tests/cluster/test_no_record.py": ("only systemd says such things", ["agentd/log/verdict"]),
-    "tests/cluster/test_conditions.py": ("a line of a user's is not the kernel's; tests/vm has the kernel's own", ["agentd/log/kernel"]),
+    "tests/cluster/test_conditions.py": ("a line of a user's is not the kernel's; tests/vm has the kernel's own",
+                                         ["agentd/log/kernel"]),
     "starter/observe/test-calls.c": ("both ends of the connection", ["agentd/observe/observer"]),
 }
 
@@ -44,7 +45,8 @@ DRIVEN = {
 def tested(unit, room, name):
     """Whether the module has a test, or the one that it is a part of."""
     words = name.split("-")
-    return any(os.path.exists(os.path.join(unit, room, f"test-{'-'.join(words[:n])}.c")) for n in range(len(words), 0, -1))
+    names = ["-".join(words[:n]) for n in range(len(words), 0, -1)]
+    return any(os.path.exists(os.path.join(unit, room, f"test-{n}.c")) for n in names)
 
 
 def main():
