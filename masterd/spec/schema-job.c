@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schema of a job: upstream's keys under upstream's names, and ours. docs/man/primus-job.5.scd describes
- * the same keys; tests/unit/spec/test-schema.c compares the two. */
+ * the same keys; tests/unit/masterd/spec/test-schema.c compares the two. */
 #include "masterd/spec/array.h"
 #include "masterd/spec/names.h"
 #include "masterd/spec/schema-health.h"

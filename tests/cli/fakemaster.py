@@ -445,3 +445,15 @@ class FakeMaster:
                     self.send(new_method_return(message, "ayayb", (piece, str(cursor + len(piece)).encode(), end)))
                 else:
                     self.waiting.append((message, job, key, cursor, deadline, options))
+
+
+def ranks(text=lambda i: f"host{i}\n".encode(), state="SUCCEEDED", reason=None):
+    """A script for FakeMaster.on_submit: every executor of the job runs, says its text, and the job ends."""
+    def script(job):
+        job.state("STARTING")
+        job.everybody("RUNNING")
+        job.state("RUNNING")
+        for role, index in job.executors:
+            job.log(role, index, text(index))
+        job.finish(state, reason)
+    return script

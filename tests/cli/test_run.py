@@ -5,17 +5,7 @@ import re
 import time
 
 import pytest
-
-
-def ranks(text=lambda i: f"host{i}\n".encode(), state="SUCCEEDED", reason=None):
-    def script(job):
-        job.state("STARTING")
-        job.everybody("RUNNING")
-        job.state("RUNNING")
-        for role, index in job.executors:
-            job.log(role, index, text(index))
-        job.finish(state, reason)
-    return script
+from fakemaster import ranks
 
 
 def test_output_is_prefixed_by_rank(master, ctl):

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from test_run import ranks
+from fakemaster import ranks
 
 
 @pytest.fixture

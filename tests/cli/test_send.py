@@ -9,7 +9,7 @@ import tarfile
 
 import pytest
 
-from test_run import ranks
+from fakemaster import ranks
 
 GIT = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kafka-mock.h"
+#include "tests/kit/kafka-mock.h"
 
 int main(int argc, char *argv[]) {
         struct kafka_mock *mock;

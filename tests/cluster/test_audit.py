@@ -7,9 +7,8 @@ import re
 import time
 
 import pytest
+from bus_calls import BUSABLE, CLOSED, MASTER, call, on_bus
 from sandbox import SOURCE
-from test_bus import CLOSED, MASTER, call
-from test_security import BUSABLE, on_bus
 
 CONFIG = {"name": "audit", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": "sleep 600"}]}
 UIDS = {"ml": 1000, "eve": 1001, "root": 0}

@@ -1,46 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may call what on the bus, method by method: one that is new has to be put somewhere here."""
-import os
 import re
-import xml.etree.ElementTree as ElementTree
 
 import pytest
-from sandbox import SOURCE
-
-MASTER = "org.primus.Master1"
-# What everybody may ask: answers leave out what is not the caller's. The rest of Job is for its owner and manage-jobs, its sessions for
-# manage-sessions, that of Manager and Node is for manage-nodes.
-OPEN = {"Manager": {"Submit", "ListJobs", "GetJob", "GetElement", "Usage", "ListTelemetry", "ListQueue", "ListPools", "ListNodes", "PutBundle",
-                    "ListSavepoints"},
-        "Job": set(), "Node": {"Describe"}}
-CLOSED = {"Manager": {"Backup", "CreateToken", "ListTokens", "RevokeToken", "RemoveNode", "GetSavepoint", "DeleteSavepoint"},
-          "Job": {"GetStatus", "GetConfig", "ListExecutors", "Telemetry", "ListEvents", "ReadLog", "Kill", "Succeed", "Why", "Requeue", "Suspend", "Resume",
-                  "SuspendAs", "OpenArtifacts", "ListTasks", "RetryTask", "SkipTask", "CreateSavepoint", "Capture", "Trace", "OpenSession", "ReadSession",
-                  "WriteSession", "ResizeSession", "CloseSession", "Rerun", "Replace", "Update", "Scale", "AddRole", "RemoveRole", "RestartRole"},
-          "Node": {"DeclareDead", "Cordon", "Uncordon", "Drain", "SetLabels", "SetMaintenance", "CancelMaintenance"}}
-# Arguments that are fine as such, so that it is the caller that is refused.
-ARGUMENTS = {"ReadLog": ["worker", "0", "0", "0", "0", "0"], "Capture": ["worker", "0", "0"], "Trace": ["worker", "0", "runqueue", "0"],
-             "OpenSession": ["worker", "0", "1", "2", "105", "100", "0"], "SuspendAs": ["eve"], "OpenArtifacts": ["n1", "0", "0"], "RestartRole": ["worker", "0", "0"],
-             "SetMaintenance": ["4000000000000000", "4000000001000000", "x"], "CreateSavepoint": ["mine", "0"]}
-PLAIN = {"s": "x", "u": "0", "t": "0", "q": "0", "i": "0", "b": "false"}
-
-
-def methods(interface):
-    """Name and signature of every method."""
-    tree = ElementTree.parse(os.path.join(SOURCE, f"dbus/{MASTER}.xml"))
-    element = next(e for e in tree.iter("interface") if e.get("name") == f"{MASTER}.{interface}")
-    return {m.get("name"): "".join(a.get("type") for a in m.iter("arg") if a.get("direction", "in") == "in") for m in element.iter("method")}
+from bus_calls import CLOSED, MASTER, OPEN, call, methods
 
 
 @pytest.mark.parametrize("interface", OPEN)
 def test_every_method_is_decided_about(interface):
     assert set(methods(interface)) == OPEN[interface] | CLOSED[interface] and not OPEN[interface] & CLOSED[interface]
-
-
-def call(cluster, path, interface, method, user):
-    signature = methods(interface)[method]
-    arguments = ARGUMENTS.get(method) or [PLAIN.get(one, "0") for one in re.findall(r"a\{..\}|a.|.", signature)]
-    return cluster.run("n1", "busctl", "call", MASTER, path, f"{MASTER}.{interface}", method, *([signature, *arguments] if signature else []), user=user)
 
 
 @pytest.mark.parametrize("interface", CLOSED)

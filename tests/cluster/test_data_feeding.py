@@ -4,9 +4,9 @@ import collections
 import random
 
 import pytest
+from data_jobs import KEEP, SLOWLY, all_lines, config, fed, make_data
 from ledger import failover
 from sandbox import AGENTD, MASTERD
-from test_data_kept import KEEP, SLOWLY, all_lines, config, fed, make_data
 
 
 @pytest.mark.parametrize("workers", [1, 4])

@@ -5,55 +5,11 @@ import os
 import random
 
 import pytest
+from data_jobs import KEEP, SLOWLY, all_lines, config, fed, make_data
 from ledger import failover
 from sandbox import AGENTD, MASTERD, SOURCE
 
 UPSTREAM = os.path.join(SOURCE, "tests/data/upstream")
-# Every line that came in goes to a file of the attempt, line by line as it is read.
-KEEP = 'while read -r line; do echo "$line" >> $LEDGER.$PRIMUS_INDEX.$PRIMUS_ATTEMPT; done; say eof'
-# The same, so slowly that there is time to do something to it: a pause after each hundredth line.
-SLOWLY = ('n=0; while read -r line; do echo "$line" >> $LEDGER.$PRIMUS_INDEX.$PRIMUS_ATTEMPT; n=$((n + 1)); '
-          '[ $((n % 100)) != 0 ] || sleep 0.02; done; say eof')
-
-
-def make_data(ledger, files, lines, width=8):
-    """Files under the shared directory; every line is unique. Returns the lines."""
-    path = ledger.path.with_name(ledger.path.name + ".data")
-    path.mkdir()
-    wanted = []
-    for f in range(files):
-        text = [f"{f:04d}-{line:06d}-".ljust(width, "x") for line in range(lines)]
-        (path / f"part-{f:04d}.txt").write_text("".join(line + "\n" for line in text))
-        wanted += text
-    for one in (path, *path.iterdir()):
-        one.chmod(0o755)
-    return wanted
-
-
-def fed(ledger):
-    """{(index, attempt): lines in order}"""
-    result = {}
-    for path in ledger.path.parent.glob(ledger.path.name + ".[0-9]*"):
-        _, index, attempt = path.name.rsplit(".", 2)
-        result[int(index), int(attempt)] = path.read_text().split("\n")[:-1]
-    return result
-
-
-def config(ledger, command, path=None, input=None, manager=None, **keys):
-    job = ledger.config(command, inputPolicy="STREAMING", **keys)
-    job["inputManager"] = {"gracefulShutdown": True, **(manager or {}), "fileConfig": {"inputs": [
-        {"name": "data", "spec": {"pathPattern": path or ledger.inside + ".data", "textInput": {}}}]}}
-    if input:
-        job["input"] = input
-    return job
-
-
-def all_lines(ledger):
-    return [line for lines in fed(ledger).values() for line in lines]
-
-
-def progress(quick, job):
-    return [e for e in quick.events(job) if e["kind"] in ("scanned", "data-done", "task-failed", "task-gave-up", "scan-failed")]
 
 
 def test_upstream_example(quick, shared_dir):

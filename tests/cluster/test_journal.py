@@ -14,7 +14,7 @@ PRINT = "$|=1; my ($n,$pause)=@ARGV; for $i (1..$n) { print \"line $i\\n\"; sele
 
 @pytest.fixture
 def host(bare, build):
-    probe = os.path.join(build, "tests/unit/log/probe-log")
+    probe = os.path.join(build, "tests/unit/agentd/log/probe-log")
     if not os.path.exists(probe):
         pytest.skip("probe-log is not built")
     shutil.copy(probe, bare.shared / "probe-log")

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from sandbox import AGENTD, MASTERD
-from test_session import Terminal
+from terminal import Terminal
 
 
 def run(cluster, *arguments, user="ml", timeout=90, **options):

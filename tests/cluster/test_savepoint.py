@@ -5,8 +5,8 @@ import json
 import time
 
 import pytest
+from data_jobs import KEEP, all_lines, config, fed, make_data
 from sandbox import MASTERD
-from test_data_kept import KEEP, all_lines, config, fed, make_data
 
 # About a thousand lines a second.
 SLOWLY = ('n=0; while read -r line; do echo "$line" >> $LEDGER.$PRIMUS_INDEX.$PRIMUS_ATTEMPT; n=$((n + 1)); '

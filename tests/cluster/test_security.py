@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from bus_calls import BUSABLE, on_bus
 
 MANAGER = ("org.primus.Master1", "/org/primus/Master1", "org.primus.Master1.Manager")
 SECRET = "s3cret-9f1b"
@@ -253,41 +254,6 @@ def test_arguments_arrive_as_they_are(cluster):
 
 
 # ---- bundles and the feed's socket -----------------------------------------------------------------------------------------
-
-BUSABLE = r"""
-import hashlib, json, sys
-from jeepney import DBusAddress, new_method_call
-from jeepney.io.blocking import open_dbus_connection
-for attempt in range(60):     # it gives the bus a second to answer
-    try: bus = open_dbus_connection(bus="SYSTEM"); break
-    except TimeoutError: pass
-manager = DBusAddress("/org/primus/Master1", bus_name="org.primus.Master1", interface="org.primus.Master1.Manager")
-
-def call(method, signature, *body, address=manager, timeout=20):
-    reply = bus.send_and_get_reply(new_method_call(address, method, signature, body), timeout=timeout)
-    if reply.header.message_type.name == "error":
-        from jeepney import HeaderFields
-        return [reply.header.fields[HeaderFields.error_name], *(reply.body or [""])]
-    return reply.body
-
-def put(data):
-    sha, at = hashlib.sha256(data).hexdigest(), 0
-    while at < len(data) or not data:
-        r = call("PutBundle", "sttay", sha, len(data), at, data[at:at + (256 << 10)])
-        if isinstance(r[0], str): return r
-        at = r[0]
-    return sha
-
-def config(command, **more):
-    return json.dumps({"name": "attack", "role": [{"roleName": "worker", "num": 1, "vcores": 0.1, "memoryMb": 32, "command": command}],
-                       **more}).encode()
-"""
-
-
-def on_bus(cluster, user, script, *arguments, timeout=120):
-    """Runs a script with the above in the host n1 and returns what it printed, as JSON."""
-    return json.loads(cluster.exec("n1", "python3", "-c", BUSABLE + script, *arguments, user=user, timeout=timeout))
-
 
 TAR = r"""
 import io, tarfile

@@ -44,7 +44,7 @@ def got(out):
 @pytest.fixture(scope="module")
 def server(_cluster, shared_dir):
     """httpd.py on n1; returns its address as other hosts know it."""
-    shutil.copy(os.path.join(SOURCE, "tests/unit/read/httpd.py"), shared_dir / "httpd.py")
+    shutil.copy(os.path.join(SOURCE, "tests/kit/httpd.py"), shared_dir / "httpd.py")
     (shared_dir / "httpd.py").chmod(0o755)
     with _cluster.process("n1", "/usr/bin/python3", "/shared/httpd.py", "--bind", "0.0.0.0", "--port", str(PORT),
                           stdin=subprocess.PIPE) as running:

@@ -7,9 +7,9 @@ import shutil
 import time
 
 import pytest
+from data_jobs import all_lines, config, make_data
 from ledger import Ledger
 from sandbox import AGENTD, MASTERD
-from test_data_kept import all_lines, config, make_data
 from upgrading import installed, main_pids, next_build, replace_files, version, without_leaks
 
 TICKING = "while :; do echo tick $EPOCHREALTIME; [ -e $LEDGER.go ] && exit 0; sleep 0.1; done"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a trainer against the executor's end of tests/unit/primus/fake-feed.h:
+/* Runs a trainer against the executor's end of tests/kit/fake-feed.h:
  *
  *   fake-executor MODE ACK FORMAT[:RECORD_SIZE] TASK_SIZE LOG FILE... -- COMMAND...
  *
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "fake-feed.h"
 #include "lib/base/cleanup.h"
+#include "tests/kit/fake-feed.h"
 
 extern char **environ;
 

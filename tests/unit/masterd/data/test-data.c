@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data of a job at random: listed, granted, reported, lost and found, for several seeds, beside the truth
+ * that data-world.c keeps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <utlist.h>
+
+#include "masterd/data/permute.h"
+#include "tests/kit/data-world.h"
+
+static const uint32_t weights[] = { 1, 3, 2 };
+
+static const struct data_config configs[] = {
+        { .n_sources = 3, .order = ORDER_LISTED, .epochs = 1, .sample_ppm = 1000000, .max_attempts = 3 },
+        { .n_sources = 2,
+          .order = ORDER_SHUFFLE,
+          .epochs = 3,
+          .sample_ppm = 1000000,
+          .max_attempts = 3,
+          .seed = 7 },
+        { .n_sources = 3,
+          .order = ORDER_LISTED,
+          .epochs = 2,
+          .sample_ppm = 1000000,
+          .max_attempts = 3,
+          .weights = weights },
+        { .n_sources = 3,
+          .order = ORDER_SHUFFLE,
+          .epochs = 2,
+          .sample_ppm = 400000,
+          .max_attempts = 3,
+          .weights = weights,
+          .seed = 9 },
+        { .n_sources = 1, .order = ORDER_LISTED, .epochs = 4, .sample_ppm = 300000, .max_attempts = 1 },
+};
+#define N_CONFIGS (sizeof(configs) / sizeof(*configs))
+
+struct chaos {
+        unsigned restart, die, fail, trim, skip; /* one step in so many; 0: never */
+};
+
+static struct held *some_held(struct world *w, size_t *ret_holder) {
+        struct held *h, *found = NULL;
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < w->n_holders; i++)
+                DL_FOREACH (w->holders[i].held, h)
+                        if (!h->done && world_random(w, ++n) == 0) {
+                                found = h;
+                                *ret_holder = i;
+                        }
+        return found;
+}
+
+static bool dice(struct world *w, unsigned one_in) {
+        return one_in > 0 && world_random(w, one_in) == 0;
+}
+
+static void step(struct world *w, const struct chaos *c, bool exact) {
+        size_t holder = world_random(w, w->n_holders);
+        struct held *h;
+
+        switch (world_random(w, 8)) {
+        case 0:
+                world_list(w, (uint32_t)world_random(w, w->config.n_sources), world_random(w, 40));
+                return;
+        case 1:
+                (void)world_prepare(w, (uint32_t)world_random(w, 200));
+                return;
+        case 2:
+                if (data_urgent(w->d) || world_random(w, 3) == 0)
+                        world_flush(w);
+                return;
+        case 3:
+                world_durable(w, world_random(w, 4));
+                return;
+        case 4 ... 5:
+                (void)world_lease(w, holder);
+                return;
+        default:
+                if (!(h = some_held(w, &holder)))
+                        return;
+                enum task_state state = dice(w, c->fail)          ? TASK_FAILED
+                                        : dice(w, 20)             ? TASK_RETURNED
+                                        : world_random(w, 3) == 0 ? TASK_DONE
+                                                                  : TASK_RUNNING;
+                world_progress(w, holder, h, world_random(w, 40), state);
+                if (exact && state == TASK_RETURNED) /* nobody is left who knows */
+                        world_sync(w);
+        }
+}
+
+static void trim(struct world *w) {
+        size_t holder;
+        uint64_t end;
+        struct held *h = some_held(w, &holder);
+        struct task *t;
+
+        if (world_random(w, 2) == 0 && (t = data_slowest(w->d, w->now, 4, &end)))
+                for (size_t i = 0; i < w->n_holders; i++) {
+                        DL_FOREACH (w->holders[i].held, h)
+                                if (h->id == t->id)
+                                        break;
+                        if (h) {
+                                assert_true(end >= h->acked && end < h->end);
+                                world_trim(w, i, h, end);
+                                return;
+                        }
+                }
+        if (h && data_task(w->d, h->id)->end != TASK_TO_END)
+                world_trim(w, holder, h, h->acked + world_random(w, 20));
+}
+
+/* The truth cannot know which bytes of a task that is skipped count. */
+static void skip_or_retry(struct world *w) {
+        struct data_totals totals;
+        struct task *t = data_next_task(w->d, world_random(w, 300));
+
+        data_totals(w->d, &totals);
+        if (t && t->place == TASK_GAVE_UP)
+                assert_int_equal(data_retry(w->d, t), 0);
+        else if (t && t->place == TASK_PENDING && world_random(w, 4) == 0) {
+                data_skip(w->d, t, NULL);
+                w->n_skipped++;
+                world_sync(w);
+        }
+}
+
+static void run(struct world *w, const struct chaos *c, unsigned steps, bool exact) {
+        for (unsigned i = 0; i < steps; i++) {
+                step(w, c, exact);
+                if (dice(w, c->restart))
+                        world_restart(w);
+                if (dice(w, c->die)) {
+                        world_die(w, world_random(w, w->n_holders));
+                        if (exact)
+                                world_sync(w);
+                }
+                if (dice(w, c->trim))
+                        trim(w);
+                if (dice(w, c->skip))
+                        skip_or_retry(w);
+                if (i % 64 == 0)
+                        world_check_totals(w, exact);
+        }
+        world_finish(w);
+        world_check_totals(w, exact);
+}
+
+/* Nothing is lost with masterd alone: its executors know. */
+static void test_exactly_once(void **state) {
+        for (uint64_t seed = 1; seed <= 3; seed++)
+                for (size_t i = 0; i < N_CONFIGS; i++) {
+                        struct world w;
+                        struct data_totals totals;
+                        world_new(&w, seed, configs + i, 60, 4, 1 + seed);
+                        run(&w, &(struct chaos){ .restart = 200, .trim = 30 }, 2500, true);
+                        world_check_all_read(&w, true);
+                        data_totals(w.d, &totals);
+                        assert_int_equal(totals.done, totals.tasks);
+                        world_free(&w);
+                }
+}
+
+static void test_executors_die(void **state) {
+        for (uint64_t seed = 1; seed <= 3; seed++)
+                for (size_t i = 0; i < N_CONFIGS; i++) {
+                        struct world w;
+                        world_new(&w, seed, configs + i, 60, 3, 5);
+                        run(&w, &(struct chaos){ .die = 40, .trim = 40 }, 3000, true);
+                        world_check_all_read(&w, true);
+                        world_free(&w);
+                }
+}
+
+static void test_everything_breaks(void **state) {
+        for (uint64_t seed = 1; seed <= 3; seed++)
+                for (size_t i = 0; i + 1 < N_CONFIGS; i++) {
+                        struct world w;
+                        world_new(&w, seed, configs + i, 60, 3, 7);
+                        run(&w, &(struct chaos){ .restart = 150, .die = 40, .trim = 40 }, 2500, false);
+                        world_check_all_read(&w, false);
+                        world_free(&w);
+                }
+}
+
+static void test_tasks_fail(void **state) {
+        for (uint64_t seed = 1; seed <= 3; seed++)
+                for (size_t i = 0; i < N_CONFIGS; i++) {
+                        struct world w;
+                        struct data_totals totals;
+                        world_new(&w, seed, configs + i, 60, 3, 7);
+                        run(&w, &(struct chaos){ .restart = 150, .fail = 6, .skip = 20, .trim = 50 }, 2500,
+                            false);
+                        data_totals(w.d, &totals);
+                        assert_int_equal(totals.done + totals.failed + totals.skipped, totals.tasks);
+                        world_restart(&w);
+                        world_check_totals(&w, false);
+                        world_free(&w);
+                }
+}
+
+/* What each number means does not depend on who asks, how many they are, or what was lost meanwhile. */
+static void test_same_order(void **state) {
+        static const size_t holders[] = { 1, 3, 17, 3 };
+
+        for (size_t i = 0; i < N_CONFIGS; i++) {
+                struct world first, w;
+                struct chaos none = {};
+                world_new(&first, 99, configs + i, 80, 4, holders[0]);
+                run(&first, &none, 2000, true);
+                for (size_t k = 1; k < 4; k++) {
+                        struct chaos c = { .restart = k == 3 ? 60 : 0, .die = k == 3 ? 50 : 0 };
+                        world_new(&w, 99, configs + i, 80, 4, holders[k]);
+                        w.random = 1000 + k;
+                        run(&w, &c, 3000, false);
+                        assert_int_equal(w.n_meanings, first.n_meanings);
+                        for (size_t m = 0; m < w.n_meanings; m++)
+                                assert_memory_equal(w.meanings + m, first.meanings + m, sizeof(*w.meanings));
+                        world_free(&w);
+                }
+                world_free(&first);
+        }
+}
+
+/* After a restart it goes on in the order of the numbers, also where nobody had been granted anything yet. */
+static void test_goes_on_in_order(void **state) {
+        struct world w;
+        struct held *h;
+        uint64_t last = 0;
+
+        world_new(&w, 3, configs, 400, 1, 2);
+        world_list_all(&w);
+        for (unsigned i = 0; i < 1500; i++) {
+                (void)world_prepare(&w, 100);
+                world_sync(&w);
+                h = world_lease(&w, 0);
+                assert_non_null(h);
+                assert_int_equal(h->id, last + 1);
+                last = h->id;
+                if (i % 7 != 0)
+                        world_progress(&w, 0, h, 0, TASK_DONE);
+                if (i % 100 == 99)
+                        world_restart(&w);
+        }
+        world_free(&w);
+}
+
+static void test_not_before_durable(void **state) {
+        struct world w;
+
+        world_new(&w, 3, configs, 100, 1, 1);
+        world_list_all(&w);
+        (void)world_prepare(&w, 10);
+        assert_true(data_urgent(w.d));
+        assert_null(world_lease(&w, 0));
+        world_flush(&w);
+        assert_false(data_urgent(w.d));
+        assert_null(world_lease(&w, 0));
+        world_durable(&w, 1);
+        assert_non_null(world_lease(&w, 0));
+        world_free(&w);
+}
+
+static struct task *lease_one(struct world *w, size_t holder) {
+        struct held *h;
+
+        (void)world_prepare(w, 10);
+        world_sync(w);
+        h = world_lease(w, holder);
+        assert_non_null(h);
+        return data_task(w->d, h->id);
+}
+
+static void one_file(struct world *w, const struct data_file *f) {
+        const struct data_config c = {
+                .n_sources = 1, .order = ORDER_LISTED, .epochs = 1, .sample_ppm = 1000000, .max_attempts = 2
+        };
+
+        world_new(w, 1, &c, 0, 1, 2);
+        w->n_files[0] = 1;
+        w->files[0][0].f = *f;
+        memcpy(w->files[0][0].path, f->path, strlen(f->path) + 1);
+        w->files[0][0].f.path = w->files[0][0].path;
+        w->files[0][0].acked = calloc(1, WORLD_SIZE);
+        world_list_all(w);
+}
+
+static void test_trim_is_durable_first(void **state) {
+        struct world w;
+        struct held *h;
+        struct data_totals totals;
+
+        one_file(&w, &(struct data_file){ .path = "/f", .size = 100, .last = 100, .split = 1000 });
+        (void)lease_one(&w, 0);
+        h = w.holders[0].held;
+        world_progress(&w, 0, h, 10, TASK_RUNNING);
+        world_trim(&w, 0, h, 40);
+        assert_true(data_urgent(w.d));
+        assert_null(world_lease(&w, 1));
+        /* Lost with masterd, it is cut again when the holder says so again. */
+        world_restart(&w);
+        data_totals(w.d, &totals);
+        assert_int_equal(totals.tasks, 2);
+        assert_int_equal(totals.bytes, 100);
+        assert_null(world_lease(&w, 1));
+        world_sync(&w);
+        h = world_lease(&w, 1);
+        assert_non_null(h);
+        assert_true(h->id & TASK_SPLIT_OFF);
+        assert_int_equal(h->start, 40);
+        assert_int_equal(h->end, 100);
+        world_restart(&w);
+        world_finish(&w);
+        world_check_all_read(&w, true);
+        world_check_totals(&w, true);
+        world_free(&w);
+}
+
+static void test_streams_take_turns(void **state) {
+        struct world w;
+        struct task_progress p = { .end = TASK_TO_END, .state = TASK_RETURNED, .error = "" };
+        enum data_event event;
+        struct task *t;
+
+        one_file(&w, &(struct data_file){ .path = "topic/0", .size = TASK_UNKNOWN, .last = TASK_TO_END });
+        t = lease_one(&w, 0);
+        p.task = t->id;
+        p.read = p.acked = 20;
+        assert_int_equal(data_report(w.d, t, &w.holders[0].leases, &p, w.now, &event), 0);
+        assert_int_equal(data_next_due(w.d), UINT64_MAX);
+        assert_ptr_equal(data_lease(w.d, &w, &w.holders[0].leases, w.now), t);
+        assert_int_equal(t->acked, 20);
+        assert_int_equal(data_report(w.d, t, &w.holders[0].leases, &p, w.now, &event), 0);
+        assert_int_equal(data_next_due(w.d), w.now + DATA_IDLE_USEC);
+        assert_null(data_lease(w.d, &w, &w.holders[0].leases, w.now));
+        assert_false(data_exhausted(w.d));
+        assert_ptr_equal(data_lease(w.d, &w, &w.holders[0].leases, w.now + DATA_IDLE_USEC), t);
+        assert_true(data_exhausted(w.d));
+        assert_false(data_over(w.d));
+        world_free(&w);
+}
+
+/* What topics bring later comes in the order in which it comes, which no listing tells afterwards. */
+static void test_late_partitions(void **state) {
+        const struct data_config c = {
+                .n_sources = 2, .order = ORDER_LISTED, .epochs = 1, .sample_ppm = 1000000, .max_attempts = 2
+        };
+
+        for (unsigned told = 0; told < 8; told++) { /* of which something is acknowledged */
+                struct world w;
+                world_new(&w, 1, &c, 8, 1, 2);
+                for (uint32_t s = 0; s < 2; s++)
+                        for (size_t i = 0; i < w.n_files[s]; i++) {
+                                struct data_file *f = &w.files[s][i].f;
+                                f->size = TASK_UNKNOWN;
+                                f->last = TASK_TO_END;
+                                f->split = 0;
+                                f->batch = i == 0 ? 0 : UINT64_MAX;
+                        }
+                w.topics = true;
+                for (uint32_t s = 0; s < 2; s++) {
+                        world_list(&w, s, 1);
+                        data_passed(w.d, s, UINT64_MAX);
+                }
+                for (uint32_t s = 2; s > 0; s--) {
+                        world_list(&w, s - 1, 1);
+                        (void)world_prepare(&w, 10);
+                        world_sync(&w);
+                }
+                for (unsigned i = 0; i < 4; i++) {
+                        struct held *h = world_lease(&w, 0);
+                        assert_non_null(h);
+                        assert_int_equal(h->source, i == 1 || i == 2);
+                        if (i > 0 && told >> (i - 1) & 1)
+                                world_progress(&w, 0, h, 20, TASK_RUNNING);
+                }
+                world_sync(&w);
+                world_restart(&w);
+                world_sync(&w);
+                world_restart(&w);
+                world_free(&w);
+        }
+}
+
+static void test_reports_are_bounded(void **state) {
+        struct world w;
+        struct task_progress p = { .read = UINT64_MAX, .acked = 5000, .end = TASK_TO_END, .error = "" };
+        enum data_event event;
+        struct task *t;
+
+        one_file(&w, &(struct data_file){ .path = "/f", .size = 100, .last = 100 });
+        t = lease_one(&w, 0);
+        p.task = t->id;
+        assert_int_equal(data_report(w.d, t, &w.holders[0].leases, &p, 1, &event), 0);
+        assert_int_equal(t->acked, 100);
+        assert_int_equal(t->read, 100);
+        p.acked = p.read = 1; /* late */
+        assert_int_equal(data_report(w.d, t, &w.holders[0].leases, &p, 1, &event), 0);
+        assert_int_equal(t->acked, 100);
+        world_check_totals(&w, false);
+        world_free(&w);
+}
+
+static void test_ends_are_learnt(void **state) {
+        struct world w;
+        struct task_progress p = {
+                .read = 70, .acked = 70, .end = TASK_TO_END, .state = TASK_DONE, .error = ""
+        };
+        enum data_event event;
+        struct data_totals totals;
+        struct task *t;
+
+        /* compressed */
+        one_file(&w, &(struct data_file){ .path = "/f.gz", .size = 20, .last = TASK_TO_END });
+        data_totals(w.d, &totals);
+        assert_int_equal(totals.bytes, 20);
+        t = lease_one(&w, 0);
+        p.task = t->id;
+        /* More has come out than lies there, and nobody knows yet how much it will be ... */
+        assert_int_equal(
+                data_report(w.d, t, &w.holders[0].leases,
+                            &(struct task_progress){
+                                    .task = t->id, .read = 50, .acked = 30, .end = TASK_TO_END, .error = "" },
+                            1, &event),
+                0);
+        data_totals(w.d, &totals);
+        assert_int_equal(totals.bytes, 20);
+        assert_int_equal(totals.read, 20);
+        assert_true(t->end == TASK_TO_END);
+        /* ... until the holder has come to its end, though not all of it counts. */
+        assert_int_equal(data_report(w.d, t, &w.holders[0].leases,
+                                     &(struct task_progress){
+                                             .task = t->id, .read = 70, .acked = 40, .end = 70, .error = "" },
+                                     1, &event),
+                         0);
+        data_totals(w.d, &totals);
+        assert_int_equal(t->end, 70);
+        assert_int_equal(totals.bytes, 70);
+        assert_int_equal(totals.read, 70);
+        assert_int_equal(totals.acked, 40);
+        p.end = 70;
+        assert_int_equal(data_report(w.d, t, &w.holders[0].leases, &p, 1, &event), 1);
+        data_totals(w.d, &totals);
+        assert_int_equal(totals.bytes, 70);
+        assert_int_equal(totals.acked, 70);
+        assert_true(data_over(w.d));
+        assert_null(data_task(w.d, 1));
+        assert_true(data_was_made(w.d, 1));
+        assert_false(data_was_made(w.d, 2));
+        assert_false(data_was_made(w.d, 0));
+        assert_false(data_was_made(w.d, TASK_SPLIT_OFF | 1));
+        world_free(&w);
+}
+
+static void test_fails_until_set_aside(void **state) {
+        struct world w;
+        struct task_progress p = {
+                .read = 7, .acked = 7, .end = TASK_TO_END, .state = TASK_FAILED, .error = "bad"
+        };
+        enum data_event event;
+        struct data_totals totals;
+        struct task *t;
+
+        one_file(&w, &(struct data_file){ .path = "/f", .size = 100, .last = 100 });
+        for (unsigned i = 0; i < 2; i++) {
+                t = lease_one(&w, 0);
+                p.task = t->id;
+                assert_int_equal(t->failures, i);
+                assert_int_equal(data_report(w.d, t, &w.holders[0].leases, &p, 1, &event), 0);
+                assert_int_equal(event, i == 0 ? DATA_EVENT_FAILED : DATA_EVENT_GAVE_UP);
+                assert_string_equal(t->error, "bad");
+                world_die(&w, 0);
+        }
+        assert_true(data_over(w.d));
+        data_totals(w.d, &totals);
+        assert_int_equal(totals.failed, 1);
+        assert_int_equal(totals.bytes_failed, 93);
+        world_sync(&w);
+        world_restart(&w);
+        t = data_task(w.d, 1);
+        assert_int_equal(t->place, TASK_GAVE_UP);
+        assert_string_equal(t->error, "bad");
+        assert_int_equal(data_retry(w.d, t), 0);
+        assert_int_equal(data_retry(w.d, t), -EBUSY);
+        assert_int_equal(lease_one(&w, 1)->acked, 7);
+        data_skip(w.d, t, &w.holders[1].leases);
+        assert_null(w.holders[1].leases);
+        assert_true(data_over(w.d));
+        data_totals(w.d, &totals);
+        assert_int_equal(totals.skipped, 1);
+        assert_int_equal(totals.bytes, 7);
+        world_free(&w);
+}
+
+static void test_nothing_to_do(void **state) {
+        struct world w;
+
+        world_new(&w, 1, configs, 0, 1, 1);
+        assert_false(data_exhausted(w.d));
+        assert_int_equal(world_prepare(&w, 10), DATA_WAITS);
+        for (uint32_t i = 0; i < 3; i++) /* there is no file, so nobody has said it */
+                data_scanned(w.d, i);
+        assert_int_equal(world_prepare(&w, 10), DATA_OVER);
+        assert_true(data_over(w.d));
+        world_free(&w);
+}
+
+static void test_refused(void **state) {
+        struct data *d = NULL;
+        struct data_config c = configs[0];
+        struct data_file f = { .path = "/f", .size = 1, .last = 1, .batch = 5 };
+
+        c.epochs = 0;
+        assert_int_equal(data_new(&c, &d), -EINVAL);
+        c = configs[0];
+        c.sample_ppm = 1000001;
+        assert_int_equal(data_new(&c, &d), -EINVAL);
+        assert_int_equal(data_new(configs, &d), 0);
+        assert_int_equal(data_add(d, 3, &f), -EINVAL);
+        assert_int_equal(data_add(d, 0, &f), 0);
+        f.batch = 4;
+        assert_int_equal(data_add(d, 0, &f), -EINVAL);
+        data_passed(d, 0, 7);
+        f.batch = 6;
+        assert_int_equal(data_add(d, 0, &f), -EINVAL);
+        f.batch = 7;
+        f.first = 2;
+        assert_int_equal(data_add(d, 0, &f), -EINVAL);
+        assert_null(data_free(d));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_nothing_to_do),
+                cmocka_unit_test(test_not_before_durable),
+                cmocka_unit_test(test_reports_are_bounded),
+                cmocka_unit_test(test_ends_are_learnt),
+                cmocka_unit_test(test_fails_until_set_aside),
+                cmocka_unit_test(test_streams_take_turns),
+                cmocka_unit_test(test_late_partitions),
+                cmocka_unit_test(test_trim_is_durable_first),
+                cmocka_unit_test(test_goes_on_in_order),
+                cmocka_unit_test(test_exactly_once),
+                cmocka_unit_test(test_executors_die),
+                cmocka_unit_test(test_everything_breaks),
+                cmocka_unit_test(test_tasks_fail),
+                cmocka_unit_test(test_same_order),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
