@@ -54,6 +54,12 @@ static json_t *rounded(double v) {
         return json_real((double)(int64_t)(v * 1000 + (v < 0 ? -0.5 : 0.5)) / 1000);
 }
 
+static json_t *percentile(const uint64_t *sorted, size_t n, size_t percent) {
+        uint64_t usec = sorted[(n - 1) * percent / 100];
+
+        return rounded((double)usec / 1e6);
+}
+
 static json_t *wait_numbers(uint64_t *waits, size_t n) {
         double sum = 0;
 
@@ -63,9 +69,8 @@ static json_t *wait_numbers(uint64_t *waits, size_t n) {
         for (size_t i = 0; i < n; i++)
                 sum += (double)waits[i] / 1e6;
         return json_pack("{s:o,s:o,s:o,s:o}", "mean", rounded(sum / (double)n), "p50",
-                         rounded((double)waits[(n - 1) / 2] / 1e6), "p95",
-                         rounded((double)waits[(n - 1) * 95 / 100] / 1e6), "max",
-                         rounded((double)waits[n - 1] / 1e6));
+                         percentile(waits, n, 50), "p95", percentile(waits, n, 95), "max",
+                         percentile(waits, n, 100));
 }
 
 /* Those of a pool, of a user, or of all (NULL). */

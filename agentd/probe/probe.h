@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agentd's probes in the kernel: what executors used and how their threads stand, exact, and without a cost
- * while they run (docs/architecture.md, "Telemetry"). Where the kernel refuses some of it, or all, /proc says
+ * while they run (docs/decisions/probes.md). Where the kernel refuses some of it, or all, /proc says
  * what it can. A unit is known by the id of its control group: the inode of its directory on the v2
  * hierarchy. The programs are the starter's, who hands over descriptors of what they count; nothing of this
  * outlives the connection to it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The base set of programs: what executors used and how their threads stand, exact, and without a cost while
- * they run (docs/architecture.md, "Telemetry"). In the kernel between programs_new() and programs_free(); the
+ * they run (docs/decisions/probes.md). In the kernel between programs_new() and programs_free(); the
  * process's end is the latter, too. A build without libbpf has none of them and says so (programs-none.c). */
 #pragma once
 

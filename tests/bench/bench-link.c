@@ -237,9 +237,9 @@ static double round_trip_p50(struct link *l) {
         for (unsigned i = 0; i < ROUND_TRIPS; i++)
                 t[i] = measure_calls(l, 1, 1);
         qsort(t, ROUND_TRIPS, sizeof *t, compare);
-        double p50 = (double)t[ROUND_TRIPS / 2];
+        uint64_t p50 = t[ROUND_TRIPS / 2];
         free(t);
-        return p50;
+        return (double)p50;
 }
 
 /* goal: the ratio to the baseline that is wanted, at most for times, at least for rates. */

@@ -86,11 +86,12 @@ static double time_whole_gang(struct sched *s, const struct sched_gang *gang, un
                               bool *ret_fits) {
         struct sched_gang g = *gang;
         struct sched_no_fit why;
+        const unsigned each = times / ROUNDS;
         double best = INFINITY;
 
         for (unsigned round = 0; round < ROUNDS; round++) {
                 double begin = bench_cpu();
-                for (unsigned i = 0; i < times / ROUNDS; i++) {
+                for (unsigned i = 0; i < each; i++) {
                         struct sched_placement p;
                         int r = sched_place(s, &g, &p, &why);
                         if (r < 0)
@@ -99,7 +100,7 @@ static double time_whole_gang(struct sched *s, const struct sched_gang *gang, un
                         if (r == 0)
                                 release(s, &p);
                 }
-                best = MIN(best, (bench_cpu() - begin) / (times / ROUNDS) * 1e6);
+                best = MIN(best, (bench_cpu() - begin) / each * 1e6);
         }
         return best;
 }
@@ -219,13 +220,14 @@ static uint32_t best_of_loop(const uint32_t *cpu, const uint32_t *memory, uint32
 
 static double time_loop(const uint32_t *cpu, const uint32_t *memory, unsigned times) {
         volatile uint32_t need_cpu = 4000, need_memory = 8192, sink;
+        const unsigned each = times / ROUNDS;
         double best = INFINITY;
 
         for (unsigned round = 0; round < ROUNDS; round++) {
                 double begin = bench_cpu();
-                for (unsigned k = 0; k < times / ROUNDS; k++)
+                for (unsigned k = 0; k < each; k++)
                         sink = best_of_loop(cpu, memory, need_cpu, need_memory);
-                best = MIN(best, (bench_cpu() - begin) / (times / ROUNDS) * 1e6);
+                best = MIN(best, (bench_cpu() - begin) / each * 1e6);
         }
         (void)sink;
         return best;
