@@ -45,7 +45,8 @@ static bool excludes_hosts(const struct job_spec *s) {
 }
 
 static int check_hosts(struct reader *r, const struct job_spec *s) {
-        static const char off[] = "has no effect: no host is excluded unless blacklistConfig.enabled is true";
+        static const char off[] =
+                "has no effect: no host is excluded unless enabled is true; write that, or remove it";
         const struct blacklist_spec *b = &s->failure.blacklist;
         bool applies = excludes_hosts(s);
         const struct condition all[] = {
@@ -61,7 +62,7 @@ static int check_hosts(struct reader *r, const struct job_spec *s) {
 }
 
 static int check_no_data(struct reader *r, const struct job_spec *s) {
-        static const char none[] = "has no effect: the job has no data; say where it is (inputManager)";
+        static const char none[] = "has no effect: the job has no data (inputManager); remove it";
         const struct condition all[] = {
                 { s->graceful_shutdown, false, { "inputManager", "gracefulShutdown" }, none },
                 { s->max_task_attempts != 2, false, { "inputManager", "maxTaskAttempts" }, none },
@@ -114,17 +115,20 @@ static int check_topics(struct reader *r, const struct job_spec *s) {
                 place_push(&p, "topics", 0);
                 place_push(&p, NULL, i);
                 place_push(&p, "startUpTimestamp", 0);
-                q = reader_report(r, DIAGNOSTIC_WARNING, &p,
-                                  "has no effect: it is where \"kafkaStartUpMode\": \"TIMESTAMP\" begins");
+                q = reader_report(
+                        r, DIAGNOSTIC_WARNING, &p,
+                        "has no effect: it is where \"kafkaStartUpMode\": \"TIMESTAMP\" begins; remove it");
         }
         return MIN(q, 0);
 }
 
 static int check_delivery(struct reader *r, const struct job_spec *s) {
-        static const char no_pipe[] = "has no effect: there is a pipe with \"mode\": \"stdin\" alone";
-        static const char no_ring[] = "has no effect: there is a ring with \"mode\": \"ring\" alone";
+        static const char no_pipe[] =
+                "has no effect: there is a pipe with \"mode\": \"stdin\" alone; remove it";
+        static const char no_ring[] =
+                "has no effect: there is a ring with \"mode\": \"ring\" alone; remove it";
         static const char no_chance[] =
-                "has no effect: nothing is left to chance (see input.order, input.window and sampleRate)";
+                "has no effect: nothing is left to chance (input.order, input.window, sampleRate); remove it";
         bool ring = s->input_mode == DELIVERY_RING, shares = s->sample_ppm < 1000000;
         bool mixes = s->input_order == ORDER_SHUFFLE || s->window > 1;
         bool pipe = s->input_mode == DELIVERY_STDIN && s->lockstep == LOCKSTEP_OFF;
