@@ -25,8 +25,10 @@
 
 static int append_waiting(sd_bus_message *reply, struct manager *m, struct job *j, uint64_t position,
                           bool visible) {
+        const char *reason = j->reason ?: "";
         struct policy_amount needs = {};
         struct policy_why why;
+        char line[QUEUEING_WHY_MAX];
         uint64_t starts;
         uint32_t wanted = 0;
         int r;
@@ -41,6 +43,8 @@ static int append_waiting(sd_bus_message *reply, struct manager *m, struct job *
         }
         if (queueing_last_why(m, j, &why) < 0)
                 why = (struct policy_why){ .starts_by = UINT64_MAX };
+        else if (j->state != JOB_QUEUED) /* of one that runs, some wait */
+                reason = queueing_why_text(m, j, &why, line, sizeof(line));
         starts = queueing_real(why.starts_by);
         r = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (r >= 0)
@@ -55,7 +59,7 @@ static int append_waiting(sd_bus_message *reply, struct manager *m, struct job *
                                           "executors", "u", wanted, "cpus", "d",
                                           (double)needs.cpu_milli / 1000, "memory", "t", needs.memory, "gpus",
                                           "u", needs.gpus, "startsBy", "t", starts == UINT64_MAX ? 0 : starts,
-                                          "reason", "s", visible && j->reason ? j->reason : "");
+                                          "reason", "s", visible ? reason : "");
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -245,6 +249,7 @@ int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *er
                         "requeues", "u", j->requeues, "reason", "s",
                         j->reason && *j->reason                 ? j->reason
                         : feeding_why(m, j, data, sizeof(data)) ? data
+                        : why_not_tried(j, data, sizeof(data))  ? data
                                                                 : "");
         if (r >= 0 && waits >= 0)
                 r = append_why(reply, m, j, w);

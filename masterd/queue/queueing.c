@@ -335,7 +335,7 @@ char *queueing_why_text(struct manager *m, struct job *j, const struct policy_wh
         const struct pool *pool = pools_find(&m->conf.pools, j->spec->queue);
         char text[SCHED_NO_FIT_TEXT_MAX], limit[POLICY_AMOUNT_TEXT_MAX];
 
-        if (why->reason == POLICY_NEVER && why->no_fit.wanted == 0) {
+        if (why->reason == POLICY_NEVER && why->no_fit.waiting == 0) {
                 snprintf(buf, size, "needs more than a limit of pool %s", j->spec->queue);
                 return buf;
         }

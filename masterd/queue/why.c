@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "masterd/core/manager.h"
 #include "masterd/node/node.h"
@@ -73,9 +74,20 @@ static void count_host(struct why *w, const char *text) {
 }
 
 static const char *resource_name(uint32_t bits) {
-        static const char *const names[] = { "CPU", "memory", "GPUs", "ports", "room for another executor",
-                                             NULL };
-        unsigned bit = bits ? (unsigned)__builtin_ctz(bits) : 5;
+        static const char *const names[SCHED_RESOURCES] = {
+                "CPU",
+                "memory",
+                "GPUs",
+                "ports",
+                "room for another executor",
+                NULL,
+                "shared memory",
+                "whole CPUs (or CPUs and GPUs of one NUMA node)",
+                "licences",
+                NULL,
+                NULL,
+        };
+        unsigned bit = bits ? (unsigned)__builtin_ctz(bits) : SCHED_RESOURCES;
 
         return bit < ELEMENTSOF(names) ? names[bit] : NULL;
 }
@@ -126,6 +138,10 @@ static void look_at_host(struct asking *a, const struct node *node) {
         else if (why.never)
                 snprintf(text, sizeof(text), "too small even when empty%s%s", lacks ? ", short of " : "",
                          lacks ?: "");
+        else if (why.nodes == 0 && why.unmatched > 0)
+                snprintf(text, sizeof(text), "not as its constraints want it");
+        else if (why.scarce == SCHED_WHOLE_HOSTS)
+                snprintf(text, sizeof(text), "not empty");
         else if (lacks)
                 snprintf(text, sizeof(text), "short of %s now", lacks);
         else
@@ -153,7 +169,7 @@ static void look_at_hosts(struct manager *m, struct asking *a) {
 
 _printf_(2, 3) static void suggest(struct asking *a, const char *format, ...) {
         struct why *w = a->why;
-        char text[96];
+        char text[160];
         va_list ap;
 
         if (w->n_suggestions == WHY_SUGGESTIONS_MAX)
@@ -216,7 +232,8 @@ static void suggest_per_host(struct asking *a) {
                 h.per_node = k;
                 h.min = h.max;
                 if (fits_with(a, &h)) {
-                        suggest(a, "on %u hosts with %u each (replicasPerNode %u)", h.max / k, k, k);
+                        suggest(a, "on %u hosts with %u each (replicasPerNode %u; --hosts=%u --per-host=%u)",
+                                h.max / k, k, k, h.max / k, k);
                         return;
                 }
         }
@@ -225,7 +242,7 @@ static void suggest_per_host(struct asking *a) {
                 h.per_node = h.max_per_node = 0;
                 if (fits_with(a, &h))
                         suggest(a, "without %s",
-                                wish->per_node > 0 ? "replicasPerNode" : "maxReplicasPerNode");
+                                wish->per_node > 0 ? "replicasPerNode (--per-host)" : "maxReplicasPerNode");
         }
 }
 
@@ -262,6 +279,87 @@ static void suggest_elsewhere(struct asking *a) {
         }
 }
 
+/* Without one of the conditions on hosts, or all of what is said of the GPUs. */
+static void suggest_without_constraint(struct asking *a) {
+        const struct sched_shape *wish = a->gang->shapes + a->shape;
+        const struct placement_spec *p = &a->job->spec->roles[a->gang->data[a->shape].role].placement;
+        const struct constraint *rest[SCHED_CONSTRAINTS_MAX];
+
+        for (size_t i = 0; i < wish->n_required && wish->n_required <= ELEMENTSOF(rest); i++) {
+                struct sched_shape h = *wish;
+                memcpy(rest, wish->required, wish->n_required * sizeof(*rest));
+                rest[i] = rest[--h.n_required];
+                h.required = rest;
+                if (fits_with(a, &h))
+                        suggest(a, "without the constraint %s",
+                                i < p->n_constraints ? p->constraints[i] : "rdma");
+        }
+        if (wish->gpu.model || wish->gpu.mig || wish->gpu.memory_mib > 0) {
+                struct sched_shape h = *wish;
+                h.gpu = (struct sched_gpu_want){};
+                if (fits_with(a, &h))
+                        suggest(a, "any whole GPU (without gpu)");
+        }
+}
+
+/* What is said of the gang as a whole. */
+static void suggest_looser(struct asking *a) {
+        struct sched_gang *g = &a->gang->gang;
+        struct sched_gang wish = *g;
+
+        if (wish.topology == SCHED_REQUIRE) {
+                g->topology = SCHED_PACK;
+                if (fits_with(a, a->gang->shapes + a->shape))
+                        suggest(a, "topology pack (instead of require)");
+                *g = wish;
+        }
+        if (wish.whole_hosts != 0) {
+                g->whole_hosts = 0;
+                if (fits_with(a, a->gang->shapes + a->shape))
+                        suggest(a, "others on its hosts (without wholeHosts)");
+                *g = wish;
+        }
+}
+
+/* ---- what is not tried yet ---- */
+
+/* The role whose turn it is in an ordered start, while others wait for it; NULL: none. */
+static const char *role_in_the_way(const struct job *j) {
+        bool waits = false;
+
+        for (uint32_t step = j->order_step + 1; step < j->spec->n_order && !waits; step++)
+                for (size_t i = 0; i < j->spec->n_roles; i++)
+                        waits |= strcmp(j->spec->roles[i].name, j->spec->order[step].role) == 0 &&
+                                 j->roles[i].n_state[EXECUTOR_PENDING] > 0;
+        return waits ? j->spec->order[j->order_step].role : NULL;
+}
+
+static const struct executor *first_backing_off(const struct job *j) {
+        for (uint32_t i = 0; i < j->n_executors; i++)
+                if (j->executors[i]->state == EXECUTOR_PENDING && j->executors[i]->restart_timer)
+                        return j->executors[i];
+        return NULL;
+}
+
+bool why_not_tried(struct job *j, char *buf, size_t size) {
+        const struct executor *e = first_backing_off(j);
+        const char *role = role_in_the_way(j);
+        char in[FORMAT_DURATION_MAX];
+        uint64_t at;
+
+        if (job_state_ended(j->state) || j->state == JOB_QUEUED || j->state == JOB_STOPPING)
+                return false;
+        if (e && sd_event_source_get_time(e->restart_timer, &at) >= 0)
+                snprintf(buf, size, "%s/%u failed and starts again in %s (backoff)",
+                         e->job->roles[e->role].spec->name, e->index,
+                         format_duration(usec_sub(at, now_boot()), in, sizeof(in)));
+        else if (role)
+                snprintf(buf, size, "the roles behind %s wait until it is ready (orderPolicy)", role);
+        else
+                return false;
+        return true;
+}
+
 int why_job(struct manager *m, struct job *j, struct why *ret) {
         _cleanup_(sched_free_p) struct sched *copy = NULL;
         struct gang_data *g = &m->placement->gang; /* of the pass; nothing is kept in it between passes */
@@ -273,7 +371,7 @@ int why_job(struct manager *m, struct job *j, struct why *ret) {
         if (r < 0)
                 return r;
         if (ret->policy.reason != POLICY_NO_FIT && ret->policy.reason != POLICY_PREEMPTING &&
-            (ret->policy.reason != POLICY_NEVER || ret->policy.no_fit.wanted == 0))
+            (ret->policy.reason != POLICY_NEVER || ret->policy.no_fit.waiting == 0))
                 return 0;
         r = gang_build(m, j, g);
         if (r < 0 || g->n == 0)
@@ -292,6 +390,8 @@ int why_job(struct manager *m, struct job *j, struct why *ret) {
         suggest_per_host(&a);
         suggest_fewer(&a);
         suggest_elsewhere(&a);
+        suggest_without_constraint(&a);
+        suggest_looser(&a);
         suggest_smaller(&a);
         return 0;
 }

@@ -3,6 +3,7 @@
  * what is tried is tried on a copy of the scheduler. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,7 @@ struct manager;
 #define WHY_GROUPS_MAX 16u
 #define WHY_GROUP_TEXT_MAX 96u
 #define WHY_SUGGESTIONS_MAX 8u
+#define WHY_SUGGESTION_TEXT_MAX 256u
 
 struct why_group {
         uint32_t hosts;
@@ -26,9 +28,12 @@ struct why {
         uint32_t wanted, fits; /* executors of it */
         struct why_group groups[WHY_GROUPS_MAX];
         size_t n_groups;
-        char suggestions[WHY_SUGGESTIONS_MAX][192]; /* "role worker: minNum 4 (of 8)" */
+        char suggestions[WHY_SUGGESTIONS_MAX][WHY_SUGGESTION_TEXT_MAX]; /* "role worker: minNum 4 (of 8)" */
         size_t n_suggestions;
 };
+
+/* Of a job that has begun: what keeps executors that wait from being tried, one line; false: nothing does. */
+bool why_not_tried(struct job *j, char *buf, size_t size);
 
 /* -ENOENT: it does not wait for a place. -ENOMEM. */
 int why_job(struct manager *m, struct job *j, struct why *ret);

@@ -222,12 +222,21 @@ uint64_t fit_left(const struct sched *s, const struct need *n, uint32_t i, uint3
 }
 
 uint32_t fit_lacking(const struct sched *s, const struct need *n, uint32_t i) {
+        return fit_lacking_for(s, n, i, 1);
+}
+
+/* Below 0: more is held than there is. */
+static bool less(int64_t there, uint64_t of_one, uint32_t k) {
+        return there < 0 || of_one > (uint64_t)there / k;
+}
+
+uint32_t fit_lacking_for(const struct sched *s, const struct need *n, uint32_t i, uint32_t k) {
         const struct sched_node *node = &s->nodes[i];
-        uint32_t bits = (s->cpu[i] < (int32_t)n->cpu_milli ? SCHED_CPU : 0u) |
-                        (s->memory[i] < n->memory ? SCHED_MEMORY : 0u) |
-                        (s->gpus[i] < (int32_t)counted_gpus(n) ? SCHED_GPUS : 0u) |
-                        (s->ports[i] < (int32_t)n->ports ? SCHED_PORTS : 0u) |
-                        (s->executors[i] == 0 ? SCHED_EXECUTORS : 0u);
+        uint32_t bits = (less(s->cpu[i], n->cpu_milli, k) ? SCHED_CPU : 0u) |
+                        (s->memory[i] / k < n->memory ? SCHED_MEMORY : 0u) |
+                        (less(s->gpus[i], counted_gpus(n), k) ? SCHED_GPUS : 0u) |
+                        (less(s->ports[i], n->ports, k) ? SCHED_PORTS : 0u) |
+                        (less(s->executors[i], 1, k) ? SCHED_EXECUTORS : 0u);
         uint64_t gpus;
 
         if (node->owner != 0 && !node->open)
@@ -235,11 +244,11 @@ uint32_t fit_lacking(const struct sched *s, const struct need *n, uint32_t i) {
         if (!n->special)
                 return bits;
         gpus = layout_will_do(s, n, i) & ~node->gpus;
-        if (n->gpus > (uint32_t)__builtin_popcountll(gpus))
+        if (less(__builtin_popcountll(gpus), n->gpus, k))
                 bits |= SCHED_GPUS;
-        if (node->capacity.shm - MIN(node->held.shm, node->capacity.shm) < n->shm)
+        if ((node->capacity.shm - MIN(node->held.shm, node->capacity.shm)) / k < n->shm)
                 bits |= SCHED_SHM;
-        if (need_is_exact(n) && !(bits & SCHED_GPUS) && layout_count(node, n, gpus, false, 1) == 0)
+        if (need_is_exact(n) && !(bits & SCHED_GPUS) && layout_count(node, n, gpus, false, k) < k)
                 bits |= SCHED_CPU_SETS;
         if (n->owner != 0 && node->held.executors > 0 && node->owner != n->owner &&
             s->gang_stamp[i] != n->gang_mark)

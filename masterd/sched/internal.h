@@ -240,6 +240,8 @@ uint32_t fit_count(const struct sched *s, const struct need *n, uint32_t slot, u
 uint64_t fit_left(const struct sched *s, const struct need *n, uint32_t slot, uint32_t k);
 /* SCHED_... bits of which the node has too little for one. */
 uint32_t fit_lacking(const struct sched *s, const struct need *n, uint32_t slot);
+/* The same for k executors together, k >= 1. */
+uint32_t fit_lacking_for(const struct sched *s, const struct need *n, uint32_t slot, uint32_t k);
 /* How many would fit if the node were empty. */
 uint32_t fit_capacity(const struct sched *s, const struct need *n, uint32_t slot, uint32_t limit);
 /* The same, however many executors the node may have for the time being. */

@@ -32,7 +32,7 @@ static bool same_shape(const struct sched_gang *g, const struct sched_shape *a, 
 
 /* Whether it is known why it does not fit, or that it never will, on the nodes that are here. */
 static bool explained(const struct pass *pass, const struct entry *e) {
-        return e->explained == pass->policy->sched->changed + 1 && e->why.no_fit.wanted > 0;
+        return e->explained == pass->policy->sched->changed + 1 && e->why.no_fit.waiting > 0;
 }
 
 /* Numbers in an explanation grow old; those of the first ones in the queue are brought up to date, with a
@@ -393,6 +393,8 @@ static int started(struct pass *pass, struct entry *e, const struct sched_placem
         r = pass->plan ? plan_started(pass->plan, e, places) : 0;
         if (e->band && p->ops->gang(p->userdata, e->job.id, &more) > 0)
                 entry_satisfied(p, e);
+        else if (e->band) /* some of it still waits; what for, the next call says */
+                pass->next = pass->now;
         return r;
 }
 

@@ -333,8 +333,9 @@ size_t policy_order(struct policy *p, uint64_t now, uint64_t *ids, size_t n) {
 }
 
 static bool same_no_fit(const struct sched_no_fit *a, const struct sched_no_fit *b) {
-        return a->shape == b->shape && a->wanted == b->wanted && a->fits == b->fits && a->nodes == b->nodes &&
-               a->scarce == b->scarce && a->lacking == b->lacking && a->never == b->never;
+        return a->shape == b->shape && a->wanted == b->wanted && a->waiting == b->waiting &&
+               a->fits == b->fits && a->nodes == b->nodes && a->scarce == b->scarce &&
+               a->lacking == b->lacking && a->never == b->never;
 }
 
 void entry_waits(struct policy *p, struct entry *e, const struct policy_why *why) {

@@ -294,9 +294,11 @@ void sched_placement_done(struct sched_placement *p); /* frees the arrays; what 
 struct sched_no_fit {
         uint32_t shape;      /* the first for which there is not enough */
         uint32_t wanted;     /* its min */
+        uint32_t waiting;    /* its max; 0: nothing was found out */
         uint32_t fits;       /* how many of it would fit beside the shapes before it */
         uint32_t nodes;      /* usable and allowed for it */
-        uint32_t scarce;     /* the one SCHED_... bit of which most nodes have too little for one more */
+        uint32_t scarce;     /* the one SCHED_... bit of which most nodes have too little for one more than
+                                they have room for */
         uint32_t lacking;    /* all such bits, of any node: what the gang waits for; 0 with never */
         bool never;          /* the shape would not fit even if the nodes that are here were empty */
         uint32_t unmatched;  /* further usable nodes that its constraints, or the GPUs that will do, leave out

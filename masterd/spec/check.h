@@ -23,6 +23,9 @@ int check_limits(struct reader *r, const struct job_spec *s);
 int complete_failure(struct job_spec *s);
 int check_failure(struct reader *r, const struct job_spec *s);
 
+/* Warns of what is given in a job without errors and changes nothing there (check-idle.c). 0, or -ENOMEM. */
+int check_idle(struct reader *r, const struct job_spec *s);
+
 /* A key of the job. */
 struct place place_of(const char *key);
 

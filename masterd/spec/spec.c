@@ -163,6 +163,8 @@ static int parse_within(const struct text_bounds *bounds, const char *text, size
                 r = read_message(reader, &job_schema, root, s);
         if (r >= 0 && d->n_errors == errors)
                 r = check_job(reader, s);
+        if (r >= 0 && d->n_errors == errors && bounds == &submitted)
+                r = check_idle(reader, s); /* for those who write it; what is kept was told them */
         reader_locate(reader, clean, text, size);
         diagnostics_sort(d);
         if (r < 0)

@@ -97,6 +97,20 @@ def test_logs(master, job, ctl):
         assert r.returncode == 1 and text in r.stderr
 
 
+def test_logs_grep(master, job, ctl):
+    running(job())
+    assert ctl("logs", "--grep", "[1-9] b$").stdout == "worker/1 | worker 1 b\nworker/2 | worker 2 b\n"
+    assert ctl("logs", "-g", "2 B", "-i", "-C", 1).stdout == "worker/2 | worker 2 a\nworker/2 | worker 2 b\n"
+    assert ctl("logs", "ps", "-g", "b").stdout == "ps 0 b\n"
+    assert ctl("logs", "worker", "--tail", 1, "-g", "a$").returncode == 1, "the last lines are looked through"
+    assert [json.loads(line)["match"] for line in ctl("logs", "ps", "-g", "b", "-C", 5, "--json").stdout.splitlines()] == [False, True]
+    r = ctl("logs", "--grep", "nothing")
+    assert r.returncode == 1 and r.stdout == "" and "no line that job 1 wrote matches nothing" in r.stderr
+    for wrong in (("-g", "a("), ("-i",), ("-C", 2), ("-g", "a", "-C", "x"), ("-g", "a", "-o", "%r")):
+        r = ctl("logs", *wrong)
+        assert r.returncode == 2 and r.stdout == "", wrong
+
+
 def test_logs_follow(master, job, ctl):
     j = job()
     running(j)

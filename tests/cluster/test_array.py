@@ -170,9 +170,10 @@ def test_after(cluster):
     assert done.returncode == 1 and "there is no job 999999" in done.stderr
 
 
-def test_after_an_element(cluster):
+def test_after_an_element(cluster, shared_dir):
     """Also of one that is not made yet, over a restart, and of one that never is."""
-    text = json.dumps(config("sleep 2; test $PRIMUS_ARRAY_INDEX != 1", array="0-9%1"))
+    go = shared_dir / "after-an-element"  # for the first three; the others never get one
+    text = json.dumps(config(f"while [ ! -e /shared/{go.name}.$((PRIMUS_ARRAY_INDEX > 2)) ]; do sleep 0.1; done; test $PRIMUS_ARRAY_INDEX != 1", array="0-9%1"))
     array = json.loads(cluster.primusctl("submit", "--json", "-", input=text))["job"]
 
     def behind(after):
@@ -185,6 +186,7 @@ def test_after_an_element(cluster):
     kill_master(cluster, 0.2)
     cluster.wait_nodes()
     assert cluster.status(late)["reason"] == f"after job {array}[2] (not begun)"
+    go.with_suffix(".0").touch()
     assert [cluster.wait_job(j, timeout=60) for j in (first, failed, wrong, late)] == [0, 0, 3, 0]
     assert cluster.status(wrong)["reason"] == f"job {array}[1] failed, and this one was to run after its success (after {array}[1]:ok)"
     ended = {row["index"]: row["ended"] for (row,) in elements(cluster, array).values()}

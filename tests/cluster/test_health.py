@@ -152,6 +152,7 @@ def test_straggler(sick):
     (control / "1").write_text("slow")
     event = told(sick, job, "straggler", 90)
     assert (event["role"], event["index"]) == ("worker", 1), event
+    assert "it computes" in event["text"], event
     sick.kill(job)
 
 

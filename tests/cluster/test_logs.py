@@ -53,6 +53,21 @@ def number_of(cluster, name):
                             f"a job named {name}")
 
 
+def test_grep(cluster):
+    """Through the output of all executors, on several hosts; of an array, of all elements."""
+    number = cluster.submit(job("grep", "seq 1 2000; echo loss $PRIMUS_INDEX nan; seq 2001 3000", 3, role={"scheduleStrategy": {"maxReplicasPerNode": 1}}))
+    assert cluster.wait_job(number) == 0
+    found = cluster.primusctl("logs", str(number), "--grep", "LOSS [0-9]+ nan$", "-i").splitlines()
+    assert found == [f"w/{i} | loss {i} nan" for i in range(3)]
+    around = cluster.primusctl("logs", str(number), "w/1", "-g", "nan|^2999$", "-C", "1").splitlines()
+    assert around == ["2000", "loss 1 nan", "2001", "--", "2998", "2999", "3000"]
+    done = cluster.run("n1", "primusctl", "logs", str(number), "-g", "nothing of the kind", user="ml")
+    assert done.returncode == 1 and not done.stdout and "matches nothing of the kind" in done.stderr
+    array = cluster.submit(job("greps", "echo here is $PRIMUS_ARRAY_INDEX", array="0-4"))
+    assert cluster.wait_job(array) == 0
+    assert cluster.primusctl("logs", str(array), "--grep", "is [13]").splitlines() == [f"[{i}] w/0 | here is {i}" for i in (1, 3)]
+
+
 def test_no_line_lost_and_nobody_slowed(cluster, steady, shared_dir, tmp_path):
     """5,000 lines/s for 10 s, read by `run`, by `logs -f`, and by two who do not read at all."""
     rate, seconds = 5000, 10

@@ -207,8 +207,10 @@ def test_data_counters(host):
     labels = {"job": str(job), "role": "worker", "index": "0"}
     host.wait_for(lambda: value(metrics(host), "primus_data_bytes_total", **labels) == len(text), 60, f"{len(text)} bytes")
     samples = metrics(host)
-    assert value(samples, "primus_data_producer_wait_seconds_total", **labels) > 0
-    assert value(samples, "primus_data_consumer_wait_seconds_total", **labels) is not None
+    # A pause of 0.05 s every 3000 lines, but for what is in the pipe still; the trainer itself hardly ever waits.
+    waited = value(samples, "primus_data_producer_wait_seconds_total", **labels)
+    assert waited > 0.1
+    assert 0 <= value(samples, "primus_data_consumer_wait_seconds_total", **labels) < waited
     records = value(samples, "primus_data_records_total", **labels)
     assert records in (len(lines), None), records
     age = value(samples, "primus_role_last_data_age_seconds", **labels)

@@ -15,7 +15,9 @@
 struct logs_options {
         bool follow;
         uint32_t tail, attempt;
-        const char *output;
+        const char *output, *grep;
+        uint32_t context;
+        bool ignore_case;
 };
 
 struct logs {
@@ -93,6 +95,21 @@ static const struct watch_handlers handlers = {
         .away = on_away,
 };
 
+static int filter_new(struct cli *c, const struct logs_options *o, struct logfilter **ret) {
+        _cleanup_free_ char *why = NULL;
+        int r;
+
+        if (!o->grep)
+                return o->context > 0 || o->ignore_case
+                               ? cli_usage(c, "--context and --ignore-case are about --grep: give a pattern")
+                               : 0;
+        if (o->output)
+                return cli_usage(c,
+                                 "--grep shows lines, and --output writes what there is: give one of them");
+        r = logfilter_new(o->grep, o->ignore_case, o->context, ret, &why);
+        return r == -EINVAL ? cli_usage(c, "--grep=%s: %s", o->grep, why) : r < 0 ? cli_oom(c) : 0;
+}
+
 static int nothing_shown(struct logs *l, uint32_t job) {
         const struct logstream_options *o = &l->options;
 
@@ -106,6 +123,7 @@ static int nothing_shown(struct logs *l, uint32_t job) {
 static int logs_run(struct cli *c, void *options, char **args, size_t n) {
         struct logs_options *o = options;
         struct logs l = { .cli = c };
+        _cleanup_(logfilter_free_p) struct logfilter *filter = NULL;
         _cleanup_free_ char *role = NULL;
         struct job_ref job;
         uint32_t number, index;
@@ -127,6 +145,8 @@ static int logs_run(struct cli *c, void *options, char **args, size_t n) {
         if (role_text)
                 r = role_parse(c, role_text, &role, &l.options.index, &l.options.has_index);
         if (!r)
+                r = filter_new(c, o, &filter);
+        if (!r)
                 r = cli_job(c, job_text, &job);
         if (!r)
                 r = ask_status(c, &job, &status);
@@ -141,6 +161,7 @@ static int logs_run(struct cli *c, void *options, char **args, size_t n) {
                 .tty = isatty(STDOUT_FILENO),
                 .color = c->color,
                 .json = c->json,
+                .filter = filter,
         };
         r = watch_loop_new(c, &l.event);
         if (!r && status.array.size > 0) {
@@ -158,6 +179,8 @@ static int logs_run(struct cli *c, void *options, char **args, size_t n) {
                 r = cli_fail(c, "cannot write to standard output: %s", strerror(errno));
         if (r == CLI_OK && l.array && arraylogs_shown(l.array) == 0)
                 r = nothing_shown(&l, job.number);
+        else if (r == CLI_OK && filter && filter->matched == 0)
+                r = cli_fail(c, "no line that job %" PRIu32 " wrote matches %s", job.number, o->grep);
         arraylogs_free(l.array);
         watch_free(l.watch);
         logstream_free(l.stream);
@@ -168,12 +191,26 @@ static int logs_run(struct cli *c, void *options, char **args, size_t n) {
         return r < 0 ? cli_fail(c, "%s", strerror(-r)) : r;
 }
 
+static int option_context(const char *value, void *target, const char **ret_why) {
+        if (parse_u32(value, 0, LOGFILTER_CONTEXT_MAX, target) < 0) {
+                *ret_why = "a whole number of lines, at most 10000";
+                return -EINVAL;
+        }
+        return 0;
+}
+
 static const struct cli_option logs_options[] = {
         { "follow", 'f', NULL, NULL, offsetof(struct logs_options, follow), "go on until the job ends" },
         { "tail", 0, "N", option_count, offsetof(struct logs_options, tail),
           "only the last N lines of each executor" },
         { "attempt", 0, "K", option_count, offsetof(struct logs_options, attempt),
           "only the attempts with this number" },
+        { "grep", 'g', "REGEX", option_string, offsetof(struct logs_options, grep),
+          "only lines that an extended regular expression matches" },
+        { "ignore-case", 'i', NULL, NULL, offsetof(struct logs_options, ignore_case),
+          "upper and lower case are the same to --grep" },
+        { "context", 'C', "N", option_context, offsetof(struct logs_options, context),
+          "with N lines of the same executor before and behind each of them" },
         { "output", 'o', "PATTERN", option_string, offsetof(struct logs_options, output),
           "write files: %j job, %x its name, %r role, %i index, %a attempt, %n rank" },
         { 0 },

@@ -15,6 +15,7 @@
 void logsource_done(struct logsource *s) {
         free(s->prefix);
         free(s->partial);
+        logaround_done(&s->around);
         if (s->file)
                 fclose(s->file);
         *s = (struct logsource){ 0 };
@@ -39,7 +40,8 @@ static void put_text(const struct logview *v, const char *s, size_t n) {
                 fputs(COLOR_RESET, v->out);
 }
 
-static int put_json(const struct logview *v, const struct logsource *s, const char *line, size_t n) {
+static int put_json(const struct logview *v, const struct logsource *s, const char *line, size_t n,
+                    bool match) {
         _cleanup_free_ char *clean = malloc(n + 1);
         json_t *o;
         int r;
@@ -55,6 +57,8 @@ static int put_json(const struct logview *v, const struct logsource *s, const ch
                       (json_int_t)s->attempt, "line", clean);
         if (o && s->has_element)
                 (void)json_object_set_new(o, "element", json_integer(s->element));
+        if (o && v->filter)
+                (void)json_object_set_new(o, "match", json_boolean(match));
         if (!o)
                 return -ENOMEM;
         r = json_dumpf(o, v->out, JSON_COMPACT);
@@ -76,10 +80,9 @@ static const char *last_segment(const char *s, size_t n, size_t *ret_n) {
         return start;
 }
 
-/* A whole line without its newline. */
-static int put_line(struct logview *v, struct logsource *s, const char *line, size_t n) {
+static int show_line(struct logview *v, struct logsource *s, const char *line, size_t n, bool match) {
         if (v->json)
-                return put_json(v, s, line, n);
+                return put_json(v, s, line, n, match);
         if (v->open_line) {
                 fputs("\r\033[K", v->out);
                 v->open_line = NULL;
@@ -90,6 +93,28 @@ static int put_line(struct logview *v, struct logsource *s, const char *line, si
         put_text(v, line, n);
         putc('\n', v->out);
         return 0;
+}
+
+struct filtered {
+        struct logview *view;
+        struct logsource *source;
+};
+
+/* NULL: lines were left out. */
+static int show_filtered(void *userdata, const char *line, size_t n, bool match) {
+        struct filtered *to = userdata;
+
+        if (!line)
+                return to->view->json ? 0 : show_line(to->view, to->source, "--", 2, false);
+        return show_line(to->view, to->source, line, n, match);
+}
+
+/* A whole line without its newline. */
+static int put_line(struct logview *v, struct logsource *s, const char *line, size_t n) {
+        struct filtered to = { v, s };
+
+        return v->filter ? logfilter_line(v->filter, &s->around, line, n, show_filtered, &to)
+                         : show_line(v, s, line, n, false);
 }
 
 /* An unfinished line that has a \r in it: a progress bar on its way. */
@@ -129,7 +154,7 @@ int logview_data(struct logview *v, struct logsource *s, const void *data, size_
                 return fwrite(data, 1, n, s->file) == n ? 0 : -EIO;
         if (v->before)
                 v->before(v->userdata);
-        if (!v->prefixed && !v->json) {
+        if (!v->prefixed && !v->json && !v->filter) {
                 put_text(v, p, n); /* one executor alone: as it wrote it */
                 return 0;
         }
@@ -141,7 +166,7 @@ int logview_data(struct logview *v, struct logsource *s, const void *data, size_
                         r = keep(s, p, length);
                         if (r < 0)
                                 return r;
-                        if (v->tty && !v->json && memchr(s->partial, '\r', s->n_partial))
+                        if (v->tty && !v->json && !v->filter && memchr(s->partial, '\r', s->n_partial))
                                 put_bar(v, s);
                         return 0;
                 }

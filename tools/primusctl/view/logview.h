@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tools/primusctl/view/logfilter.h"
+
 struct logview {
         FILE *out; /* fully buffered; logview_flush() empties it */
         bool tty;  /* control characters are filtered, \r redraws the line */
@@ -15,6 +17,7 @@ struct logview {
         bool prefixed;
         bool silent;                       /* shows nothing any more */
         bool json;                         /* an object a line */
+        struct logfilter *filter;          /* not all lines are shown, or NULL */
         const struct logsource *open_line; /* whose unfinished bar stands in the terminal's last line */
         void (*before)(
                 void *userdata); /* called before bytes are written, or NULL: a live display hides then ... */
@@ -31,6 +34,7 @@ struct logsource {
         FILE *file;       /* instead of the view, or NULL */
         char *partial;    /* a line whose end has not come */
         size_t n_partial;
+        struct logaround around; /* with a filter */
 };
 
 void logsource_done(struct logsource *s);

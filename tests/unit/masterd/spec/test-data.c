@@ -298,6 +298,79 @@ static void test_lockstep(void **state) {
         free(texts[1]);
 }
 
+/* What means something only beside another key is not taken in silence without it. */
+static void test_idle(void **state) {
+#define PLAIN(more) FILES("{\"spec\": {\"pathPattern\": \"/d\"}}") more
+#define ALONE(rest) "{\"role\": [{\"roleName\": \"w\", \"command\": \"cat\"" rest "}"
+        static const struct {
+                const char *text, *path; /* of the key that the one warning is about; NULL: none is */
+        } cases[] = {
+                { ALONE("}], \"input\": {\"mode\": \"ring\"}"), "input.mode" },
+                { ALONE("}], \"input\": {\"ack\": \"checkpoint\"}"), "input.ack" },
+                { ALONE("}], \"input\": {\"order\": \"shuffle\"}"), "input.order" },
+                { ALONE("}], \"input\": {\"lockstep\": \"pad\"}"), "input.lockstep" },
+                { ALONE("}], \"input\": {\"seed\": 1}"), "input.seed" },
+                { ALONE("}], \"input\": {\"epochs\": 2}"), "input.epochs" },
+                { ALONE("}], \"input\": {\"window\": 9}"), "input.window" },
+                { ALONE("}], \"input\": {\"split\": 9}"), "input.split" },
+                { ALONE("}], \"input\": {\"maxRecord\": 9}"), "input.maxRecord" },
+                { ALONE("}], \"input\": {\"pipeSize\": \"8K\"}"), "input.pipeSize" },
+                { ALONE("}], \"input\": {\"slots\": 2}"), "input.slots" },
+                { ALONE("}], \"input\": {\"slotSize\": \"2M\"}"), "input.slotSize" },
+                { ALONE("}], \"input\": {\"poll\": 5}"), "input.poll" },
+                { ALONE("}], \"inputManager\": {\"maxTaskAttempts\": 3}"), "inputManager.maxTaskAttempts" },
+                { ALONE("}], \"inputManager\": {\"gracefulShutdown\": true}"),
+                  "inputManager.gracefulShutdown" },
+                { ALONE("}], \"inputManager\": {\"maxTaskAttempts\": 2}, \"input\": {\"mode\": \"stdin\"}"),
+                  NULL },
+                { JOB(PLAIN(), "\"pipeSize\": \"8K\""), NULL },
+                { JOB(PLAIN(), "\"mode\": \"ring\", \"pipeSize\": \"8K\""), "input.pipeSize" },
+                { JOB(PLAIN(), "\"mode\": \"ring\", \"slots\": 8, \"slotSize\": \"2M\""), NULL },
+                { JOB(PLAIN(), "\"mode\": \"descriptor\", \"slots\": 8"), "input.slots" },
+                { JOB(PLAIN(), "\"slotSize\": \"2M\""), "input.slotSize" },
+                { JOB(PLAIN(), "\"seed\": 7"), "input.seed" },
+                { JOB(PLAIN(), "\"seed\": 7, \"window\": 100"), NULL },
+                { JOB(PLAIN(), "\"seed\": 7, \"order\": \"shuffle\""), NULL },
+                { JOB(PLAIN(), "\"lockstep\": \"pad\", \"split\": 9"), "input.split" },
+                { JOB(PLAIN(), "\"lockstep\": \"pad\", \"poll\": 5"), "input.poll" },
+                { JOB(PLAIN(), "\"lockstep\": \"pad\", \"pipeSize\": \"8K\""), "input.pipeSize" },
+                { JOB(PLAIN(", \"maxTaskAttempts\": 3"), "\"lockstep\": \"pad\""),
+                  "inputManager.maxTaskAttempts" },
+                { JOB(PLAIN(", \"gracefulShutdown\": true"), "\"lockstep\": \"pad\""),
+                  "inputManager.gracefulShutdown" },
+                { JOB("\"fileConfig\": {\"inputs\": [{\"spec\": {\"pathPattern\": \"/d\"}}], "
+                      "\"stopPolicy\": {\"taskFailedPercent\": 9}}",
+                      "\"lockstep\": \"pad\""),
+                  "inputManager.fileConfig.stopPolicy.taskFailedPercent" },
+                { JOB("\"kafkaConfig\": {\"topics\": [{\"topic\": \"t\", \"consumerGroup\": \"g\", "
+                      "\"config\": {\"bootstrap.servers\": \"h:1\"}, \"startUpTimestamp\": 5}]}",
+                      ""),
+                  "inputManager.kafkaConfig.topics[0].startUpTimestamp" },
+                { ALONE("}], \"blacklistConfig\": {\"maxFailedContainerPerNode\": 3}"),
+                  "blacklistConfig.maxFailedContainerPerNode" },
+                { ALONE("}], \"blacklistConfig\": {\"blacklistTimeoutMillis\": 3}"),
+                  "blacklistConfig.blacklistTimeoutMillis" },
+                { ALONE("}], \"blacklistConfig\": {\"maxBlacklistNode\": 3}"),
+                  "blacklistConfig.maxBlacklistNode" },
+                { ALONE("}], \"blacklistConfig\": {\"maxBlacklistNode\": 3, \"enabled\": true}"), NULL },
+                { ALONE(", \"exitCodes\": [{\"codes\": \"9\", \"action\": \"blame\"}]}], "
+                        "\"blacklistConfig\": {\"maxBlacklistNode\": 3}"),
+                  NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(spec_free_p) struct job_spec *s = NULL;
+                struct diagnostics d = {};
+
+                if (spec_parse(cases[i].text, strlen(cases[i].text), &s, &d) < 0 ||
+                    d.n != (cases[i].path ? 1 : 0) ||
+                    (d.n && (strcmp(d.items[0].path, cases[i].path) != 0 || d.items[0].line != 1)))
+                        fail_msg("%s: %zu, %s %s", cases[i].text, d.n, d.n ? d.items[0].path : "",
+                                 d.n ? d.items[0].message : "");
+                diagnostics_done(&d);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_defaults_agree),
@@ -307,6 +380,7 @@ int main(void) {
                 cmocka_unit_test(test_ack),
                 cmocka_unit_test(test_lockstep),
                 cmocka_unit_test(test_no_data),
+                cmocka_unit_test(test_idle),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/primusctl/view/logview.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,6 +75,59 @@ static void test_unfinished_bar(void **state) {
         scene_close(&s, "\r\033[Ka | 10%\r\033[Kb | x\n\r\033[Ka | 20%\r\033[Ka | 30%\n");
 }
 
+/* What matches, and what is around it, by executor. */
+static void test_filter(void **state) {
+        struct scene s;
+        char *why = NULL;
+
+        scene_open(&s, false);
+        assert_int_equal(logfilter_new("LOSS [0-9]+$", true, 0, &s.view.filter, &why), 0);
+        put(&s, &s.a, "begin\nloss 7\nlo");
+        put(&s, &s.b, "loss 8\nno loss\n");
+        put(&s, &s.a, "ss 9");
+        logview_end(&s.view, &s.a);
+        assert_int_equal(s.view.filter->matched, 3);
+        s.view.filter = logfilter_free(s.view.filter);
+        scene_close(&s, "a | loss 7\nb | loss 8\na | loss 9\n");
+
+        /* No line twice, none before one that was shown, and lines that were left out are marked. */
+        scene_open(&s, false);
+        assert_int_equal(logfilter_new("x", false, 2, &s.view.filter, &why), 0);
+        put(&s, &s.a, "1\n2\n3\nx4\n5\nx6\n7\n8\n9\n10\n11\n12\nx13\n14\n");
+        put(&s, &s.b, "1\nx2\n");
+        s.view.filter = logfilter_free(s.view.filter);
+        scene_close(
+                &s,
+                "a | 2\na | 3\na | x4\na | 5\na | x6\na | 7\na | 8\na | --\na | 11\na | 12\na | x13\na | 14\n"
+                "b | 1\nb | x2\n");
+
+        /* Next to each other is no gap; one executor alone has no prefix, and is looked through by lines,
+         * too. */
+        scene_open(&s, false);
+        s.view.prefixed = false;
+        assert_int_equal(logfilter_new("^x", false, 1, &s.view.filter, &why), 0);
+        put(&s, &s.a, "x1\n2\n3\nx4\n");
+        s.view.filter = logfilter_free(s.view.filter);
+        scene_close(&s, "x1\n2\n3\nx4\n");
+
+        assert_int_equal(logfilter_new("a(", false, 1, &s.view.filter, &why), -EINVAL);
+        assert_non_null(why);
+        free(why);
+}
+
+static void test_filter_json(void **state) {
+        struct scene s;
+        char *why = NULL;
+
+        scene_open(&s, false);
+        s.view.json = true;
+        assert_int_equal(logfilter_new("b", false, 1, &s.view.filter, &why), 0);
+        put(&s, &s.a, "a\nb\n");
+        s.view.filter = logfilter_free(s.view.filter);
+        scene_close(&s, "{\"role\":\"a\",\"index\":0,\"attempt\":1,\"line\":\"a\",\"match\":false}\n"
+                        "{\"role\":\"a\",\"index\":0,\"attempt\":1,\"line\":\"b\",\"match\":true}\n");
+}
+
 static void test_alone(void **state) {
         struct scene s;
 
@@ -128,7 +182,8 @@ static void test_silent(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_lines_stay_whole), cmocka_unit_test(test_carriage_returns),
-                cmocka_unit_test(test_unfinished_bar),   cmocka_unit_test(test_alone),
+                cmocka_unit_test(test_unfinished_bar),   cmocka_unit_test(test_filter),
+                cmocka_unit_test(test_filter_json),      cmocka_unit_test(test_alone),
                 cmocka_unit_test(test_long_line),        cmocka_unit_test(test_json),
                 cmocka_unit_test(test_silent),
         };
