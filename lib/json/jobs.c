@@ -81,6 +81,7 @@ static const struct json_member group[] = {
 static const struct json_shape groups = { "hosts", "(us)", group, ELEMENTSOF(group) };
 
 static const struct json_member why[] = {
+        { "job", "u", .make = json_comes_later },
         { "state", "s" },
         { "pool", "s" },
         { "priority", "i" },
@@ -93,5 +94,6 @@ static const struct json_member why[] = {
         { "victims", "u" },
         { "hosts", "a(us)", .parts = &groups },
         { "suggestions", "as" },
+        { "verdicts", "aa{sv}", .parts = &json_verdict, .make = json_comes_later },
 };
 const struct json_shape json_why = { "why", "a{sv}", why, ELEMENTSOF(why) };

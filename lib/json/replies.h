@@ -11,6 +11,13 @@ extern const struct json_shape json_event;   /* ListEvents, a row */
 extern const struct json_shape json_verdict; /* of "verdicts" */
 extern const struct json_shape json_why;     /* Why */
 
+/* status.c */
+extern const struct json_shape json_job;      /* GetAll, of a job */
+extern const struct json_shape json_executor; /* ListExecutors, a row */
+extern const struct json_shape json_status;   /* GetStatus */
+/* Adds status and executors to the job: what primusctl status prints. 0 or -ENOMEM. */
+int json_status_join(json_t *job, json_t *status, json_t *executors);
+
 /* queue.c */
 extern const struct json_shape json_waiting; /* ListQueue, a row */
 extern const struct json_shape json_pool;    /* ListPools, a row */

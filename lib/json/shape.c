@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/wire/skip.h"
 
 /* What a container is read with. */
 struct context {
         const struct json_shape *parts; /* of the objects in it; NULL: as the message has it */
-        bool hidden;
+        bool people;
 };
 
 static int read_next(sd_bus_message *m, struct context x, json_t **ret);
@@ -28,7 +29,7 @@ static json_t *bytes_text(const char *p, size_t n) {
         return text ? json_string_nocheck(utf8_clean(p, n, text, n + 1)) : NULL;
 }
 
-/* D-Bus has UTF-8 alone in its texts, and sd-bus looks. */
+/* D-Bus has UTF-8 alone in its texts, and sd-bus looks. ret NULL: it is passed over. */
 static int read_basic(sd_bus_message *m, char type, json_t **ret) {
         union {
                 const char *s;
@@ -46,6 +47,8 @@ static int read_basic(sd_bus_message *m, char type, json_t **ret) {
 
         if (r <= 0)
                 return r < 0 ? r : -EBADMSG;
+        if (!ret)
+                return 0;
         switch (type) {
         case 's':
         case 'o':
@@ -96,16 +99,17 @@ static int read_bytes(sd_bus_message *m, json_t **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
+/* ret NULL: it is passed over. */
 static int read_variant(sd_bus_message *m, const char *contents, struct context x, json_t **ret) {
         _cleanup_(json_decref_p) json_t *value = NULL;
         int r = sd_bus_message_enter_container(m, 'v', contents);
 
         if (r >= 0)
-                r = contents[0] && !contents[1] ? read_basic(m, contents[0], &value)
+                r = contents[0] && !contents[1] ? read_basic(m, contents[0], ret ? &value : NULL)
                                                 : read_next(m, x, &value);
         if (r >= 0)
                 r = sd_bus_message_exit_container(m);
-        if (r >= 0)
+        if (r >= 0 && ret)
                 *ret = TAKE_PTR(value);
         return r < 0 ? r : 0;
 }
@@ -132,9 +136,10 @@ static int read_list(sd_bus_message *m, char type, const char *contents, struct 
 /* A dictionary without a shape. Its keys are texts. */
 static int read_dictionary(sd_bus_message *m, const char *contents, json_t **ret) {
         _cleanup_(json_decref_p) json_t *o = json_object();
-        int r = o ? sd_bus_message_enter_container(m, 'a', contents) : -ENOMEM;
+        _cleanup_free_ char *entry = strndup(contents + 1, strlen(contents) - 2); /* without { and } */
+        int r = o && entry ? sd_bus_message_enter_container(m, 'a', contents) : -ENOMEM;
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', NULL)) > 0) {
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', entry)) > 0) {
                 json_t *value = NULL;
                 const char *key;
 
@@ -193,14 +198,14 @@ static int read_other(sd_bus_message *m, const struct json_shape *s, const char 
         int r;
 
         if (!s->open || contents[1] || !strchr("sbdtu", contents[0]))
-                return sd_bus_message_skip(m, "v");
+                return message_skip(m, "v");
         if (!*others && !(*others = json_object()))
                 return -ENOMEM;
         r = read_variant(m, contents, (struct context){}, &value);
         return r < 0 ? r : json_object_set_new_nocheck(*others, key, value) < 0 ? -ENOMEM : 0;
 }
 
-static int read_keys(sd_bus_message *m, const struct json_shape *s, bool hidden, struct values *v) {
+static int read_keys(sd_bus_message *m, const struct json_shape *s, bool people, struct values *v) {
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
@@ -217,8 +222,8 @@ static int read_keys(sd_bus_message *m, const struct json_shape *s, bool hidden,
                         r = read_other(m, s, key, contents, &v->others);
                 else {
                         json_decref(TAKE_PTR(v->of[i]));
-                        r = read_variant(m, contents, (struct context){ s->members[i].parts, hidden },
-                                         &v->of[i]);
+                        r = read_variant(m, contents, (struct context){ s->members[i].parts, people },
+                                         people && s->members[i].unseen ? NULL : &v->of[i]);
                 }
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
@@ -227,7 +232,7 @@ static int read_keys(sd_bus_message *m, const struct json_shape *s, bool hidden,
 }
 
 /* The struct's values by their places, and the keys behind them. */
-static int read_places(sd_bus_message *m, const struct json_shape *s, bool hidden, struct values *v) {
+static int read_places(sd_bus_message *m, const struct json_shape *s, bool people, struct values *v) {
         const char *contents;
         size_t n = strlen(s->type);
         int r = sd_bus_message_peek_type(m, NULL, &contents);
@@ -240,18 +245,19 @@ static int read_places(sd_bus_message *m, const struct json_shape *s, bool hidde
                 size_t i = member_at(s, at);
 
                 if (i == s->n)
-                        r = read_keys(m, s, hidden, v);
+                        r = read_keys(m, s, people, v);
                 else if (!s->members[i].type[1])
-                        r = read_basic(m, s->members[i].type[0], &v->of[i]);
+                        r = read_basic(m, s->members[i].type[0],
+                                       people && s->members[i].unseen ? NULL : &v->of[i]);
                 else
-                        r = read_next(m, (struct context){ s->members[i].parts, hidden }, &v->of[i]);
+                        r = read_next(m, (struct context){ s->members[i].parts, people }, &v->of[i]);
         }
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static json_t *complete(const struct json_shape *s, bool hidden, struct values *v);
+static json_t *complete(const struct json_shape *s, bool people, struct values *v);
 
-static json_t *empty(const struct json_member *p, bool hidden) {
+static json_t *empty(const struct json_member *p, bool people) {
         struct values nothing = {};
 
         switch (p->type[0]) {
@@ -263,13 +269,13 @@ static json_t *empty(const struct json_member *p, bool hidden) {
         case 'd':
                 return json_real(0);
         case '(':
-                return p->parts ? complete(p->parts, hidden, &nothing) : json_array();
+                return p->parts ? complete(p->parts, people, &nothing) : json_array();
         case 'a':
                 if (p->type[1] == 'y')
                         return json_string("");
                 if (p->type[1] != '{')
                         return json_array();
-                return p->parts ? complete(p->parts, hidden, &nothing) : json_object();
+                return p->parts ? complete(p->parts, people, &nothing) : json_object();
         default:
                 return json_integer(0);
         }
@@ -280,7 +286,7 @@ static bool is_most(const struct json_member *p, const json_t *value) {
 }
 
 /* What stands in JSON for a value (taken; NULL: the message lacks it). NULL: no member. */
-static json_t *settle(const struct json_member *p, bool hidden, json_t *value) {
+static json_t *settle(const struct json_member *p, bool people, json_t *value) {
         switch (p->absent) {
         case JSON_OR_NONE:
                 return value;
@@ -295,9 +301,9 @@ static json_t *settle(const struct json_member *p, bool hidden, json_t *value) {
         case JSON_MOST_NONE:
                 if (value && is_most(p, value))
                         break;
-                return value ?: empty(p, hidden);
+                return value ?: empty(p, people);
         default:
-                return value ?: empty(p, hidden);
+                return value ?: empty(p, people);
         }
         json_decref(value);
         return p->absent == JSON_ZERO_NULL || p->absent == JSON_MOST_NULL ? json_null() : NULL;
@@ -305,7 +311,7 @@ static json_t *settle(const struct json_member *p, bool hidden, json_t *value) {
 
 /* Takes the values. A member that is made keeps its place with null until all the others are there. NULL: out
  * of memory. */
-static json_t *complete(const struct json_shape *s, bool hidden, struct values *v) {
+static json_t *complete(const struct json_shape *s, bool people, struct values *v) {
         _cleanup_(json_decref_p) json_t *o = json_object();
         json_t *value;
 
@@ -313,7 +319,9 @@ static json_t *complete(const struct json_shape *s, bool hidden, struct values *
         if (!o)
                 return NULL;
         for (size_t i = 0; i < s->n; i++) {
-                value = s->members[i].make ? json_null() : settle(s->members + i, hidden, TAKE_PTR(v->of[i]));
+                if (people && s->members[i].unseen)
+                        continue;
+                value = s->members[i].make ? json_null() : settle(s->members + i, people, TAKE_PTR(v->of[i]));
                 if (value && json_object_set_new_nocheck(o, s->members[i].name, value) < 0)
                         return NULL;
         }
@@ -326,7 +334,7 @@ static json_t *complete(const struct json_shape *s, bool hidden, struct values *
                 else
                         (void)json_object_del(o, s->members[i].name);
         }
-        for (size_t i = 0; !hidden && i < s->n; i++)
+        for (size_t i = 0; !people && i < s->n; i++)
                 if (s->members[i].hidden)
                         (void)json_object_del(o, s->members[i].name);
         if (v->others && json_object_update(o, v->others) < 0)
@@ -334,13 +342,13 @@ static json_t *complete(const struct json_shape *s, bool hidden, struct values *
         return TAKE_PTR(o);
 }
 
-static int read_shape(sd_bus_message *m, const struct json_shape *s, bool hidden, json_t **ret) {
+static int read_shape(sd_bus_message *m, const struct json_shape *s, bool people, json_t **ret) {
         _cleanup_(values_done) struct values v = {};
-        int r = s->type[0] == '(' ? read_places(m, s, hidden, &v) : read_keys(m, s, hidden, &v);
+        int r = s->type[0] == '(' ? read_places(m, s, people, &v) : read_keys(m, s, people, &v);
 
         if (r < 0)
                 return r;
-        *ret = complete(s, hidden, &v);
+        *ret = complete(s, people, &v);
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -357,27 +365,31 @@ static int read_next(sd_bus_message *m, struct context x, json_t **ret) {
         case 'v':
                 return read_variant(m, contents, x, ret);
         case 'r':
-                return x.parts ? read_shape(m, x.parts, x.hidden, ret) : read_list(m, 'r', contents, x, ret);
+                return x.parts ? read_shape(m, x.parts, x.people, ret) : read_list(m, 'r', contents, x, ret);
         case 'a':
                 if (strcmp(contents, "y") == 0)
                         return read_bytes(m, ret);
                 if (contents[0] != '{')
                         return read_list(m, 'a', contents, x, ret);
-                return x.parts && strcmp(contents, "{sv}") == 0 ? read_shape(m, x.parts, x.hidden, ret)
+                return x.parts && strcmp(contents, "{sv}") == 0 ? read_shape(m, x.parts, x.people, ret)
                                                                 : read_dictionary(m, contents, ret);
         default:
                 return read_basic(m, type, ret);
         }
 }
 
-int json_read_object(sd_bus_message *m, const struct json_shape *s, bool hidden, json_t **ret) {
-        return read_shape(m, s, hidden, ret);
+int json_read_object(sd_bus_message *m, const struct json_shape *s, bool people, json_t **ret) {
+        return read_shape(m, s, people, ret);
 }
 
-int json_read_list(sd_bus_message *m, const struct json_shape *s, bool hidden, json_t **ret) {
-        return read_list(m, 'a', s->type, (struct context){ s, hidden }, ret);
+int json_read_list(sd_bus_message *m, const struct json_shape *s, bool people, json_t **ret) {
+        return read_list(m, 'a', s->type, (struct context){ s, people }, ret);
 }
 
 int json_read_any(sd_bus_message *m, json_t **ret) {
         return read_next(m, (struct context){}, ret);
+}
+
+json_t *json_comes_later(const json_t *o) {
+        return json_null();
 }

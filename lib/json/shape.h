@@ -37,6 +37,8 @@ struct json_member {
         /* It is made of the others, which are all there, the hidden ones too; NULL: no member. */
         json_t *(*make)(const json_t *o);
         bool hidden; /* for people and for what is made of it: no part of JSON */
+        bool unseen; /* for JSON alone: people are not shown it, and nothing is made of it. Of a basic type:
+                        to pass over others takes as long as to read them */
 };
 
 /* A shape without members is a list or an object as the message has it. */
@@ -49,11 +51,15 @@ struct json_shape {
                       bools */
 };
 
+/* For .make: who asked knows it, or another reply. It keeps its place with null. */
+json_t *json_comes_later(const json_t *o);
+
 #define JSON_MEMBERS_MAX 48u
 
-/* What stands next in the message. hidden: with the hidden members. -EBADMSG: it is of another type. */
-int json_read_object(sd_bus_message *m, const struct json_shape *s, bool hidden, json_t **ret);
-int json_read_list(sd_bus_message *m, const struct json_shape *s, bool hidden, json_t **ret);
+/* What stands next in the message. people: as they are shown it, with the hidden members and without the
+ * unseen ones. Negative errno: what stands there is of another type, or broken. */
+int json_read_object(sd_bus_message *m, const struct json_shape *s, bool people, json_t **ret);
+int json_read_list(sd_bus_message *m, const struct json_shape *s, bool people, json_t **ret);
 
 /* Whatever stands next, as it is: bytes are a text, in which '?' stands for what is not UTF-8; a struct is a
  * list; a number that JSON has not (NaN, infinity) is null. */

@@ -93,3 +93,10 @@ int ask_executors(struct cli *c, const struct job_ref *job, bool all, struct exe
                 r = cli_bad_reply(c, -EBADMSG);
         return r;
 }
+
+int ask_status_json(struct cli *c, const struct job_ref *job, json_t **ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+        int r = cli_job_call(c, job, "GetStatus", &m);
+
+        return r ? r : ask_object(c, m, job, &json_status, ret);
+}

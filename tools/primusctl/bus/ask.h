@@ -23,6 +23,8 @@ int ask_properties_call(struct cli *c, const struct job_ref *job, sd_bus_message
 /* It has a name and a state. */
 int ask_properties(struct cli *c, const struct job_ref *job, struct job_properties *ret);
 int ask_status(struct cli *c, const struct job_ref *job, struct job_status *ret);
+/* The same as JSON, of the shape json_status. */
+int ask_status_json(struct cli *c, const struct job_ref *job, json_t **ret);
 /* CLI_FAILED, and what to name instead, where the job is an array, which has no executors of its own. */
 int ask_no_array(struct cli *c, const struct job_ref *job);
 /* all: with attempts that others came after. */

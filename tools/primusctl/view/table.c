@@ -15,7 +15,7 @@
         X(scols_table_new_column)                                                                            \
         X(scols_table_new_line)                                                                              \
         X(scols_line_get_cell)                                                                               \
-        X(scols_line_set_data)                                                                               \
+        X(scols_line_refer_data)                                                                             \
         X(scols_cell_set_color)                                                                              \
         X(scols_table_enable_colors)                                                                         \
         X(scols_table_set_termforce)                                                                         \
@@ -108,7 +108,9 @@ void table_set(struct table *t, size_t column, enum color color, const char *for
                 return;
         }
         text_clean(text);
-        r = t->sc.scols_line_set_data(t->line, column, text);
+        r = t->sc.scols_line_refer_data(t->line, column, text);
+        if (r >= 0)
+                text = NULL; /* is the table's now */
         if (r >= 0 && t->color && color != COLOR_NONE)
                 r = t->sc.scols_cell_set_color(t->sc.scols_line_get_cell(t->line, column),
                                                color_sequence(color));
