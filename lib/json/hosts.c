@@ -46,10 +46,10 @@ static const struct json_member hold[] = {
         { "since", "t", .at = 5 },
         { "then", "s", .at = 8 },
         { "drainsUntil", "t", .at = 6, .hidden = true },
-        { "deadline", "t", .make = deadline },
+        { "deadline", "t", .absent = JSON_OR_NONE, .make = deadline },
         { "grace", "t", .at = 7, .absent = JSON_MOST_NONE },
 };
-static const struct json_shape holds = { "hold", "(sbsuttts)", hold, ELEMENTSOF(hold) };
+static const struct json_shape holds = { "node show: hold", "(sbsuttts)", hold, ELEMENTSOF(hold) };
 
 static const struct json_member window[] = {
         { "from", "t", .at = 1 },
@@ -57,32 +57,34 @@ static const struct json_member window[] = {
         { "reason", "s", .at = 3 },
         { "uid", "u", .at = 4 },
 };
-static const struct json_shape windows = { "window", "(ttsu)", window, ELEMENTSOF(window) };
+static const struct json_shape windows = { "node show: window", "(ttsu)", window, ELEMENTSOF(window) };
 
 static const struct json_member condition[] = {
         { "kind", "s", .at = 1 }, { "subject", "s", .at = 2 }, { "severity", "s", .at = 3 },
         { "text", "s", .at = 4 }, { "since", "t", .at = 5 },
 };
-static const struct json_shape conditions = { "condition", "(sssst)", condition, ELEMENTSOF(condition) };
+static const struct json_shape conditions = { "node show: condition", "(sssst)", condition,
+                                              ELEMENTSOF(condition) };
 
 static const struct json_member executor[] = {
         { "job", "u", .at = 1 },       { "role", "s", .at = 2 },  { "index", "u", .at = 3 },
         { "attempt", "u", .at = 4 },   { "state", "s", .at = 5 }, { "owner", "u", .at = 6 },
         { "startedAt", "t", .at = 7 },
 };
-static const struct json_shape executors = { "executor", "(usuusut)", executor, ELEMENTSOF(executor) };
+static const struct json_shape executors = { "node show: executor", "(usuusut)", executor,
+                                             ELEMENTSOF(executor) };
 
 static const struct json_member gpu[] = {
         { "uuid", "s", .at = 1 }, { "model", "s", .at = 2 }, { "memory", "t", .at = 3 },
         { "mig", "s", .at = 4 },  { "taken", "b", .at = 5 },
 };
-static const struct json_shape gpus = { "gpu", "(sstsb)", gpu, ELEMENTSOF(gpu) };
+static const struct json_shape gpus = { "node show: gpu", "(sstsb)", gpu, ELEMENTSOF(gpu) };
 
 static const struct json_member avoided[] = {
         { "uid", "u", .at = 1 },
         { "until", "t", .at = 2 },
 };
-static const struct json_shape avoids = { "avoided", "(ut)", avoided, ELEMENTSOF(avoided) };
+static const struct json_shape avoids = { "node show: avoided", "(ut)", avoided, ELEMENTSOF(avoided) };
 
 #define MEMBER(name, type, ...)                                                                              \
         { name, type, .absent = JSON_OR_NONE, ##__VA_ARGS__ }

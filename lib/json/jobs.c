@@ -78,7 +78,7 @@ static const struct json_member group[] = {
         { "hosts", "u", .at = 1 },
         { "text", "s", .at = 2 },
 };
-static const struct json_shape groups = { "hosts", "(us)", group, ELEMENTSOF(group) };
+static const struct json_shape groups = { "why: hosts", "(us)", group, ELEMENTSOF(group) };
 
 static const struct json_member why[] = {
         { "job", "u", .make = json_comes_later },

@@ -22,17 +22,17 @@ static json_t *cpus_of_milli(const json_t *o) {
 /* What is without a limit is left out. */
 static const struct json_member amount[] = {
         { "cpuMilli", "t", .at = 1, .absent = JSON_MOST_NONE, .hidden = true },
-        { "cpus", "d", .make = cpus_of_milli },
+        { "cpus", "d", .absent = JSON_OR_NONE, .make = cpus_of_milli },
         { "memory", "t", .at = 2, .absent = JSON_MOST_NONE },
         { "gpus", "u", .at = 3, .absent = JSON_MOST_NONE },
 };
-static const struct json_shape amounts = { "amount", "(ttu)", amount, ELEMENTSOF(amount) };
+static const struct json_shape amounts = { "pools: amount", "(ttu)", amount, ELEMENTSOF(amount) };
 
 static const struct json_member share[] = {
         { "usage", "d" }, { "running", "u" }, { "waiting", "u" }, { "held", "(ttu)", .parts = &amounts },
         { "user", "u" },
 };
-static const struct json_shape shares = { "share", "a{sv}", share, ELEMENTSOF(share) };
+static const struct json_shape shares = { "pools: user", "a{sv}", share, ELEMENTSOF(share) };
 
 static const struct json_member pool[] = {
         { "usage", "d" },

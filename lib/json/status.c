@@ -21,7 +21,7 @@ static const struct json_member properties[] = {
         { "ended", "t", .key = "EndedAt", .absent = JSON_ZERO_NULL },
         { "exitStatus", "u", .key = "ExitStatus" },
 };
-const struct json_shape json_job = { "job", "a{sv}", properties, ELEMENTSOF(properties) };
+const struct json_shape json_job = { "status", "a{sv}", properties, ELEMENTSOF(properties) };
 
 /* ---- ListExecutors ---- */
 
@@ -66,7 +66,8 @@ static const struct json_member executor[] = {
         { "unitResult", "s", .key = "result", .hidden = true },
         { "reason", "s", .hidden = true },
 };
-const struct json_shape json_executor = { "executor", "(suusssutta{sv})", executor, ELEMENTSOF(executor) };
+const struct json_shape json_executor = { "status: executor", "(suusssutta{sv})", executor,
+                                          ELEMENTSOF(executor) };
 
 /* ---- GetStatus ---- */
 
@@ -81,7 +82,7 @@ static const struct json_member role[] = {
         { "lost", "u", .at = 8 },
         { "restarts", "u", .make = json_comes_later },
 };
-static const struct json_shape roles = { "role", "(suuuuuuu)", role, ELEMENTSOF(role) };
+static const struct json_shape roles = { "status: role", "(suuuuuuu)", role, ELEMENTSOF(role) };
 
 /* Not known where it is missing or the largest number. */
 static json_t *eta(const json_t *o) {
@@ -108,7 +109,7 @@ static const struct json_member source[] = {
         { "etaUsec", "t", .absent = JSON_OR_NULL, .make = eta },
         { "eta", "t", .absent = JSON_OR_NONE, .hidden = true },
 };
-static const struct json_shape sources = { "source", "a{sv}", source, ELEMENTSOF(source) };
+static const struct json_shape sources = { "status: source", "a{sv}", source, ELEMENTSOF(source) };
 
 static const struct json_member data[] = {
         { "tasks", "t" },
@@ -123,7 +124,7 @@ static const struct json_member data[] = {
         { "waiting", "u" },
         { "sources", "aa{sv}", .parts = &sources },
 };
-static const struct json_shape datas = { "data", "a{sv}", data, ELEMENTSOF(data) };
+static const struct json_shape datas = { "status: data", "a{sv}", data, ELEMENTSOF(data) };
 
 /* An array counts its elements; an element says of which array it is. */
 static const struct json_member array[] = {
@@ -137,7 +138,7 @@ static const struct json_member array[] = {
         { "killed", "u", .absent = JSON_OR_NONE },
         { "firstFailed", "u", .absent = JSON_OR_NONE, .hidden = true },
 };
-static const struct json_shape arrays = { "array", "a{sv}", array, ELEMENTSOF(array) };
+static const struct json_shape arrays = { "status: array", "a{sv}", array, ELEMENTSOF(array) };
 
 static const struct json_member status[] = {
         { "reason", "s" },
