@@ -55,6 +55,8 @@ ALLOWED = {
     **below(MASTERD, WIRE | POLICY | MASTERD_PURE),
     # Who calls is found out without a look at any state.
     "masterd/caller": WIRE,
+    # What masterd replies, as JSON: it asks nobody.
+    "lib/json": WIRE,
     # What the starter and agentd share where the one looks for the other.
     "lib/observe": BASE,
     # What is root on a host: it knows neither daemon, nor the network.
@@ -81,7 +83,7 @@ ALLOWED = {
     "session": WIRE,
     # `validate` and `config` work without a master: the rules are the ones it would apply.
     # A file that was fetched is summed as its records are.
-    **below(PRIMUSCTL, WIRE | {"masterd/spec", "lib/record"}),
+    **below(PRIMUSCTL, WIRE | {"masterd/spec", "lib/record", "lib/json"}),
     "tools/join": WIRE,
     # The state as a file: the store, and nothing that decides about jobs.
     "tools/state": BASE | {"masterd/store"},
@@ -106,7 +108,7 @@ LIBRARIES = {
     r"sqlite3\.h": {"masterd/store"},
     r"gnutls/(?!crypto).*": {"lib/wire"},  # hashing is anybody's
     r"archive(_entry)?\.h": {"executor", "tools/primusctl/bus", "tools/state"},
-    r"jansson\.h": {"lib/wire", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
+    r"jansson\.h": {"lib/wire", "lib/json", "masterd/data", "masterd/spec", "masterd/job", "masterd/store", "masterd/api", "masterd/life",
                       "masterd/admit", *PRIMUSCTL, "tools/state", "sim"},
     r"bpf/.*": {"starter/observe", "bpf"},
     r"curl/.*": {"executor/scan", "executor/read"},

@@ -5,7 +5,6 @@
  * nothing else. */
 #include "agentd/device/nvml.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "lib/base/cgroup-unit.h"
 #include "lib/base/file.h"
+#include "lib/base/library.h"
 #include "lib/base/parse.h"
 
 #define GPUS_MAX 64u /* of a host */
@@ -120,29 +120,30 @@ struct nvml {
 /* A call that counts as not supported where the library does not have it. */
 #define CALL(n, name, ...) ((n)->name ? (n)->name(__VA_ARGS__) : NOT_SUPPORTED)
 
-static const struct symbol {
-        const char *name;
-        size_t offset;
-} symbols[] = {
-#define X(name, arguments) { "nvml" #name, offsetof(struct nvml, name) },
+static const struct library_symbol symbols[] = {
+#define X(name, arguments) { "nvml" #name, offsetof(struct nvml, name), true },
         FUNCTIONS(X)
 #undef X
 };
 
 int nvml_open(const char *library, struct nvml **ret, char *why, size_t size) {
         _cleanup_(nvml_close_p) struct nvml *n = calloc(1, sizeof(*n));
+        const struct library nvml = {
+                .sonames = { library },
+                .purpose = "NVML, which comes with NVIDIA's driver",
+                .remedy = "install the driver",
+                .symbols = symbols,
+                .n_symbols = ELEMENTSOF(symbols),
+        };
+        char error[LIBRARY_ERROR_MAX];
         int r;
 
         if (!n)
                 return -ENOMEM;
-        n->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-        if (!n->library) {
-                snprintf(why, size, "%s", dlerror() ?: "it is not there");
-                return -ENOENT;
-        }
-        for (size_t i = 0; i < ELEMENTSOF(symbols); i++) {
-                void *address = dlsym(n->library, symbols[i].name);
-                memcpy((char *)n + symbols[i].offset, &address, sizeof(address));
+        r = library_load(&nvml, n, &n->library, error);
+        if (r < 0) {
+                snprintf(why, size, "%s", error);
+                return r;
         }
         if (!n->Init_v2 || !n->DeviceGetCount_v2 || !n->DeviceGetHandleByIndex_v2 || !n->DeviceGetUUID) {
                 snprintf(why, size, "%s lacks nvmlInit_v2 or what finds GPUs: it is too old", library);
@@ -168,8 +169,7 @@ void nvml_close(struct nvml *n) {
                 (void)CALL(n, EventSetFree, n->events);
         if (n->up)
                 (void)CALL(n, Shutdown);
-        if (n->library)
-                dlclose(n->library);
+        library_unload(n->library);
         free(n);
 }
 

@@ -2,41 +2,39 @@
 /* Loading librdkafka. */
 #include "executor/read/kafka-api.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 
-static struct kafka_api api;
-static int loaded = -EAGAIN; /* 0, or what came of it */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+#include "lib/base/library.h"
 
-static int load(void) {
-        void *library = dlopen("librdkafka.so.1", RTLD_NOW | RTLD_LOCAL);
-
-        if (!library)
-                return -ENOENT;
-#define X(name, type, arguments)                                                                             \
-        api.name = (type(*) arguments)dlsym(library, "rd_kafka_" #name);                                     \
-        if (!api.name)                                                                                       \
-                return -ENOENT;
+static const struct library_symbol symbols[] = {
+#define X(name, type, arguments) { "rd_kafka_" #name, offsetof(struct kafka_api, name), false },
         KAFKA_API_FUNCTIONS(X)
 #undef X
-        return 0;
-}
+};
+static const struct library library = {
+        .sonames = { "librdkafka.so.1" },
+        .purpose = "librdkafka (1.6 or newer), which reads topics",
+        .remedy = "install librdkafka1",
+        .symbols = symbols,
+        .n_symbols = ELEMENTSOF(symbols),
+};
+
+static struct kafka_api api;
+static int loaded = -EAGAIN; /* 0, or what came of it */
+static char problem[LIBRARY_ERROR_MAX];
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 int kafka_api_load(const struct kafka_api **ret, char error[static READ_ERROR_MAX]) {
         int r;
 
         (void)pthread_mutex_lock(&mutex);
         if (loaded == -EAGAIN)
-                loaded = load();
+                loaded = library_load(&library, &api, NULL, problem) < 0 ? -ENOENT : 0;
         r = loaded;
         (void)pthread_mutex_unlock(&mutex);
         if (r < 0) {
-                snprintf(error, READ_ERROR_MAX,
-                         "this host has no librdkafka (1.6 or newer), which reads topics; install "
-                         "librdkafka1");
+                snprintf(error, READ_ERROR_MAX, "%s", problem);
                 return r;
         }
         *ret = &api;

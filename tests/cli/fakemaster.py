@@ -45,6 +45,8 @@ class Job:
         self.changed = []  # (method, task)
         self.reads = 0
         self.version, self.said, self.edits = 1, "", []
+        self.at = 0  # when its telemetry was; 0: now
+        self.why = {"state": ("s", "RUNNING")}
         self.rates, self.history, self.verdicts = {}, {}, {}  # (role, index) -> numbers; name -> points; (role, index) -> words
         rank = 0
         for role in self.spec["role"]:
@@ -141,7 +143,7 @@ class FakeMaster:
         self.jobs, self.calls, self.waiting = {}, [], []
         self.bundles = {}
         self.nodes = []
-        self.queue, self.pools = [], []
+        self.queue, self.pools, self.usage, self.described = [], [], [], {}
         self.tokens = []  # rows of ListTokens
         self.savepoints = []  # (row of ListSavepoints, manifest)
         self.on_submit = lambda job: None
@@ -264,6 +266,12 @@ class FakeMaster:
                 for job in self.jobs.values() if job.state_now not in ENDS]
         return "aa{sv}", (rows,)
 
+    def do_Usage(self, _, by, options):
+        return "a(uususttttttttt)", (self.usage,)
+
+    def do_Describe(self, _):
+        return "a{sv}", (self.described,)
+
     def do_ListQueue(self, _):
         return "aa{sv}", (self.queue,)
 
@@ -358,7 +366,10 @@ class FakeMaster:
                          if (role, index) in job.rates else {}),
                       **({"verdicts": ("as", job.verdicts[role, index])} if (role, index) in job.verdicts else {})}
                      for (role, index), row in job.executors.items() if row["state"] == "RUNNING"]
-        return "a{sv}", ({"at": ("t", now()), "interval": ("t", 120_000_000 if "history" in options else 5_000_000), "roles": ("aa{sv}", roles), "executors": ("aa{sv}", executors)},)
+        return "a{sv}", ({"at": ("t", job.at or now()), "interval": ("t", 120_000_000 if "history" in options else 5_000_000), "roles": ("aa{sv}", roles), "executors": ("aa{sv}", executors)},)
+
+    def do_Why(self, job):
+        return "a{sv}", (job.why,)
 
     def do_GetConfig(self, job):
         return "ay", (job.config.encode(),)

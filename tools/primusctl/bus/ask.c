@@ -1,8 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions to masterd about a job. */
+/* Questions to masterd. */
 #include "tools/primusctl/bus/ask.h"
 
 #include <inttypes.h>
+
+static int ask_json(struct cli *c, sd_bus_message *m, const struct job_ref *job, const struct json_shape *s,
+                    int (*read)(sd_bus_message *m, const struct json_shape *s, bool hidden, json_t **ret),
+                    json_t **ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
+        int r = cli_call(c, m, job, &reply);
+
+        if (r)
+                return r;
+        r = read(reply, s, !c->json, ret);
+        return r == -ENOMEM ? cli_oom(c) : r < 0 ? cli_bad_reply(c, r) : 0;
+}
+
+int ask_object(struct cli *c, sd_bus_message *m, const struct job_ref *job, const struct json_shape *s,
+               json_t **ret) {
+        return ask_json(c, m, job, s, json_read_object, ret);
+}
+
+int ask_list(struct cli *c, sd_bus_message *m, const struct job_ref *job, const struct json_shape *s,
+             json_t **ret) {
+        return ask_json(c, m, job, s, json_read_list, ret);
+}
+
+int ask_manager_list(struct cli *c, const char *method, const struct json_shape *s, json_t **ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+        int r = cli_manager_call(c, method, &m);
+
+        return r ? r : ask_list(c, m, NULL, s, ret);
+}
 
 int ask_properties_call(struct cli *c, const struct job_ref *job, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
@@ -63,4 +92,11 @@ int ask_executors(struct cli *c, const struct job_ref *job, bool all, struct exe
         if (!r && executors_read(reply, ret, ret_n) < 0)
                 r = cli_bad_reply(c, -EBADMSG);
         return r;
+}
+
+int ask_status_json(struct cli *c, const struct job_ref *job, json_t **ret) {
+        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+        int r = cli_job_call(c, job, "GetStatus", &m);
+
+        return r ? r : ask_object(c, m, job, &json_status, ret);
 }

@@ -3,7 +3,6 @@
 #include "tools/primusctl/bus/job.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,7 +49,6 @@ void job_status_done(struct job_status *s) {
                 free(s->data.sources[i].waiting_for);
         }
         free(s->data.sources);
-        verdicts_done(&s->verdicts);
         strings_free(s->warnings);
         *s = (struct job_status){ 0 };
 }
@@ -179,7 +177,6 @@ int job_status_read(sd_bus_message *m, struct job_status *ret) {
                 { "roles", "a(suuuuuuu)", 0, read_roles },
                 { "data", "a{sv}", offsetof(struct job_status, data), read_data },
                 { "array", "a{sv}", offsetof(struct job_status, array), read_array },
-                { "verdicts", "aa{sv}", offsetof(struct job_status, verdicts), verdicts_read },
         };
         _cleanup_(job_status_done) struct job_status s = { 0 };
         int r = read_fields(m, fields, ELEMENTSOF(fields), &s);
@@ -285,33 +282,8 @@ int executors_read(sd_bus_message *m, struct executor **ret, size_t *ret_n) {
         return 0;
 }
 
-bool state_is_end(const char *state) {
-        static const char *const ends[] = { "SUCCEEDED", "FAILED", "KILLED", "LOST" };
-
-        for (size_t i = 0; i < ELEMENTSOF(ends); i++)
-                if (strcmp(ends[i], state) == 0)
-                        return true;
-        return false;
-}
-
 char *executor_result(const struct executor *e, char *buf, size_t size) {
-        const char *result = e->result ? e->result : "", *reason = e->reason ? e->reason : "";
+        const struct attempt_end end = { e->state, e->result, e->reason, e->has_status, e->status };
 
-        buf[0] = 0;
-        if (!state_is_end(e->state))
-                snprintf(buf, size, "%s", reason); /* why it waits */
-        else if (strcmp(result, "oom-kill") == 0)
-                snprintf(buf, size, "killed: %s", *reason ? reason : "out of memory");
-        else if (strcmp(result, "timeout") == 0)
-                snprintf(buf, size, "killed: %s", *reason ? reason : "time limit");
-        else if (*reason)
-                snprintf(buf, size, "%s", reason);
-        else if (strcmp(result, "exit-code") == 0 && e->has_status)
-                snprintf(buf, size, "exit %" PRIi32, e->status);
-        else if ((strcmp(result, "signal") == 0 || strcmp(result, "core-dump") == 0) && e->has_status)
-                snprintf(buf, size, "signal %s%s", sigabbrev_np(e->status) ? sigabbrev_np(e->status) : "?",
-                         strcmp(result, "core-dump") == 0 ? " (core dumped)" : "");
-        else if (strcmp(result, "success") != 0)
-                snprintf(buf, size, "%s", result);
-        return buf;
+        return attempt_end_text(&end, buf, size);
 }

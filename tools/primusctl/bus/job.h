@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
+#include "lib/json/ends.h"
 #include "tools/primusctl/bus/fields.h"
-#include "tools/primusctl/bus/verdicts.h"
 
 struct job_properties {
         uint32_t number, owner, attempt, exit_status;
@@ -59,7 +59,6 @@ struct job_status {
         struct role_status *roles;
         size_t n_roles;
         struct data_status data;
-        struct verdicts_status verdicts;
         char **warnings; /* NULL-ended or NULL */
 };
 void job_status_done(struct job_status *s);
@@ -82,9 +81,6 @@ struct executor {
 void executor_done(struct executor *e);
 void executors_free(struct executor *e, size_t n);
 int executors_read(sd_bus_message *m, struct executor **ret, size_t *ret_n); /* the answer of ListExecutors */
-
-/* Is this the state of an executor attempt (or of a job) that is over? */
-bool state_is_end(const char *state);
 
 /* How an attempt ended, in words: "exit 3", "signal SEGV", "killed: out of memory", the reason otherwise; ""
  * while it runs. Into buf, which is returned. */

@@ -5,7 +5,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fts.h>
 #include <gnutls/crypto.h>
@@ -14,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "lib/base/file.h"
+#include "lib/base/library.h"
 #include "lib/base/parse.h"
 #include "tools/primusctl/bus/ignore.h"
 
@@ -66,31 +66,35 @@ void bundle_done(struct bundle *b) {
         b->fd = close_fd(b->fd);
 }
 
-static int load(struct packer *p) {
-        const struct {
-                int library;
-                const char *name;
-                void **target;
-        } functions[] = {
-#define X(name) { 0, #name, (void **)&p->name },
-                ARCHIVE_FUNCTIONS(X)
+static const struct library_symbol archive_symbols[] = {
+#define X(name) { #name, offsetof(struct packer, name), false },
+        ARCHIVE_FUNCTIONS(X)
 #undef X
-#define X(name) { 1, #name, (void **)&p->name },
-                        GNUTLS_FUNCTIONS(X)
+};
+static const struct library_symbol gnutls_symbols[] = {
+#define X(name) { #name, offsetof(struct packer, name), false },
+        GNUTLS_FUNCTIONS(X)
 #undef X
-        };
-        static const char *const names[] = { "libarchive.so.13", "libgnutls.so.30" };
+};
+static const struct library libraries[] = {
+        { .sonames = { "libarchive.so.13" },
+          .purpose = "libarchive, which packs files that are sent",
+          .remedy = "install libarchive13",
+          .symbols = archive_symbols,
+          .n_symbols = ELEMENTSOF(archive_symbols) },
+        { .sonames = { "libgnutls.so.30" },
+          .purpose = "GnuTLS, which sums files that are sent",
+          .remedy = "install libgnutls30",
+          .symbols = gnutls_symbols,
+          .n_symbols = ELEMENTSOF(gnutls_symbols) },
+};
 
-        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
-                p->libraries[i] = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-                if (!p->libraries[i])
-                        return cli_fail(p->cli, "sending files needs %s: %s", names[i], dlerror());
-        }
-        for (size_t i = 0; i < ELEMENTSOF(functions); i++) {
-                *functions[i].target = dlsym(p->libraries[functions[i].library], functions[i].name);
-                if (!*functions[i].target)
-                        return cli_fail(p->cli, "%s is too old: %s", names[functions[i].library], dlerror());
-        }
+static int load(struct packer *p) {
+        char error[LIBRARY_ERROR_MAX];
+
+        for (size_t i = 0; i < ELEMENTSOF(libraries); i++)
+                if (library_load(libraries + i, p, p->libraries + i, error) < 0)
+                        return cli_fail(p->cli, "%s", error);
         return 0;
 }
 
@@ -100,8 +104,7 @@ static void packer_done(struct packer *p) {
         if (p->hash)
                 p->gnutls_hash_deinit(p->hash, NULL);
         for (size_t i = 0; i < ELEMENTSOF(p->libraries); i++)
-                if (p->libraries[i])
-                        dlclose(p->libraries[i]);
+                library_unload(p->libraries[i]);
         p->fd = close_fd(p->fd);
         free(p->largest);
 }

@@ -20,7 +20,8 @@ struct watch {
         struct job_properties properties;
         struct executor *executors;
         size_t n_executors, allocated;
-        unsigned replies; /* of the present sync that are still to come */
+        unsigned replies;                               /* of the present sync that are still to come */
+        sd_bus_message *got_properties, *got_executors; /* the latest of each */
         sd_bus_slot *slots[3], *calls[4];
         sd_event_source *timer;
 };
@@ -35,6 +36,8 @@ void watch_free(struct watch *w) {
         sd_event_source_disable_unref(w->timer);
         job_properties_done(&w->properties);
         executors_free(w->executors, w->n_executors);
+        sd_bus_message_unref(w->got_properties);
+        sd_bus_message_unref(w->got_executors);
         free(w);
 }
 
@@ -49,6 +52,17 @@ const struct job_properties *watch_properties(const struct watch *w) {
 const struct executor *watch_executors(const struct watch *w, size_t *ret_n) {
         *ret_n = w->n_executors;
         return w->executors;
+}
+
+void watch_replies(const struct watch *w, sd_bus_message **ret_properties, sd_bus_message **ret_executors) {
+        *ret_properties = w->got_properties;
+        *ret_executors = w->got_executors;
+}
+
+/* Instead of the one before. */
+static void keep(sd_bus_message **got, sd_bus_message *m) {
+        sd_bus_message_unref(*got);
+        *got = sd_bus_message_ref(m);
 }
 
 bool watch_ended(const struct watch *w) {
@@ -118,6 +132,7 @@ static int on_get_all(sd_bus_message *m, void *userdata, sd_bus_error *ret_error
         if (sd_bus_message_is_method_error(m, NULL))
                 watch_call_failed(w, sd_bus_message_get_error(m));
         else {
+                keep(&w->got_properties, m);
                 take_properties(w, m);
                 replied(w);
         }
@@ -213,6 +228,7 @@ static int on_executors(sd_bus_message *m, void *userdata, sd_bus_error *ret_err
                 watch_call_failed(w, sd_bus_message_get_error(m));
                 return 0;
         }
+        keep(&w->got_executors, m);
         r = executors_read(m, &list, &n);
         if (r < 0) {
                 quit(w, cli_bad_reply(w->cli, r));

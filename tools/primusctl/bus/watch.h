@@ -35,6 +35,9 @@ DEFINE_CLEANUP(struct watch *, watch_free)
 const struct job_ref *watch_job(const struct watch *w);
 const struct job_properties *watch_properties(const struct watch *w); /* state NULL before the first synced */
 const struct executor *watch_executors(const struct watch *w, size_t *ret_n);
+/* The latest answers of GetAll and ListExecutors, which are the watch's: for who shows more of them. NULL:
+ * none has come, or nobody watches executors. */
+void watch_replies(const struct watch *w, sd_bus_message **ret_properties, sd_bus_message **ret_executors);
 bool watch_ended(const struct watch *w);
 
 /* Reads everything again, with the details that signals do not carry; synced() follows. */

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl data: the tasks of a job that are not done, and what a person may do with them. */
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/json/get.h"
 #include "lib/wire/tasks.h"
-#include "tools/primusctl/bus/fields.h"
+#include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/commands.h"
 #include "tools/primusctl/view/table.h"
 
 #define PAGE 1000u
 #define LIMIT_DEFAULT 1000u
 #define LIMIT_NONE UINT64_MAX
-#define TASK_NAME_MAX 24
-#define TASK_ROW "tssayttttussa{sv}"
 
 struct data_options {
         bool failed;
@@ -23,11 +21,6 @@ struct data_options {
 };
 
 /* ---- names of tasks: 17, or s17 for one that was split off from a slow one ---- */
-
-static char *task_name(uint64_t task, char buf[static TASK_NAME_MAX]) {
-        snprintf(buf, TASK_NAME_MAX, "%s%" PRIu64, task & TASK_SPLIT_OFF ? "s" : "", task & ~TASK_SPLIT_OFF);
-        return buf;
-}
 
 static bool task_parse(const char *text, uint64_t *ret) {
         bool split = text[0] == 's';
@@ -41,67 +34,18 @@ static bool task_parse(const char *text, uint64_t *ret) {
 
 /* ---- listing ---- */
 
-struct task_row {
-        uint64_t task, start, end, acked, records;
-        uint32_t failures;
-        const char *state, *source, *holder, *error; /* in the message */
-        char *path;
-        bool split_off;
-        uint32_t epoch;
-        double rate;
-};
-
-static void task_row_done(struct task_row *t) {
-        free(t->path);
-        t->path = NULL;
-}
-
-/* 1: *ret is filled. 0: there is no more. */
-static int next_row(sd_bus_message *m, struct task_row *ret) {
-        static const struct field fields[] = {
-                { "splitOff", "b", offsetof(struct task_row, split_off) },
-                { "epoch", "u", offsetof(struct task_row, epoch) },
-                { "rate", "d", offsetof(struct task_row, rate) },
-        };
-        _cleanup_(task_row_done) struct task_row t = { 0 };
-        const void *path;
-        size_t n;
-        int r = sd_bus_message_enter_container(m, 'r', TASK_ROW);
-
-        if (r <= 0)
-                return r;
-        r = sd_bus_message_read(m, "tss", &t.task, &t.state, &t.source);
-        if (r >= 0)
-                r = sd_bus_message_read_array(m, 'y', &path, &n);
-        if (r >= 0)
-                r = sd_bus_message_read(m, "ttttuss", &t.start, &t.end, &t.acked, &t.records, &t.failures,
-                                        &t.holder, &t.error);
-        if (r < 0)
-                return r;
-        t.path = strndup(n > 0 ? path : "", n);
-        if (!t.path)
-                return -ENOMEM;
-        r = read_fields(m, fields, ELEMENTSOF(fields), &t);
-        if (r >= 0)
-                r = sd_bus_message_exit_container(m);
-        if (r < 0)
-                return r;
-        *ret = t;
-        t.path = NULL;
-        return 1;
-}
-
 /* Positions of files are bytes, those of a partition (TOPIC/PARTITION) messages. */
 static bool counts_messages(const char *path) {
         return *path && *path != '/' && !strstr(path, "://");
 }
 
-static const char *position(uint64_t at, bool messages, char *buf, size_t size) {
-        if (at == TASK_TO_END)
+/* "": at the end, wherever that is. */
+static const char *position(const json_t *at, bool messages, char *buf, size_t size) {
+        if (json_is_null(at))
                 return "";
         if (!messages)
-                return format_size(at, buf, size);
-        snprintf(buf, size, "%" PRIu64, at);
+                return format_size((uint64_t)json_integer_value(at), buf, size);
+        snprintf(buf, size, "%" PRIu64, (uint64_t)json_integer_value(at));
         return buf;
 }
 
@@ -113,52 +57,39 @@ static const char *without_path(const char *error, const char *path) {
                                                                                          : error;
 }
 
-static void show_row(struct table *t, const struct task_row *row) {
-        char name[TASK_NAME_MAX], a[32], b[32];
-        bool messages = counts_messages(row->path);
+static void show_row(struct table *t, const json_t *row) {
+        const char *path = json_get_text(row, "path"), *state = json_get_text(row, "state"),
+                   *holder = json_get_text(row, "holder");
+        const json_t *start = json_object_get(row, "start"), *end = json_object_get(row, "end"),
+                     *acked = json_object_get(row, "acked");
+        uint64_t from = json_get_number(row, "start"), to = json_get_number(row, "end"),
+                 at = json_get_number(row, "acked"), records = json_get_number(row, "records"),
+                 failures = json_get_number(row, "failures");
+        bool messages = counts_messages(path);
+        char a[32], b[32];
 
-        table_set(t, 0, COLOR_BOLD, "%s", task_name(row->task, name));
-        table_set(t, 1, strcmp(row->state, "FAILED") == 0 ? COLOR_RED : COLOR_NONE, "%s", row->state);
-        table_set(t, 2, COLOR_NONE, "%s", row->source);
-        table_set(t, 3, COLOR_NONE, "%s", *row->path ? row->path : "-");
-        table_set(t, 4, COLOR_NONE, "%s-%s", position(row->start, messages, a, sizeof(a)),
-                  position(row->end, messages, b, sizeof(b)));
-        if (row->end != TASK_TO_END && row->end > row->start)
-                table_set(t, 5, row->acked > row->start ? COLOR_NONE : COLOR_DIM, "%.0f%%",
-                          100.0 * (double)(MAX(row->acked, row->start) - row->start) /
-                                  (double)(row->end - row->start));
+        table_set(t, 0, COLOR_BOLD, "%s", json_get_text(row, "task"));
+        table_set(t, 1, strcmp(state, "FAILED") == 0 ? COLOR_RED : COLOR_NONE, "%s", state);
+        table_set(t, 2, COLOR_NONE, "%s", json_get_text(row, "source"));
+        table_set(t, 3, COLOR_NONE, "%s", *path ? path : "-");
+        table_set(t, 4, COLOR_NONE, "%s-%s", position(start, messages, a, sizeof(a)),
+                  position(end, messages, b, sizeof(b)));
+        if (to > from)
+                table_set(t, 5, at > from ? COLOR_NONE : COLOR_DIM, "%.0f%%",
+                          100.0 * (double)(MAX(at, from) - from) / (double)(to - from));
         else
-                table_set(t, 5, COLOR_NONE, "%s", position(row->acked, messages, a, sizeof(a)));
-        if (row->records > 0)
-                table_set(t, 6, COLOR_NONE, "%" PRIu64, row->records);
+                table_set(t, 5, COLOR_NONE, "%s", position(acked, messages, a, sizeof(a)));
+        if (records > 0)
+                table_set(t, 6, COLOR_NONE, "%" PRIu64, records);
         else
                 table_set(t, 6, COLOR_DIM, "-");
-        table_set(t, 7, row->failures ? COLOR_YELLOW : COLOR_DIM, "%" PRIu32, row->failures);
-        table_set(t, 8, *row->holder ? COLOR_NONE : COLOR_DIM, "%s", *row->holder ? row->holder : "-");
-        table_set(t, 9, COLOR_NONE, "%s", without_path(row->error, row->path));
-}
-
-static json_t *row_json(const struct task_row *row) {
-        char name[TASK_NAME_MAX];
-        char *path = row->path;
-        json_t *o;
-
-        if (!utf8_valid(path, strlen(path)))
-                text_clean(path);
-        o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:f}", "task",
-                      task_name(row->task, name), "state", row->state, "source", row->source, "path", path,
-                      "start", (json_int_t)row->start, "acked", (json_int_t)row->acked, "records",
-                      (json_int_t)row->records, "failures", (json_int_t)row->failures, "holder", row->holder,
-                      "error", row->error, "splitOff", (int)row->split_off, "epoch", (json_int_t)row->epoch,
-                      "rate", row->rate);
-        if (o)
-                (void)json_object_set_new(
-                        o, "end", row->end == TASK_TO_END ? json_null() : json_integer((json_int_t)row->end));
-        return o;
+        table_set(t, 7, failures ? COLOR_YELLOW : COLOR_DIM, "%" PRIu64, failures);
+        table_set(t, 8, *holder ? COLOR_NONE : COLOR_DIM, "%s", *holder ? holder : "-");
+        table_set(t, 9, COLOR_NONE, "%s", without_path(json_get_text(row, "error"), path));
 }
 
 static int ask_page(struct cli *c, const struct job_ref *job, const struct data_options *o, uint64_t after,
-                    uint32_t limit, sd_bus_message **ret) {
+                    uint32_t limit, json_t **ret) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
         const char *state = o->failed ? "FAILED" : o->state;
         int r = cli_job_call(c, job, "ListTasks", &m);
@@ -176,34 +107,19 @@ static int ask_page(struct cli *c, const struct job_ref *job, const struct data_
                 r = sd_bus_message_close_container(m);
         if (r < 0)
                 return cli_fail(c, "cannot make a call: %s", strerror(-r));
-        return cli_call(c, m, job, ret);
+        return ask_list(c, m, job, &json_task, ret);
 }
 
-/* One page, into the table or the array, at most *left rows. Returns 0 with *ret_n: how many the master sent.
- */
-static int read_page(struct cli *c, sd_bus_message *m, struct table *t, json_t *array, uint64_t *left,
-                     uint64_t *after, size_t *ret_n) {
-        int r = sd_bus_message_enter_container(m, 'a', "(" TASK_ROW ")");
-        size_t n = 0;
+/* Rows of one page, into the table or the array. */
+static void take_rows(struct table *t, json_t *array, const json_t *page, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                json_t *row = json_array_get(page, i);
 
-        while (r >= 0) {
-                _cleanup_(task_row_done) struct task_row row = { 0 };
-
-                r = next_row(m, &row);
-                if (r <= 0)
-                        break;
-                n++;
-                if (*left == 0)
-                        continue;
-                --*left;
-                *after = row.task;
                 if (array)
-                        (void)json_array_append_new(array, row_json(&row));
+                        (void)json_array_append(array, row);
                 else if (table_row(t) >= 0)
-                        show_row(t, &row);
+                        show_row(t, row);
         }
-        *ret_n = n;
-        return r < 0 ? cli_bad_reply(c, r) : 0;
 }
 
 /* All pages. One row more than is shown is asked for: whether there is one. */
@@ -214,18 +130,22 @@ static int collect(struct cli *c, const struct job_ref *job, const struct data_o
         size_t n;
 
         do {
-                _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
-                uint64_t before = left;
+                _cleanup_(json_decref_p) json_t *page = NULL;
+                size_t shown;
                 int r;
 
                 limit = (uint32_t)MIN(left, PAGE - 1u) + 1;
-                r = ask_page(c, job, o, after, limit, &reply);
-                if (!r)
-                        r = read_page(c, reply, t, array, &left, &after, &n);
+                r = ask_page(c, job, o, after, limit, &page);
                 if (r)
                         return r;
+                n = json_array_size(page);
+                shown = (size_t)MIN((uint64_t)n, left);
+                take_rows(t, array, page, shown);
+                if (shown > 0)
+                        (void)task_parse(json_get_text(json_array_get(page, shown - 1), "task"), &after);
                 *ret_any |= n > 0;
-                *ret_more = left == 0 && n > before;
+                *ret_more = n > left;
+                left -= shown;
         } while (n >= limit && !*ret_more);
         return 0;
 }

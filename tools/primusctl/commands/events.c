@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl events. */
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/json/get.h"
+#include "lib/json/replies.h"
 #include "tools/primusctl/bus/watch.h"
 #include "tools/primusctl/cli/commands.h"
 #include "tools/primusctl/cli/text.h"
-#include "tools/primusctl/commands/why.h"
 #include "tools/primusctl/view/story.h"
 #include "tools/primusctl/view/users.h"
 
@@ -26,13 +26,9 @@ struct events {
         uint64_t after, begin;
 };
 
-static int print_json(const struct cli *c, const struct story_event *e) {
-        json_t *o = json_pack("{s:I, s:I, s:s, s:s, s:I, s:s}", "sequence", (json_int_t)e->sequence, "time",
-                              (json_int_t)e->time, "kind", e->kind, "role", e->role, "index",
-                              (json_int_t)e->index, "text", e->text);
-        int r = o ? json_dumpf(o, stdout, JSON_COMPACT) : -1;
+static int print_json(const struct cli *c, const json_t *row) {
+        int r = json_dumpf(row, stdout, JSON_COMPACT);
 
-        json_decref(o);
         putchar('\n');
         return r < 0 ? cli_oom(c) : 0;
 }
@@ -79,23 +75,26 @@ static int tell(struct events *e, const struct story_event *events, size_t n) {
 }
 
 static int print_events(struct events *e, sd_bus_message *m) {
-        struct story_event *events = NULL;
-        size_t n = 0, first = 0;
-        int r = story_read(m, &events, &n);
+        _cleanup_(json_decref_p) json_t *rows = NULL;
+        _cleanup_free_ struct story_event *events = NULL;
+        size_t n, first = 0;
+        int r = json_read_list(m, &json_event, !e->cli->json, &rows);
 
         if (r < 0)
                 return cli_bad_reply(e->cli, r);
-        while (first < n && e->after > 0 && events[first].sequence <= e->after)
+        n = json_array_size(rows);
+        while (first < n && e->after > 0 &&
+               json_get_number(json_array_get(rows, first), "sequence") <= e->after)
                 first++;
-        r = 0;
+        if (!e->cli->json) {
+                events = story_events(rows, first);
+                r = events ? tell(e, events, n - first) : cli_oom(e->cli);
+        }
         for (size_t i = first; !r && e->cli->json && i < n; i++)
-                r = print_json(e->cli, events + i);
-        if (!r && !e->cli->json)
-                r = tell(e, events + first, n - first);
+                r = print_json(e->cli, json_array_get(rows, i));
         if (n > 0)
-                e->after = MAX(e->after, events[n - 1].sequence);
+                e->after = MAX(e->after, json_get_number(json_array_get(rows, n - 1), "sequence"));
         e->again |= n == ROWS_MAX;
-        story_events_free(events, n);
         if (r)
                 return CLI_FAILED;
         return fflush(stdout) == EOF

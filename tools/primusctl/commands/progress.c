@@ -39,6 +39,7 @@ struct progress {
         sd_event_source *refresh, *drain, *last_words;
         uint64_t last_words_usec; /* boot time until which these are waited for; 0: nobody does yet */
         struct job_status status;
+        sd_bus_message *status_reply;       /* the latest */
         uint64_t since_usec;                /* boot time at which following began */
         char told[512];                     /* the last plain line about data */
         unsigned asked, answered, final_at; /* the status number final_at is the one after the end */
@@ -85,14 +86,13 @@ static void plain(struct progress *p, const char *format, ...) {
 }
 
 static void finish(struct progress *p) {
-        size_t n;
-        const struct executor *executors = watch_executors(p->watch, &n);
-        const struct job_properties *properties = watch_properties(p->watch);
+        struct status_replies replies = { .status = p->status_reply };
         int r;
 
         live_wipe(&p->live);
-        r = status_result(p->cli, properties, &p->status, executors, n);
-        (void)sd_event_exit(p->event, r ? r : job_state_exit(properties->state));
+        watch_replies(p->watch, &replies.properties, &replies.executors);
+        r = status_result(p->cli, &replies);
+        (void)sd_event_exit(p->event, r ? r : job_state_exit(watch_properties(p->watch)->state));
 }
 
 /* The job has ended, its last status is known, and its output has been shown: the result. */
@@ -179,6 +179,8 @@ static int on_status(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
                 return sd_event_exit(p->event, cli_bad_reply(p->cli, r));
         job_status_done(&p->status);
         p->status = status;
+        sd_bus_message_unref(p->status_reply);
+        p->status_reply = sd_bus_message_ref(m);
         if (follow_elements(p))
                 return sd_event_exit(p->event, CLI_FAILED);
         live_sample(&p->live, &p->status.data, now_boot());
@@ -357,6 +359,7 @@ int progress_wait(struct cli *c, const struct job_ref *job, const struct progres
         watch_free(p.watch);
         logstream_free(p.logs);
         job_status_done(&p.status);
+        sd_bus_message_unref(p.status_reply);
         sd_bus_detach_event(c->bus);
         sd_event_unref(p.event);
         return r < 0 ? cli_fail(c, "%s", strerror(-r)) : r;

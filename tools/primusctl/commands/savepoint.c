@@ -7,13 +7,12 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
-#include "tools/primusctl/bus/fields.h"
+#include "lib/json/get.h"
+#include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/commands.h"
 #include "tools/primusctl/commands/progress.h"
 #include "tools/primusctl/commands/submit.h"
 #include "tools/primusctl/view/table.h"
-
-#define SAVEPOINT_ROW "suuttta{sv}"
 
 struct savepoint_options {
         bool kill, wait;
@@ -50,77 +49,22 @@ static int create(struct cli *c, const struct savepoint_options *o, char **args,
 
 /* ---- list ---- */
 
-struct savepoint {
-        const char *name; /* in the message */
-        uint32_t job, owner;
-        uint64_t created, done, acked;
-        char *job_name;
-        uint64_t records, partial, failed;
-};
-
-static void savepoint_done(struct savepoint *s) {
-        free(s->job_name);
-        s->job_name = NULL;
-}
-
-/* 1: *ret is filled. 0: there is no more. */
-static int next_savepoint(sd_bus_message *m, struct savepoint *ret) {
-        static const struct field fields[] = {
-                { "jobName", "s", offsetof(struct savepoint, job_name) },
-                { "records", "t", offsetof(struct savepoint, records) },
-                { "partial", "t", offsetof(struct savepoint, partial) },
-                { "failed", "t", offsetof(struct savepoint, failed) },
-        };
-        _cleanup_(savepoint_done) struct savepoint s = { 0 };
-        int r = sd_bus_message_enter_container(m, 'r', SAVEPOINT_ROW);
-
-        if (r <= 0)
-                return r;
-        r = sd_bus_message_read(m, "suuttt", &s.name, &s.job, &s.owner, &s.created, &s.done, &s.acked);
-        if (r >= 0)
-                r = read_fields(m, fields, ELEMENTSOF(fields), &s);
-        if (r >= 0)
-                r = sd_bus_message_exit_container(m);
-        if (r < 0)
-                return r;
-        *ret = s;
-        s.job_name = NULL;
-        return 1;
-}
-
-static json_t *savepoint_json(const struct savepoint *s) {
-        return json_pack("{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name", s->name, "job",
-                         (json_int_t)s->job, "jobName", s->job_name ? s->job_name : "", "owner",
-                         (json_int_t)s->owner, "created", (json_int_t)s->created, "done", (json_int_t)s->done,
-                         "acked", (json_int_t)s->acked, "records", (json_int_t)s->records, "partial",
-                         (json_int_t)s->partial, "failed", (json_int_t)s->failed);
-}
-
-static void show_savepoint(struct table *t, const struct savepoint *s) {
+static void show_savepoint(struct table *t, const json_t *s) {
+        uint64_t partial = json_get_number(s, "partial"), failed = json_get_number(s, "failed");
         char time[TEXT_TIME_MAX], bytes[FORMAT_SIZE_MAX];
-        struct passwd *pw = getpwuid(s->owner);
+        struct passwd *pw = getpwuid((uint32_t)json_get_number(s, "owner"));
 
-        table_set(t, 0, COLOR_BOLD, "%s", s->name);
-        table_set(t, 1, COLOR_NONE, "%" PRIu32, s->job);
-        table_set(t, 2, COLOR_NONE, "%s", s->job_name ? s->job_name : "");
+        table_set(t, 0, COLOR_BOLD, "%s", json_get_text(s, "name"));
+        table_set(t, 1, COLOR_NONE, "%" PRIu64, json_get_number(s, "job"));
+        table_set(t, 2, COLOR_NONE, "%s", json_get_text(s, "jobName"));
         table_set(t, 3, COLOR_NONE, "%s", pw ? pw->pw_name : "?");
-        table_set(t, 4, COLOR_NONE, "%s", text_time(s->created, now_real(), time, sizeof(time)));
-        table_set(t, 5, COLOR_NONE, "%" PRIu64, s->done);
-        table_set(t, 6, s->partial ? COLOR_NONE : COLOR_DIM, "%" PRIu64, s->partial);
-        table_set(t, 7, s->failed ? COLOR_RED : COLOR_DIM, "%" PRIu64, s->failed);
-        table_set(t, 8, COLOR_NONE, "%s", format_size(s->acked, bytes, sizeof(bytes)));
-        table_set(t, 9, COLOR_NONE, "%" PRIu64, s->records);
-}
-
-static int ask_list(struct cli *c, sd_bus_message **ret) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
-        int r = cli_manager_call(c, "ListSavepoints", &m);
-
-        if (!r)
-                r = cli_call(c, m, NULL, ret);
-        if (!r && sd_bus_message_enter_container(*ret, 'a', "(" SAVEPOINT_ROW ")") < 0)
-                r = cli_bad_reply(c, -EBADMSG);
-        return r;
+        table_set(t, 4, COLOR_NONE, "%s",
+                  text_time(json_get_number(s, "created"), now_real(), time, sizeof(time)));
+        table_set(t, 5, COLOR_NONE, "%" PRIu64, json_get_number(s, "done"));
+        table_set(t, 6, partial ? COLOR_NONE : COLOR_DIM, "%" PRIu64, partial);
+        table_set(t, 7, failed ? COLOR_RED : COLOR_DIM, "%" PRIu64, failed);
+        table_set(t, 8, COLOR_NONE, "%s", format_size(json_get_number(s, "acked"), bytes, sizeof(bytes)));
+        table_set(t, 9, COLOR_NONE, "%" PRIu64, json_get_number(s, "records"));
 }
 
 static int list(struct cli *c, const struct savepoint_options *o, char **args, size_t n) {
@@ -136,36 +80,25 @@ static int list(struct cli *c, const struct savepoint_options *o, char **args, s
                 { "BYTES", .right = true },
                 { "RECORDS", .right = true },
         };
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
+        _cleanup_(json_decref_p) json_t *savepoints = NULL;
         _cleanup_(table_free_p) struct table *t = NULL;
-        json_t *array = NULL;
-        int r = ask_list(c, &reply), k;
+        const json_t *s;
+        size_t i;
+        int r = ask_manager_list(c, "ListSavepoints", &json_savepoint, &savepoints);
 
         (void)o;
         (void)args;
         (void)n;
-        if (!r && !c->json)
+        if (!r && c->json)
+                return cli_print_json(c, TAKE_PTR(savepoints));
+        if (!r)
                 r = table_new(c, columns, ELEMENTSOF(columns), &t);
         if (r)
                 return r;
-        if (c->json)
-                array = json_array();
-        for (;;) {
-                _cleanup_(savepoint_done) struct savepoint s = { 0 };
-
-                k = next_savepoint(reply, &s);
-                if (k <= 0)
-                        break;
-                if (c->json)
-                        (void)json_array_append_new(array, savepoint_json(&s));
-                else if (table_row(t) >= 0)
-                        show_savepoint(t, &s);
-        }
-        if (k < 0) {
-                json_decref(array);
-                return cli_bad_reply(c, k);
-        }
-        return c->json ? cli_print_json(c, array) : table_print_or(c, t, "There is no savepoint");
+        json_array_foreach (savepoints, i, s)
+                if (table_row(t) >= 0)
+                        show_savepoint(t, s);
+        return table_print_or(c, t, "There is no savepoint");
 }
 
 /* ---- show ---- */
@@ -186,28 +119,29 @@ static void print_clean(const char *label, const char *text) {
 }
 
 static int show_text(struct cli *c, const char *name, const json_t *manifest) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
-        _cleanup_(savepoint_done) struct savepoint s = { 0 };
-        const json_t *sources = json_object_get(manifest, "sources");
+        _cleanup_(json_decref_p) json_t *savepoints = NULL;
+        const json_t *sources = json_object_get(manifest, "sources"), *s = NULL;
         char time[TEXT_TIME_MAX], bytes[FORMAT_SIZE_MAX];
-        int r = ask_list(c, &reply), k = 1;
+        int r = ask_manager_list(c, "ListSavepoints", &json_savepoint, &savepoints);
 
-        while (!r && (k = next_savepoint(reply, &s)) > 0 && strcmp(s.name, name) != 0)
-                savepoint_done(&s);
         if (r)
                 return r;
-        if (k <= 0)
-                return k < 0 ? cli_bad_reply(c, k) : cli_fail(c, "there is no savepoint %s any more", name);
-        print_clean("Savepoint ", s.name);
-        printf(" of job %" PRIu32, s.job);
-        print_clean(" (", s.job_name);
-        printf("), created %s\n", text_time(s.created, now_real(), time, sizeof(time)));
+        for (size_t i = 0; i < json_array_size(savepoints) && !s; i++)
+                if (strcmp(json_get_text(json_array_get(savepoints, i), "name"), name) == 0)
+                        s = json_array_get(savepoints, i);
+        if (!s)
+                return cli_fail(c, "there is no savepoint %s any more", name);
+        print_clean("Savepoint ", name);
+        printf(" of job %" PRIu64, json_get_number(s, "job"));
+        print_clean(" (", json_get_text(s, "jobName"));
+        printf("), created %s\n", text_time(json_get_number(s, "created"), now_real(), time, sizeof(time)));
         if (json_is_false(json_object_get(manifest, "complete")))
                 puts("  some feeders did not answer in time: what they had acknowledged last is read again");
-        printf("  %" PRIu64 " tasks done, %" PRIu64 " begun, %" PRIu64 " failed; %s acknowledged", s.done,
-               s.partial, s.failed, format_size(s.acked, bytes, sizeof(bytes)));
-        if (s.records > 0)
-                printf(", %" PRIu64 " records", s.records);
+        printf("  %" PRIu64 " tasks done, %" PRIu64 " begun, %" PRIu64 " failed; %s acknowledged",
+               json_get_number(s, "done"), json_get_number(s, "partial"), json_get_number(s, "failed"),
+               format_size(json_get_number(s, "acked"), bytes, sizeof(bytes)));
+        if (json_get_number(s, "records") > 0)
+                printf(", %" PRIu64 " records", json_get_number(s, "records"));
         putchar('\n');
         for (size_t i = 0; i < json_array_size(sources); i++)
                 print_clean(i == 0 ? "  sources: " : ", ", json_string_value(json_array_get(sources, i)));

@@ -3,11 +3,12 @@
 #include "tools/primusctl/commands/status-data.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/json/ends.h"
+#include "lib/json/get.h"
 #include "tools/primusctl/view/live.h"
 #include "tools/primusctl/view/table.h"
 
@@ -30,33 +31,72 @@ static char *format_count(double n, char buf[static COUNT_MAX]) {
 }
 
 /* Tasks that nobody has taken yet. */
-static uint64_t unclaimed(const struct source_status *s) {
-        uint64_t taken = s->done + s->failed + s->leased;
+static uint64_t unclaimed(const json_t *source) {
+        uint64_t taken = json_get_number(source, "done") + json_get_number(source, "failed") +
+                         json_get_number(source, "leased");
 
-        return s->tasks > taken ? s->tasks - taken : 0;
+        return usec_sub(json_get_number(source, "tasks"), taken);
 }
 
-static bool over(const struct source_status *s) {
-        return s->scanned && s->done + s->failed >= s->tasks;
+static bool over(const json_t *source) {
+        return json_get_flag(source, "scanned") &&
+               json_get_number(source, "done") + json_get_number(source, "failed") >=
+                       json_get_number(source, "tasks");
 }
 
 /* What a source waits for, in words. Nothing, once the job is over. */
-static const char *source_note(const struct data_status *d, const struct source_status *s, bool ended,
-                               char *buf, size_t size) {
+static const char *source_note(const json_t *data, const json_t *source, bool ended, char *buf, size_t size) {
+        const char *waiting_for = json_get_text(source, "waitingFor");
+        uint64_t tasks = json_get_number(source, "tasks");
+
         if (ended)
                 return "";
-        if (s->waiting_for && *s->waiting_for) {
-                snprintf(buf, size, "waiting for %s", s->waiting_for);
+        if (*waiting_for) {
+                snprintf(buf, size, "waiting for %s", waiting_for);
                 return buf;
         }
-        if (!s->scanned && s->tasks == 0)
+        if (!json_get_flag(source, "scanned") && tasks == 0)
                 return "is being listed";
-        if (over(s))
-                return s->tasks == 0 ? "is empty" : "";
-        return unclaimed(s) > 0 && d->waiting == 0 ? "waits for executors" : "";
+        if (over(source))
+                return tasks == 0 ? "is empty" : "";
+        return unclaimed(source) > 0 && json_get_number(data, "waiting") == 0 ? "waits for executors" : "";
 }
 
-static int print_sources(const struct cli *c, const struct data_status *d, bool ended) {
+static void show_source(struct table *t, const json_t *data, const json_t *s, bool ended) {
+        const char *name = json_get_text(s, "name"), *kind = json_get_text(s, "kind"),
+                   *more = json_get_flag(s, "scanned") ? "" : "+";
+        uint64_t failed = json_get_number(s, "failed"), bytes = json_get_number(s, "bytes"),
+                 records = json_get_number(s, "records");
+        double rate = json_get_real(s, "rate"), record_rate = json_get_real(s, "recordRate");
+        char a[FORMAT_SIZE_MAX], b[FORMAT_SIZE_MAX], n[COUNT_MAX], left[FORMAT_DURATION_MAX], note[256];
+
+        table_set(t, 0, COLOR_BOLD, "%s", *name ? name : "?");
+        table_set(t, 1, COLOR_NONE, "%s", *kind ? kind : "?");
+        table_set(t, 2, COLOR_NONE, "%" PRIu64 "/%" PRIu64 "%s", json_get_number(s, "done"),
+                  json_get_number(s, "tasks"), more);
+        table_set(t, 3, failed ? COLOR_RED : COLOR_DIM, "%" PRIu64, failed);
+        if (bytes > 0)
+                table_set(t, 4, COLOR_NONE, "%s/%s%s", format_size(json_get_number(s, "acked"), a, sizeof(a)),
+                          format_size(bytes, b, sizeof(b)), more);
+        else
+                table_set(t, 4, COLOR_DIM, "-");
+        table_set(t, 5, records ? COLOR_NONE : COLOR_DIM, "%s",
+                  records ? format_count((double)records, n) : "-");
+        table_set(t, 6, rate > 0 ? COLOR_NONE : COLOR_DIM, rate > 0 ? "%s/s" : "-",
+                  format_size((uint64_t)rate, a, sizeof(a)));
+        table_set(t, 7, record_rate > 0 ? COLOR_NONE : COLOR_DIM, record_rate > 0 ? "%s" : "-",
+                  format_count(record_rate, n));
+        table_set(t, 8, COLOR_NONE, "%s",
+                  over(s) ? "0s"
+                  : json_is_null(json_object_get(s, "etaUsec"))
+                          ? "-"
+                          : format_duration(json_get_number(s, "etaUsec") / USEC_PER_SEC * USEC_PER_SEC, left,
+                                            sizeof(left)));
+        table_set(t, 9, !ended && *json_get_text(s, "waitingFor") ? COLOR_YELLOW : COLOR_DIM, "%s",
+                  source_note(data, s, ended, note, sizeof(note)));
+}
+
+static int print_sources(const struct cli *c, const json_t *data, bool ended) {
         static const struct table_column columns[] = {
                 { "SOURCE", .fills = true }, { "KIND" },
                 { "TASKS", .right = true },  { "FAILED", .right = true },
@@ -65,39 +105,15 @@ static int print_sources(const struct cli *c, const struct data_status *d, bool 
                 { "LEFT", .right = true },   { "", .fills = true },
         };
         _cleanup_(table_free_p) struct table *t = NULL;
+        const json_t *source;
+        size_t i;
         int r = table_new(c, columns, ELEMENTSOF(columns), &t);
 
         if (r)
                 return r;
-        for (size_t i = 0; i < d->n_sources && table_row(t) >= 0; i++) {
-                const struct source_status *s = &d->sources[i];
-                char a[FORMAT_SIZE_MAX], b[FORMAT_SIZE_MAX], n[COUNT_MAX], left[FORMAT_DURATION_MAX],
-                        note[256];
-
-                table_set(t, 0, COLOR_BOLD, "%s", s->name ? s->name : "?");
-                table_set(t, 1, COLOR_NONE, "%s", s->kind ? s->kind : "?");
-                table_set(t, 2, COLOR_NONE, "%" PRIu64 "/%" PRIu64 "%s", s->done, s->tasks,
-                          s->scanned ? "" : "+");
-                table_set(t, 3, s->failed ? COLOR_RED : COLOR_DIM, "%" PRIu64, s->failed);
-                if (s->bytes > 0)
-                        table_set(t, 4, COLOR_NONE, "%s/%s%s", format_size(s->acked, a, sizeof(a)),
-                                  format_size(s->bytes, b, sizeof(b)), s->scanned ? "" : "+");
-                else
-                        table_set(t, 4, COLOR_DIM, "-");
-                table_set(t, 5, s->records ? COLOR_NONE : COLOR_DIM, "%s",
-                          s->records ? format_count((double)s->records, n) : "-");
-                table_set(t, 6, s->rate > 0 ? COLOR_NONE : COLOR_DIM, s->rate > 0 ? "%s/s" : "-",
-                          format_size((uint64_t)s->rate, a, sizeof(a)));
-                table_set(t, 7, s->record_rate > 0 ? COLOR_NONE : COLOR_DIM, s->record_rate > 0 ? "%s" : "-",
-                          format_count(s->record_rate, n));
-                table_set(t, 8, COLOR_NONE, "%s",
-                          over(s)                ? "0s"
-                          : s->eta == UINT64_MAX ? "-"
-                                                 : format_duration(s->eta / USEC_PER_SEC * USEC_PER_SEC, left,
-                                                                   sizeof(left)));
-                table_set(t, 9, !ended && s->waiting_for && *s->waiting_for ? COLOR_YELLOW : COLOR_DIM, "%s",
-                          source_note(d, s, ended, note, sizeof(note)));
-        }
+        json_array_foreach (json_object_get(data, "sources"), i, source)
+                if (table_row(t) >= 0)
+                        show_source(t, data, source, ended);
         return table_print(c, t);
 }
 
@@ -120,16 +136,19 @@ static const struct {
         [BOUND_EVEN] = { "", COLOR_NONE },
 };
 
-static enum bound bound_of(const struct executor *e) {
-        if (e->data_idle)
+static enum bound bound_of(const json_t *executor) {
+        uint64_t data = json_get_number(executor, "dataWaitUsec"),
+                 trainer = json_get_number(executor, "trainerWaitUsec");
+
+        if (json_get_flag(executor, "dataIdle"))
                 return BOUND_IDLE;
-        if (e->data_wait / 2 > e->trainer_wait)
+        if (data / 2 > trainer)
                 return BOUND_DATA;
-        return e->trainer_wait / 2 > e->data_wait ? BOUND_TRAINER : BOUND_EVEN;
+        return trainer / 2 > data ? BOUND_TRAINER : BOUND_EVEN;
 }
 
-static bool is_fed(const struct executor *e) {
-        return e->has_data && !state_is_end(e->state);
+static bool is_fed(const json_t *executor) {
+        return json_object_get(executor, "dataTasks") && !state_is_end(json_get_text(executor, "state"));
 }
 
 static const char *waited(uint64_t usec, char *buf, size_t size) {
@@ -140,7 +159,7 @@ static const char *waited(uint64_t usec, char *buf, size_t size) {
         return format_duration(usec / USEC_PER_SEC * USEC_PER_SEC, buf, size);
 }
 
-static int print_executors(const struct cli *c, const struct executor *e, size_t n, size_t shown) {
+static int print_executors(const struct cli *c, const json_t *executors, size_t shown) {
         static const struct table_column columns[] = {
                 { "EXECUTOR" },
                 { "TASKS", .right = true },
@@ -149,41 +168,46 @@ static int print_executors(const struct cli *c, const struct executor *e, size_t
                 { "" },
         };
         _cleanup_(table_free_p) struct table *t = NULL;
+        const json_t *e;
+        size_t i;
         int r = table_new(c, columns, ELEMENTSOF(columns), &t);
 
         if (r)
                 return r;
-        for (size_t i = 0; i < n && shown > 0; i++) {
+        json_array_foreach (executors, i, e) {
+                uint64_t tasks = json_get_number(e, "dataTasks");
                 char a[FORMAT_DURATION_MAX];
-                enum bound b = bound_of(&e[i]);
+                enum bound b = bound_of(e);
 
-                if (!is_fed(&e[i]))
+                if (!is_fed(e))
                         continue;
-                if (table_row(t) < 0)
+                if (shown-- == 0 || table_row(t) < 0)
                         break;
-                shown--;
-                table_set(t, 0, COLOR_BOLD, "%s/%" PRIu32, e[i].role, e[i].index);
-                table_set(t, 1, e[i].data_tasks ? COLOR_NONE : COLOR_DIM, "%" PRIu32, e[i].data_tasks);
-                table_set(t, 2, COLOR_NONE, "%s", waited(e[i].data_wait, a, sizeof(a)));
-                table_set(t, 3, COLOR_NONE, "%s", waited(e[i].trainer_wait, a, sizeof(a)));
+                table_set(t, 0, COLOR_BOLD, "%s/%" PRIu64, json_get_text(e, "role"),
+                          json_get_number(e, "index"));
+                table_set(t, 1, tasks ? COLOR_NONE : COLOR_DIM, "%" PRIu64, tasks);
+                table_set(t, 2, COLOR_NONE, "%s", waited(json_get_number(e, "dataWaitUsec"), a, sizeof(a)));
+                table_set(t, 3, COLOR_NONE, "%s",
+                          waited(json_get_number(e, "trainerWaitUsec"), a, sizeof(a)));
                 table_set(t, 4, bounds[b].color, "%s", bounds[b].word);
         }
         return table_print(c, t);
 }
 
 /* "8 executors are fed: 2 have no task, 1 data-bound, 5 trainer-bound" */
-static void print_sum(const struct executor *e, size_t n, size_t fed) {
+static void print_sum(const json_t *executors, size_t fed) {
         static const char *const words[_BOUND_MAX] = { [BOUND_IDLE] = "without a task",
                                                        [BOUND_DATA] = "data-bound (the trainer waits)",
                                                        [BOUND_TRAINER] =
                                                                "trainer-bound (the trainer is busy)",
                                                        [BOUND_EVEN] = "balanced" };
-        size_t counts[_BOUND_MAX] = { 0 };
+        size_t counts[_BOUND_MAX] = { 0 }, i;
         const char *comma = ": ";
+        const json_t *e;
 
-        for (size_t i = 0; i < n; i++)
-                if (is_fed(&e[i]) && (e[i].data_tasks > 0 || e[i].data_idle))
-                        counts[bound_of(&e[i])]++;
+        json_array_foreach (executors, i, e)
+                if (is_fed(e) && (json_get_number(e, "dataTasks") > 0 || json_get_flag(e, "dataIdle")))
+                        counts[bound_of(e)]++;
         printf("%zu executor%s fed", fed, fed == 1 ? "" : "s");
         for (size_t b = 0; b < _BOUND_MAX; b++)
                 if (counts[b] > 0) {
@@ -193,67 +217,49 @@ static void print_sum(const struct executor *e, size_t n, size_t fed) {
         putchar('\n');
 }
 
-int status_data_print(const struct cli *c, const struct data_status *d, const struct executor *e, size_t n,
-                      bool all, bool ended) {
+/* The line that a job which is followed has, too. */
+static void print_totals(const json_t *data) {
+        const struct data_status d = {
+                .present = true,
+                .scanned = json_get_flag(data, "scanned"),
+                .tasks = json_get_number(data, "tasks"),
+                .done = json_get_number(data, "done"),
+                .failed = json_get_number(data, "failed"),
+                .bytes = json_get_number(data, "bytes"),
+                .acked = json_get_number(data, "acked"),
+                .records = json_get_number(data, "records"),
+        };
         struct live live = { .rate = 0 };
-        size_t fed = 0;
+        const json_t *source;
         char text[256];
+        size_t i;
+
+        json_array_foreach (json_object_get(data, "sources"), i, source)
+                live.rate += d.bytes > 0 ? json_get_real(source, "rate") : 0;
+        printf("%s\n", live_data_text(&live, &d, text, sizeof(text)));
+}
+
+int status_data_print(const struct cli *c, const json_t *data, const json_t *executors, bool all,
+                      bool ended) {
+        const json_t *e;
+        size_t fed = 0, i;
         int r = 0;
 
-        for (size_t i = 0; i < d->n_sources; i++)
-                live.rate += d->bytes > 0 ? d->sources[i].rate : 0;
-        printf("%s\n", live_data_text(&live, d, text, sizeof(text)));
-        if (d->n_sources > 0) {
+        print_totals(data);
+        if (json_array_size(json_object_get(data, "sources")) > 0) {
                 putchar('\n');
-                r = print_sources(c, d, ended);
+                r = print_sources(c, data, ended);
         }
-        for (size_t i = 0; i < n; i++)
-                fed += is_fed(&e[i]);
+        json_array_foreach (executors, i, e)
+                fed += is_fed(e);
         if (r || fed == 0)
                 return r;
         putchar('\n');
-        r = print_executors(c, e, n, all ? fed : DATA_EXECUTORS_SHOWN);
+        r = print_executors(c, executors, all ? fed : DATA_EXECUTORS_SHOWN);
         if (r)
                 return r;
         if (fed > DATA_EXECUTORS_SHOWN && !all)
                 printf("... and %zu more (status -a)\n", fed - DATA_EXECUTORS_SHOWN);
-        print_sum(e, n, fed);
+        print_sum(executors, fed);
         return 0;
-}
-
-static json_t *source_json(const struct source_status *s) {
-        json_t *o = json_pack(
-                "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:s}", "name",
-                s->name ? s->name : "", "kind", s->kind ? s->kind : "", "files", (json_int_t)s->files,
-                "tasks", (json_int_t)s->tasks, "done", (json_int_t)s->done, "failed", (json_int_t)s->failed,
-                "leased", (json_int_t)s->leased, "bytes", (json_int_t)s->bytes, "acked", (json_int_t)s->acked,
-                "records", (json_int_t)s->records, "rate", s->rate, "recordRate", s->record_rate, "scanned",
-                (int)s->scanned, "waitingFor", s->waiting_for ? s->waiting_for : "");
-
-        if (o)
-                (void)json_object_set_new(
-                        o, "etaUsec", s->eta == UINT64_MAX ? json_null() : json_integer((json_int_t)s->eta));
-        return o;
-}
-
-json_t *status_data_json(const struct data_status *d) {
-        json_t *sources = json_array();
-
-        for (size_t i = 0; i < d->n_sources; i++)
-                (void)json_array_append_new(sources, source_json(&d->sources[i]));
-        return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:o}", "tasks",
-                         (json_int_t)d->tasks, "done", (json_int_t)d->done, "failed", (json_int_t)d->failed,
-                         "leased", (json_int_t)d->leased, "bytes", (json_int_t)d->bytes, "read",
-                         (json_int_t)d->read, "acked", (json_int_t)d->acked, "records",
-                         (json_int_t)d->records, "scanned", (int)d->scanned, "waiting",
-                         (json_int_t)d->waiting, "sources", sources);
-}
-
-void status_data_executor_json(const struct executor *e, json_t *object) {
-        if (!e->has_data)
-                return;
-        (void)json_object_set_new(object, "dataTasks", json_integer(e->data_tasks));
-        (void)json_object_set_new(object, "dataWaitUsec", json_integer((json_int_t)e->data_wait));
-        (void)json_object_set_new(object, "trainerWaitUsec", json_integer((json_int_t)e->trainer_wait));
-        (void)json_object_set_new(object, "dataIdle", json_boolean(e->data_idle));
 }

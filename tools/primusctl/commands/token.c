@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl token and join. */
 #include <inttypes.h>
-#include <jansson.h>
 #include <limits.h>
 #include <pwd.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/json/get.h"
+#include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/commands.h"
 #include "tools/primusctl/view/table.h"
 
@@ -84,118 +85,52 @@ static int create_token(struct cli *c, const struct token_options *o) {
         return 0;
 }
 
-struct token {
-        const char *id, *from, *name; /* in the message */
-        uint32_t uses, creator;
-        uint64_t expires;
-        bool replace;
-};
-
-static int read_extra(sd_bus_message *m, struct token *t) {
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
-
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                const char *key, *contents;
-                int b;
-
-                r = sd_bus_message_read(m, "s", &key);
-                if (r >= 0)
-                        r = sd_bus_message_peek_type(m, NULL, &contents);
-                if (r >= 0 && strcmp(key, "name") == 0 && strcmp(contents, "s") == 0)
-                        r = sd_bus_message_read(m, "v", "s", &t->name);
-                else if (r >= 0 && strcmp(key, "replace") == 0 && strcmp(contents, "b") == 0) {
-                        r = sd_bus_message_read(m, "v", "b", &b);
-                        t->replace = r >= 0 && b;
-                } else if (r >= 0)
-                        r = sd_bus_message_skip(m, "v");
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
-static int next_token(sd_bus_message *m, struct token *t) {
-        int r = sd_bus_message_enter_container(m, 'r', "sutsua{sv}");
-
-        if (r <= 0)
-                return r;
-        *t = (struct token){ .name = "" };
-        r = sd_bus_message_read(m, "sutsu", &t->id, &t->uses, &t->expires, &t->from, &t->creator);
-        if (r >= 0)
-                r = read_extra(m, t);
-        if (r >= 0)
-                r = sd_bus_message_exit_container(m);
-        return r < 0 ? r : 1;
-}
-
-static int print_tokens_json(struct cli *c, sd_bus_message *m) {
-        json_t *list = json_array();
-        struct token t;
-        int r;
-
-        while ((r = next_token(m, &t)) > 0)
-                (void)json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:s, s:I, s:s, s:b}", "token",
-                                                            t.id, "uses", (json_int_t)t.uses, "expires",
-                                                            (json_int_t)t.expires, "from", t.from, "creator",
-                                                            (json_int_t)t.creator, "name", t.name, "replace",
-                                                            (int)t.replace));
-        if (r < 0) {
-                json_decref(list);
-                return cli_bad_reply(c, r);
-        }
-        return cli_print_json(c, list);
-}
-
-static int print_tokens(struct cli *c, sd_bus_message *m) {
+static int print_tokens(struct cli *c, const json_t *tokens) {
         static const struct table_column columns[] = {
                 { "TOKEN", false, false }, { "HOSTS", true, false }, { "LEFT", true, false },
                 { "FOR", false, false },   { "FROM", false, false }, { "MADE BY", false, true },
         };
         _cleanup_(table_free_p) struct table *table = NULL;
         char left[FORMAT_DURATION_MAX];
-        bool any = false;
-        struct token t;
+        const json_t *t;
+        size_t i;
         int r = table_new(c, columns, ELEMENTSOF(columns), &table);
 
         if (r)
                 return r;
-        while ((r = next_token(m, &t)) > 0) {
-                const struct passwd *p = getpwuid(t.creator);
+        json_array_foreach (tokens, i, t) {
+                const char *name = json_get_text(t, "name"), *from = json_get_text(t, "from");
+                uint32_t creator = (uint32_t)json_get_number(t, "creator");
+                const struct passwd *p = getpwuid(creator);
+
                 if (table_row(table) < 0)
                         return cli_oom(c);
-                any = true;
-                table_set(table, 0, COLOR_NONE, "%s", t.id);
-                table_set(table, 1, COLOR_NONE, "%" PRIu32, t.uses);
+                table_set(table, 0, COLOR_NONE, "%s", json_get_text(t, "token"));
+                table_set(table, 1, COLOR_NONE, "%" PRIu64, json_get_number(t, "uses"));
                 table_set(table, 2, COLOR_NONE, "%s",
-                          format_duration(usec_sub(t.expires, now_real()), left, sizeof(left)));
-                table_set(table, 3, COLOR_NONE, "%s%s", *t.name ? t.name : "new hosts",
-                          t.replace ? " (replaced)" : "");
-                table_set(table, 4, COLOR_NONE, "%s", *t.from ? t.from : "anywhere");
+                          format_duration(usec_sub(json_get_number(t, "expires"), now_real()), left,
+                                          sizeof(left)));
+                table_set(table, 3, COLOR_NONE, "%s%s", *name ? name : "new hosts",
+                          json_get_flag(t, "replace") ? " (replaced)" : "");
+                table_set(table, 4, COLOR_NONE, "%s", *from ? from : "anywhere");
                 if (p)
                         table_set(table, 5, COLOR_NONE, "%s", p->pw_name);
                 else
-                        table_set(table, 5, COLOR_NONE, "uid %" PRIu32, t.creator);
+                        table_set(table, 5, COLOR_NONE, "uid %" PRIu32, creator);
         }
-        if (r < 0)
-                return cli_bad_reply(c, r);
-        if (any)
+        if (json_array_size(tokens) > 0)
                 return table_print(c, table);
         puts("There is no token that is still good; 'primusctl token create' makes one");
         return 0;
 }
 
 static int list_tokens(struct cli *c) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-        int r = cli_manager_call(c, "ListTokens", &m);
+        _cleanup_(json_decref_p) json_t *tokens = NULL;
+        int r = ask_manager_list(c, "ListTokens", &json_token, &tokens);
 
-        if (!r)
-                r = cli_call(c, m, NULL, &reply);
         if (r)
                 return r;
-        r = sd_bus_message_enter_container(reply, 'a', "(sutsua{sv})");
-        if (r < 0)
-                return cli_bad_reply(c, r);
-        return c->json ? print_tokens_json(c, reply) : print_tokens(c, reply);
+        return c->json ? cli_print_json(c, TAKE_PTR(tokens)) : print_tokens(c, tokens);
 }
 
 static int revoke_token(struct cli *c, const char *id) {

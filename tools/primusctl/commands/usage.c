@@ -1,29 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* primusctl usage. */
 #include <inttypes.h>
-#include <jansson.h>
 #include <pwd.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "lib/base/when.h"
+#include "lib/json/get.h"
+#include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/commands.h"
 #include "tools/primusctl/view/table.h"
 
-#define DAY_USEC (UINT64_C(86400) * USEC_PER_SEC)
 #define USEC_PER_HOUR 3600e6
 
 struct usage_options {
         const char *by, *since, *until, *user;
         bool csv;
-};
-
-struct row {
-        uint32_t day, uid, job;
-        const char *pool, *role; /* in the message */
-        uint64_t cpu_held, cpu_used, memory_held, gpu_held, attempts, unmeasured, gpu_used, gpu_measured,
-                running;
 };
 
 enum {
@@ -65,8 +58,7 @@ static int read_time(const struct cli *c, const char *option, const char *text, 
         return 0;
 }
 
-static int ask(struct cli *c, const struct usage_options *o, const bool by[static _BY_MAX],
-               sd_bus_message **ret) {
+static int ask(struct cli *c, const struct usage_options *o, const bool by[static _BY_MAX], json_t **ret) {
         _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
         uint64_t since = 0, until = 0;
         struct passwd *pw;
@@ -102,87 +94,41 @@ static int ask(struct cli *c, const struct usage_options *o, const bool by[stati
                 k = sd_bus_message_append(m, "{sv}", "uid", "u", uid);
         if (k >= 0)
                 k = sd_bus_message_close_container(m);
-        return k < 0 ? cli_oom(c) : cli_call(c, m, NULL, ret);
+        return k < 0 ? cli_oom(c) : ask_list(c, m, NULL, &json_usage, ret);
 }
 
-/* 1: a row, 0: no more. */
-static int next_row(sd_bus_message *m, struct row *r) {
-        return sd_bus_message_read(m, "(uususttttttttt)", &r->day, &r->uid, &r->pool, &r->job, &r->role,
-                                   &r->cpu_held, &r->cpu_used, &r->memory_held, &r->gpu_held, &r->attempts,
-                                   &r->unmeasured, &r->gpu_used, &r->gpu_measured, &r->running);
-}
+/* What it is of. The rows of jobs that were deleted have been added up. */
+static const char *key_text(const json_t *row, size_t key, char *buf, size_t size) {
+        uint64_t job = json_get_number(row, "job");
 
-static const char *key_text(const struct row *r, size_t key, char *buf, size_t size) {
-        struct passwd *pw;
-
-        switch (key) {
-        case BY_DAY:
-                (void)format_time((uint64_t)r->day * DAY_USEC, buf, size);
-                buf[strcspn(buf, "T")] = 0;
-                break;
-        case BY_USER:
-                pw = getpwuid(r->uid);
-                if (pw)
-                        snprintf(buf, size, "%s", pw->pw_name);
-                else
-                        snprintf(buf, size, "%" PRIu32, r->uid);
-                break;
-        case BY_JOB:
-                if (r->job > 0)
-                        snprintf(buf, size, "%" PRIu32, r->job);
-                else
-                        snprintf(buf, size, "deleted");
-                break;
-        case BY_POOL:
-                snprintf(buf, size, "%s", r->pool);
-                break;
-        default:
-                snprintf(buf, size, "%s", *r->role ? r->role : "deleted");
-        }
+        if (key == BY_JOB && job > 0)
+                snprintf(buf, size, "%" PRIu64, job);
+        else
+                snprintf(buf, size, "%s", key == BY_JOB ? "deleted" : json_get_text(row, by_words[key]));
         return buf;
 }
 
-static double gib_hours(uint64_t mib_msec) {
-        return (double)mib_msec / 1024 / 3600e3;
+static double hours(const json_t *row, const char *name) {
+        return (double)json_get_number(row, name) / USEC_PER_HOUR;
 }
 
-static json_t *row_json(const struct row *r, const bool by[static _BY_MAX]) {
-        json_t *o = json_object();
-        char text[256];
-
-        for (size_t i = 0; i < _BY_MAX; i++)
-                if (by[i])
-                        (void)json_object_set_new(o, by_words[i],
-                                                  i == BY_JOB
-                                                          ? json_integer(r->job)
-                                                          : json_string(key_text(r, i, text, sizeof(text))));
-        if (by[BY_USER])
-                (void)json_object_set_new(o, "uid", json_integer(r->uid));
-        (void)json_object_set_new(o, "cpuHeldUsec", json_integer((json_int_t)r->cpu_held));
-        (void)json_object_set_new(o, "cpuUsedUsec", json_integer((json_int_t)r->cpu_used));
-        (void)json_object_set_new(o, "memoryHeldMibMsec", json_integer((json_int_t)r->memory_held));
-        (void)json_object_set_new(o, "gpuHeldUsec", json_integer((json_int_t)r->gpu_held));
-        (void)json_object_set_new(o, "gpuUsedUsec",
-                                  r->gpu_measured > 0 ? json_integer((json_int_t)r->gpu_used) : json_null());
-        (void)json_object_set_new(o, "attempts", json_integer((json_int_t)r->attempts));
-        (void)json_object_set_new(o, "unmeasured", json_integer((json_int_t)r->unmeasured));
-        (void)json_object_set_new(o, "gpuMeasured", json_integer((json_int_t)r->gpu_measured));
-        (void)json_object_set_new(o, "running", json_integer((json_int_t)r->running));
-        return o;
+static double gib_hours(const json_t *row) {
+        return (double)json_get_number(row, "memoryHeldMibMsec") / 1024 / 3600e3;
 }
 
-static int print_json(const struct cli *c, sd_bus_message *m, const bool by[static _BY_MAX]) {
-        json_t *array = json_array();
-        struct row row;
-        int r;
+/* Only what was asked for is told apart: of the rest a row says nothing. */
+static int print_json(const struct cli *c, json_t *rows, const bool by[static _BY_MAX]) {
+        json_t *row;
+        size_t i;
 
-        while ((r = next_row(m, &row)) > 0)
-                (void)json_array_append_new(array, row_json(&row, by));
-        if (r < 0) {
-                json_decref(array);
-                return cli_bad_reply(c, r);
+        json_array_foreach (rows, i, row) {
+                for (size_t k = 0; k < _BY_MAX; k++)
+                        if (!by[k])
+                                (void)json_object_del(row, by_words[k]);
+                if (!by[BY_USER])
+                        (void)json_object_del(row, "uid");
         }
-        return cli_print_json(c, array);
+        return cli_print_json(c, json_incref(rows));
 }
 
 /* A text is quoted where RFC 4180 wants it. */
@@ -200,29 +146,28 @@ static void print_field(const char *text) {
         putchar('"');
 }
 
-static int print_csv(const struct cli *c, sd_bus_message *m, const bool by[static _BY_MAX]) {
+static int print_csv(const struct cli *c, const json_t *rows, const bool by[static _BY_MAX]) {
         char text[256];
-        struct row row;
-        int r;
+        const json_t *row;
+        size_t n;
 
         for (size_t i = 0; i < _BY_MAX; i++)
                 if (by[i])
                         printf("%s,", by_words[i]);
         puts("cpu_held_hours,cpu_used_hours,memory_held_gib_hours,gpu_held_hours,attempts,unmeasured,"
              "gpu_used_hours,gpu_measured,running");
-        while ((r = next_row(m, &row)) > 0) {
+        json_array_foreach (rows, n, row) {
                 for (size_t i = 0; i < _BY_MAX; i++)
                         if (by[i]) {
-                                print_field(key_text(&row, i, text, sizeof(text)));
+                                print_field(key_text(row, i, text, sizeof(text)));
                                 putchar(',');
                         }
                 printf("%.6f,%.6f,%.6f,%.6f,%" PRIu64 ",%" PRIu64 ",%.6f,%" PRIu64 ",%" PRIu64 "\n",
-                       (double)row.cpu_held / USEC_PER_HOUR, (double)row.cpu_used / USEC_PER_HOUR,
-                       gib_hours(row.memory_held), (double)row.gpu_held / USEC_PER_HOUR, row.attempts,
-                       row.unmeasured, (double)row.gpu_used / USEC_PER_HOUR, row.gpu_measured, row.running);
+                       hours(row, "cpuHeldUsec"), hours(row, "cpuUsedUsec"), gib_hours(row),
+                       hours(row, "gpuHeldUsec"), json_get_number(row, "attempts"),
+                       json_get_number(row, "unmeasured"), hours(row, "gpuBusyUsec"),
+                       json_get_number(row, "gpuMeasured"), json_get_number(row, "running"));
         }
-        if (r < 0)
-                return cli_bad_reply(c, r);
         return fflush(stdout) == EOF ? cli_fail(c, "cannot write to standard output: %s", strerror(errno))
                                      : 0;
 }
@@ -231,16 +176,34 @@ static void set_hours(struct table *t, size_t column, double hours) {
         table_set(t, column, COLOR_NONE, "%.*f", hours < 10 ? 4 : 1, hours);
 }
 
-static int print_table(const struct cli *c, sd_bus_message *m, const bool by[static _BY_MAX]) {
+static void show_row(struct table *t, const json_t *row, const bool by[static _BY_MAX]) {
+        uint64_t running = json_get_number(row, "running");
+        char text[256];
+        size_t k = 0;
+
+        for (size_t i = 0; i < _BY_MAX; i++)
+                if (by[i])
+                        table_set(t, k++, COLOR_NONE, "%s", key_text(row, i, text, sizeof(text)));
+        set_hours(t, k++, hours(row, "cpuHeldUsec"));
+        set_hours(t, k++, hours(row, "cpuUsedUsec"));
+        set_hours(t, k++, gib_hours(row));
+        set_hours(t, k++, hours(row, "gpuHeldUsec"));
+        if (json_is_null(json_object_get(row, "gpuUsedUsec")))
+                table_set(t, k++, COLOR_DIM, "-");
+        else
+                set_hours(t, k++, hours(row, "gpuUsedUsec"));
+        table_set(t, k++, running ? COLOR_NONE : COLOR_DIM, "%" PRIu64, running);
+}
+
+static int print_table(const struct cli *c, const json_t *rows, const bool by[static _BY_MAX]) {
         static const char *const titles[_BY_MAX] = { "DAY", "POOL", "USER", "JOB", "ROLE" };
         struct table_column columns[_BY_MAX + 6];
         _cleanup_(table_free_p) struct table *t = NULL;
-        size_t n = 0, k;
-        char text[256];
-        struct row row;
+        const json_t *row;
+        size_t n = 0, i;
         int r;
 
-        for (size_t i = 0; i < _BY_MAX; i++)
+        for (i = 0; i < _BY_MAX; i++)
                 if (by[i])
                         columns[n++] = (struct table_column){ titles[i], .right = i == BY_JOB };
         columns[n++] = (struct table_column){ "CPU HELD", .right = true };
@@ -252,26 +215,14 @@ static int print_table(const struct cli *c, sd_bus_message *m, const bool by[sta
         r = table_new(c, columns, n, &t);
         if (r)
                 return r;
-        while ((r = next_row(m, &row)) > 0 && table_row(t) >= 0) {
-                k = 0;
-                for (size_t i = 0; i < _BY_MAX; i++)
-                        if (by[i])
-                                table_set(t, k++, COLOR_NONE, "%s", key_text(&row, i, text, sizeof(text)));
-                set_hours(t, k++, (double)row.cpu_held / USEC_PER_HOUR);
-                set_hours(t, k++, (double)row.cpu_used / USEC_PER_HOUR);
-                set_hours(t, k++, gib_hours(row.memory_held));
-                set_hours(t, k++, (double)row.gpu_held / USEC_PER_HOUR);
-                if (row.gpu_measured > 0)
-                        set_hours(t, k++, (double)row.gpu_used / USEC_PER_HOUR);
-                else
-                        table_set(t, k++, COLOR_DIM, "-");
-                table_set(t, k++, row.running ? COLOR_NONE : COLOR_DIM, "%" PRIu64, row.running);
-        }
-        return r < 0 ? cli_bad_reply(c, r) : table_print_or(c, t, "Nothing was used in that time");
+        json_array_foreach (rows, i, row)
+                if (table_row(t) >= 0)
+                        show_row(t, row, by);
+        return table_print_or(c, t, "Nothing was used in that time");
 }
 
 static int usage_run(struct cli *c, void *options, char **args, size_t n) {
-        _cleanup_(sd_bus_message_unref_p) sd_bus_message *reply = NULL;
+        _cleanup_(json_decref_p) json_t *rows = NULL;
         struct usage_options *o = options;
         bool by[_BY_MAX] = {};
         int r = read_by(c, o->by ? o->by : "user,pool", by);
@@ -281,15 +232,10 @@ static int usage_run(struct cli *c, void *options, char **args, size_t n) {
         if (!r && o->csv && c->json)
                 r = cli_usage(c, "--csv or --json, not both");
         if (!r)
-                r = ask(c, o, by, &reply);
+                r = ask(c, o, by, &rows);
         if (r)
                 return r;
-        r = sd_bus_message_enter_container(reply, 'a', "(uususttttttttt)");
-        if (r < 0)
-                return cli_bad_reply(c, r);
-        return c->json  ? print_json(c, reply, by)
-               : o->csv ? print_csv(c, reply, by)
-                        : print_table(c, reply, by);
+        return c->json ? print_json(c, rows, by) : o->csv ? print_csv(c, rows, by) : print_table(c, rows, by);
 }
 
 static const struct cli_option usage_options[] = {

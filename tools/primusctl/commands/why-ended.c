@@ -2,14 +2,15 @@
 /* How a job came to its end, from what masterd has kept of it: its executors' attempts, its events, its
  * configuration. Works for a job of any age. */
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/json/get.h"
 #include "tools/primusctl/bus/ask.h"
 #include "tools/primusctl/cli/text.h"
 #include "tools/primusctl/commands/why.h"
+#include "tools/primusctl/view/story.h"
 #include "tools/primusctl/view/users.h"
 
 #define EVENTS_MAX 10000u /* of one answer */
@@ -20,6 +21,7 @@ struct ended {
         struct job_status s;
         struct executor *attempts;
         size_t n_attempts;
+        json_t *rows; /* of ListEvents; the texts of events are in them */
         struct story_event *events;
         size_t n_events;
         json_t *config;
@@ -28,75 +30,36 @@ struct ended {
 static void ended_done(struct ended *e) {
         job_status_done(&e->s);
         executors_free(e->attempts, e->n_attempts);
-        story_events_free(e->events, e->n_events);
+        free(e->events);
+        json_decref(e->rows);
         json_decref(e->config);
 }
 
 /* ---- asking ---- */
 
-static int take_event(struct story_event *to, const struct story_event *from) {
-        *to = *from;
-        to->kind = strdup(from->kind);
-        to->role = strdup(from->role);
-        to->text = strdup(from->text);
-        return to->kind && to->role && to->text ? 0 : -ENOMEM;
-}
-
-int story_read(sd_bus_message *m, struct story_event **ret, size_t *ret_n) {
-        struct story_event *list = NULL, row;
-        size_t n = 0;
-        int r = sd_bus_message_enter_container(m, 'a', "(ttssus)");
-
-        while (r >= 0 && (r = sd_bus_message_read(m, "(ttssus)", &row.sequence, &row.time, &row.kind,
-                                                  &row.role, &row.index, &row.text)) > 0) {
-                if ((n & (n - 1)) == 0) { /* a power of two: it is full */
-                        struct story_event *bigger = reallocarray(list, n ? n * 2 : 1, sizeof(*bigger));
-                        if (!bigger) {
-                                r = -ENOMEM;
-                                break;
-                        }
-                        list = bigger;
-                }
-                r = take_event(list + n++, &row);
-        }
-        if (r < 0) {
-                story_events_free(list, n);
-                return r;
-        }
-        *ret = list;
-        *ret_n = n;
-        return 0;
-}
-
 static int ask_events(struct cli *c, const struct job_ref *job, struct ended *e) {
         size_t n;
 
+        e->rows = json_array();
         do {
-                _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL, *reply = NULL;
-                struct story_event *more = NULL, *all;
-                uint64_t after = e->n_events > 0 ? e->events[e->n_events - 1].sequence : 0;
+                _cleanup_(sd_bus_message_unref_p) sd_bus_message *m = NULL;
+                _cleanup_(json_decref_p) json_t *more = NULL;
+                const json_t *last = json_array_get(e->rows, json_array_size(e->rows) - 1);
                 int r = cli_job_call(c, job, "ListEvents", &m);
-                if (!r && sd_bus_message_append(m, "t", after) < 0)
+
+                if (!r && sd_bus_message_append(m, "t", json_get_number(last, "sequence")) < 0)
                         r = cli_oom(c);
                 if (!r)
-                        r = cli_call(c, m, job, &reply);
+                        r = ask_list(c, m, job, &json_event, &more);
                 if (r)
                         return r;
-                r = story_read(reply, &more, &n);
-                if (r < 0)
-                        return cli_bad_reply(c, r);
-                all = reallocarray(e->events, e->n_events + n + 1, sizeof(*all));
-                if (!all) {
-                        story_events_free(more, n);
+                n = json_array_size(more);
+                if (json_array_extend(e->rows, more) < 0)
                         return cli_oom(c);
-                }
-                e->events = all;
-                if (n > 0)
-                        memcpy(all + e->n_events, more, n * sizeof(*all));
-                e->n_events += n;
-                free(more);
         } while (n == EVENTS_MAX);
-        return 0;
+        e->n_events = json_array_size(e->rows);
+        e->events = story_events(e->rows, 0);
+        return e->events ? 0 : cli_oom(c);
 }
 
 static int ask(struct cli *c, const struct job_ref *job, struct ended *e) {

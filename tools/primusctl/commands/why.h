@@ -4,10 +4,6 @@
 
 #include "tools/primusctl/bus/job.h"
 #include "tools/primusctl/cli/cli.h"
-#include "tools/primusctl/view/story.h"
-
-/* The answer of ListEvents. Allocated: story_events_free(). */
-int story_read(sd_bus_message *m, struct story_event **ret, size_t *ret_n);
 
 /* Of a job that has not ended: what it waits for, host by host in groups, and with which smaller wishes it
  * would start now (why-waiting.c). Returns an exit status. */

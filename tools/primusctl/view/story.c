@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/json/get.h"
 
 #define TOGETHER_USEC (5 * USEC_PER_SEC) /* further apart they are told apart */
 #define PARTS_MAX 8u
@@ -32,13 +33,23 @@ struct group {
         size_t n_nodes; /* distinct ones as far as they are kept, then all others that were seen */
 };
 
-void story_events_free(struct story_event *e, size_t n) {
-        for (size_t i = 0; e && i < n; i++) {
-                free(e[i].kind);
-                free(e[i].role);
-                free(e[i].text);
+struct story_event *story_events(const json_t *rows, size_t first) {
+        size_t n = json_array_size(rows);
+        struct story_event *events = calloc(n + 1, sizeof(*events));
+
+        for (size_t i = first; events && i < n; i++) {
+                const json_t *row = json_array_get(rows, i);
+
+                events[i - first] = (struct story_event){
+                        .sequence = json_get_number(row, "sequence"),
+                        .time = json_get_number(row, "time"),
+                        .kind = json_get_text(row, "kind"),
+                        .role = json_get_text(row, "role"),
+                        .text = json_get_text(row, "text"),
+                        .index = (uint32_t)json_get_number(row, "index"),
+                };
         }
-        free(e);
+        return events;
 }
 
 void story_lines_free(struct story_line *l, size_t n) {

@@ -2,6 +2,7 @@
 /* Events of a job as a story: what many executors did alike at the same time is one line. Pure. */
 #pragma once
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,10 +10,12 @@
 
 struct story_event {
         uint64_t sequence, time;
-        char *kind, *role, *text; /* role "": the job */
+        const char *kind, *role, *text; /* role "": the job */
         uint32_t index;
 };
-void story_events_free(struct story_event *e, size_t n);
+/* Of rows of the shape json_event, from the n-th on: so many as there are behind it. The texts stay theirs.
+ * Allocated; NULL: out of memory. */
+struct story_event *story_events(const json_t *rows, size_t first);
 
 struct story_line {
         uint64_t time, until; /* of the first and the last event in it */

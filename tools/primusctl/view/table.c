@@ -2,11 +2,12 @@
 /* Tables through libsmartcols, loaded on demand: commands that print none do not pay for it. */
 #include "tools/primusctl/view/table.h"
 
-#include <dlfcn.h>
 #include <libsmartcols.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <string.h>
+
+#include "lib/base/library.h"
 
 #define SMARTCOLS_FUNCTIONS(X)                                                                               \
         X(scols_new_table)                                                                                   \
@@ -14,58 +15,50 @@
         X(scols_table_new_column)                                                                            \
         X(scols_table_new_line)                                                                              \
         X(scols_line_get_cell)                                                                               \
-        X(scols_line_set_data)                                                                               \
+        X(scols_line_refer_data)                                                                             \
         X(scols_cell_set_color)                                                                              \
         X(scols_table_enable_colors)                                                                         \
         X(scols_table_set_termforce)                                                                         \
         X(scols_print_table)
 
 struct smartcols {
-        void *library;
 #define X(name) __typeof__(name) *name;
         SMARTCOLS_FUNCTIONS(X)
 #undef X
 };
 
+static const struct library_symbol symbols[] = {
+#define X(name) { #name, offsetof(struct smartcols, name), false },
+        SMARTCOLS_FUNCTIONS(X)
+#undef X
+};
+static const struct library library = {
+        .sonames = { "libsmartcols.so.1" },
+        .purpose = "libsmartcols, which prints tables",
+        .remedy = "install libsmartcols1, or use --json",
+        .symbols = symbols,
+        .n_symbols = ELEMENTSOF(symbols),
+};
+
 struct table {
         struct smartcols sc;
+        void *library;
         struct libscols_table *table;
         struct libscols_line *line;
         bool color;
         int error;
 };
 
-static int load(const struct cli *c, struct smartcols *sc) {
-        const struct {
-                const char *name;
-                void **target;
-        } functions[] = {
-#define X(name) { #name, (void **)&sc->name },
-                SMARTCOLS_FUNCTIONS(X)
-#undef X
-        };
-
-        sc->library = dlopen("libsmartcols.so.1", RTLD_NOW | RTLD_LOCAL);
-        if (!sc->library)
-                return cli_fail(c, "tables need libsmartcols (Debian: libsmartcols1), or use --json: %s",
-                                dlerror());
-        for (size_t i = 0; i < ELEMENTSOF(functions); i++) {
-                *functions[i].target = dlsym(sc->library, functions[i].name);
-                if (!*functions[i].target)
-                        return cli_fail(c, "libsmartcols is too old, use --json: %s", dlerror());
-        }
-        return 0;
-}
-
 int table_new(const struct cli *c, const struct table_column *columns, size_t n, struct table **ret) {
         _cleanup_(table_free_p) struct table *t = calloc(1, sizeof(*t));
+        char error[LIBRARY_ERROR_MAX];
         int r;
 
         if (!t)
                 return cli_oom(c);
-        r = load(c, &t->sc);
-        if (r)
-                return r;
+        r = library_load(&library, &t->sc, &t->library, error);
+        if (r < 0)
+                return cli_fail(c, "%s", error);
         (void)setlocale(LC_CTYPE, ""); /* widths of characters */
         t->table = t->sc.scols_new_table();
         if (!t->table)
@@ -88,8 +81,7 @@ void table_free(struct table *t) {
                 return;
         if (t->table)
                 t->sc.scols_unref_table(t->table);
-        if (t->sc.library)
-                dlclose(t->sc.library);
+        library_unload(t->library);
         free(t);
 }
 
@@ -116,7 +108,9 @@ void table_set(struct table *t, size_t column, enum color color, const char *for
                 return;
         }
         text_clean(text);
-        r = t->sc.scols_line_set_data(t->line, column, text);
+        r = t->sc.scols_line_refer_data(t->line, column, text);
+        if (r >= 0)
+                text = NULL; /* is the table's now */
         if (r >= 0 && t->color && color != COLOR_NONE)
                 r = t->sc.scols_cell_set_color(t->sc.scols_line_get_cell(t->line, column),
                                                color_sequence(color));

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tasks of a job's data, savepoints, and what was used. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "lib/json/get.h"
+#include "lib/json/replies.h"
+#include "lib/wire/tasks.h"
+
+/* ---- tasks: 17, or s17 for one that was split off from a slow one ---- */
+
+static json_t *task_name(const json_t *o) {
+        uint64_t task = json_get_number(o, "number");
+        char text[24];
+
+        snprintf(text, sizeof(text), "%s%" PRIu64, task & TASK_SPLIT_OFF ? "s" : "", task & ~TASK_SPLIT_OFF);
+        return json_string(text);
+}
+
+static const struct json_member task[] = {
+        { "number", "t", .at = 1, .hidden = true },
+        { "task", "s", .make = task_name },
+        { "state", "s", .at = 2 },
+        { "source", "s", .at = 3 },
+        { "path", "ay", .at = 4 },
+        { "start", "t", .at = 5 },
+        { "acked", "t", .at = 7 },
+        { "records", "t", .at = 8 },
+        { "failures", "u", .at = 9 },
+        { "holder", "s", .at = 10 },
+        { "error", "s", .at = 11 },
+        { "splitOff", "b" },
+        { "epoch", "u" },
+        { "rate", "d" },
+        { "end", "t", .at = 6, .absent = JSON_MOST_NULL },
+};
+const struct json_shape json_task = { "data", "(tssayttttussa{sv})", task, ELEMENTSOF(task) };
+
+/* ---- savepoints ---- */
+
+static const struct json_member savepoint[] = {
+        { "name", "s", .at = 1 },  { "job", "u", .at = 2 },     { "jobName", "s" },
+        { "owner", "u", .at = 3 }, { "created", "t", .at = 4 }, { "done", "t", .at = 5 },
+        { "acked", "t", .at = 6 }, { "records", "t" },          { "partial", "t" },
+        { "failed", "t" },
+};
+const struct json_shape json_savepoint = { "savepoint list", "(suuttta{sv})", savepoint,
+                                           ELEMENTSOF(savepoint) };
+
+/* ---- usage ---- */
+
+#define DAY_USEC (UINT64_C(86400) * USEC_PER_SEC)
+
+static json_t *day_text(const json_t *o) {
+        char text[64];
+
+        (void)format_time(json_get_number(o, "dayNumber") * DAY_USEC, text, sizeof(text));
+        text[strcspn(text, "T")] = 0;
+        return json_string(text);
+}
+
+static json_t *user_of_uid(const json_t *o) {
+        char text[JSON_USER_MAX];
+
+        return json_string(json_user_name((uint32_t)json_get_number(o, "uid"), text));
+}
+
+/* Roles of jobs whose rows have been added up have no names any more. */
+static json_t *role_or_deleted(const json_t *o) {
+        const char *role = json_get_text(o, "roleName");
+
+        return json_string(*role ? role : "deleted");
+}
+
+static json_t *gpu_used(const json_t *o) {
+        return json_get_number(o, "gpuMeasured") > 0 ? json_incref(json_object_get(o, "gpuBusyUsec"))
+                                                     : json_null();
+}
+
+static const struct json_member usage[] = {
+        { "dayNumber", "u", .at = 1, .hidden = true },
+        { "roleName", "s", .at = 5, .hidden = true },
+        { "day", "s", .make = day_text },
+        { "pool", "s", .at = 3 },
+        { "user", "s", .make = user_of_uid },
+        { "job", "u", .at = 4 },
+        { "role", "s", .make = role_or_deleted },
+        { "uid", "u", .at = 2 },
+        { "cpuHeldUsec", "t", .at = 6 },
+        { "cpuUsedUsec", "t", .at = 7 },
+        { "memoryHeldMibMsec", "t", .at = 8 },
+        { "gpuHeldUsec", "t", .at = 9 },
+        { "gpuUsedUsec", "t", .absent = JSON_OR_NULL, .make = gpu_used },
+        { "gpuBusyUsec", "t", .at = 12, .hidden = true },
+        { "attempts", "t", .at = 10 },
+        { "unmeasured", "t", .at = 11 },
+        { "gpuMeasured", "t", .at = 13 },
+        { "running", "t", .at = 14 },
+};
+const struct json_shape json_usage = { "usage", "(uususttttttttt)", usage, ELEMENTSOF(usage) };
