@@ -29,20 +29,16 @@ void record_node(struct manager *m, const struct node *node) {
                 .joined_from = node->joined_from.family ? addr_format(&node->joined_from, from) : "",
                 .joined_by = node->joined_by,
                 .taken_over = node->taken_over,
+                .port_first = node->inventory.port_first,
+                .port_last = node->inventory.port_last,
         };
+        _cleanup_free_ char *gpus = gpus_text(&node->inventory, UINT64_MAX);
 
-        /* The port range and the GPUs by name, so that what executors hold can be told before the agent
-         * registers again. recover.c reads this form: "FIRST LAST\n", then a name a line. */
-        _cleanup_free_ char *gpus = NULL;
-        size_t size = 0;
-        FILE *f = open_memstream(&gpus, &size);
-
-        if (f)
-                fprintf(f, "%u %u\n", node->inventory.port_first, node->inventory.port_last);
-        for (size_t i = 0; f && i < node->inventory.n_gpus; i++)
-                fprintf(f, "%s\n", node->inventory.gpus[i].uuid);
-        if (f && fclose(f) == 0)
-                record.inventory = (struct store_bytes){ gpus, size };
+        if (!gpus) {
+                (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
+                return;
+        }
+        record.gpus = gpus;
         store_put_node(m->store, &record);
         manager_touch(m);
 }
@@ -66,34 +62,6 @@ static int join_env(const struct job *j, struct store_bytes *ret) {
 }
 
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
-        struct job_state_data data = { .version = 2,
-                                       .verdict = (uint8_t)j->verdict,
-                                       .saving = j->saving,
-                                       .order_step = j->order_step,
-                                       .attempt_real = j->attempt_real,
-                                       .requeueing = j->requeueing,
-                                       .requeues = j->requeues,
-                                       .asked = j->asked,
-                                       .slot_real = j->slot_real,
-                                       .waits_real = j->waits_real,
-                                       .not_before_real = j->not_before_real,
-                                       .leave_real = j->leave_real,
-                                       .leave_for = j->leave_for,
-                                       .leave_why = j->leave_why,
-                                       .after_met = j->after_met,
-                                       .array_since = j->array_since,
-                                       .had_env = j->had_env,
-                                       .had_secrets = j->had_secrets,
-                                       .limits_real = j->limits_real,
-                                       .epoch = j->epoch,
-                                       .membership = j->membership,
-                                       .rolling_real = j->rolling.since_real,
-                                       .rolling_batch = j->rolling.batch,
-                                       .rolling_index = j->rolling.index,
-                                       .held_real = j->held.since_real,
-                                       .froze_real = j->held.froze_real,
-                                       .held_by = j->held.by,
-                                       .held_mode = j->held.mode };
         struct job_body_record b = {
                 .cwd = { j->cwd, strlen(j->cwd) },
                 .warnings = { warnings, warnings ? strlen(warnings) : 0 },
@@ -111,15 +79,40 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                 .ended_real = j->ended_real,
                 .reason = j->reason,
                 .first_error = j->first_error,
-                .exit_status = job_state_exit_status(j->state),
-                .state_data = { &data, sizeof(data) },
+                .machine = { .verdict = (uint8_t)j->verdict,
+                             .saving = j->saving,
+                             .order_step = j->order_step,
+                             .attempt_real = j->attempt_real,
+                             .requeueing = j->requeueing,
+                             .requeues = j->requeues,
+                             .asked = j->asked,
+                             .slot_real = j->slot_real,
+                             .waits_real = j->waits_real,
+                             .not_before_real = j->not_before_real,
+                             .leave_real = j->leave_real,
+                             .leave_for = j->leave_for,
+                             .leave_why = j->leave_why,
+                             .after_met = j->after_met,
+                             .array_since = j->array_since,
+                             .had_env = j->had_env,
+                             .had_secrets = j->had_secrets,
+                             .limits_real = j->limits_real,
+                             .epoch = j->epoch,
+                             .membership = j->membership,
+                             .rolling_real = j->rolling.since_real,
+                             .rolling_batch = j->rolling.batch,
+                             .rolling_index = j->rolling.index,
+                             .held_real = j->held.since_real,
+                             .froze_real = j->held.froze_real,
+                             .held_by = j->held.by,
+                             .held_mode = j->held.mode },
                 .array = j->array_number,
                 .index = j->array_index,
                 .body = body ? &b : NULL,
         };
         _cleanup_free_ char *config = NULL;
 
-        snprintf(data.rolling_role, sizeof(data.rolling_role), "%s", j->rolling.role);
+        snprintf(record.machine.rolling_role, sizeof(record.machine.rolling_role), "%s", j->rolling.role);
         if (body && (spec_effective(j->spec, &config) < 0 || join_env(j, &b.env) < 0)) {
                 /* A job without its body could not be loaded any more. */
                 (void)sd_event_exit(m->event, log_oom());
@@ -175,7 +168,6 @@ void record_executor(struct manager *m, const struct executor *e) {
         }
         record.cpus = cpus ?: "";
         record.gpus = gpus;
-        record.term = m->term;
         store_put_executor(m->store, &record);
         manager_touch(m);
 }

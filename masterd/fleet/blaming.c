@@ -4,6 +4,7 @@
  * user's jobs say keeps it from that user's jobs alone, and these never from all hosts. */
 #include "masterd/fleet/blaming.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,18 +19,30 @@
 #include "masterd/fleet/hosts.h"
 #include "masterd/queue/placement.h"
 
-/* 1 is the same without what is of one user. */
-#define STATE_VERSION 2u
-
-struct blame_stored {
-        uint32_t version, reserved;
-        struct blame blame;
-};
+static_assert(BLAME_STRIKES_MAX <= STORE_STRIKES_MAX && BLAME_SHUNS_MAX <= STORE_SHUNS_MAX,
+              "the store has room for all of it");
 
 static void record(struct manager *m, const struct node *node) {
-        struct blame_stored s = { .version = STATE_VERSION, .blame = *node->blame };
+        const struct blame *b = node->blame;
+        struct blame_record r = { .node = node->name,
+                                  .state = { .state = b->state,
+                                             .times = b->times,
+                                             .since_real = b->since,
+                                             .until_real = b->until,
+                                             .n_strikes = b->n_strikes,
+                                             .n_shuns = b->n_shuns } };
 
-        store_put_blame(m->store, &(struct blame_record){ .node = node->name, .state = { &s, sizeof(s) } });
+        for (uint32_t i = 0; i < b->n_strikes; i++)
+                r.state.strikes[i] = (struct strike_record){ .real = b->strikes[i].when,
+                                                             .job = b->strikes[i].job,
+                                                             .user = b->strikes[i].user,
+                                                             .kind = b->strikes[i].kind,
+                                                             .alone = b->strikes[i].alone };
+        for (uint32_t i = 0; i < b->n_shuns; i++)
+                r.state.shuns[i] = (struct shun_record){ .user = b->shuns[i].user,
+                                                         .times = b->shuns[i].times,
+                                                         .until_real = b->shuns[i].until };
+        store_put_blame(m->store, &r);
         manager_touch(m);
 }
 
@@ -481,22 +494,37 @@ void blaming_excluded(struct manager *m, const struct job *j, const struct role_
 /* ---- the store ---- */
 
 static int load_blame(void *userdata, const struct blame_record *r) {
+        const struct blame_state_record *s = &r->state;
         struct manager *m = userdata;
         struct node *node = nodes_get(&m->nodes, r->node);
-        struct blame_stored s = {};
+        struct blame *b;
 
         if (!node)
                 return 0;
-        memcpy(&s, r->state.data ? r->state.data : "", MIN(r->state.size, sizeof(s)));
-        if (s.version < 1 || s.version > STATE_VERSION || s.blame.state >= _BLAME_STATE_MAX ||
-            s.blame.n_strikes > BLAME_STRIKES_MAX || s.blame.n_shuns > BLAME_SHUNS_MAX)
+        if (s->state >= _BLAME_STATE_MAX || s->n_strikes > BLAME_STRIKES_MAX || s->n_shuns > BLAME_SHUNS_MAX)
                 return -EUCLEAN;
-        if (!blame_of(node))
+        b = blame_of(node);
+        if (!b)
                 return -ENOMEM;
-        *node->blame = s.blame;
-        for (uint32_t i = 0; i < s.blame.n_shuns; i++)
-                if (remember_shunner(m, s.blame.shuns[i].user, s.blame.shuns[i].until) < 0)
+        *b = (struct blame){ .state = s->state,
+                             .times = s->times,
+                             .since = s->since_real,
+                             .until = s->until_real,
+                             .n_strikes = s->n_strikes,
+                             .n_shuns = s->n_shuns };
+        for (uint32_t i = 0; i < s->n_strikes; i++)
+                b->strikes[i] = (struct strike){ .when = s->strikes[i].real,
+                                                 .job = s->strikes[i].job,
+                                                 .user = s->strikes[i].user,
+                                                 .kind = s->strikes[i].kind,
+                                                 .alone = s->strikes[i].alone };
+        for (uint32_t i = 0; i < s->n_shuns; i++) {
+                b->shuns[i] = (struct shun){ .user = s->shuns[i].user,
+                                             .times = s->shuns[i].times,
+                                             .until = s->shuns[i].until_real };
+                if (remember_shunner(m, b->shuns[i].user, b->shuns[i].until) < 0)
                         return -ENOMEM;
+        }
         return placement_node_changed(m, node);
 }
 

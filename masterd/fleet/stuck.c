@@ -44,30 +44,32 @@ static void put(struct manager *m, const struct node *node, const struct stuck *
         _cleanup_free_ char *cpus = s->cpus ? cpulist_format(s->cpus->bits, ELEMENTSOF(s->cpus->bits)) : NULL;
         _cleanup_free_ char *amounts = NULL;
         _cleanup_free_ char *gpus = gpus_text(&node->inventory, s->gpus);
+        struct stuck_record record;
 
         if (!gpus || (s->cpus && !cpus) ||
             placement_amounts_text(m, s->amounts, s->n_amounts, &amounts) < 0) {
                 (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
                 return;
         }
-
-        store_put_stuck(m->store,
-                        &(struct stuck_record){ .node = node->name,
-                                                .job = s->id.job,
-                                                .role = s->id.role,
-                                                .index = s->id.index,
-                                                .attempt = s->id.attempt,
-                                                .job_uid = s->id.job_uid,
-                                                .since_real = s->since_real,
-                                                .cpu_milli = s->cpu_milli,
-                                                .memory = s->memory,
-                                                .gpus = gpus,
-                                                .ports = { s->ports, s->n_ports * sizeof(*s->ports) },
-                                                .reason = s->reason,
-                                                .shm = s->shm,
-                                                .whole = s->whole,
-                                                .cpus = cpus ?: "",
-                                                .amounts = amounts });
+        record = (struct stuck_record){ .node = node->name,
+                                        .job = s->id.job,
+                                        .role = s->id.role,
+                                        .index = s->id.index,
+                                        .attempt = s->id.attempt,
+                                        .job_uid = s->id.job_uid,
+                                        .since_real = s->since_real,
+                                        .cpu_milli = s->cpu_milli,
+                                        .memory = s->memory,
+                                        .gpus = gpus,
+                                        .n_ports = (uint32_t)MIN(s->n_ports, (size_t)STORE_PORTS_MAX),
+                                        .reason = s->reason,
+                                        .shm = s->shm,
+                                        .whole = s->whole,
+                                        .cpus = cpus ?: "",
+                                        .amounts = amounts };
+        if (record.n_ports > 0)
+                memcpy(record.ports, s->ports, record.n_ports * sizeof(record.ports[0]));
+        store_put_stuck(m->store, &record);
         manager_touch(m);
 }
 
@@ -282,7 +284,7 @@ static int load(void *userdata, const struct stuck_record *r) {
                 .since_real = r->since_real,
                 .cpu_milli = r->cpu_milli,
                 .memory = r->memory,
-                .n_ports = MIN(r->ports.size / sizeof(*s->ports), (size_t)STORE_PORTS_MAX),
+                .n_ports = r->n_ports,
                 .shm = r->shm,
                 .whole = r->whole,
                 .reason = strdup(r->reason)
@@ -292,7 +294,7 @@ static int load(void *userdata, const struct stuck_record *r) {
         snprintf(s->id.role, sizeof(s->id.role), "%s", r->role);
         s->ports = calloc(s->n_ports + 1, sizeof(*s->ports));
         if (s->ports && s->n_ports > 0)
-                memcpy(s->ports, r->ports.data, s->n_ports * sizeof(*s->ports));
+                memcpy(s->ports, r->ports, s->n_ports * sizeof(*s->ports));
         s->gpus = gpus_of_text(&node->inventory, r->gpus);
         DL_INSERT_INORDER(node->stuck, s, by_id);
         node->n_stuck++;

@@ -76,21 +76,8 @@ bool change_has_left(const struct job *j, const char *role, uint32_t index, uint
         return false;
 }
 
-/* Lines "ROLE FROM ATTEMPT". */
-static int read_cuts(struct job *j, const char *text) {
-        char role[33];
-        uint32_t from, attempt;
-        int n, r;
-
-        while (*text) {
-                if (sscanf(text, "%32s %u %u\n%n", role, &from, &attempt, &n) != 3)
-                        return -EUCLEAN;
-                r = add_cut(j, role, from, attempt);
-                if (r < 0)
-                        return r;
-                text += n;
-        }
-        return 0;
+int change_load_cut(struct job *j, const struct cut_record *r) {
+        return add_cut(j, r->role, r->from, r->attempt);
 }
 
 int change_load(struct job *j, const struct change_record *r) {
@@ -98,8 +85,6 @@ int change_load(struct job *j, const struct change_record *r) {
         struct job_spec *spec;
         int k = remember(j, r->version, r->uid, r->text);
 
-        if (k >= 0)
-                k = read_cuts(j, r->cuts);
         if (k < 0 || r->before.size == 0)
                 return k;
         k = spec_load(r->before.data, r->before.size, &spec, &d);
@@ -206,18 +191,11 @@ void change_let_go(struct manager *m, struct job *j) {
 
 /* ---- the change ---- */
 
-struct gone {
-        char *cuts;
-        bool role; /* a whole one */
-};
-
-/* Who will leave, as lines for the store, also remembered. */
-static int cut(struct job *j, const struct job_spec *spec, struct gone *ret) {
-        size_t size, was = j->n_cuts;
+/* Remembers who will leave. *ret_role: a whole role goes. */
+static int cut(struct job *j, const struct job_spec *spec, bool *ret_role) {
         uint32_t most = j->attempt_base, base = j->attempt_base;
-        struct gone g = {};
-        FILE *f;
-        int r = 0;
+        size_t was = j->n_cuts;
+        bool role = false;
 
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role *before = j->roles + i;
@@ -225,22 +203,17 @@ static int cut(struct job *j, const struct job_spec *spec, struct gone *ret) {
                 for (uint32_t k = after ? after->num : 0; k < before->spec->num; k++)
                         most = MAX(most, before->executors[k]->attempt);
         }
-        for (size_t i = 0; r >= 0 && i < j->spec->n_roles; i++) {
+        for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role_spec *before = j->spec->roles + i, *after = spec_role(spec, before->name);
-                if (!after || after->num < before->num)
-                        r = add_cut(j, before->name, after ? after->num : 0, most);
-                g.role = g.role || !after;
+                if ((!after || after->num < before->num) &&
+                    add_cut(j, before->name, after ? after->num : 0, most) < 0) {
+                        j->n_cuts = was;
+                        j->attempt_base = base;
+                        return -ENOMEM;
+                }
+                role = role || !after;
         }
-        f = r >= 0 ? open_memstream(&g.cuts, &size) : NULL;
-        for (size_t i = was; f && i < j->n_cuts; i++)
-                fprintf(f, "%s %u %u\n", j->cuts[i].role, j->cuts[i].from, j->cuts[i].attempt);
-        if (!f || fclose(f) != 0) {
-                free(g.cuts);
-                j->n_cuts = was;
-                j->attempt_base = base;
-                return -ENOMEM;
-        }
-        *ret = g;
+        *ret_role = role;
         return 0;
 }
 
@@ -282,7 +255,9 @@ static uint32_t steps_left(const struct job *j, const struct job_spec *spec) {
         return n;
 }
 
-static void record_change(struct manager *m, struct job *j, const struct gone *gone, const char *before,
+/* The latest change. first_cut: its cuts are those from there on; before: the configuration that it was of,
+ * where a role has gone, else "". */
+static void record_change(struct manager *m, struct job *j, size_t first_cut, const char *before,
                           const char *text) {
         const struct change_note *note = j->changes + j->n_changes - 1;
         struct change_record record = {
@@ -291,12 +266,17 @@ static void record_change(struct manager *m, struct job *j, const struct gone *g
                 .uid = note->uid,
                 .at_real = now_real(),
                 .text = note->text,
-                .cuts = gone->cuts,
-                .before = { before, gone->role ? strlen(before) : 0 },
+                .before = { before, strlen(before) },
                 .config = { text, strlen(text) },
         };
 
         store_put_change(m->store, &record);
+        for (size_t i = first_cut; i < j->n_cuts; i++)
+                store_put_cut(m->store, &(struct cut_record){ .job = j->number,
+                                                              .version = j->version,
+                                                              .role = j->cuts[i].role,
+                                                              .from = j->cuts[i].from,
+                                                              .attempt = j->cuts[i].attempt });
         record_job(m, j, NULL, false);
         record_event(m, j, "changed", NULL, "version %" PRIu64 " by uid %u: %s", j->version, note->uid,
                      note->text);
@@ -310,8 +290,8 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         _cleanup_free_ const struct role_spec **resized = NULL;
         _cleanup_free_ char *before = NULL;
         uint32_t step = steps_left(j, spec);
-        struct gone gone = {};
         size_t n_cuts = j->n_cuts, n_resized;
+        bool role_goes = false;
         int r;
 
         r = find_resized(j->spec, spec, &resized, &n_resized);
@@ -327,14 +307,13 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
                 limits_abandon(m, &limits);
                 return r;
         }
-        r = cut(j, spec, &gone);
-        if (r >= 0 && gone.role)
+        r = cut(j, spec, &role_goes);
+        if (r >= 0 && role_goes)
                 r = spec_effective(j->spec, &before);
         if (r >= 0)
                 r = job_reshape(j, spec);
         if (r < 0) {
                 limits_abandon(m, &limits);
-                free(gone.cuts);
                 j->n_cuts = n_cuts;
                 free(j->changes[--j->n_changes].text);
                 j->version--;
@@ -342,12 +321,11 @@ static int apply(struct manager *m, struct job *j, uint32_t uid, struct job_spec
         }
         holdings_weigh(j);
         j->order_step = step;
-        record_change(m, j, &gone, before, text);
+        record_change(m, j, n_cuts, before ?: "", text);
         if (effects->limits) {
                 limits_apply(m, j, &limits);
                 record_job(m, j, NULL, false); /* since when */
         }
-        free(gone.cuts);
         for (size_t i = 0; i < n_resized; i++)
                 scopes_regroup(m, j, resized[i]);
         change_let_go(m, j);
@@ -386,7 +364,6 @@ static void set_visible(struct manager *m, struct job *j, uint32_t visible) {
 
 static int change_sight(struct manager *m, struct job *j, uint32_t uid, struct job_spec *spec,
                         const char *what, sd_bus_error *error) {
-        const struct gone nobody = { .cuts = (char *)"" };
         _cleanup_free_ char *text = NULL;
         int r = submit_pool_visible(&m->conf.pools, spec, error);
 
@@ -397,7 +374,7 @@ static int change_sight(struct manager *m, struct job *j, uint32_t uid, struct j
         if (r < 0)
                 return r;
         set_visible(m, j, spec->visible);
-        record_change(m, j, &nobody, "", text);
+        record_change(m, j, j->n_cuts, "", text);
         notice_job_changed(m, j);
         return 0;
 }

@@ -12,6 +12,7 @@
 
 struct manager;
 struct change_record;
+struct cut_record;
 struct limits_ask;
 
 /* What was changed lately, newest last. */
@@ -52,6 +53,7 @@ void change_gone(struct manager *m, struct executor *e);
 
 /* From the store, before the executors. */
 int change_load(struct job *j, const struct change_record *r);
+int change_load_cut(struct job *j, const struct cut_record *r);
 /* Whether such an attempt is of an executor that has left. */
 bool change_has_left(const struct job *j, const char *role, uint32_t index, uint32_t attempt);
 void change_free(struct job *j);

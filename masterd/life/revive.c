@@ -63,7 +63,7 @@ static void revive_job_free_p(struct job **j) {
 int revive_job(struct manager *m, const struct job_record *r, struct job **ret) {
         _cleanup_(revive_job_free_p) struct job *j = NULL;
         _cleanup_(diagnostics_done) struct diagnostics d = {};
-        struct job_state_data data = {};
+        const struct job_state_record *s = &r->machine;
         struct job_spec *spec;
         int k;
 
@@ -103,35 +103,34 @@ int revive_job(struct manager *m, const struct job_record *r, struct job **ret) 
                 return -ENOMEM;
         if (*r->first_error && text_set(&j->first_error, "%s", r->first_error) < 0)
                 return -ENOMEM;
-        memcpy(&data, r->state_data.data ? r->state_data.data : "", MIN(r->state_data.size, sizeof(data)));
-        j->verdict = (enum job_event)data.verdict;
-        j->saving = data.saving;
-        j->order_step = data.order_step;
-        j->attempt_real = data.attempt_real;
-        j->requeueing = data.requeueing;
-        j->requeues = data.requeues;
-        j->asked = data.asked;
-        j->slot_real = data.version >= 2 ? data.slot_real : j->started_real;
-        j->waits_real = data.waits_real ?: j->submitted_real;
-        j->not_before_real = data.not_before_real;
-        j->leave_real = data.leave_real;
-        j->leave_for = data.leave_for;
-        j->leave_why = data.leave_why;
-        j->limits_real = data.limits_real;
-        j->epoch = data.epoch;
-        j->membership = data.membership;
-        j->rolling = (struct rolling){ .since_real = data.rolling_real,
-                                       .batch = data.rolling_batch,
-                                       .index = data.rolling_index };
-        snprintf(j->rolling.role, sizeof(j->rolling.role), "%.32s", data.rolling_role);
-        j->held.mode = data.held_mode;
-        j->held.by = data.held_by;
-        j->held.since_real = data.held_real;
-        j->held.froze_real = data.froze_real;
-        j->after_met = data.after_met;
-        j->array_since = data.array_since;
-        j->had_env = data.had_env;
-        j->had_secrets = data.had_secrets;
+        j->verdict = (enum job_event)s->verdict;
+        j->saving = s->saving;
+        j->order_step = s->order_step;
+        j->attempt_real = s->attempt_real;
+        j->requeueing = s->requeueing;
+        j->requeues = s->requeues;
+        j->asked = s->asked;
+        j->slot_real = s->slot_real;
+        j->waits_real = s->waits_real ?: j->submitted_real;
+        j->not_before_real = s->not_before_real;
+        j->leave_real = s->leave_real;
+        j->leave_for = s->leave_for;
+        j->leave_why = s->leave_why;
+        j->limits_real = s->limits_real;
+        j->epoch = s->epoch;
+        j->membership = s->membership;
+        j->rolling = (struct rolling){ .since_real = s->rolling_real,
+                                       .batch = s->rolling_batch,
+                                       .index = s->rolling_index };
+        snprintf(j->rolling.role, sizeof(j->rolling.role), "%s", s->rolling_role);
+        j->held.mode = s->held_mode;
+        j->held.by = s->held_by;
+        j->held.since_real = s->held_real;
+        j->held.froze_real = s->froze_real;
+        j->after_met = s->after_met;
+        j->array_since = s->array_since;
+        j->had_env = s->had_env;
+        j->had_secrets = s->had_secrets;
         k = arrays_prepare(j);
         if (k >= 0)
                 k = depend_prepare(j);
@@ -256,6 +255,12 @@ static int load_change(void *userdata, const struct change_record *r) {
         return j ? change_load(j, r) : 0;
 }
 
+static int load_cut(void *userdata, const struct cut_record *r) {
+        struct job *j = manager_job(userdata, r->job);
+
+        return j ? change_load_cut(j, r) : 0;
+}
+
 static int load_executor(void *userdata, const struct executor_record *r) {
         struct manager *m = userdata;
         struct job *j = manager_job(m, r->job);
@@ -339,6 +344,8 @@ int revive_load(struct manager *m) {
                 r = store_load_scopes(m->store, scopes_load, m);
         if (r >= 0)
                 r = store_load_changes(m->store, load_change, m);
+        if (r >= 0)
+                r = store_load_cuts(m->store, load_cut, m);
         if (r >= 0)
                 r = store_load_executors(m->store, load_executor, m);
         if (r >= 0)

@@ -4,6 +4,7 @@
  * it counts. While scope.regroup_real is set the scope is held back: who comes waits, who leaves stays. */
 #include "masterd/life/scopes.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,54 +17,39 @@
 #include "masterd/link/orders.h"
 #include "masterd/queue/queueing.h"
 
-#define STATE_VERSION 1u /* what was added stands behind; an older one ends before */
+static_assert(FAILOVER_REMEMBERED <= STORE_FAILURES_MAX, "the store has room for all that is remembered");
 
 /* As stored: times by CLOCK_REALTIME. */
-struct history_state {
-        uint64_t failures[FAILOVER_REMEMBERED];
-        uint32_t n_at[FAILOVER_REMEMBERED];
-        uint32_t n_failures, consecutive;
-};
-struct scope_state {
-        uint32_t version, restarts;
-        uint64_t real, due_real;
-        struct history_state history, budget;
-        uint64_t regroup_real;
-};
+static struct history_record history_save(const struct failover_history *h) {
+        struct history_record s = { .n_failures = h->n_failures, .consecutive = h->consecutive };
 
-static struct history_state history_save(const struct failover_history *h) {
-        struct history_state s = { .n_failures = h->n_failures, .consecutive = h->consecutive };
-
-        for (uint32_t i = 0; i < h->n_failures; i++) {
-                s.failures[i] = usec_sub(now_real(), usec_sub(now_boot(), h->failures[i]));
-                s.n_at[i] = h->n_at[i];
-        }
+        for (uint32_t i = 0; i < h->n_failures; i++)
+                s.failures[i] = (struct failure_record){
+                        .real = usec_sub(now_real(), usec_sub(now_boot(), h->failures[i])), .n = h->n_at[i]
+                };
         return s;
 }
 
-static struct failover_history history_load(const struct history_state *s) {
+static struct failover_history history_load(const struct history_record *s) {
         struct failover_history h = { .n_failures = MIN(s->n_failures, (uint32_t)FAILOVER_REMEMBERED),
                                       .consecutive = s->consecutive };
 
         for (uint32_t i = 0; i < h.n_failures; i++) {
-                h.failures[i] = usec_sub(now_boot(), usec_sub(now_real(), s->failures[i]));
-                h.n_at[i] = s->n_at[i];
+                h.failures[i] = usec_sub(now_boot(), usec_sub(now_real(), s->failures[i].real));
+                h.n_at[i] = s->failures[i].n;
         }
         return h;
 }
 
 static void record(struct manager *m, const struct job *j, const char *role, const struct scope *s) {
-        struct scope_state state = { .version = STATE_VERSION,
-                                     .restarts = s->restarts,
-                                     .real = s->real,
-                                     .due_real = s->due_real,
-                                     .history = history_save(&s->history),
-                                     .budget = history_save(&s->budget),
-                                     .regroup_real = s->regroup_real };
-
-        store_put_scope(
-                m->store,
-                &(struct scope_record){ .job = j->number, .role = role, .state = { &state, sizeof(state) } });
+        store_put_scope(m->store, &(struct scope_record){ .job = j->number,
+                                                          .role = role,
+                                                          .state = { .restarts = s->restarts,
+                                                                     .real = s->real,
+                                                                     .due_real = s->due_real,
+                                                                     .regroup_real = s->regroup_real,
+                                                                     .history = history_save(&s->history),
+                                                                     .budget = history_save(&s->budget) } });
         manager_touch(m);
 }
 
@@ -367,7 +353,7 @@ void scopes_recount(struct manager *m, struct job *j) {
 
 int scopes_load(void *manager, const struct scope_record *r) {
         struct job *j = manager_job(manager, r->job);
-        struct scope_state state = {};
+        const struct scope_state_record *state = &r->state;
         struct scope *s;
 
         if (!j)
@@ -375,15 +361,12 @@ int scopes_load(void *manager, const struct scope_record *r) {
         s = *r->role ? role_scope(j, r->role) : &j->scope;
         if (!s)
                 return 0;
-        memcpy(&state, r->state.data ? r->state.data : "", MIN(r->state.size, sizeof(state)));
-        if (state.version != STATE_VERSION)
-                return -EUCLEAN;
-        s->restarts = state.restarts;
-        s->real = state.real;
-        s->due_real = state.due_real;
-        s->history = history_load(&state.history);
-        s->budget = history_load(&state.budget);
-        s->regroup_real = state.regroup_real;
+        s->restarts = state->restarts;
+        s->real = state->real;
+        s->due_real = state->due_real;
+        s->history = history_load(&state->history);
+        s->budget = history_load(&state->budget);
+        s->regroup_real = state->regroup_real;
         return 0;
 }
 

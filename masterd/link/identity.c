@@ -3,6 +3,7 @@
  * certificate is handed out only when the node's record and the token's spent use are on disk. */
 #include "masterd/link/identity.h"
 
+#include <endian.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -92,11 +93,12 @@ static int raise_term(struct manager *m) {
                 return -EUCLEAN;
         if (r >= 0)
                 memcpy(&m->term, data, size);
+        m->term = le64toh(m->term);
         /* Higher than ever before, also where the store is an old copy that was put back: agents do not
          * follow a master whose term is lower than one that they have followed. A start takes longer than a
          * microsecond. */
         m->term = MAX(m->term + 1, now_real());
-        store_set_meta(m->store, "term", &m->term, sizeof(m->term));
+        store_set_meta(m->store, "term", &(uint64_t){ htole64(m->term) }, sizeof(m->term));
         return 0;
 }
 

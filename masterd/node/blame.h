@@ -50,7 +50,7 @@ struct shun {
 };
 #define BLAME_SHUNS_MAX 16u
 
-/* Zero-initialised; stored as it is, behind a version; new fields at the end. */
+/* Zero-initialised. Stored by masterd/fleet/blaming.c. */
 struct blame {
         uint32_t state; /* enum blame_state */
         uint32_t times; /* quarantines in a row */

@@ -3,7 +3,7 @@
 #include "masterd/node/gpus.h"
 
 #include <assert.h>
-
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,4 +53,32 @@ uint64_t gpus_of_text(const struct inventory *v, const char *text) {
                 if (names(text, v->gpus[i].uuid))
                         gpus |= UINT64_C(1) << i;
         return gpus;
+}
+
+static int add_named(struct inventory *v, const char *uuid, size_t size) {
+        struct gpu_info *bigger,
+                g = { .uuid = strndup(uuid, size), .model = strdup(""), .nodes = strdup("") };
+
+        bigger = reallocarray(v->gpus, v->n_gpus + 1, sizeof(*bigger));
+        if (bigger)
+                v->gpus = bigger;
+        if (!bigger || !g.uuid || !g.model || !g.nodes) {
+                free(g.uuid);
+                free(g.model);
+                free(g.nodes);
+                return -ENOMEM;
+        }
+        v->gpus[v->n_gpus++] = g;
+        return 0;
+}
+
+int gpus_named(const char *text, struct inventory *v) {
+        for (const char *p = text; *p;) {
+                size_t l = strcspn(p, " ");
+                int r = l == 0 || v->n_gpus >= NODE_GPUS_MAX ? 0 : add_named(v, p, l);
+                if (r < 0)
+                        return r;
+                p += l + (p[l] == ' ');
+        }
+        return 0;
 }

@@ -11,3 +11,6 @@
 char *gpus_text(const struct inventory *v, uint64_t gpus);
 /* Those of the text that the host has. */
 uint64_t gpus_of_text(const struct inventory *v, const char *text);
+/* An inventory that knows no GPU gets those of the text, NODE_GPUS_MAX at most, of which nothing but their
+ * names is known. -ENOMEM: some were added. */
+int gpus_named(const char *text, struct inventory *v);

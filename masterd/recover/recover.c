@@ -22,6 +22,7 @@
 #include "masterd/life/revive.h"
 #include "masterd/link/link.h"
 #include "masterd/link/orders.h"
+#include "masterd/node/gpus.h"
 #include "masterd/queue/placement-describe.h"
 #include "masterd/queue/placement.h"
 #include "masterd/queue/queueing.h"
@@ -29,46 +30,12 @@
 
 /* ---- from the store ---- */
 
-static int add_gpu(struct node *node, const char *uuid, size_t size) {
-        struct gpu_info *bigger =
-                reallocarray(node->inventory.gpus, node->inventory.n_gpus + 1, sizeof(*bigger));
-
-        if (!bigger)
-                return -ENOMEM;
-        node->inventory.gpus = bigger;
-        bigger[node->inventory.n_gpus++] =
-                (struct gpu_info){ .uuid = strndup(uuid, size), .model = strdup(""), .nodes = strdup("") };
-        return 0;
-}
-
-/* What record_node() wrote: "FIRST LAST\n" of the port range, then the name of a GPU a line. */
-static int load_inventory(struct node *node, const struct store_bytes *text) {
-        const char *p = text->data, *end = p + text->size, *stop;
-        unsigned first, last;
-        int r;
-
-        if (text->size == 0)
-                return 0;
-        stop = memchr(p, '\n', text->size);
-        if (!stop || sscanf(p, "%u %u\n", &first, &last) != 2 || first > UINT16_MAX || last > UINT16_MAX)
-                return -EUCLEAN;
-        node->inventory.port_first = (uint16_t)first;
-        node->inventory.port_last = (uint16_t)last;
-        for (p = stop + 1; p < end; p = stop + 1) {
-                stop = memchr(p, '\n', (size_t)(end - p));
-                if (!stop)
-                        return -EUCLEAN;
-                r = add_gpu(node, p, (size_t)(stop - p));
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 static int load_node(void *userdata, const struct node_record *r) {
         struct manager *m = userdata;
         struct node *node;
-        int k = nodes_add(&m->nodes, r->name, &node);
+        int k = r->port_first > UINT16_MAX || r->port_last > UINT16_MAX
+                        ? -EUCLEAN
+                        : nodes_add(&m->nodes, r->name, &node);
 
         if (k < 0)
                 return k;
@@ -90,7 +57,9 @@ static int load_node(void *userdata, const struct node_record *r) {
                 (void)addr_parse(r->joined_from, 0, &node->joined_from);
         node->joined_by = r->joined_by;
         node->taken_over = r->taken_over;
-        k = load_inventory(node, &r->inventory);
+        node->inventory.port_first = (uint16_t)r->port_first;
+        node->inventory.port_last = (uint16_t)r->port_last;
+        k = gpus_named(r->gpus, &node->inventory);
         if (k >= 0)
                 k = placement_node_changed(m, node);
         return k;

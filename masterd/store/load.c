@@ -34,6 +34,7 @@ struct load {
                 store_load_scope_t scope;
                 store_load_blame_t blame;
                 store_load_change_t change;
+                store_load_cut_t cut;
         } callback;
         void *userdata;
 };
@@ -106,12 +107,13 @@ DEFINE_ROW(savepoint)
 DEFINE_ROW(scope)
 DEFINE_ROW(blame)
 DEFINE_ROW(change)
+DEFINE_ROW(cut)
 
 #define JOB_COLUMNS                                                                                          \
         "SELECT job.number, uid, owner, name, state, attempt, submitted, started, ended, reason,"            \
-        " first_error, exit_status, state_data, array, idx,"                                                 \
+        " first_error, state_data, array, idx,"                                                              \
         " coalesce((SELECT max(seq) FROM event WHERE event.job = job.number), 0),"                           \
-        " config, original, options, cwd, env, warnings, bundle" FROM_JOB_WITH_BODY
+        " config, cwd, env, warnings, bundle" FROM_JOB_WITH_BODY
 
 int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback, void *userdata) {
         return load(s,
@@ -121,13 +123,12 @@ int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback
 }
 
 int store_load_executors(struct store *s, store_load_executor_t callback, void *userdata) {
-        return load(
-                s,
-                "SELECT job, role, idx, attempt, state, node, rank, ports, gpus, invocation, term, epoch, "
-                "placed,"
-                " started, ended, result, code, status, stop_requested, memory_peak, cpu, io_read, io_write,"
-                " reason, cpus, fate, memory FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
-                &(struct load){ row_executor, { .executor = callback }, userdata });
+        return load(s,
+                    "SELECT job, role, idx, attempt, state, node, rank, ports, gpus, invocation, epoch, "
+                    "placed,"
+                    " started, ended, result, status, stop_requested, memory_peak, cpu, io_read, io_write,"
+                    " reason, cpus, fate, memory FROM executor" OF_ACTIVE " ORDER BY job, role, idx, attempt",
+                    &(struct load){ row_executor, { .executor = callback }, userdata });
 }
 
 int store_load_elements(struct store *s, store_load_element_t callback, void *userdata) {
@@ -146,9 +147,16 @@ int store_load_usage(struct store *s, store_load_usage_t callback, void *userdat
 
 int store_load_changes(struct store *s, store_load_change_t callback, void *userdata) {
         return load(s,
-                    "SELECT job, version, user, at, text, cuts, before, x'' FROM change" OF_ACTIVE
+                    "SELECT job, version, user, at, text, before, x'' FROM change" OF_ACTIVE
                     " ORDER BY job, version",
                     &(struct load){ row_change, { .change = callback }, userdata });
+}
+
+int store_load_cuts(struct store *s, store_load_cut_t callback, void *userdata) {
+        return load(s,
+                    "SELECT job, version, role, first, attempt FROM change_cut" OF_ACTIVE
+                    " ORDER BY job, version, role",
+                    &(struct load){ row_cut, { .cut = callback }, userdata });
 }
 
 int store_load_secrets(struct store *s, store_load_secret_t callback, void *userdata) {
@@ -238,12 +246,11 @@ int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void
 }
 
 int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata) {
-        return load(
-                s,
-                "SELECT name, serial, epoch, boot_id, state, address, cpus, memory, joined, seen, inventory,"
-                " joined_from, joined_by, taken_over"
-                " FROM node ORDER BY name",
-                &(struct load){ row_node, { .node = callback }, userdata });
+        return load(s,
+                    "SELECT name, serial, epoch, boot_id, state, address, cpus, memory, joined, seen,"
+                    " joined_from, joined_by, taken_over, port_first, port_last, gpus"
+                    " FROM node ORDER BY name",
+                    &(struct load){ row_node, { .node = callback }, userdata });
 }
 
 int store_load_holds(struct store *s, store_load_hold_t callback, void *userdata) {

@@ -15,6 +15,7 @@
 #include "lib/base/exit.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "masterd/store/old-states.h"
 #include "masterd/store/sqlite.h"
 
 #define APPLICATION_ID 0x5072696d /* "Prim" */
@@ -158,6 +159,40 @@ const char *const store_steps[] = {
         "ALTER TABLE node ADD COLUMN joined_from TEXT NOT NULL DEFAULT '';"
         "ALTER TABLE node ADD COLUMN joined_by INTEGER NOT NULL DEFAULT 0;"
         "ALTER TABLE node ADD COLUMN taken_over INTEGER NOT NULL DEFAULT 0;",
+
+        /* 6: states by a codec, where they were structs as in memory; what was text for a scanner is columns.
+         * What nobody read goes. */
+        "UPDATE job SET state_data = job_state_of_5(state_data, started);"
+        "UPDATE scope SET state = scope_state_of_5(state);"
+        "UPDATE blame SET state = blame_state_of_5(state);"
+        /* "FIRST LAST", then the uuid of a GPU a line. A cast takes the number in front. */
+        "ALTER TABLE node ADD COLUMN port_first INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE node ADD COLUMN port_last INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE node ADD COLUMN gpus TEXT NOT NULL DEFAULT '';"
+        "WITH old AS (SELECT name, CAST(inventory AS TEXT) AS text FROM node) UPDATE node SET"
+        " port_first = CAST(old.text AS INTEGER),"
+        " port_last = CAST(substr(old.text, instr(old.text, ' ') + 1) AS INTEGER),"
+        " gpus = replace(rtrim(substr(old.text, instr(old.text, char(10)) + 1), char(10)), char(10), ' ')"
+        " FROM old WHERE old.name = node.name AND length(old.text) > 0;"
+        "ALTER TABLE node DROP COLUMN inventory;"
+        /* Lines "ROLE FROM ATTEMPT". */
+        "CREATE TABLE change_cut(job INTEGER NOT NULL, version INTEGER NOT NULL, role TEXT NOT NULL,"
+        " first INTEGER NOT NULL, attempt INTEGER NOT NULL, PRIMARY KEY(job, version, role))"
+        " STRICT, WITHOUT ROWID;"
+        "WITH RECURSIVE line(job, version, text, rest) AS"
+        " (SELECT job, version, '', cuts FROM change WHERE cuts != '' UNION ALL SELECT job, version,"
+        "  substr(rest, 1, instr(rest, char(10)) - 1), substr(rest, instr(rest, char(10)) + 1) FROM line"
+        "  WHERE instr(rest, char(10)) > 0),"
+        " cut AS (SELECT job, version, substr(text, 1, instr(text, ' ') - 1) AS role,"
+        "  substr(text, instr(text, ' ') + 1) AS numbers FROM line WHERE text != '')"
+        " INSERT INTO change_cut SELECT job, version, role, CAST(numbers AS INTEGER),"
+        " CAST(substr(numbers, instr(numbers, ' ') + 1) AS INTEGER) FROM cut;"
+        "ALTER TABLE change DROP COLUMN cuts;"
+        "ALTER TABLE job_body DROP COLUMN original;"
+        "ALTER TABLE job_body DROP COLUMN options;"
+        "ALTER TABLE job DROP COLUMN exit_status;"
+        "ALTER TABLE executor DROP COLUMN code;"
+        "ALTER TABLE executor DROP COLUMN term;",
         NULL,
 };
 
@@ -228,10 +263,16 @@ static void forget_old_copies(const char *path, int64_t version) {
 
 /* ---- migration */
 
-static int run_steps(sqlite3 *db, const char *const *steps, int64_t version, int64_t newest) {
-        char pragma[64];
-        int r = sqlite_exec(db, "BEGIN IMMEDIATE");
+#define WHY_MAX 256
 
+/* why: SQLite's words, which a rollback would replace. */
+static int run_steps(sqlite3 *db, const char *const *steps, int64_t version, int64_t newest,
+                     char why[static WHY_MAX]) {
+        char pragma[64];
+        int r = old_states_register(db);
+
+        r = r == SQLITE_OK ? sqlite_exec(db, "BEGIN IMMEDIATE") : sqlite_error(db, r);
+        snprintf(why, WHY_MAX, "%s", sqlite3_errmsg(db));
         if (r < 0)
                 return r;
         /* A pragma takes no parameters; what is printed here is a number. */
@@ -242,12 +283,14 @@ static int run_steps(sqlite3 *db, const char *const *steps, int64_t version, int
                 r = sqlite_exec(db, pragma);
         if (r >= 0)
                 r = sqlite_exec(db, "COMMIT");
+        snprintf(why, WHY_MAX, "%s", sqlite3_errmsg(db));
         if (r < 0 && !sqlite3_get_autocommit(db))
                 (void)sqlite_exec(db, "ROLLBACK");
         return r;
 }
 
 static int migrate(sqlite3 *db, const char *path, const char *const *steps, int64_t version, int64_t newest) {
+        char why[WHY_MAX];
         int r;
 
         if (version == newest)
@@ -259,17 +302,17 @@ static int migrate(sqlite3 *db, const char *path, const char *const *steps, int6
                 if (r < 0)
                         return r == -ENOMEM ? r : -EPERSON;
         }
-        r = run_steps(db, steps, version, newest);
+        r = run_steps(db, steps, version, newest, why);
         if (r < 0 && version > 0) {
                 log_error_errno(r,
                                 "Cannot migrate %s from version %" PRIi64 " to %" PRIi64
                                 " (%s), it is as it was. Mend "
                                 "that, then: systemctl start primus-masterd",
-                                path, version, newest, sqlite3_errmsg(db));
+                                path, version, newest, why);
                 return r == -ENOMEM ? r : -EPERSON;
         }
         if (r < 0)
-                return log_error_errno(r, "Cannot make the store %s (%s)", path, sqlite3_errmsg(db));
+                return log_error_errno(r, "Cannot make the store %s (%s)", path, why);
         if (version > 0) {
                 forget_old_copies(path, version);
                 log_notice("%s is of version %" PRIi64 " now; it as it was before is %s.v%" PRIi64 ".bak",

@@ -303,14 +303,13 @@ static int ask(struct store *s, enum item_kind kind, const struct query *q, void
 
 #define JOB_COLUMNS                                                                                          \
         "SELECT job.number, uid, owner, name, state, attempt, submitted, started, ended, reason,"            \
-        " first_error, exit_status, state_data, array, idx"
+        " first_error, state_data, array, idx"
 
 int store_query_job(struct store *s, uint32_t number, store_jobs_t callback, void *userdata) {
         return ask(s, ITEM_QUERY_JOBS,
                    &(struct query){
-                           .sql = JOB_COLUMNS
-                           ", config, original, options, cwd, env, warnings, bundle" FROM_JOB_WITH_BODY
-                           " WHERE job.number = ?1",
+                           .sql = JOB_COLUMNS ", config, cwd, env, warnings, bundle" FROM_JOB_WITH_BODY
+                                              " WHERE job.number = ?1",
                            .parameters = { number },
                            .n_parameters = 1,
                            .bodies = true,
@@ -394,8 +393,8 @@ int store_query_executors(struct store *s, uint32_t job, bool all_attempts, uint
         return ask(s, ITEM_QUERY_EXECUTORS,
                    &(struct query){
                            .sql = "SELECT job, role, idx, attempt, state, node, rank, ports, gpus, "
-                                  "invocation, term, epoch,"
-                                  " placed, started, ended, result, code, status, stop_requested, "
+                                  "invocation, epoch,"
+                                  " placed, started, ended, result, status, stop_requested, "
                                   "memory_peak, cpu,"
                                   " io_read, io_write, reason, cpus, fate, memory FROM executor AS e WHERE "
                                   "job = ?1 AND (?2 OR "

@@ -5,30 +5,41 @@
 #include "masterd/store/table.h"
 
 #define F(t, record, member)                                                                                 \
-        { FIELD_##t, offsetof(struct record, member), sizeof(((struct record *)NULL)->member) }
+        { FIELD_##t, offsetof(struct record, member), sizeof(((struct record *)NULL)->member), NULL }
+#define C(record, member, codec)                                                                             \
+        { FIELD_STATE, offsetof(struct record, member), sizeof(((struct record *)NULL)->member), codec }
 
 const struct field job_fields[] = {
-        F(U32, job_record, number),         F(FIXED, job_record, uid),
-        F(U32, job_record, owner),          F(TEXT, job_record, name),
-        F(U8, job_record, state),           F(U32, job_record, attempt),
-        F(U64, job_record, submitted_real), F(U64, job_record, started_real),
-        F(U64, job_record, ended_real),     F(TEXT, job_record, reason),
-        F(TEXT, job_record, first_error),   F(U32, job_record, exit_status),
-        F(BYTES, job_record, state_data),   F(U32, job_record, array),
-        F(U32, job_record, index),          {},
+        F(U32, job_record, number),
+        F(FIXED, job_record, uid),
+        F(U32, job_record, owner),
+        F(TEXT, job_record, name),
+        F(U8, job_record, state),
+        F(U32, job_record, attempt),
+        F(U64, job_record, submitted_real),
+        F(U64, job_record, started_real),
+        F(U64, job_record, ended_real),
+        F(TEXT, job_record, reason),
+        F(TEXT, job_record, first_error),
+        C(job_record, machine, job_state_codec),
+        F(U32, job_record, array),
+        F(U32, job_record, index),
+        {},
 };
 
 const struct field body_fields[] = {
-        F(BYTES, job_body_record, config),  F(BYTES, job_body_record, original),
-        F(BYTES, job_body_record, options), F(BYTES, job_body_record, cwd),
-        F(BYTES, job_body_record, env),     F(BYTES, job_body_record, warnings),
-        F(TEXT, job_body_record, bundle),   {},
+        F(BYTES, job_body_record, config),   F(BYTES, job_body_record, cwd),   F(BYTES, job_body_record, env),
+        F(BYTES, job_body_record, warnings), F(TEXT, job_body_record, bundle), {},
 };
 
 static const struct field body_row_fields[] = {
-        F(BYTES, body_row, body.config), F(BYTES, body_row, body.original), F(BYTES, body_row, body.options),
-        F(BYTES, body_row, body.cwd),    F(BYTES, body_row, body.env),      F(BYTES, body_row, body.warnings),
-        F(TEXT, body_row, body.bundle),  F(U32, body_row, number),          {},
+        F(BYTES, body_row, body.config),
+        F(BYTES, body_row, body.cwd),
+        F(BYTES, body_row, body.env),
+        F(BYTES, body_row, body.warnings),
+        F(TEXT, body_row, body.bundle),
+        F(U32, body_row, number),
+        {},
 };
 
 const struct field executor_fields[] = {
@@ -42,13 +53,11 @@ const struct field executor_fields[] = {
         F(PORTS, executor_record, ports),
         F(TEXT, executor_record, gpus),
         F(FIXED, executor_record, invocation),
-        F(U64, executor_record, term),
         F(U64, executor_record, epoch),
         F(U64, executor_record, placed_real),
         F(U64, executor_record, started_real),
         F(U64, executor_record, ended_real),
         F(TEXT, executor_record, result),
-        F(TEXT, executor_record, code),
         F(I32, executor_record, status),
         F(BOOL, executor_record, stop_requested),
         F(U64, executor_record, memory_peak),
@@ -88,11 +97,23 @@ const struct field usage_fields[] = {
 };
 
 const struct field node_fields[] = {
-        F(TEXT, node_record, name),     F(TEXT, node_record, serial),     F(U64, node_record, epoch),
-        F(TEXT, node_record, boot_id),  F(U8, node_record, state),        F(TEXT, node_record, address),
-        F(U32, node_record, cpus),      F(U64, node_record, memory),      F(U64, node_record, joined_real),
-        F(U64, node_record, seen_real), F(BYTES, node_record, inventory), F(TEXT, node_record, joined_from),
-        F(U32, node_record, joined_by), F(BOOL, node_record, taken_over), {},
+        F(TEXT, node_record, name),
+        F(TEXT, node_record, serial),
+        F(U64, node_record, epoch),
+        F(TEXT, node_record, boot_id),
+        F(U8, node_record, state),
+        F(TEXT, node_record, address),
+        F(U32, node_record, cpus),
+        F(U64, node_record, memory),
+        F(U64, node_record, joined_real),
+        F(U64, node_record, seen_real),
+        F(TEXT, node_record, joined_from),
+        F(U32, node_record, joined_by),
+        F(BOOL, node_record, taken_over),
+        F(U32, node_record, port_first),
+        F(U32, node_record, port_last),
+        F(TEXT, node_record, gpus),
+        {},
 };
 
 const struct field hold_fields[] = {
@@ -132,7 +153,7 @@ const struct field stuck_fields[] = {
         F(U64, stuck_record, cpu_milli),
         F(U64, stuck_record, memory),
         F(TEXT, stuck_record, gpus),
-        F(BYTES, stuck_record, ports),
+        F(PORTS, stuck_record, ports),
         F(TEXT, stuck_record, reason),
         F(U64, stuck_record, shm),
         F(BOOL, stuck_record, whole),
@@ -271,9 +292,15 @@ const struct field share_fields[] = {
 };
 
 const struct field change_fields[] = {
-        F(U32, change_record, job),      F(U64, change_record, version),  F(U32, change_record, uid),
-        F(U64, change_record, at_real),  F(TEXT, change_record, text),    F(TEXT, change_record, cuts),
-        F(BYTES, change_record, before), F(BYTES, change_record, config), {},
+        F(U32, change_record, job),      F(U64, change_record, version),
+        F(U32, change_record, uid),      F(U64, change_record, at_real),
+        F(TEXT, change_record, text),    F(BYTES, change_record, before),
+        F(BYTES, change_record, config), {},
+};
+
+const struct field cut_fields[] = {
+        F(U32, cut_record, job),  F(U64, cut_record, version), F(TEXT, cut_record, role),
+        F(U32, cut_record, from), F(U32, cut_record, attempt), {},
 };
 
 static const struct field data_key_fields[] = { F(U32, data_key_row, job), F(U64, data_key_row, id), {} };
@@ -281,13 +308,13 @@ static const struct field copy_fields[] = { F(U64, copy_row, from), F(U64, copy_
 const struct field scope_fields[] = {
         F(U32, scope_record, job),
         F(TEXT, scope_record, role),
-        F(BYTES, scope_record, state),
+        C(scope_record, state, scope_state_codec),
         {},
 };
 
 const struct field blame_fields[] = {
         F(TEXT, blame_record, node),
-        F(BYTES, blame_record, state),
+        C(blame_record, state, blame_state_codec),
         {},
 };
 
@@ -340,17 +367,16 @@ const struct op_definition op_definitions[_OP_MAX] = {
                          job_fields,
                          { "INSERT INTO job(number, uid, owner, name, state, attempt, submitted, started, "
                            "ended, reason,"
-                           " first_error, exit_status, state_data, array, idx)"
-                           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+                           " first_error, state_data, array, idx)"
+                           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
                            " ON CONFLICT(number) DO UPDATE SET uid = ?2, owner = ?3, name = ?4, state = ?5, "
                            "attempt = ?6,"
                            " submitted = ?7, started = ?8, ended = ?9, reason = ?10, first_error = ?11,"
-                           " exit_status = ?12, state_data = ?13, array = ?14, idx = ?15" } },
+                           " state_data = ?12, array = ?13, idx = ?14" } },
         [OP_PUT_JOB_BODY] = { sizeof(struct body_row),
                               body_row_fields,
-                              { "INSERT OR REPLACE INTO job_body(config, original, options, cwd, env, "
-                                "warnings, bundle,"
-                                " number) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)" } },
+                              { "INSERT OR REPLACE INTO job_body(config, cwd, env, warnings, bundle, number)"
+                                " VALUES (?1, ?2, ?3, ?4, ?5, ?6)" } },
         [OP_LAST_JOB] = { sizeof(struct key_row),
                           key_job_fields,
                           { "INSERT INTO counter(name, value) VALUES ('last_job', ?1)"
@@ -359,12 +385,12 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               executor_fields,
                               { "INSERT OR REPLACE INTO executor(job, role, idx, attempt, state, node, rank, "
                                 "ports, gpus,"
-                                " invocation, term, epoch, placed, started, ended, result, code, status, "
+                                " invocation, epoch, placed, started, ended, result, status, "
                                 "stop_requested,"
                                 " memory_peak, cpu, io_read, io_write, reason, cpus, fate, memory)"
                                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
                                 "?16, ?17, ?18,"
-                                " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)" } },
+                                " ?19, ?20, ?21, ?22, ?23, ?24, ?25)" } },
         [OP_PUT_EVENT] = { sizeof(struct event_record),
                            event_fields,
                            { "INSERT OR REPLACE INTO event(job, seq, time, kind, role, idx, text)"
@@ -378,8 +404,8 @@ const struct op_definition op_definitions[_OP_MAX] = {
                           node_fields,
                           { "INSERT OR REPLACE INTO node(name, serial, epoch, boot_id, state, address, cpus, "
                             "memory,"
-                            " joined, seen, inventory, joined_from, joined_by, taken_over)"
-                            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)" } },
+                            " joined, seen, joined_from, joined_by, taken_over, port_first, port_last, gpus)"
+                            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)" } },
         [OP_PUT_HOLD] = { sizeof(struct hold_record),
                           hold_fields,
                           { "INSERT OR REPLACE INTO node_hold(node, cause, drain, reason, uid, since, "
@@ -474,9 +500,13 @@ const struct op_definition op_definitions[_OP_MAX] = {
                              "?4)" } },
         [OP_PUT_CHANGE] = { sizeof(struct change_record),
                             change_fields,
-                            { "INSERT OR REPLACE INTO change(job, version, user, at, text, cuts, before)"
-                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                              "UPDATE job_body SET config = ?8 WHERE number = ?1" } },
+                            { "INSERT OR REPLACE INTO change(job, version, user, at, text, before)"
+                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                              "UPDATE job_body SET config = ?7 WHERE number = ?1" } },
+        [OP_PUT_CUT] = { sizeof(struct cut_record),
+                         cut_fields,
+                         { "INSERT OR REPLACE INTO change_cut(job, version, role, first, attempt)"
+                           " VALUES (?1, ?2, ?3, ?4, ?5)" } },
         [OP_DELETE_DATA_BLOCK] = { sizeof(struct data_key_row),
                                    data_key_fields,
                                    { "DELETE FROM block WHERE job = ?1 AND block = ?2" } },
@@ -513,8 +543,9 @@ const struct op_definition op_definitions[_OP_MAX] = {
                               "DELETE FROM task WHERE job = ?1", "DELETE FROM secret WHERE job = ?1",
                               "DELETE FROM file WHERE job = ?1", "DELETE FROM block WHERE job = ?1",
                               "DELETE FROM data WHERE job = ?1", "DELETE FROM change WHERE job = ?1",
-                              "DELETE FROM job_avoid WHERE job = ?1", "DELETE FROM scope WHERE job = ?1",
-                              "DELETE FROM verdict WHERE job = ?1", "DELETE FROM job WHERE number = ?1" } },
+                              "DELETE FROM change_cut WHERE job = ?1", "DELETE FROM job_avoid WHERE job = ?1",
+                              "DELETE FROM scope WHERE job = ?1", "DELETE FROM verdict WHERE job = ?1",
+                              "DELETE FROM job WHERE number = ?1" } },
         [OP_DELETE_SECRETS] = { sizeof(struct key_row),
                                 key_job_fields,
                                 { "DELETE FROM secret WHERE job = ?1",
@@ -551,6 +582,7 @@ const struct op_definition op_definitions[_OP_MAX] = {
                          "DELETE FROM file WHERE job IN " PRUNED, "DELETE FROM block WHERE job IN " PRUNED,
                          "DELETE FROM data WHERE job IN " PRUNED, "DELETE FROM scope WHERE job IN " PRUNED,
                          "DELETE FROM change WHERE job IN " PRUNED,
+                         "DELETE FROM change_cut WHERE job IN " PRUNED,
                          "DELETE FROM job_avoid WHERE job IN " PRUNED,
                          "DELETE FROM verdict WHERE job IN " PRUNED,
                          "DELETE FROM job WHERE number IN " PRUNED } },

@@ -3,6 +3,7 @@
  * terms and numbers are above those that may have been used since it was copied. */
 #include "masterd/store/revive.h"
 
+#include <endian.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -132,6 +133,7 @@ int store_summarize(const char *path, struct store_summary *ret) {
         if ((r = read_meta(db, "cluster", &s.cluster, sizeof(s.cluster))) < 0 ||
             (r = read_meta(db, "term", &s.term, sizeof(s.term))) < 0)
                 return r;
+        s.term = le64toh(s.term);
         s.last_job = count(db, "SELECT max(coalesce((SELECT value FROM counter WHERE name = 'last_job'), 0),"
                                " coalesce((SELECT max(number) FROM job), 0))");
         s.nodes = count(db, "SELECT count(*) FROM node");
@@ -169,7 +171,8 @@ static int set_term(sqlite3 *db, uint64_t term) {
         int r = sqlite3_prepare_v2(db, "UPDATE meta SET value = ?1 WHERE key = 'term'", -1, &statement, NULL);
 
         if (r == SQLITE_OK)
-                r = sqlite3_bind_blob(statement, 1, &term, sizeof(term), SQLITE_STATIC);
+                r = sqlite3_bind_blob(statement, 1, &(uint64_t){ htole64(term) }, sizeof(term),
+                                      SQLITE_TRANSIENT);
         if (r == SQLITE_OK)
                 r = sqlite3_step(statement);
         r = r == SQLITE_DONE ? 0 : sqlite_error(db, r);

@@ -402,6 +402,10 @@ void store_put_change(struct store *s, const struct change_record *r) {
         put(s, OP_PUT_CHANGE, r);
 }
 
+void store_put_cut(struct store *s, const struct cut_record *r) {
+        put(s, OP_PUT_CUT, r);
+}
+
 void store_put_savepoint(struct store *s, const struct savepoint_record *r) {
         put(s, OP_PUT_SAVEPOINT, r);
 }

@@ -20,6 +20,9 @@
 #include <systemd/sd-id128.h>
 
 #define STORE_PORTS_MAX 64u
+#define STORE_FAILURES_MAX 12u
+#define STORE_STRIKES_MAX 32u
+#define STORE_SHUNS_MAX 16u
 #define STORE_JOB_NONE 0u /* as the job of an event: one of the cluster */
 
 struct store;
@@ -37,12 +40,35 @@ char *store_bytes_text(const struct store_bytes *b);
 /* The large part of a job, written once. */
 struct job_body_record {
         struct store_bytes config;   /* effective configuration, JSON */
-        struct store_bytes original; /* as submitted */
-        struct store_bytes options;  /* the other arguments of Submit, in whatever form the caller likes */
         struct store_bytes cwd;      /* path, or empty */
         struct store_bytes env;      /* NAME=VALUE, each ended by NUL */
         struct store_bytes warnings; /* one line each, ended by \n */
         const char *bundle;          /* sha256 in hex, or "" */
+};
+
+/* What the machine of a job needs beyond its columns. Stored by its table in states.c: a new field is one
+ * more member here, and a row there. */
+struct job_state_record {
+        uint8_t verdict; /* enum job_event */
+        bool saving, requeueing;
+        bool had_env, had_secrets;
+        uint8_t leave_why; /* enum requeue_cause */
+        uint32_t order_step;
+        uint32_t requeues, asked;
+        uint32_t leave_for;
+        uint32_t array_since;
+        uint64_t attempt_real;
+        uint64_t slot_real, waits_real, not_before_real, leave_real;
+        uint64_t after_met;
+        /* changes while it runs */
+        uint64_t limits_real;
+        uint64_t epoch, membership; /* masterd/life/epochs.h */
+        uint64_t rolling_real;      /* masterd/life/rolling.h */
+        uint32_t rolling_batch, rolling_index;
+        char rolling_role[33];
+        uint8_t held_mode; /* masterd/life/suspension.h */
+        uint32_t held_by;
+        uint64_t held_real, froze_real;
 };
 
 struct job_record {
@@ -56,13 +82,11 @@ struct job_record {
         uint64_t ended_real; /* 0: the job is active */
         const char *reason;
         const char *first_error;
-        uint32_t exit_status; /* 0, 1, 3, 255 as in Master1 */
-        struct store_bytes
-                state_data; /* small state of the job machine (counters, stop requested ...), its own form */
-        uint32_t array;     /* it is an element of that job, whose body is its own too; 0: of none */
-        uint32_t index;     /* in the array */
-        const struct job_body_record
-                *body;       /* put: NULL leaves what is stored; loaded: NULL where not asked for */
+        struct job_state_record machine;
+        uint32_t array; /* it is an element of that job, whose body is its own too; 0: of none */
+        uint32_t index; /* in the array */
+        /* put: NULL leaves what is stored; loaded: NULL where not asked for */
+        const struct job_body_record *body;
         uint64_t last_event; /* loaded only: highest event number, 0: none */
 };
 
@@ -78,9 +102,9 @@ struct executor_record {
         const char *gpus; /* uuids, space-separated */
         const char *cpus; /* its own, "0-3,8" */
         sd_id128_t invocation;
-        uint64_t term, epoch; /* under which it was ordered */
+        uint64_t epoch; /* of the host, under which it was ordered */
         uint64_t placed_real, started_real, ended_real;
-        const char *result, *code; /* as struct exit_report */
+        const char *result; /* as struct exit_report */
         int32_t status;
         bool stop_requested;
         uint64_t memory_peak, cpu_usec, io_read, io_write; /* UINT64_MAX: not known */
@@ -132,10 +156,12 @@ struct node_record {
         uint32_t cpus;
         uint64_t memory;
         uint64_t joined_real, seen_real;
-        struct store_bytes inventory; /* the registry's own form */
-        const char *joined_from;      /* addr_format(), or "" */
-        uint32_t joined_by;           /* uid of the token's creator */
-        bool taken_over;              /* by that join, from one whose certificate was good */
+        const char *joined_from; /* addr_format(), or "" */
+        uint32_t joined_by;      /* uid of the token's creator */
+        bool taken_over;         /* by that join, from one whose certificate was good */
+        /* So that what executors hold can be told before the agent registers again. */
+        uint32_t port_first, port_last;
+        const char *gpus; /* uuids, space-separated, in the order of the inventory */
 };
 
 /* Why a host takes nothing new; masterd/node/hold.h says what the fields mean. */
@@ -170,8 +196,9 @@ struct stuck_record {
         sd_id128_t job_uid;
         uint64_t since_real;
         uint64_t cpu_milli, memory;
-        const char *gpus;         /* uuids, space-separated */
-        struct store_bytes ports; /* uint16_t each, as in memory */
+        const char *gpus; /* uuids, space-separated */
+        uint16_t ports[STORE_PORTS_MAX];
+        uint32_t n_ports;
         const char *reason;
         uint64_t shm;
         bool whole;
@@ -199,16 +226,47 @@ struct verdict_record {
 };
 
 /* Of executors that are started again together, or whose failures are counted together. */
+struct failure_record {
+        uint64_t real;
+        uint32_t n; /* failures that this time stands for */
+};
+struct history_record {
+        struct failure_record failures[STORE_FAILURES_MAX]; /* oldest first */
+        uint32_t n_failures, consecutive;
+};
+struct scope_state_record {
+        uint32_t restarts;
+        uint64_t real, due_real, regroup_real;
+        struct history_record history, budget;
+};
 struct scope_record {
         uint32_t job;
         const char *role; /* "": the job's */
-        struct store_bytes state;
+        struct scope_state_record state;
 };
 
-/* What a host is blamed for. */
+/* What a host is blamed for; masterd/node/blame.h says what the fields mean. */
+struct strike_record {
+        uint64_t real;
+        uint32_t job, user;
+        uint8_t kind; /* enum strike_kind */
+        bool alone;
+};
+struct shun_record {
+        uint32_t user, times;
+        uint64_t until_real;
+};
+struct blame_state_record {
+        uint32_t state; /* enum blame_state */
+        uint32_t times;
+        uint64_t since_real, until_real;
+        struct strike_record strikes[STORE_STRIKES_MAX]; /* oldest first */
+        struct shun_record shuns[STORE_SHUNS_MAX];
+        uint32_t n_strikes, n_shuns;
+};
 struct blame_record {
         const char *node;
-        struct store_bytes state;
+        struct blame_state_record state;
 };
 
 struct token_record {
@@ -312,9 +370,16 @@ struct change_record {
         uint32_t uid;     /* who asked for it */
         uint64_t at_real;
         const char *text;          /* what was changed, one line */
-        const char *cuts;          /* who has left, in the form of masterd/life/change.h */
         struct store_bytes before; /* the configuration that it was of, where a role has gone; else empty */
         struct store_bytes config; /* put only: the one from then on */
+};
+
+/* Who has left by a change: executors of the role from that index on, up to that attempt. */
+struct cut_record {
+        uint32_t job;
+        uint64_t version; /* of the change */
+        const char *role;
+        uint32_t from, attempt;
 };
 
 struct secret_record {
@@ -372,6 +437,7 @@ typedef int (*store_load_data_state_t)(void *userdata, const struct data_state_r
 typedef int (*store_load_scope_t)(void *userdata, const struct scope_record *r);
 typedef int (*store_load_blame_t)(void *userdata, const struct blame_record *r);
 typedef int (*store_load_change_t)(void *userdata, const struct change_record *r);
+typedef int (*store_load_cut_t)(void *userdata, const struct cut_record *r);
 typedef int (*store_load_savepoint_t)(void *userdata, const struct savepoint_record *r);
 
 int store_load_jobs(struct store *s, bool active_only, store_load_job_t callback,
@@ -397,6 +463,7 @@ int store_load_data_tasks(struct store *s, store_load_data_task_t callback, void
 int store_load_data_states(struct store *s, store_load_data_state_t callback, void *userdata);
 /* Of active jobs, in the order of their versions. */
 int store_load_changes(struct store *s, store_load_change_t callback, void *userdata);
+int store_load_cuts(struct store *s, store_load_cut_t callback, void *userdata);
 /* All of them, oldest first, without manifest and configuration. */
 int store_load_savepoints(struct store *s, store_load_savepoint_t callback, void *userdata);
 int store_load_nodes(struct store *s, store_load_node_t callback, void *userdata);
@@ -455,6 +522,7 @@ void store_put_data_state(struct store *s, const struct data_state_record *r);  
 void store_put_savepoint(struct store *s, const struct savepoint_record *r);     /* key: name */
 /* The job's configuration becomes this one as well. Key: job, version. */
 void store_put_change(struct store *s, const struct change_record *r);
+void store_put_cut(struct store *s, const struct cut_record *r);
 void store_set_meta(struct store *s, const char *key, const void *data, size_t size);
 
 void store_delete_job(struct store *s, uint32_t number); /* and all that belongs to it */

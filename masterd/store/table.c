@@ -3,6 +3,7 @@
  * through SQLite's signed ones and come back the same; a NULL string is "". */
 #include "masterd/store/table.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -50,25 +51,43 @@ void fields_move(const struct field *fields, void *record, void *extra) {
         }
 }
 
+/* A record's ports as FIELD_PORTS finds them. */
+struct ports {
+        uint16_t list[STORE_PORTS_MAX];
+        uint32_t n;
+};
+static_assert(offsetof(struct executor_record, n_ports) - offsetof(struct executor_record, ports) ==
+                              offsetof(struct ports, n) &&
+                      offsetof(struct stuck_record, n_ports) - offsetof(struct stuck_record, ports) ==
+                              offsetof(struct ports, n),
+              "the number of ports stands behind them");
+
 /* Ports are a blob of little-endian pairs of bytes. */
-static int bind_ports(const struct executor_record *e, sqlite3_stmt *statement, int i) {
+static int bind_ports(const struct ports *p, sqlite3_stmt *statement, int i) {
         uint8_t bytes[2 * STORE_PORTS_MAX];
-        uint32_t n = MIN(e->n_ports, STORE_PORTS_MAX);
+        uint32_t n = MIN(p->n, STORE_PORTS_MAX);
 
         for (uint32_t k = 0; k < n; k++) {
-                bytes[2 * k] = (uint8_t)e->ports[k];
-                bytes[2 * k + 1] = (uint8_t)(e->ports[k] >> 8);
+                bytes[2 * k] = (uint8_t)p->list[k];
+                bytes[2 * k + 1] = (uint8_t)(p->list[k] >> 8);
         }
         return sqlite3_bind_blob(statement, i, bytes, (int)(2 * n), SQLITE_TRANSIENT);
 }
 
-static int read_ports(struct executor_record *e, const uint8_t *bytes, size_t size) {
+static int read_ports(struct ports *p, const uint8_t *bytes, size_t size) {
         if (size % 2 != 0 || size / 2 > STORE_PORTS_MAX)
                 return -EBADMSG;
-        e->n_ports = (uint32_t)(size / 2);
-        for (uint32_t k = 0; k < e->n_ports; k++)
-                e->ports[k] = (uint16_t)(bytes[2 * k] | bytes[2 * k + 1] << 8);
+        p->n = (uint32_t)(size / 2);
+        for (uint32_t k = 0; k < p->n; k++)
+                p->list[k] = (uint16_t)(bytes[2 * k] | bytes[2 * k + 1] << 8);
         return 0;
+}
+
+static int bind_state(const struct field *f, const void *state, sqlite3_stmt *statement, int i) {
+        uint8_t bytes[CODEC_SIZE_MAX];
+        ssize_t n = codec_write(f->codec, state, bytes, sizeof(bytes));
+
+        return n < 0 ? SQLITE_TOOBIG : sqlite3_bind_blob(statement, i, bytes, (int)n, SQLITE_TRANSIENT);
 }
 
 /* A zero-length value with a NULL pointer would be bound as SQL's NULL, which no column takes. */
@@ -110,7 +129,10 @@ int fields_bind(const struct field *fields, const void *record, sqlite3_stmt *st
                         r = bind_bytes(statement, i, p, f->size);
                         break;
                 case FIELD_PORTS:
-                        r = bind_ports(record, statement, i);
+                        r = bind_ports(p, statement, i);
+                        break;
+                case FIELD_STATE:
+                        r = bind_state(f, p, statement, i);
                         break;
                 case FIELD_END:
                         break;
@@ -159,7 +181,9 @@ static int read_field(const struct field *f, void *record, sqlite3_stmt *stateme
                 memcpy(p, data, size);
                 return 0;
         case FIELD_PORTS:
-                return read_ports(record, data, size);
+                return read_ports(p, data, size);
+        case FIELD_STATE:
+                return codec_read(f->codec, data, size, p);
         case FIELD_END:
                 break;
         }

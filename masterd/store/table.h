@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "masterd/store/codec.h"
 #include "masterd/store/store.h"
 
 enum field_type {
@@ -20,12 +21,14 @@ enum field_type {
         FIELD_TEXT,  /* const char * */
         FIELD_BYTES, /* struct store_bytes */
         FIELD_FIXED, /* size bytes in the record itself */
-        FIELD_PORTS, /* struct executor_record's ports and n_ports */
+        FIELD_PORTS, /* uint16_t[STORE_PORTS_MAX], and behind them a uint32_t of how many there are */
+        FIELD_STATE, /* a struct within the record, by its codec */
 };
 
 struct field {
         enum field_type type;
         uint16_t offset, size;
+        const struct codec_field *codec;
 };
 
 /* Bytes needed beside the record for what its fields point to. */
@@ -75,6 +78,7 @@ enum op_kind {
         OP_PUT_BLAME,
         OP_PUT_SHARE,
         OP_PUT_CHANGE,
+        OP_PUT_CUT,
         OP_DELETE_DATA_BLOCK,
         OP_DELETE_DATA_TASK,
         OP_TRIM_DATA,
@@ -106,7 +110,10 @@ extern const struct field job_fields[], kept_task_fields[], body_fields[], execu
         stuck_fields[], avoid_fields[], verdict_fields[], token_fields[], revoked_fields[], secret_fields[],
         data_file_fields[], data_source_fields[], data_block_fields[], data_task_fields[],
         data_state_fields[], savepoint_fields[], scope_fields[], blame_fields[], share_fields[],
-        change_fields[];
+        change_fields[], cut_fields[];
+
+/* What columns of state hold (states.c). */
+extern const struct codec_field job_state_codec[], scope_state_codec[], blame_state_codec[];
 
 /* Records that exist inside the store alone. */
 struct body_row {

@@ -56,6 +56,32 @@ static void test_whole_words(void **state) {
         assert_int_equal(gpus_of_text(&v, "GPU-10 GPU-2 MIG-GPU-1x"), 2);
 }
 
+/* What is left of an inventory until its agent registers again: the names, in their places. */
+static void test_named(void **state) {
+        const struct inventory v = { .gpus = gpus, .n_gpus = NODE_GPUS_MAX };
+        struct inventory few = {};
+
+        for (int longest = 0; longest < 2; longest++) {
+                struct inventory named = {};
+                _cleanup_free_ char *text = NULL;
+                name_all(longest);
+                text = gpus_text(&v, UINT64_MAX);
+                assert_int_equal(gpus_named(text, &named), 0);
+                assert_int_equal(named.n_gpus, NODE_GPUS_MAX);
+                for (size_t i = 0; i < NODE_GPUS_MAX; i++)
+                        assert_string_equal(named.gpus[i].uuid, names[i]);
+                assert_int_equal(gpus_named("one more", &named), 0); /* than a set has room for */
+                assert_int_equal(named.n_gpus, NODE_GPUS_MAX);
+                inventory_done(&named);
+        }
+        assert_int_equal(gpus_named("", &few), 0);
+        assert_int_equal(few.n_gpus, 0);
+        assert_int_equal(gpus_named(" GPU-1  GPU-2 ", &few), 0);
+        assert_int_equal(few.n_gpus, 2);
+        assert_string_equal(few.gpus[1].uuid, "GPU-2");
+        inventory_done(&few);
+}
+
 static void test_restart(void **state) {
         static const char config[] = JSON({
                 "role" : [ {
@@ -98,6 +124,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_text),
                 cmocka_unit_test(test_whole_words),
+                cmocka_unit_test(test_named),
                 cmocka_unit_test_setup_teardown(test_restart, kit_setup, kit_teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

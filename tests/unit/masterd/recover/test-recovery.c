@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +41,7 @@
 #include "masterd/queue/queueing.h"
 #include "masterd/recover/recover.h"
 #include "masterd/start.h"
+#include "masterd/store/revive.h"
 #include "tests/kit/json.h"
 #include "tests/kit/masterd-kit.h"
 
@@ -957,6 +959,90 @@ static const char *step(struct manager *m) {
         }
 }
 
+/* ---- stores of before ---- */
+
+static int64_t shift; /* of the clock of day */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts) {
+        int r = __real_clock_gettime(clock, ts);
+
+        if (clock == CLOCK_REALTIME) {
+                int64_t t = (int64_t)ts->tv_sec * (int64_t)USEC_PER_SEC + ts->tv_nsec / 1000 + shift;
+                *ts = (struct timespec){ t / (int64_t)USEC_PER_SEC, t % (int64_t)USEC_PER_SEC * 1000 };
+        }
+        return r;
+}
+
+/* For the version after this one (PRIMUS_TEST_KEEP, a directory): the store, and when and how it is loaded.
+ * So those of version 5 in tests/data were made by 0.1.0. */
+static void keep(const char *directory, const char *to) {
+        struct manager *m;
+        char path[256], copy[64], *seen;
+        FILE *f;
+
+        kit_copy_store(directory, copy);
+        m = kit_open(copy);
+        seen = dump(m);
+        snprintf(path, sizeof(path), "%s/seen.txt", to);
+        f = fopen(path, "w");
+        assert_non_null(f);
+        fprintf(f, "%" PRIu64 "\n%s", now_real(), seen);
+        assert_int_equal(fclose(f), 0);
+        free(seen);
+        start_free(m);
+        snprintf(path, sizeof(path), "%s/primus.db", to);
+        assert_int_equal(store_copy_idle(strcat(copy, "/primus.db"), path), 0);
+        *strrchr(copy, '/') = 0;
+        (void)remove_tree(copy);
+}
+
+static char *read_data(const char *name, const char *suffix) {
+        char path[256], *text;
+        size_t size;
+
+        snprintf(path, sizeof(path), "%s/%s.%s", getenv("PRIMUS_TEST_DATA"), name, suffix);
+        assert_int_equal(read_file(path, 1 << 20, &text, &size), 0);
+        return text;
+}
+
+/* It is loaded as its own version loaded it, and from then on written in today's form. */
+static void check_old(const char *name) {
+        _cleanup_free_ char *sql = read_data(name, "sql"), *wanted = read_data(name, "txt"), *now = NULL;
+        char directory[64] = "/tmp/test-recovery-XXXXXX", path[256], *seen;
+        struct manager *m;
+        sqlite3 *db;
+
+        assert_non_null(mkdtemp(directory));
+        snprintf(path, sizeof(path), "%s/primus.db", directory);
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+        shift = (int64_t)strtoull(wanted, &seen, 10) - (int64_t)now_real();
+        m = kit_open(directory);
+        now = dump(m);
+        if (strcmp(now, ++seen) != 0)
+                fail_after(name, seen, now);
+        snprintf(path, sizeof(path), "%s/primus.db.v5.bak", directory);
+        assert_int_equal(access(path, F_OK), 0);
+        serve(m);
+        for (unsigned i = 0; i < NODES; i++)
+                if (node_at(m, i)->state != NODE_LOST)
+                        register_node(m, i, 0, 0);
+        m = check(m, directory, true, name);
+        start_free(m);
+        (void)remove_tree(directory);
+        shift = 0;
+}
+
+static void test_old_stores(void **state) {
+        if (!getenv("PRIMUS_TEST_DATA"))
+                skip();
+        check_old("store-5-stuck");
+        check_old("store-5-changes");
+}
+
 static void test_random(void **state) {
         /* For a campaign: other runs than those of every day, on a disk that is memory. */
         const char *first = getenv("PRIMUS_TEST_FIRST"), *runs = getenv("PRIMUS_TEST_RUNS");
@@ -988,6 +1074,8 @@ static void test_random(void **state) {
                                 m = check(m, directory, false, "take over");
                         }
                 }
+                if (getenv("PRIMUS_TEST_KEEP"))
+                        keep(directory, getenv("PRIMUS_TEST_KEEP"));
                 start_free(m);
                 (void)remove_tree(directory);
         }
@@ -995,6 +1083,7 @@ static void test_random(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_old_stores),
                 cmocka_unit_test(test_random),
         };
 

@@ -228,7 +228,12 @@ static void add_row(sqlite3 *db, const char *table, const char *values, int n) {
         assert_int_equal(sqlite_exec(db, sql), 0);
 }
 
-static void fill(sqlite3 *db, struct tables *t) {
+/* Columns that are another's, or in another form, from 6 on: test_states_become_columns(). */
+#define CHANGED_BY_6                                                                                         \
+        "(VALUES ('job', 'state_data'), ('scope', 'state'), ('blame', 'state'), ('node', 'inventory'),"      \
+        " ('change', 'cuts'), ('job_body', 'original'), ('job_body', 'options'), ('executor', 'code'), ('executor', 'term'), ('job', 'exit_status'))"
+
+static void fill(sqlite3 *db, int version, struct tables *t) {
         sqlite3_stmt *statement;
 
         *t = (struct tables){};
@@ -240,7 +245,8 @@ static void fill(sqlite3 *db, struct tables *t) {
                 _cleanup_free_ char *values = NULL;
                 char sql[1024];
                 snprintf(sql, sizeof(sql),
-                         "SELECT group_concat(CASE type WHEN 'INTEGER' THEN '@' WHEN 'BLOB' THEN 'x''0@''' "
+                         "SELECT group_concat(CASE type WHEN 'INTEGER' THEN '@' WHEN 'BLOB' THEN "
+                         "CASE WHEN name LIKE 'state%%' THEN 'x''010000000@''' ELSE 'x''0@''' END "
                          "ELSE '''text@''' END) FROM pragma_table_info('%s')",
                          t->names[i]);
                 values = text_of(db, sql);
@@ -248,8 +254,8 @@ static void fill(sqlite3 *db, struct tables *t) {
                         add_row(db, t->names[i], values, row);
                 snprintf(sql, sizeof(sql),
                          "SELECT group_concat('\"' || name || '\"', ')||quote(') FROM "
-                         "pragma_table_info('%s')",
-                         t->names[i]);
+                         "pragma_table_info('%s') WHERE %d >= 6 OR ('%s', name) NOT IN " CHANGED_BY_6,
+                         t->names[i], version, t->names[i]);
                 t->columns[i] = text_of(db, sql);
                 t->content[i] = content_of(db, t->names[i], t->columns[i]);
                 assert_true(*t->content[i]);
@@ -306,6 +312,62 @@ static void check_copy(const char *path, int version, const struct tables *t) {
         sqlite3_close(copy);
 }
 
+/* 6: what was text for a scanner is columns, and states are in the form of codec.h. */
+static void test_states_become_columns(void **state) {
+        struct fixture *f = *state;
+        const char *steps[TABLES_MAX];
+        char *text;
+
+        copy_steps(5, steps);
+        assert_int_equal(store_migrate_steps(f->db, f->path, steps), 0);
+        assert_int_equal(
+                sqlite_exec(
+                        f->db,
+                        "INSERT INTO node(name, serial, epoch, boot_id, state, address, cpus, memory, joined, seen,"
+                        " inventory) VALUES ('none', '', 1, '', 1, '', 1, 1, 0, 0, x''),"
+                        " ('two', '', 1, '', 1, '', 1, 1, 0, 0,"
+                        "  CAST('20000 60000' || char(10) || 'GPU-1' || char(10) || 'pci-0000:3b:00.0' || char(10)"
+                        "   AS BLOB)),"
+                        " ('ports', '', 1, '', 1, '', 1, 1, 0, 0, CAST('1 65535' || char(10) AS BLOB));"
+                        "INSERT INTO change(job, version, user, at, text, cuts, before) VALUES"
+                        " (1, 2, 0, 0, 'a', '', x''),"
+                        " (1, 3, 0, 0, 'b', 'w 3 7' || char(10) || 'ps 0 4294967295' || char(10), x'7b7d'),"
+                        " (2, 2, 0, 0, 'c', 'w 1 1' || char(10), x'');"
+                        "INSERT INTO scope VALUES (1, 'w', x'0100000009000000');"
+                        "INSERT INTO blame VALUES ('two', x'01000000000000000100000002000000')"),
+                0);
+        assert_int_equal(store_migrate(f->db, f->path), 0);
+#define IS(sql, wanted)                                                                                      \
+        text = text_of(f->db, sql);                                                                          \
+        assert_string_equal(text, wanted);                                                                   \
+        free(text)
+        IS("SELECT group_concat(x, ';') FROM (SELECT name || ' ' || port_first || '-' || port_last || ' ' || gpus AS x"
+           " FROM node ORDER BY name)",
+           "none 0-0 ;ports 1-65535 ;two 20000-60000 GPU-1 pci-0000:3b:00.0");
+        IS("SELECT group_concat(x, ';') FROM (SELECT job || ' ' || version || ' ' || role || ' ' || first || ' ' ||"
+           " attempt AS x FROM change_cut ORDER BY job, version, role)",
+           "1 3 ps 0 4294967295;1 3 w 3 7;2 2 w 1 1");
+        IS("SELECT group_concat(text || quote(before), ';') FROM change", "aX'';bX'7B7D';cX''");
+        IS("SELECT quote(state) FROM scope", "X'100209'");
+        IS("SELECT quote(state) FROM blame", "X'1002010402'");
+}
+
+/* It cannot be told what it says: the store stays as it was. */
+static void test_unknown_state(void **state) {
+        struct fixture *f = *state;
+        const char *steps[TABLES_MAX];
+
+        copy_steps(5, steps);
+        assert_int_equal(store_migrate_steps(f->db, f->path, steps), 0);
+        assert_int_equal(sqlite_exec(f->db, "INSERT INTO scope VALUES (1, 'w', x'07000000')"), 0);
+        assert_int_equal(store_migrate(f->db, f->path), -EPERSON);
+        assert_non_null(strstr(log_last_error(), "a scope's state is of no known version"));
+        assert_int_equal(number(f->db, "PRAGMA user_version"), 5);
+        assert_int_equal(number(f->db, "SELECT count(*) FROM scope WHERE state = x'07000000'"), 1);
+        assert_int_equal(
+                number(f->db, "SELECT count(*) FROM pragma_table_info('node') WHERE name = 'inventory'"), 1);
+}
+
 static void test_from_every_version(void **state) {
         for (int version = 1; version <= newest(); version++) {
                 _cleanup_(tables_done) struct tables t = {};
@@ -318,7 +380,7 @@ static void test_from_every_version(void **state) {
                 f = own;
                 copy_steps(version, steps);
                 assert_int_equal(store_migrate_steps(f->db, f->path, steps), 0);
-                fill(f->db, &t);
+                fill(f->db, version, &t);
                 assert_int_equal(store_migrate(f->db, f->path), 0);
                 check_migrated(f->db, version, &t);
                 snprintf(copy, sizeof(copy), "%s.v%d.bak", f->path, version);
@@ -462,6 +524,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_real_schema, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_from_the_first, setup, teardown),
                 cmocka_unit_test(test_from_every_version),
+                cmocka_unit_test_setup_teardown(test_states_become_columns, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_unknown_state, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_two_copies_are_kept, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_killed, setup, teardown),

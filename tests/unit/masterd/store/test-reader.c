@@ -14,13 +14,10 @@
 #define EVE 1001u
 
 static void put_jobs(struct fixture *f, uint32_t n) {
-        static const uint8_t data[64];
-
         for (uint32_t i = 0; i < n; i++)
                 store_put_job(f->store, &(struct job_record){ .number = store_next_job(f->store),
                                                               .owner = ML,
-                                                              .name = "a name",
-                                                              .state_data = { data, sizeof(data) } });
+                                                              .name = "a name" });
         settle(f);
 }
 

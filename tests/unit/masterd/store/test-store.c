@@ -20,7 +20,6 @@
 
 static const struct job_body_record body = {
         .config = { JSON({ "a" : 1 }), 8 },
-        .original = { "{}", 2 },
         .cwd = { "/home/\xff", 7 },
         .env = { "A=1\0B=2\0", 8 },
         .bundle = "abc",
@@ -36,8 +35,7 @@ static struct job_record a_job(uint32_t number) {
                 .attempt = 1,
                 .submitted_real = UINT64_C(1767225600000000) + number,
                 .reason = NULL,
-                .state_data = { "\0\1\2", 3 },
-                .exit_status = 255,
+                .machine = { .verdict = 4, .leave_real = UINT64_MAX, .rolling_role = "worker" },
                 .body = &body,
         };
 }
@@ -54,14 +52,12 @@ static struct executor_record an_executor(uint32_t job, uint32_t index, uint32_t
                 .ports = { 30000, 65535 },
                 .n_ports = 2,
                 .gpus = "GPU-1 GPU-2",
-                .term = 7,
                 .epoch = 9,
                 .status = -3,
                 .stop_requested = true,
                 .memory_peak = UINT64_MAX,
                 .cpu_usec = 12345,
                 .result = "exit-code",
-                .code = "exited",
                 .reason = "exit status 3",
         };
 }
@@ -76,15 +72,14 @@ static int expect_job(void *userdata, const struct job_record *r) {
         assert_int_equal(r->state, 3);
         assert_true(r->submitted_real == want.submitted_real);
         assert_string_equal(r->reason, "");
-        assert_int_equal(r->state_data.size, 3);
-        assert_memory_equal(r->state_data.data, "\0\1\2", 3);
-        assert_int_equal(r->exit_status, 255);
+        assert_int_equal(r->machine.verdict, 4);
+        assert_true(r->machine.leave_real == UINT64_MAX && r->machine.epoch == 0);
+        assert_string_equal(r->machine.rolling_role, "worker");
         assert_non_null(r->body);
         assert_int_equal(r->body->env.size, 8);
         assert_memory_equal(r->body->env.data, "A=1\0B=2\0", 8);
         assert_int_equal(r->body->cwd.size, 7);
         assert_memory_equal(r->body->cwd.data, "/home/\xff", 7);
-        assert_int_equal(r->body->options.size, 0);
         assert_string_equal(r->body->bundle, "abc");
         assert_true(r->last_event == 2);
         (*n)++;
@@ -117,6 +112,8 @@ static int expect_node(void *userdata, const struct node_record *r) {
         assert_string_equal(r->joined_from, "192.0.2.7");
         assert_int_equal(r->joined_by, 1000);
         assert_true(r->taken_over);
+        assert_true(r->port_first == 20000 && r->port_last == 65535);
+        assert_string_equal(r->gpus, "GPU-1 GPU-2");
         (*n)++;
         return 0;
 }
@@ -151,6 +148,82 @@ static int expect_secret(void *userdata, const struct secret_record *r) {
         return 0;
 }
 
+static const struct scope_record scope = {
+        .job = 1,
+        .role = "w",
+        .state = { .restarts = 2,
+                   .due_real = UINT64_MAX,
+                   .history = { .failures = { { 7, 1 }, { 8, 3 } }, .n_failures = 2, .consecutive = 4 } },
+};
+
+static int expect_scope(void *userdata, const struct scope_record *r) {
+        unsigned *n = userdata;
+
+        assert_string_equal(r->role, *n == 0 ? "" : "w");
+        assert_memory_equal(&r->state, *n == 0 ? &(struct scope_state_record){} : &scope.state,
+                            sizeof(r->state));
+        (*n)++;
+        return 0;
+}
+
+static int expect_blame(void *userdata, const struct blame_record *r) {
+        unsigned *n = userdata;
+
+        assert_string_equal(r->node, "n1");
+        assert_true(r->state.times == 3 && r->state.n_strikes == 1 && r->state.n_shuns == STORE_SHUNS_MAX);
+        assert_true(r->state.strikes[0].real == 5 && r->state.strikes[0].alone);
+        assert_true(r->state.shuns[STORE_SHUNS_MAX - 1].user == 1000);
+        (*n)++;
+        return 0;
+}
+
+static int expect_stuck(void *userdata, const struct stuck_record *r) {
+        unsigned *n = userdata;
+
+        assert_string_equal(r->node, "n1");
+        assert_int_equal(r->n_ports, STORE_PORTS_MAX);
+        assert_true(r->ports[0] == 1 && r->ports[1] == 0x8001 && r->ports[STORE_PORTS_MAX - 1] == 65535);
+        assert_string_equal(r->reason, "D state");
+        (*n)++;
+        return 0;
+}
+
+static int expect_cut(void *userdata, const struct cut_record *r) {
+        unsigned *n = userdata;
+
+        assert_true(r->job == 1 && r->version == UINT64_MAX >> 1 && r->attempt == UINT32_MAX);
+        assert_string_equal(r->role, *n == 0 ? "a" : "b");
+        assert_int_equal(r->from, *n);
+        (*n)++;
+        return 0;
+}
+
+static void put_states(struct store *s) {
+        struct blame_record blame = { .node = "n1",
+                                      .state = { .times = 3,
+                                                 .strikes = { { .real = 5, .alone = true } },
+                                                 .n_strikes = 1,
+                                                 .shuns[STORE_SHUNS_MAX - 1].user = 1000,
+                                                 .n_shuns = STORE_SHUNS_MAX } };
+        struct stuck_record stuck = { .node = "n1",
+                                      .job = 1,
+                                      .role = "w",
+                                      .ports = { 1, 0x8001, [STORE_PORTS_MAX - 1] = 65535 },
+                                      .n_ports = STORE_PORTS_MAX,
+                                      .reason = "D state" };
+
+        store_put_scope(s, &scope);
+        store_put_scope(s, &(struct scope_record){ .job = 1 });
+        store_put_blame(s, &blame);
+        store_put_stuck(s, &stuck);
+        for (uint32_t i = 0; i < 2; i++)
+                store_put_cut(s, &(struct cut_record){ .job = 1,
+                                                       .version = UINT64_MAX >> 1,
+                                                       .role = i == 0 ? "a" : "b",
+                                                       .from = i,
+                                                       .attempt = UINT32_MAX });
+}
+
 static void put_everything(struct store *s, uint32_t number) {
         struct job_record job = a_job(number);
 
@@ -178,7 +251,11 @@ static void test_round_trip(void **state) {
                                                         .memory = UINT64_C(1) << 40,
                                                         .joined_from = "192.0.2.7",
                                                         .joined_by = 1000,
-                                                        .taken_over = true });
+                                                        .taken_over = true,
+                                                        .port_first = 20000,
+                                                        .port_last = 65535,
+                                                        .gpus = "GPU-1 GPU-2" });
+        put_states(f->store);
         store_put_token(f->store, &(struct token_record){ .id = "12345678",
                                                           .secret_hash[31] = 'z',
                                                           .uses_left = 2,
@@ -203,6 +280,10 @@ static void test_round_trip(void **state) {
         EXPECT(store_load_nodes(f->store, expect_node, &n), 1);
         EXPECT(store_load_tokens(f->store, expect_token, &n), 1);
         EXPECT(store_load_revoked(f->store, expect_revoked, &n), 1);
+        EXPECT(store_load_scopes(f->store, expect_scope, &n), 2);
+        EXPECT(store_load_blames(f->store, expect_blame, &n), 1);
+        EXPECT(store_load_stuck(f->store, expect_stuck, &n), 1);
+        EXPECT(store_load_cuts(f->store, expect_cut, &n), 2);
         assert_int_equal(store_load_meta(f->store, "term", &data, &size), 0);
         assert_int_equal(size, 1);
         assert_string_equal(data, "7");
@@ -228,6 +309,7 @@ static void test_round_trip(void **state) {
         reopen(f);
         EXPECT(store_load_jobs(f->store, false, expect_job, &n), 0);
         EXPECT(store_load_executors(f->store, expect_executor, &n), 0);
+        EXPECT(store_load_cuts(f->store, expect_cut, &n), 0);
         assert_int_equal(store_next_job(f->store), 2); /* the number of a deleted job is not used again */
 }
 
