@@ -48,10 +48,11 @@ static int refuse_load(struct manager *m, const struct submission *s, sd_bus_err
                 return sd_bus_error_set(
                         error, ERROR_BUSY,
                         "The master's store is slow or its disk is full; try again in a moment");
-        if (m->n_active >= m->conf.jobs_max)
+        if (m->jobs.n_active >= m->conf.jobs_max)
                 return sd_bus_error_setf(
                         error, ERROR_REFUSED,
-                        "%u jobs are active, which is the most this cluster takes (JobsMax=)", m->n_active);
+                        "%u jobs are active, which is the most this cluster takes (JobsMax=)",
+                        m->jobs.n_active);
         r = space_admit_disk(m, s->config_size, error);
         if (r >= 0)
                 r = space_admit_memory(m, error);
@@ -193,8 +194,8 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
 void submit_admit(struct manager *m, struct job *j, const char *warnings) {
         j->submitted_real = j->attempt_real = j->waits_real = now_real();
         (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
-        HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
-        m->n_active++;
+        HASH_ADD(hh, m->jobs.by_number, number, sizeof(j->number), j);
+        m->jobs.n_active++;
 
         record_job(m, j, warnings, true);
         record_secrets(m, j);

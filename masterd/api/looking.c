@@ -9,6 +9,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/wire/errors.h"
+#include "masterd/api/api-parts.h"
 #include "masterd/api/api.h"
 #include "masterd/api/turn.h"
 #include "masterd/caller/audit.h"
@@ -43,8 +44,8 @@ static struct sight sight_at(struct manager *m, uint32_t uid, const struct job *
                 .caller = uid,
                 .pools = &m->conf.pools,
                 .pool = pools_find(&m->conf.pools, j->spec->queue),
-                .who = people_find(m->people, uid),
-                .of = people_find(m->people, j->owner),
+                .who = people_find(m->api->people, uid),
+                .of = people_find(m->api->people, j->owner),
                 .min_uid = m->conf.min_uid,
         };
 }
@@ -148,8 +149,8 @@ static int decide(struct looking *q, sd_bus_error *error) {
         if (r < 0)
                 return r;
         q->n_ref++;
-        return authorize_saying(q->manager->callers, q->call, OWNER_ANOTHER, q->action, text, on_granted, q,
-                                looking_unref, error);
+        return authorize_saying(q->manager->api->callers, q->call, OWNER_ANOTHER, q->action, text, on_granted,
+                                q, looking_unref, error);
 }
 
 static void on_people(void *userdata) {
@@ -173,10 +174,10 @@ static int on_identified(sd_bus_message *call, uint32_t uid, void *userdata, sd_
                 audit_permission(call, j && uid == j->owner ? AUDIT_OWNER : AUDIT_ROOT, NULL);
                 return go(q, call, false, error);
         }
-        if (people_find(q->manager->people, uids[0]) && people_find(q->manager->people, uids[1]))
+        if (people_find(q->manager->api->people, uids[0]) && people_find(q->manager->api->people, uids[1]))
                 return decide(q, error);
         q->n_ref++;
-        r = people_ask(q->manager->people, uid, uids, ELEMENTSOF(uids), on_people, looking_unref, q);
+        r = people_ask(q->manager->api->people, uid, uids, ELEMENTSOF(uids), on_people, looking_unref, q);
         if (r < 0)
                 looking_unref(q);
         return r < 0 ? r : 1;
@@ -194,7 +195,7 @@ static int call_job(struct job *j, sd_bus_message *call, const struct looking *f
         q->call = sd_bus_message_ref(call);
         q->n_ref = 1;
         r = caller_explain(
-                caller_identify_full(j->manager->callers, call, on_identified, q, looking_unref, error),
+                caller_identify_full(j->manager->api->callers, call, on_identified, q, looking_unref, error),
                 error);
         return r == 0 ? 1 : r; /* to sd-bus 0 means "not mine" */
 }
@@ -234,9 +235,9 @@ static void on_known(void *userdata) {
         struct turn *t = turn_new(q->manager, q->work);
         int r;
 
-        q->manager->known_for = q->call; /* whoever is not known by now, will not be */
+        q->manager->api->known_for = q->call; /* whoever is not known by now, will not be */
         r = t ? turn_take(q->call, q->uid, t, &error) : -ENOMEM;
-        q->manager->known_for = NULL;
+        q->manager->api->known_for = NULL;
         r = caller_explain(r, &error);
         caller_answer(q->call, r, &error);
         sd_bus_error_free(&error);
@@ -257,7 +258,7 @@ static bool add(uint32_t uid, uint32_t *uids, size_t *n) {
 static size_t unknown(struct manager *m, uint32_t uid, uint32_t uids[static PEOPLE_ASKED_MAX]) {
         size_t n = 0;
 
-        for (struct job *j = uid == 0 ? NULL : m->jobs; j; j = j->hh.next) {
+        for (struct job *j = uid == 0 ? NULL : m->jobs.by_number; j; j = j->hh.next) {
                 const struct sight s = sight_at(m, uid, j);
                 if (sight_needs_caller(&s) && !s.who)
                         (void)add(uid, uids, &n);
@@ -269,7 +270,7 @@ static size_t unknown(struct manager *m, uint32_t uid, uint32_t uids[static PEOP
 
 int api_know(struct manager *m, sd_bus_message *call, uint32_t uid, caller_handler work) {
         uint32_t uids[PEOPLE_ASKED_MAX];
-        size_t n = m->known_for == call ? 0 : unknown(m, uid, uids);
+        size_t n = m->api->known_for == call ? 0 : unknown(m, uid, uids);
         struct listing *q;
         int r;
 
@@ -279,7 +280,7 @@ int api_know(struct manager *m, sd_bus_message *call, uint32_t uid, caller_handl
         if (!q)
                 return -ENOMEM;
         *q = (struct listing){ m, uid, work, sd_bus_message_ref(call) };
-        r = people_ask(m->people, uid, uids, n, on_known, listing_free, q);
+        r = people_ask(m->api->people, uid, uids, n, on_known, listing_free, q);
         if (r < 0)
                 listing_free(q);
         return r < 0 ? r : 1;
@@ -421,7 +422,7 @@ static void tell_looker(struct job *j, const struct job_looker *w, watcher_funct
         *t = (struct telling){ j->manager, j->number, w->uid, strdup(w->name), send };
         memcpy(t->data, data, size);
         if (!t->watcher ||
-            people_ask(j->manager->people, w->uid, uids, ELEMENTSOF(uids), tell, telling_free, t) < 0)
+            people_ask(j->manager->api->people, w->uid, uids, ELEMENTSOF(uids), tell, telling_free, t) < 0)
                 telling_free(t);
 }
 

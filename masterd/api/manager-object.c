@@ -342,7 +342,7 @@ static int remove_node(sd_bus_message *call, uint32_t uid, void *userdata, sd_bu
         store_delete_node(m->store, node->name);
         /* Executors that have ended still name it; forget that first. */
         struct job *j, *j_next;
-        HASH_ITER (hh, m->jobs, j, j_next)
+        HASH_ITER (hh, m->jobs.by_number, j, j_next)
                 job_forget_node(j, node);
         nodes_remove(&m->nodes, node);
         manager_schedule(m);
@@ -444,7 +444,7 @@ const sd_bus_vtable api_manager_vtable[] = {
         SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("ClusterId", "s", get_cluster, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Term", "t", NULL, offsetof(struct manager, term), SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("NumJobs", "u", NULL, offsetof(struct manager, n_active), 0),
+        SD_BUS_PROPERTY("NumJobs", "u", NULL, offsetof(struct manager, jobs.n_active), 0),
         SD_BUS_PROPERTY("NumNodes", "u", get_nodes, 0, 0),
         SD_BUS_VTABLE_END,
 };

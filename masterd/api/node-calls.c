@@ -345,7 +345,7 @@ static int append_windows(sd_bus_message *reply, struct manager *m, const struct
         const struct window *w;
         int r = reply_open_array(reply, "windows", "a(ttsu)");
 
-        DL_FOREACH (m->windows, w)
+        DL_FOREACH (maintenance_windows(m), w)
                 if (r >= 0 && w->node == node)
                         r = sd_bus_message_append(reply, "(ttsu)", w->from_real, w->to_real, w->reason,
                                                   w->uid);

@@ -84,7 +84,7 @@ static int list_queue(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus
                         r = append_waiting(reply, m, j, i + 1, api_sees(m, uid, j));
         }
         /* Those that are not tried yet: for others to end, for a time, for their back-off. */
-        HASH_ITER (hh, m->jobs, j, next) {
+        HASH_ITER (hh, m->jobs.by_number, j, next) {
                 struct policy_why why;
                 if (r >= 0 && j->state == JOB_QUEUED && held < QUEUE_MAX &&
                     queueing_last_why(m, j, &why) < 0) {

@@ -49,7 +49,7 @@ static int find_range(const char *word, enum series_range *ret) {
 
 /* Of an array all executors of its elements that are made; from behind e. NULL: the end. */
 static struct executor *next_holding(struct manager *m, struct job *j, struct executor *e) {
-        struct job *at = e ? e->job : j->array ? m->jobs : j;
+        struct job *at = e ? e->job : j->array ? m->jobs.by_number : j;
 
         for (;;) {
                 bool ours = at && (at == j ? !j->array : at->array_number == j->number);
@@ -326,7 +326,7 @@ static int list_telemetry(sd_bus_message *call, uint32_t uid, void *userdata, sd
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-        HASH_ITER (hh, m->jobs, j, next) {
+        HASH_ITER (hh, m->jobs.by_number, j, next) {
                 if (r < 0 || job_state_ended(j->state) || j->array_number > 0 ||
                     (w.by_uid && w.uid != j->owner))
                         continue;

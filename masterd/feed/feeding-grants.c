@@ -408,7 +408,7 @@ static void run(struct manager *m, struct job *j) {
         uint64_t due;
         int r;
 
-        if ((j->state != JOB_STARTING && j->state != JOB_RUNNING) || !m->serving) {
+        if ((j->state != JOB_STARTING && j->state != JOB_RUNNING) || m->serving_boot == 0) {
                 d->still_since = 0;
                 return;
         }

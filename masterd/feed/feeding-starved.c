@@ -106,7 +106,8 @@ static void others(const struct waiting *w, char buf[static 64]) {
 }
 
 static bool runs(const struct manager *m, const struct job *j) {
-        return (j->state == JOB_STARTING || j->state == JOB_RUNNING) && m->serving && !j->data->finished;
+        return (j->state == JOB_STARTING || j->state == JOB_RUNNING) && m->serving_boot > 0 &&
+               !j->data->finished;
 }
 
 uint64_t feeding_look_for_starved(struct manager *m, struct job *j, uint64_t now) {

@@ -15,6 +15,7 @@
 #include "lib/base/parse.h"
 #include "masterd/core/manager.h"
 #include "masterd/core/record.h"
+#include "masterd/fleet/fleet-parts.h"
 #include "masterd/fleet/hooks.h"
 #include "masterd/fleet/hosts.h"
 #include "masterd/queue/placement.h"
@@ -58,13 +59,13 @@ struct shunner {
 static int remember_shunner(struct manager *m, uint32_t user, uint64_t until) {
         struct shunner *x;
 
-        HASH_FIND(hh, m->shunners, &user, sizeof(user), x);
+        HASH_FIND(hh, m->fleet->shunners, &user, sizeof(user), x);
         if (!x) {
                 x = calloc(1, sizeof(*x));
                 if (!x)
                         return -ENOMEM;
                 x->user = user;
-                HASH_ADD(hh, m->shunners, user, sizeof(x->user), x);
+                HASH_ADD(hh, m->fleet->shunners, user, sizeof(x->user), x);
         }
         x->until = MAX(x->until, until);
         return 0;
@@ -73,9 +74,9 @@ static int remember_shunner(struct manager *m, uint32_t user, uint64_t until) {
 static void forget_shunners(struct manager *m, uint64_t before) {
         struct shunner *x, *next;
 
-        HASH_ITER (hh, m->shunners, x, next)
+        HASH_ITER (hh, m->fleet->shunners, x, next)
                 if (x->until <= before) {
-                        HASH_DEL(m->shunners, x);
+                        HASH_DEL(m->fleet->shunners, x);
                         free(x);
                 }
 }
@@ -83,7 +84,7 @@ static void forget_shunners(struct manager *m, uint64_t before) {
 static bool is_shunner(const struct manager *m, uint32_t user) {
         struct shunner *x;
 
-        HASH_FIND(hh, m->shunners, &user, sizeof(user), x);
+        HASH_FIND(hh, m->fleet->shunners, &user, sizeof(user), x);
         return x != NULL;
 }
 
@@ -173,19 +174,19 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
 
 /* What is due is found out by looking. */
 static void arm(struct manager *m) {
-        if (!m->blame_timer)
+        if (!m->fleet->blame_timer)
                 return;
-        (void)sd_event_source_set_time(m->blame_timer, 0);
-        (void)sd_event_source_set_enabled(m->blame_timer, SD_EVENT_ONESHOT);
+        (void)sd_event_source_set_time(m->fleet->blame_timer, 0);
+        (void)sd_event_source_set_enabled(m->fleet->blame_timer, SD_EVENT_ONESHOT);
 }
 
 int blaming_start(struct manager *m) {
-        return sd_event_add_time(m->event, &m->blame_timer, CLOCK_REALTIME, 0, 10 * USEC_PER_MSEC, on_time,
-                                 m);
+        return sd_event_add_time(m->event, &m->fleet->blame_timer, CLOCK_REALTIME, 0, 10 * USEC_PER_MSEC,
+                                 on_time, m);
 }
 
 void blaming_stop(struct manager *m) {
-        m->blame_timer = sd_event_source_disable_unref(m->blame_timer);
+        m->fleet->blame_timer = sd_event_source_disable_unref(m->fleet->blame_timer);
         forget_shunners(m, UINT64_MAX);
 }
 

@@ -15,6 +15,7 @@
 #include "masterd/feed/feeding.h"
 #include "masterd/life/history.h"
 #include "masterd/life/holdings.h"
+#include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/revive.h"
 #include "masterd/life/suspension.h"
@@ -191,7 +192,7 @@ static int make(struct manager *m, struct job *array, uint32_t position, struct 
 static void admit(struct manager *m, struct job *array, uint32_t position, struct job *e) {
         e->submitted_real = e->attempt_real = e->waits_real = now_real();
         (void)job_transition(e, JOB_EVENT_RECORDED);
-        HASH_ADD(hh, m->jobs, number, sizeof(e->number), e);
+        HASH_ADD(hh, m->jobs.by_number, number, sizeof(e->number), e);
         array->array->jobs[position] = e->number;
         array_set(array->array, position, ELEMENT_WAITS);
         record_job(m, e, NULL, false);
@@ -205,13 +206,13 @@ static int share(struct manager *m, struct job *j) {
 
         if (j->array->share)
                 return 0;
-        HASH_FIND(hh, m->array_owners, &j->owner, sizeof(j->owner), o);
+        HASH_FIND(hh, m->life->array_owners, &j->owner, sizeof(j->owner), o);
         if (!o) {
                 o = calloc(1, sizeof(*o));
                 if (!o)
                         return -ENOMEM;
                 o->uid = j->owner;
-                HASH_ADD(hh, m->array_owners, uid, sizeof(o->uid), o);
+                HASH_ADD(hh, m->life->array_owners, uid, sizeof(o->uid), o);
         }
         array_join(j->array, &o->share);
         return 0;
@@ -421,8 +422,8 @@ int arrays_again(struct manager *m, struct job *j, uint32_t uid) {
 void arrays_free_owners(struct manager *m) {
         struct array_owner *o, *next;
 
-        HASH_ITER (hh, m->array_owners, o, next) {
-                HASH_DEL(m->array_owners, o);
+        HASH_ITER (hh, m->life->array_owners, o, next) {
+                HASH_DEL(m->life->array_owners, o);
                 free(o);
         }
 }

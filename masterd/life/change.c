@@ -357,7 +357,7 @@ static void set_visible(struct manager *m, struct job *j, uint32_t visible) {
         j->spec->visible = visible;
         if (j->array && j->array->element)
                 j->array->element->visible = visible;
-        for (struct job *e = j->array ? m->jobs : NULL; e; e = e->hh.next)
+        for (struct job *e = j->array ? m->jobs.by_number : NULL; e; e = e->hh.next)
                 if (e->array_number == j->number)
                         e->spec->visible = visible;
 }

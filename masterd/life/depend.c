@@ -16,6 +16,7 @@
 #include "masterd/job/array.h"
 #include "masterd/job/dependency.h"
 #include "masterd/job/suspend.h"
+#include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/suspension.h"
 #include "masterd/queue/queueing.h"
@@ -76,7 +77,7 @@ int depend_prepare(struct job *j) {
 static struct dependents *find(struct manager *m, struct awaited key) {
         struct dependents *d;
 
-        HASH_FIND(hh, m->dependents, &key, sizeof(key), d);
+        HASH_FIND(hh, m->life->dependents, &key, sizeof(key), d);
         return d;
 }
 
@@ -93,7 +94,7 @@ static struct awaited element(const struct job *j) {
 }
 
 static void drop(struct manager *m, struct dependents *d) {
-        HASH_DEL(m->dependents, d);
+        HASH_DEL(m->life->dependents, d);
         free(d->waiting);
         free(d);
 }
@@ -107,7 +108,7 @@ static int add(struct manager *m, struct awaited key, uint32_t waiting) {
                 if (!d)
                         return -ENOMEM;
                 d->key = key;
-                HASH_ADD(hh, m->dependents, key, sizeof(d->key), d);
+                HASH_ADD(hh, m->life->dependents, key, sizeof(d->key), d);
         }
         for (size_t i = 0; i < d->n; i++)
                 if (d->waiting[i] == waiting)
@@ -143,7 +144,7 @@ static void forget(struct manager *m, struct job *j) {
 void depend_free(struct manager *m) {
         struct dependents *d, *next;
 
-        HASH_ITER (hh, m->dependents, d, next)
+        HASH_ITER (hh, m->life->dependents, d, next)
                 drop(m, d);
 }
 
@@ -255,7 +256,7 @@ static void settle_key(struct manager *m, struct awaited key, enum job_state sta
 
         if (!d)
                 return;
-        HASH_DEL(m->dependents, d);
+        HASH_DEL(m->life->dependents, d);
         for (size_t i = 0; i < d->n; i++) {
                 struct job *waiting = manager_job(m, d->waiting[i]);
                 if (!waiting || job_state_ended(waiting->state))
@@ -274,26 +275,26 @@ static void settle(struct manager *m, struct job *j) {
         if (j->array_number > 0)
                 settle_key(m, element(j), j->state);
         /* Elements that were never made have no end of their own. */
-        for (uint32_t i = 0; j->array && m->dependents && i < j->array->range.n; i++)
+        for (uint32_t i = 0; j->array && m->life->dependents && i < j->array->range.n; i++)
                 if (element_ended(j, j->array->range.indices[i], &state))
                         settle_key(m, (struct awaited){ j->number, j->array->range.indices[i] }, state);
 }
 
 void depend_job_ended(struct manager *m, struct job *j) {
-        bool first = !m->settling;
+        bool first = !m->life->settling;
 
         forget(m, j);
         if (first)
-                m->settling_end = &m->settling;
+                m->life->settling_end = &m->life->settling;
         j->settle_next = NULL;
-        *m->settling_end = j;
-        m->settling_end = &j->settle_next;
+        *m->life->settling_end = j;
+        m->life->settling_end = &j->settle_next;
         if (!first)
                 return; /* whoever is first goes on to it */
-        while (m->settling) {
+        while (m->life->settling) {
                 /* It stays in the list meanwhile, or the next would think itself the first. */
-                settle(m, m->settling);
-                m->settling = m->settling->settle_next;
+                settle(m, m->life->settling);
+                m->life->settling = m->life->settling->settle_next;
         }
 }
 

@@ -158,7 +158,7 @@ void requeue_not_needed(struct manager *m, struct job *by) {
         if (!by->preempts)
                 return;
         by->preempts = false;
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (j->leave_for == by->number && j->leave_why == REQUEUE_PREEMPTED && j->leave_timer &&
                     up(j))
                         call_off(m, j);

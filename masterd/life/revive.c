@@ -230,8 +230,8 @@ static int load_job(void *userdata, const struct job_record *r) {
         if (k < 0)
                 return k;
         j->usage_known = true;
-        HASH_ADD(hh, m->jobs, number, sizeof(j->number), j);
-        m->n_active += j->array_number == 0;
+        HASH_ADD(hh, m->jobs.by_number, number, sizeof(j->number), j);
+        m->jobs.n_active += j->array_number == 0;
         return 0;
 }
 
@@ -361,14 +361,14 @@ int revive_resume(struct manager *m) {
         struct job *j, *next;
         int r;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 holdings_weigh(j);
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (j->array_number > 0 && (r = arrays_adopt(m, j)) < 0)
                         return r;
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 resume_places(m, j);
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 resume_job(m, j);
         manager_touch(m);
         return 0;

@@ -220,7 +220,7 @@ static int add_memory(struct asked *a) {
         struct job *j, *next;
         int r = 0;
 
-        HASH_ITER (hh, m->jobs, j, next) {
+        HASH_ITER (hh, m->jobs.by_number, j, next) {
                 for (size_t i = 0; r >= 0 && j->usage_known && j->usage && i < j->usage->n; i++) {
                         struct usage_record record = record_of(j, j->usage->days + i);
                         r = add(a, &record, 0);

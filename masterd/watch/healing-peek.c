@@ -8,6 +8,7 @@
 #include "masterd/health/frames.h"
 #include "masterd/link/orders.h"
 #include "masterd/watch/healing-parts.h"
+#include "masterd/watch/watch-parts.h"
 
 #define PER_HOST 2u
 /* Of a job, at a time, and of all of them. */
@@ -89,18 +90,18 @@ static size_t peek(struct manager *m, struct job *j, size_t most, uint64_t now_u
 }
 
 void healing_peek(struct manager *m, uint64_t now_usec) {
-        struct job *first = manager_job(m, m->peek_first) ?: m->jobs, *j;
+        struct job *first = manager_job(m, m->watch->peek_first) ?: m->jobs.by_number, *j;
         size_t most = PEEKS_OF_ALL;
 
-        for (j = m->jobs; j; j = j->hh.next)
+        for (j = m->jobs.by_number; j; j = j->hh.next)
                 most -= MIN(most, count_asked(j));
         j = first;
         while (j && most > 0) {
                 if (j->health && !j->health->paused && !job_state_ended(j->state))
                         most -= peek(m, j, most, now_usec);
-                j = j->hh.next ?: m->jobs;
+                j = j->hh.next ?: m->jobs.by_number;
                 if (j == first)
                         break;
         }
-        m->peek_first = j ? j->number : 0; /* whoever has had no turn is the first the next time */
+        m->watch->peek_first = j ? j->number : 0; /* whoever has had no turn is the first the next time */
 }

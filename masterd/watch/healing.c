@@ -15,6 +15,7 @@
 #include "masterd/core/notices.h"
 #include "masterd/core/record.h"
 #include "masterd/feed/feeding.h"
+#include "masterd/watch/watch-parts.h"
 
 #define JUDGE_EVERY (2 * USEC_PER_SEC)
 /* The kinds of the configuration are those of the engine. */
@@ -371,7 +372,7 @@ void healing_judge(struct manager *m, uint64_t now_usec) {
         struct judging g = {};
         struct job *j, *next;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (j->health && !job_state_ended(j->state))
                         judge(m, j, &g, now_usec);
         healing_peek(m, now_usec);
@@ -387,12 +388,12 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
 }
 
 int healing_start(struct manager *m) {
-        return sd_event_add_time_relative(m->event, &m->health_timer, CLOCK_BOOTTIME, JUDGE_EVERY,
+        return sd_event_add_time_relative(m->event, &m->watch->health_timer, CLOCK_BOOTTIME, JUDGE_EVERY,
                                           100 * USEC_PER_MSEC, on_time, m);
 }
 
 void healing_stop(struct manager *m) {
-        m->health_timer = sd_event_source_disable_unref(m->health_timer);
+        m->watch->health_timer = sd_event_source_disable_unref(m->watch->health_timer);
 }
 
 /* ---- ends */

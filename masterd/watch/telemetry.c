@@ -11,6 +11,7 @@
 #include "lib/wire/telemetry.h"
 #include "masterd/core/manager.h"
 #include "masterd/watch/healing.h"
+#include "masterd/watch/watch-parts.h"
 
 /* The one whose attempt that is, if it runs on that node. */
 static struct executor *executor_of(struct manager *m, const struct node *node,
@@ -39,7 +40,7 @@ static void remember(struct manager *m, struct executor *e, uint64_t now) {
 
         if (!role)
                 return;
-        if (!role->series && series_new(&m->histories, role->spec->num > 1, &role->series) < 0)
+        if (!role->series && series_new(&m->watch->histories, role->spec->num > 1, &role->series) < 0)
                 return;
         if (role->spec->num > 1)
                 series_widen(role->series);

@@ -183,8 +183,7 @@ static struct manager *open_manager(void) {
                 links[i].peer = (struct peer *)(uintptr_t)(i + 1);
                 connect_agent(m, i);
         }
-        m->ready_boot = now_boot();
-        m->serving = true;
+        m->serving_boot = now_boot();
         assert_true(liveness_start(m) >= 0);
         manager_schedule(m);
         settle(m);
@@ -680,8 +679,8 @@ static void test_checkpoint(void **state) {
 /* ---- a new master ---- */
 
 static struct job *only_job(struct manager *m) {
-        assert_int_equal(HASH_COUNT(m->jobs), 1);
-        return m->jobs;
+        assert_int_equal(HASH_COUNT(m->jobs.by_number), 1);
+        return m->jobs.by_number;
 }
 
 static void test_restart(void **state) {

@@ -17,6 +17,7 @@
 #include "masterd/core/manager.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/history.h"
+#include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/revive.h"
 #include "masterd/start.h"
@@ -97,11 +98,11 @@ static void test_chain(void **state) {
         first = j = submit(f->m, NULL, NULL);
         for (uint32_t i = 0; i < n; i++)
                 j = behind(f->m, j, ":ok");
-        assert_int_equal(f->m->n_active, n + 1);
+        assert_int_equal(f->m->jobs.n_active, n + 1);
         lifecycle_stop_job(f->m, first, JOB_EVENT_KILLED, "killed");
-        assert_int_equal(f->m->n_active, 0);
+        assert_int_equal(f->m->jobs.n_active, 0);
         assert_int_equal(j->state, JOB_KILLED);
-        assert_null(f->m->dependents);
+        assert_null(f->m->life->dependents);
         kit_until_durable(f->m);
 }
 

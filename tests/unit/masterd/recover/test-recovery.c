@@ -31,6 +31,7 @@
 #include "masterd/life/change.h"
 #include "masterd/life/depend.h"
 #include "masterd/life/history.h"
+#include "masterd/life/life-parts.h"
 #include "masterd/life/lifecycle.h"
 #include "masterd/life/requeue.h"
 #include "masterd/life/scopes.h"
@@ -255,7 +256,7 @@ static void dump_holds(FILE *f, const struct manager *m, const struct node *node
                         s->id.job, s->id.role, s->id.index, s->id.attempt, s->cpu_milli, s->memory, s->gpus,
                         s->n_ports, s->shm, s->cpus ? s->cpus->bits[0] : 0, s->n_amounts,
                         s->n_amounts > 0 ? s->amounts[0].n : 0, s->reason);
-        DL_FOREACH (m->windows, w)
+        DL_FOREACH (maintenance_windows(m), w)
                 if (w->node == node)
                         fprintf(f, " window %" PRIu64 " to %" PRIu64 " '%s'\n", w->from_real, w->to_real,
                                 w->reason);
@@ -298,9 +299,9 @@ static char *dump(struct manager *m) {
         uint32_t active = 0, ended = 0;
         FILE *f = open_memstream(&text, &size);
 
-        HASH_SORT(m->jobs, job_order);
+        HASH_SORT(m->jobs.by_number, job_order);
         HASH_SORT(m->nodes.by_name, node_order);
-        HASH_ITER (hh, m->jobs, j, j_next)
+        HASH_ITER (hh, m->jobs.by_number, j, j_next)
                 if (job_state_ended(j->state))
                         ended++;
                 else {
@@ -310,8 +311,8 @@ static char *dump(struct manager *m) {
         HASH_ITER (hh, m->nodes.by_name, node, node_next)
                 dump_node(f, m, node);
         fclose(f);
-        assert_int_equal(active, m->n_active);
-        assert_int_equal(ended, m->n_ended);
+        assert_int_equal(active, m->jobs.n_active);
+        assert_int_equal(ended, m->life->n_ended);
         return text;
 }
 
@@ -328,7 +329,7 @@ static struct manager *check(struct manager *m, char directory[static 64], bool 
         char *before, *after;
 
         /* Progress may be lost in a crash for as long as nobody was told that it is known: not so here. */
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (!job_state_ended(j->state))
                         feeding_changed(m, j);
         kit_until_durable(m);
@@ -402,7 +403,7 @@ static struct executor *some_executor(struct manager *m, bool (*wanted)(const st
         struct job *j, *next;
         uint32_t n = 0;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 JOB_FOREACH (j, e)
                         if (wanted(e) && dice(++n) == 0)
                                 found = e;
@@ -430,7 +431,7 @@ static struct job *some_job(struct manager *m, bool with_data) {
         struct job *found = NULL, *j, *next;
         uint32_t n = 0;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (!job_state_ended(j->state) && (!with_data || j->data) && dice(++n) == 0)
                         found = j;
         return found;
@@ -724,7 +725,7 @@ static void submit_after(struct manager *m) {
         struct job *j, *next;
         size_t n = 0;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (n < 2 && dice(8) == 0) {
                         snprintf(text, sizeof(text), "%u%s", j->number,
                                  conditions[dice(ELEMENTSOF(conditions))]);
@@ -737,7 +738,7 @@ static void submit_after(struct manager *m) {
 static void rerun(struct manager *m) {
         struct job *j, *next;
 
-        HASH_ITER (hh, m->jobs, j, next)
+        HASH_ITER (hh, m->jobs.by_number, j, next)
                 if (j->array && (j->state == JOB_FAILED || j->state == JOB_KILLED)) {
                         assert_int_equal(arrays_again(m, j, 1000), 0);
                         return;
@@ -800,6 +801,7 @@ static void held(struct manager *m, struct node *node) {
                                .grace_usec = dice(2) ? UINT64_MAX : USEC_PER_SEC,
                                .then = (enum hold_then)dice(_HOLD_THEN_MAX) };
         char text[256];
+        struct window *w;
         struct job *j;
 
         switch (dice(8)) {
@@ -826,8 +828,8 @@ static void held(struct manager *m, struct node *node) {
                 (void)maintenance_run(m, now_real());
                 break;
         case 5:
-                if (m->windows)
-                        (void)maintenance_cancel(m, m->windows->node, m->windows->from_real);
+                if ((w = maintenance_windows(m)))
+                        (void)maintenance_cancel(m, w->node, w->from_real);
                 break;
         default: /* nearly always at last, or nothing would run anywhere */
                 for (int i = 0; i < _HOLD_MAX; i++)
@@ -855,6 +857,7 @@ static void end_back_off(struct manager *m, struct job *j) {
 static const char *step(struct manager *m) {
         char text[SUSPENSION_TEXT_MAX], said[REQUEUE_TEXT_MAX];
         struct executor *e;
+        struct window *w;
         struct job *j;
         static const int statuses[] = { 0, 0, 0, 0, 1, 1, 3, 4, 5, 6, 7, 75, 137, 137 };
         unsigned i = dice(NODES);
@@ -885,19 +888,19 @@ static const char *step(struct manager *m) {
                 held(m, node_at(m, i));
                 return "hold";
         case 23:
-                while (m->windows)
-                        (void)maintenance_cancel(m, m->windows->node, m->windows->from_real);
+                while ((w = maintenance_windows(m)))
+                        (void)maintenance_cancel(m, w->node, w->from_real);
                 for (i = 0; i < NODES; i++)
                         for (int k = 0; k < _HOLD_MAX; k++)
                                 (void)hosts_release(m, node_at(m, i), (enum hold_cause)k, "all is well");
                 return "release";
         case 27:
-                if (m->n_active < 12)
+                if (m->jobs.n_active < 12)
                         (void)kit_submit(m, configs[1],
                                          json_pack("{s:s}", "array", dice(2) ? "0-8%3" : "1,5-40:5"));
                 return "submit an array";
         case 28 ... 29:
-                if (m->n_active < 12)
+                if (m->jobs.n_active < 12)
                         submit_after(m);
                 return "submit with after";
         case 30:
@@ -910,7 +913,7 @@ static const char *step(struct manager *m) {
                         (void)suspension_end(m, j, 0, text);
                 return "suspend or resume";
         case 0:
-                if (m->n_active < 12)
+                if (m->jobs.n_active < 12)
                         (void)submit(m, configs[dice(ELEMENTSOF(configs))]);
                 return "submit";
         case 1 ... 3:
