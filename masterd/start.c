@@ -10,6 +10,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "masterd/api/api.h"
+#include "masterd/api/audience.h"
 #include "masterd/api/link-object.h"
 #include "masterd/api/looking.h"
 #include "masterd/core/listeners.h"
@@ -158,7 +159,11 @@ static const struct listener relay = {
         .executor_failed = logs_note_failure,
 };
 
-static const struct listener *const listeners[] = { &feed, &life, &fleet, &watch, &relay, NULL };
+static const struct listener api = {
+        .job_freed = audience_forget,
+};
+
+static const struct listener *const listeners[] = { &feed, &life, &fleet, &watch, &relay, &api, NULL };
 
 static bool job_not_placeable(struct manager *m, struct job *j) {
         return depend_holds_back(j) || arrays_take(m, j);
@@ -188,7 +193,7 @@ static const struct source *scan_source(struct job *j, struct node *node, const 
 }
 
 static const struct upcalls upcalls = {
-        .tell_watchers = api_tell_watchers,
+        .tell_watchers = audience_tell,
         .may_look = api_sees,
         .job_not_placeable = job_not_placeable,
         .job_kept_waiting = job_kept_waiting,

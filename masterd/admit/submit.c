@@ -164,9 +164,9 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         r = 0;
         if (s->name)
                 r = text_set(&j->name, "%s", s->name);
-        if (r >= 0 && s->cwd && !*j->cwd) {
-                free(j->cwd);
-                j->cwd = TAKE_PTR(s->cwd);
+        if (r >= 0 && s->cwd && !*j->given.cwd) {
+                free(j->given.cwd);
+                j->given.cwd = TAKE_PTR(s->cwd);
         }
         if (r >= 0)
                 r = arrays_prepare(j);
@@ -178,13 +178,13 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 revive_job_free(j);
                 return r;
         }
-        j->env = TAKE_PTR(s->env);
-        j->secrets = TAKE_PTR(s->secrets);
-        j->n_secrets = s->n_secrets;
+        j->given.env = TAKE_PTR(s->env);
+        j->given.secrets = TAKE_PTR(s->secrets);
+        j->given.n_secrets = s->n_secrets;
         s->n_secrets = 0;
-        j->had_env = j->env && *j->env;
-        j->had_secrets = j->n_secrets > 0;
-        memcpy(j->bundle, s->bundle, sizeof(j->bundle));
+        j->given.had_env = j->given.env && *j->given.env;
+        j->given.had_secrets = j->given.n_secrets > 0;
+        memcpy(j->given.bundle, s->bundle, sizeof(j->given.bundle));
         holdings_weigh(j);
         *ret = j;
         *ret_warnings = TAKE_PTR(warnings);
@@ -192,7 +192,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
 }
 
 void submit_admit(struct manager *m, struct job *j, const char *warnings) {
-        j->submitted_real = j->attempt_real = j->waits_real = now_real();
+        j->submitted_real = j->attempt_real = j->queue.waits_real = now_real();
         (void)job_transition(j, JOB_EVENT_RECORDED); /* the reply and every order wait for the disk */
         HASH_ADD(hh, m->jobs.by_number, number, sizeof(j->number), j);
         m->jobs.n_active++;

@@ -332,7 +332,7 @@ static int append_gpus(sd_bus_message *reply, const struct node *node) {
         uint64_t held = 0;
 
         DL_FOREACH2 (node->executors, e, node_next)
-                held |= e->gpus;
+                held |= e->place.gpus;
         for (size_t i = 0; r >= 0 && i < node->inventory.n_gpus && i < 64; i++) {
                 const struct gpu_info *g = node->inventory.gpus + i;
                 r = sd_bus_message_append(reply, "(sstsb)", g->uuid, g->model ?: "", g->memory, g->mig ?: "",

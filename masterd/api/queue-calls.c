@@ -55,7 +55,7 @@ static int append_waiting(sd_bus_message *reply, struct manager *m, struct job *
                         "s", job_state_to_string(j->state));
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "position", "t",
-                                          position, "since", "t", j->waits_real ?: j->submitted_real,
+                                          position, "since", "t", j->queue.waits_real ?: j->submitted_real,
                                           "executors", "u", wanted, "cpus", "d",
                                           (double)needs.cpu_milli / 1000, "memory", "t", needs.memory, "gpus",
                                           "u", needs.gpus, "startsBy", "t", starts == UINT64_MAX ? 0 : starts,
@@ -246,7 +246,7 @@ int api_why(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_error *er
                         reply, "{sv}{sv}{sv}{sv}{sv}", "state", "s", job_state_to_string(j->state), "pool",
                         "s", j->spec->queue, "priority", "i",
                         j->spec->waits.priority == SPEC_PRIORITY_NONE ? 0 : j->spec->waits.priority,
-                        "requeues", "u", j->requeues, "reason", "s",
+                        "requeues", "u", j->requeue.n, "reason", "s",
                         j->reason && *j->reason                 ? j->reason
                         : feeding_why(m, j, data, sizeof(data)) ? data
                         : why_not_tried(j, data, sizeof(data))  ? data

@@ -9,6 +9,7 @@
 #include "masterd/admit/submit-options.h"
 #include "masterd/admit/submit.h"
 #include "masterd/api/api.h"
+#include "masterd/api/audience.h"
 #include "masterd/api/looking.h"
 #include "masterd/api/options.h"
 #include "masterd/caller/audit.h"
@@ -244,7 +245,7 @@ int api_submitted(struct manager *m, sd_bus_message *call, struct job *j, const 
                 sd_bus_message_unref(reply);
                 return r; /* the job is there all the same: the caller sees it in the list */
         }
-        api_watch(j, call, j->owner, false);
+        audience_add(j, call, j->owner, false);
         return manager_reply_later(m, reply);
 }
 

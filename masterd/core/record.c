@@ -48,12 +48,12 @@ static int join_env(const struct job *j, struct store_bytes *ret) {
         size_t size = 0, n = 0;
         char *env;
 
-        for (char **p = j->env; p && *p; p++)
+        for (char **p = j->given.env; p && *p; p++)
                 size += strlen(*p) + 1;
         env = malloc(size + 1);
         if (!env)
                 return -ENOMEM;
-        for (char **p = j->env; p && *p; p++) {
+        for (char **p = j->given.env; p && *p; p++) {
                 memcpy(env + n, *p, strlen(*p) + 1);
                 n += strlen(*p) + 1;
         }
@@ -63,9 +63,9 @@ static int join_env(const struct job *j, struct store_bytes *ret) {
 
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
         struct job_body_record b = {
-                .cwd = { j->cwd, strlen(j->cwd) },
+                .cwd = { j->given.cwd, strlen(j->given.cwd) },
                 .warnings = { warnings, warnings ? strlen(warnings) : 0 },
-                .bundle = j->bundle,
+                .bundle = j->given.bundle,
         };
         struct job_record record = {
                 .number = j->number,
@@ -80,25 +80,25 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                 .reason = j->reason,
                 .first_error = j->first_error,
                 .machine = { .verdict = (uint8_t)j->verdict,
-                             .saving = j->saving,
+                             .saving = j->held.saving,
                              .order_step = j->order_step,
                              .attempt_real = j->attempt_real,
-                             .requeueing = j->requeueing,
-                             .requeues = j->requeues,
-                             .asked = j->asked,
-                             .slot_real = j->slot_real,
-                             .waits_real = j->waits_real,
-                             .not_before_real = j->not_before_real,
-                             .leave_real = j->leave_real,
-                             .leave_for = j->leave_for,
-                             .leave_why = j->leave_why,
-                             .after_met = j->after_met,
+                             .requeueing = j->requeue.begun,
+                             .requeues = j->requeue.n,
+                             .asked = j->requeue.asked,
+                             .slot_real = j->slot.since_real,
+                             .waits_real = j->queue.waits_real,
+                             .not_before_real = j->queue.not_before_real,
+                             .leave_real = j->requeue.leave_real,
+                             .leave_for = j->requeue.by,
+                             .leave_why = j->requeue.why,
+                             .after_met = j->depend.met,
                              .array_since = j->array_since,
-                             .had_env = j->had_env,
-                             .had_secrets = j->had_secrets,
-                             .limits_real = j->limits_real,
-                             .epoch = j->epoch,
-                             .membership = j->membership,
+                             .had_env = j->given.had_env,
+                             .had_secrets = j->given.had_secrets,
+                             .limits_real = j->change.limits_real,
+                             .epoch = j->rendezvous.epoch,
+                             .membership = j->rendezvous.membership,
                              .rolling_real = j->rolling.since_real,
                              .rolling_batch = j->rolling.batch,
                              .rolling_index = j->rolling.index,
@@ -106,8 +106,8 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                              .froze_real = j->held.froze_real,
                              .held_by = j->held.by,
                              .held_mode = j->held.mode },
-                .array = j->array_number,
-                .index = j->array_index,
+                .array = j->element.array,
+                .index = j->element.index,
                 .body = body ? &b : NULL,
         };
         _cleanup_free_ char *config = NULL;
@@ -134,35 +134,36 @@ struct executor_record record_of_executor(const struct executor *e) {
                 .state = (uint8_t)e->state,
                 .node = e->node ? e->node->name : "",
                 .rank = e->rank,
-                .n_ports = (uint32_t)MIN(e->n_ports, (size_t)STORE_PORTS_MAX),
+                .n_ports = (uint32_t)MIN(e->place.n_ports, (size_t)STORE_PORTS_MAX),
                 .invocation = e->invocation,
                 .epoch = e->node ? e->node->epoch : 0,
                 .placed_real = e->placed_real,
                 .started_real = e->started_real,
                 .ended_real = e->ended_real,
-                .result = e->result,
-                .status = e->status,
-                .stop_requested = e->stop_ordered,
-                .memory_peak = e->memory_peak,
-                .cpu_usec = e->cpu_usec,
-                .io_read = e->io_read,
-                .io_write = e->io_write,
+                .result = e->end.result,
+                .status = e->end.status,
+                .stop_requested = e->orders.stopped,
+                .memory_peak = e->end.memory_peak,
+                .cpu_usec = e->end.cpu_usec,
+                .io_read = e->end.io_read,
+                .io_write = e->end.io_write,
                 .reason = e->reason,
-                .fate = (uint8_t)e->fate,
+                .fate = (uint8_t)e->end.fate,
                 .memory = e->memory,
         };
 
         if (record.n_ports > 0)
-                memcpy(record.ports, e->ports, record.n_ports * sizeof(record.ports[0]));
+                memcpy(record.ports, e->place.ports, record.n_ports * sizeof(record.ports[0]));
         return record;
 }
 
 void record_executor(struct manager *m, const struct executor *e) {
         struct executor_record record = record_of_executor(e);
-        _cleanup_free_ char *cpus = e->cpus ? cpulist_format(e->cpus->bits, ELEMENTSOF(e->cpus->bits)) : NULL;
-        _cleanup_free_ char *gpus = e->node ? gpus_text(&e->node->inventory, e->gpus) : strdup("");
+        _cleanup_free_ char *cpus =
+                e->place.cpus ? cpulist_format(e->place.cpus->bits, ELEMENTSOF(e->place.cpus->bits)) : NULL;
+        _cleanup_free_ char *gpus = e->node ? gpus_text(&e->node->inventory, e->place.gpus) : strdup("");
 
-        if ((e->cpus && !cpus) || !gpus) {
+        if ((e->place.cpus && !cpus) || !gpus) {
                 (void)sd_event_exit(m->event, log_oom()); /* what is on disk stays right */
                 return;
         }
@@ -203,9 +204,9 @@ void record_event(struct manager *m, struct job *j, const char *kind, const stru
 }
 
 void record_secrets(struct manager *m, const struct job *j) {
-        for (size_t i = 0; i < j->n_secrets; i++)
-                store_put_secret(m->store, &(struct secret_record){
-                                                   .job = j->number,
-                                                   .name = j->secrets[i].name,
-                                                   .data = { j->secrets[i].data, j->secrets[i].size } });
+        for (size_t i = 0; i < j->given.n_secrets; i++)
+                store_put_secret(m->store, &(struct secret_record){ .job = j->number,
+                                                                    .name = j->given.secrets[i].name,
+                                                                    .data = { j->given.secrets[i].data,
+                                                                              j->given.secrets[i].size } });
 }

@@ -289,7 +289,7 @@ static uint64_t limit_of(const struct job *j, const struct role_spec *spec, uint
 
         if (j->spec->time_limit_usec != UINT64_MAX)
                 limit = MIN(limit, usec_sub(j->spec->time_limit_usec,
-                                            j->slot_real ? usec_sub(now, j->slot_real) : 0));
+                                            j->slot.since_real ? usec_sub(now, j->slot.since_real) : 0));
         return limit;
 }
 
@@ -297,7 +297,7 @@ int hosts_excluded(struct manager *m, const struct job *j, const struct role_spe
                    size_t *ret_n) {
         uint64_t now = now_real(), limit = limit_of(j, spec, now);
         size_t n = 0, failed = blaming_excluded_max(m, j),
-               most = j->n_avoid + m->fleet->n_windows + failed + serving_most(m, j->owner);
+               most = j->hosts.n_avoided + m->fleet->n_windows + failed + serving_most(m, j->owner);
         uint32_t *slots = NULL;
         struct window *w;
 
@@ -306,8 +306,8 @@ int hosts_excluded(struct manager *m, const struct job *j, const struct role_spe
                 if (!slots)
                         return -ENOMEM;
         }
-        for (size_t i = 0; i < j->n_avoid; i++) {
-                const struct node *node = nodes_get(&m->nodes, j->avoid[i]);
+        for (size_t i = 0; i < j->hosts.n_avoided; i++) {
+                const struct node *node = nodes_get(&m->nodes, j->hosts.avoided[i]);
                 if (node && node->in_sched)
                         slots[n++] = node->slot;
         }

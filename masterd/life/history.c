@@ -52,7 +52,7 @@ static void run_evict(struct manager *m, void *data) {
 }
 
 void history_job_ended(struct manager *m, struct job *j) {
-        m->jobs.n_active -= j->array_number == 0;
+        m->jobs.n_active -= j->element.array == 0;
         keep(m, j);
         notice_job_removed(m, j);
         (void)manager_effect(m, run_evict, NULL);

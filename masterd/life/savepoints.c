@@ -157,7 +157,7 @@ static void give_up(struct manager *m, struct making *k, int error, const char *
         struct job *j = job_of(m, k);
         char text[SUSPENSION_TEXT_MAX];
 
-        if (k->held && j && j->state == JOB_SUSPENDED && j->saving)
+        if (k->held && j && j->state == JOB_SUSPENDED && j->held.saving)
                 (void)suspension_end(m, j, k->by, text);
         savepoint_drop(m, find(m, k->name));
         k->done(k->userdata, error, why);
@@ -402,11 +402,11 @@ int savepoint_create(struct manager *m, struct job *j, const char *name, bool ki
                 return r;
         }
         s->making = k;
-        memcpy(s->bundle, j->bundle, sizeof(s->bundle));
+        memcpy(s->bundle, j->given.bundle, sizeof(s->bundle));
         if (kill && j->state == JOB_RUNNING) {
-                j->saving = true;
+                j->held.saving = true;
                 k->held = suspension_begin(m, j, SUSPEND_DATA, uid, why) >= 0;
-                j->saving = k->held;
+                j->held.saving = k->held;
         }
         return manager_effect(m, run_sync, k);
 }

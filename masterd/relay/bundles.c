@@ -54,7 +54,7 @@ static bool in_use(uint32_t uid, const char *sha256, void *userdata) {
         struct job *j, *next;
 
         HASH_ITER (hh, m->jobs.by_number, j, next)
-                if (j->owner == uid && !job_state_ended(j->state) && strcmp(j->bundle, sha256) == 0)
+                if (j->owner == uid && !job_state_ended(j->state) && strcmp(j->given.bundle, sha256) == 0)
                         return true;
         return savepoints_need(m, uid, sha256);
 }
@@ -235,7 +235,7 @@ int bundles_put(struct manager *m, uint32_t uid, sd_bus_message *call) {
 static bool node_uses(const struct node *node, uint32_t uid, const char *sha256) {
         for (const struct executor *e = node->executors; e; e = e->node_next)
                 if (e->job->owner == uid && !job_state_ended(e->job->state) &&
-                    strcmp(e->job->bundle, sha256) == 0)
+                    strcmp(e->job->given.bundle, sha256) == 0)
                         return true;
         return false;
 }

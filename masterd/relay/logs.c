@@ -171,7 +171,7 @@ void logs_note_failure(struct manager *m, struct executor *e) {
 static bool element_of(struct manager *m, const struct note *n, const struct job *array) {
         const struct job *e = job_of(m, &n->id);
 
-        return e && e->array_number == array->number;
+        return e && e->element.array == array->number;
 }
 
 bool logs_awaited(struct manager *m, const struct job *j) {

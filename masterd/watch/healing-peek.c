@@ -28,7 +28,7 @@ static void on_peeked(struct manager *m, struct executor *e, const struct captur
 
         if (!e)
                 return; /* its attempt is over, and what was asked with it */
-        e->peeking = 0;
+        e->watch.peeking = 0;
         if (error || !e->job->health || e->state != EXECUTOR_RUNNING)
                 return;
         k = trainer_threads(threads, n, of);
@@ -42,7 +42,7 @@ static void on_peeked(struct manager *m, struct executor *e, const struct captur
 }
 
 static bool is_asked(const struct executor *e) {
-        return e->peeking && e->peeking == e->attempt;
+        return e->watch.peeking && e->watch.peeking == e->attempt;
 }
 
 static bool is_free(const struct node *node) {
@@ -72,16 +72,16 @@ static size_t peek(struct manager *m, struct job *j, size_t most, uint64_t now_u
                 uint64_t every = 0;
                 enum health_looked what;
 
-                if (e->peeking == e->attempt || !e->node || !healing_counts(m, e, VERDICT_STRAGGLER))
+                if (e->watch.peeking == e->attempt || !e->node || !healing_counts(m, e, VERDICT_STRAGGLER))
                         continue;
                 what = health_wants_look(j->health->gang, e->role, e->index, now_usec, &every);
-                if (what == LOOK_NONE || usec_sub(now_usec, e->peeked_usec) < MAX(every, EVERY_LEAST) ||
+                if (what == LOOK_NONE || usec_sub(now_usec, e->watch.peeked_usec) < MAX(every, EVERY_LEAST) ||
                     !is_free(e->node))
                         continue;
                 if (orders_capture(m, e, what == LOOK_PLACE ? CAPTURE_PYTHON : 0, on_peeked, NULL) < 0)
                         continue;
-                e->peeking = e->attempt;
-                e->peeked_usec = now_usec;
+                e->watch.peeking = e->attempt;
+                e->watch.peeked_usec = now_usec;
                 n++;
         }
         /* With more than can be asked at once, others come first the next time. */

@@ -138,7 +138,7 @@ static struct health_rule resolve(const struct manager *m, const struct job *j, 
 static void rules_refresh(const struct manager *m, struct job *j) {
         struct job_health *h = j->health;
 
-        if (h->version == j->version && h->spec == j->spec)
+        if (h->version == j->change.version && h->spec == j->spec)
                 return;
         for (uint32_t i = 0; i < j->spec->n_roles; i++) {
                 struct health_rules rules;
@@ -148,12 +148,12 @@ static void rules_refresh(const struct manager *m, struct job *j) {
                 if (health_set_rules(h->gang, i, &rules) < 0)
                         return;
         }
-        h->version = j->version;
+        h->version = j->change.version;
         h->spec = j->spec;
 }
 
 bool healing_counts(const struct manager *m, const struct executor *e, enum verdict_kind k) {
-        return !e->leaving && e->state == EXECUTOR_RUNNING &&
+        return !e->leaver.leaves && e->state == EXECUTOR_RUNNING &&
                healing_action(m, e->job, e->role, k) != HEALTH_OFF;
 }
 
@@ -163,20 +163,20 @@ void healing_observe(struct manager *m, struct executor *e, uint64_t now_usec,
         struct job *j = e->job;
         struct job_health *h;
 
-        if (j->array || e->leaving || e->state != EXECUTOR_RUNNING)
+        if (j->array || e->leaver.leaves || e->state != EXECUTOR_RUNNING)
                 return;
         h = health_of(j);
         if (!h)
                 return;
         rules_refresh(m, j);
-        if (e->watched != e->attempt) {
+        if (e->watch.judged != e->attempt) {
                 struct health_facts facts = { .gpus = executor_role(e)->gpus,
                                               .cpu_milli = executor_role(e)->cpu_milli,
                                               .memory = executor_memory(e) };
 
                 if (health_join(h->gang, e->role, e->index, now_usec, &facts) < 0)
                         return;
-                e->watched = e->attempt;
+                e->watch.judged = e->attempt;
         }
         /* It waits because nothing is left to give, or nothing is there yet. */
         health_dry(h->gang, e->role, e->index, j->data && feeding_idle(e));
@@ -323,7 +323,7 @@ static void review_recalled(struct manager *m, struct job *j, uint64_t now) {
 static bool crashes(struct manager *m, const struct executor *e, struct health_verdict *v) {
         struct health_rule rule = resolve(m, e->job, e->role, VERDICT_CRASH_LOOP);
         const struct scope *scope = executor_scope(e);
-        const struct failover_history *h = scope ? &scope->history : &e->history;
+        const struct failover_history *h = scope ? &scope->history : &e->restart.history;
 
         return health_crashes(&rule, h->failures, h->n_at, h->n_failures, now_boot(), v);
 }
@@ -331,8 +331,8 @@ static bool crashes(struct manager *m, const struct executor *e, struct health_v
 void healing_failed(struct manager *m, struct executor *e) {
         struct health_verdict v;
 
-        if (e->leaving || e->job->array || e->job->state == JOB_STOPPING || job_state_ended(e->job->state) ||
-            !crashes(m, e, &v) || !health_of(e->job) ||
+        if (e->leaver.leaves || e->job->array || e->job->state == JOB_STOPPING ||
+            job_state_ended(e->job->state) || !crashes(m, e, &v) || !health_of(e->job) ||
             episode_find(e->job, e->role, e->index, VERDICT_CRASH_LOOP))
                 return;
         v.role = e->role;
@@ -401,8 +401,8 @@ void healing_ended(struct manager *m, struct executor *e) {
         struct job *j = e->job;
         struct episode *p, *next;
 
-        e->watched = 0;
-        if (!j->health || e->leaving)
+        e->watch.judged = 0;
+        if (!j->health || e->leaver.leaves)
                 return;
         health_leave(j->health->gang, e->role, e->index);
         DL_FOREACH_SAFE (j->health->episodes, p, next)

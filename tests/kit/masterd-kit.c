@@ -158,7 +158,7 @@ void kit_exited(struct manager *m, struct executor *e, int status) {
                                  .result = "exit-code",
                                  .code = "exited",
                                  .status = status,
-                                 .stop_requested = e->stop_ordered,
+                                 .stop_requested = e->orders.stopped,
                                  .started_real = now_real(),
                                  .ended_real = now_real(),
                                  .memory_peak = UINT64_MAX,

@@ -74,17 +74,17 @@ static void test_reasons(void **state) {
         snprintf(text, sizeof(text), "after job %u (QUEUED)", a->number);
         assert_string_equal(ok->reason, text);
         assert_true(depend_holds_back(ok));
-        assert_false(ok->queued);
-        assert_true(a->queued);
+        assert_false(ok->queue.known);
+        assert_true(a->queue.known);
         lifecycle_stop_job(f->m, a, JOB_EVENT_KILLED, "killed");
         assert_int_equal(ok->state, JOB_KILLED);
         snprintf(text, sizeof(text), "job %u was killed, and this one was to run", a->number);
         assert_memory_equal(ok->reason, text, strlen(text));
         assert_int_equal(bad->state, JOB_QUEUED);
         assert_false(depend_holds_back(bad));
-        assert_true(bad->queued);
+        assert_true(bad->queue.known);
         assert_null(bad->reason);
-        assert_true(any->queued);
+        assert_true(any->queue.known);
         kit_until_durable(f->m);
 }
 
@@ -115,15 +115,15 @@ static void test_begin(void **state) {
         j = submit(f->m, NULL, when);
         snprintf(wanted, sizeof(wanted), "begins at %s", when);
         assert_string_equal(j->reason, wanted);
-        assert_false(j->queued);
+        assert_false(j->queue.known);
         while (depend_holds_back(j))
                 assert_true(sd_event_run(f->m->event, UINT64_MAX) >= 0);
-        assert_true(now_real() >= j->begin_real);
-        assert_true(now_real() < j->begin_real + USEC_PER_SEC);
-        assert_true(j->queued);
+        assert_true(now_real() >= j->depend.begin_real);
+        assert_true(now_real() < j->depend.begin_real + USEC_PER_SEC);
+        assert_true(j->queue.known);
         assert_null(j->reason);
         j = submit(f->m, NULL, "2020-01-01T00:00:00Z");
-        assert_true(j->queued);
+        assert_true(j->queue.known);
         kit_until_durable(f->m);
 }
 
@@ -190,7 +190,7 @@ static void test_history(void **state) {
         j = make(f->m, after);
         assert_int_equal(ask(f->m, j).unknown, 0);
         submit_admit(f->m, j, NULL);
-        assert_true(j->queued);
+        assert_true(j->queue.known);
 
         snprintf(text[1], sizeof(text[1]), "%u:ok", number);
         j = make(f->m, after);

@@ -139,7 +139,7 @@ static void elements(struct manager *m, uint64_t bytes_max) {
         unsigned n = 0;
 
         HASH_ITER (hh, m->jobs.by_number, j, next) {
-                if (j->array_number != 1)
+                if (j->element.array != 1)
                         continue;
                 assert_true(!spec || j->spec == spec);
                 spec = j->spec;

@@ -82,23 +82,23 @@ static void dump_executor(FILE *f, const struct executor *e) {
                         e->gone ? " gone" : "");
                 return;
         }
-        for (uint32_t i = 0; i < e->history.n_failures; i++)
-                failures += e->history.n_at[i];
+        for (uint32_t i = 0; i < e->restart.history.n_failures; i++)
+                failures += e->restart.history.n_at[i];
         fprintf(f, "  %s/%u attempt %u %s%s%s", executor_role(e)->name, e->index, e->attempt,
                 shown_state(e->state), e->gone ? " gone" : "",
-                executor_state_holds(e->state) && e->stop_ordered ? " stop" : "");
-        fprintf(f, " restarts %u", e->restarts); /* a back-off that was over begins again */
+                executor_state_holds(e->state) && e->orders.stopped ? " stop" : "");
+        fprintf(f, " restarts %u", e->restart.n); /* a back-off that was over begins again */
         if (e->memory > 0)
                 fprintf(f, " memory %" PRIu64, e->memory);
         if (!e->gone && !executor_scope(e)) /* else nobody asks any more */
-                fprintf(f, " failures %u consecutive %u", failures, e->history.consecutive);
+                fprintf(f, " failures %u consecutive %u", failures, e->restart.history.consecutive);
         if (executor_state_holds(e->state)) {
-                fprintf(f, " on %s gpus %" PRIx64 " ports", e->node->name, e->gpus);
-                for (size_t i = 0; i < e->n_ports; i++)
-                        fprintf(f, " %u", e->ports[i]);
+                fprintf(f, " on %s gpus %" PRIx64 " ports", e->node->name, e->place.gpus);
+                for (size_t i = 0; i < e->place.n_ports; i++)
+                        fprintf(f, " %u", e->place.ports[i]);
         }
         if (executor_state_ended(e->state) && e->attempt > 0)
-                fprintf(f, " status %d: %s", e->status, e->reason ? e->reason : "");
+                fprintf(f, " status %d: %s", e->end.status, e->reason ? e->reason : "");
         fputc('\n', f);
 }
 
@@ -115,11 +115,11 @@ static void dump_scope(FILE *f, const struct scope *s) {
 }
 
 static void dump_exclusions(FILE *f, const struct job *j) {
-        if (j->n_changes > 0) /* what those did that have left is not read back */
+        if (j->change.n_notes > 0) /* what those did that have left is not read back */
                 return;
         for (unsigned i = 1; i <= NODES; i++)
-                for (size_t k = 0; k < j->exclusions.n; k++) {
-                        const struct exclusion *x = j->exclusions.hosts + k;
+                for (size_t k = 0; k < j->hosts.exclusions.n; k++) {
+                        const struct exclusion *x = j->hosts.exclusions.hosts + k;
                         if (x->node[0] == 'n' && x->node[1] == (char)('0' + i))
                                 fprintf(f, " failed on %s %u%s\n", x->node, x->n_ranks,
                                         x->until_real > 0 ? " excluded" : "");
@@ -128,7 +128,7 @@ static void dump_exclusions(FILE *f, const struct job *j) {
 
 static int by_name(const void *a, const void *b) {
         const struct executor *x = *(struct executor *const *)a, *y = *(struct executor *const *)b;
-        int c = strcmp(x->left->name, y->left->name);
+        int c = strcmp(x->leaver.role->name, y->leaver.role->name);
 
         c = c ?: (x->index > y->index) - (x->index < y->index);
         return c ?: (x->attempt > y->attempt) - (x->attempt < y->attempt);
@@ -139,23 +139,25 @@ static void dump_leaving(FILE *f, const struct job *j) {
         struct executor *list[256], *e;
         uint32_t n = 0;
 
-        DL_FOREACH2 (j->leaving, e, leaving_next)
+        DL_FOREACH2 (j->leavers.list, e, leaver.next)
                 list[n++] = e;
-        assert_int_equal(n, j->n_leaving);
+        assert_int_equal(n, j->leavers.n);
         qsort(list, n, sizeof(list[0]), by_name);
         for (uint32_t i = 0; i < n; i++)
-                fprintf(f, "  leaving %s/%u attempt %u %s on %s memory %" PRIu64 "\n", list[i]->left->name,
-                        list[i]->index, list[i]->attempt, executor_state_to_string(list[i]->state),
-                        list[i]->node->name, list[i]->left->memory);
+                fprintf(f, "  leaving %s/%u attempt %u %s on %s memory %" PRIu64 "\n",
+                        list[i]->leaver.role->name, list[i]->index, list[i]->attempt,
+                        executor_state_to_string(list[i]->state), list[i]->node->name,
+                        list[i]->leaver.role->memory);
 }
 
 static void dump_changes(FILE *f, const struct job *j) {
         fprintf(f,
                 " requeues %u asked %u requeueing %d leaves %u for %u at %d slot %d waits %d not before %d\n",
-                j->requeues, j->asked, j->requeueing, j->leave_why, j->leave_for, j->leave_real > 0,
-                j->slot_real > 0, j->waits_real > 0, j->not_before_real > 0);
-        fprintf(f, " version %" PRIu64 " attempts beyond %u limits %d: %s\n", j->version, j->attempt_base,
-                j->limits_real > 0, change_latest(j));
+                j->requeue.n, j->requeue.asked, j->requeue.begun, j->requeue.why, j->requeue.by,
+                j->requeue.leave_real > 0, j->slot.since_real > 0, j->queue.waits_real > 0,
+                j->queue.not_before_real > 0);
+        fprintf(f, " version %" PRIu64 " attempts beyond %u limits %d: %s\n", j->change.version,
+                j->leavers.attempt_base, j->change.limits_real > 0, change_latest(j));
 }
 
 static void dump_job(FILE *f, const struct job *j) {
@@ -171,19 +173,19 @@ static void dump_job(FILE *f, const struct job *j) {
                 fprintf(f, "%s\n", depend_holds_back(j) ? " held" : "");
                 return;
         }
-        if (j->array_number > 0)
-                fprintf(f, "%u[%u] %s: ", j->array_number, j->array_index, j->array_env[1]);
-        if (j->n_after > 0)
-                fprintf(f, "after %" PRIx64 "%s: ", j->after_met, depend_holds_back(j) ? " held" : "");
+        if (j->element.array > 0)
+                fprintf(f, "%u[%u] %s: ", j->element.array, j->element.index, j->element.env[1]);
+        if (j->depend.n_after > 0)
+                fprintf(f, "after %" PRIx64 "%s: ", j->depend.met, depend_holds_back(j) ? " held" : "");
         fprintf(f, "job %u %s%s%s attempt %u active %u limit %d: %s\n", j->number,
                 job_state_to_string(j->state), j->state == JOB_STOPPING ? " as " : "",
                 j->state == JOB_STOPPING ? job_event_to_string(j->verdict) : "", j->attempt, job_active(j),
-                j->limit_timer != NULL, j->reason ? j->reason : "");
+                j->slot.timer != NULL, j->reason ? j->reason : "");
         if (j->held.mode)
                 fprintf(f, " held as %u by %u since %" PRIu64 "\n", j->held.mode, j->held.by,
                         j->held.since_real);
-        for (size_t i = 0; i < j->n_avoid; i++)
-                avoids |= 1u << (j->avoid[i][1] - '0');
+        for (size_t i = 0; i < j->hosts.n_avoided; i++)
+                avoids |= 1u << (j->hosts.avoided[i][1] - '0');
         fprintf(f, " avoids %x\n", avoids);
         for (size_t i = 0; i < j->spec->n_roles; i++) {
                 const struct role *r = j->roles + i;
@@ -206,7 +208,7 @@ static void dump_job(FILE *f, const struct job *j) {
         for (uint32_t i = 0; i < j->n_executors; i++) {
                 const struct executor *e = j->executors[i];
                 assert_int_equal(e->rank, i);
-                if (e->state == EXECUTOR_PENDING && !e->restart_timer && !j->queued &&
+                if (e->state == EXECUTOR_PENDING && !e->restart.timer && !j->queue.known &&
                     !depend_holds_back(j) && scope_may_place(e))
                         fprintf(f, "  nobody will place %s/%u\n", executor_role(e)->name, e->index);
                 dump_executor(f, e);
@@ -305,7 +307,7 @@ static char *dump(struct manager *m) {
                 if (job_state_ended(j->state))
                         ended++;
                 else {
-                        active += j->array_number == 0;
+                        active += j->element.array == 0;
                         dump_job(f, j);
                 }
         HASH_ITER (hh, m->nodes.by_name, node, node_next)
@@ -419,7 +421,7 @@ static bool ordered(const struct executor *e) {
 }
 
 static bool backs_off(const struct executor *e) {
-        return e->restart_timer;
+        return e->restart.timer;
 }
 
 static bool fed(const struct executor *e) {
@@ -453,7 +455,7 @@ static void exited(struct manager *m, struct executor *e, int status, int64_t sk
                                  .result = "exit-code",
                                  .code = "exited",
                                  .status = status,
-                                 .stop_requested = e->stop_ordered,
+                                 .stop_requested = e->orders.stopped,
                                  .started_real = (uint64_t)((int64_t)now_real() + skew),
                                  .ended_real = (uint64_t)((int64_t)now_real() + skew),
                                  .memory_peak = UINT64_MAX,
@@ -864,7 +866,7 @@ static const char *step(struct manager *m) {
 
         switch (dice(34)) {
         case 31:
-                if ((e = some_executor(m, holds)) && !e->left)
+                if ((e = some_executor(m, holds)) && !e->leaver.role)
                         exited(m, e, 75, 0);
                 return "asks to be requeued";
         case 32:
@@ -873,7 +875,7 @@ static const char *step(struct manager *m) {
                 return "preempt";
         case 33:
                 if ((j = some_job(m, false)) && requeue_person(m, j, 1000, "", said) >= 0 && dice(2) &&
-                    j->leave_timer)
+                    j->requeue.timer)
                         requeue_time(m, j); /* the time is over */
                 return "requeue";
         case 24 ... 26:
@@ -931,7 +933,7 @@ static const char *step(struct manager *m) {
                 return "exit";
         case 8:
                 if ((e = some_executor(m, backs_off))) {
-                        e->restart_timer = sd_event_source_disable_unref(e->restart_timer);
+                        e->restart.timer = sd_event_source_disable_unref(e->restart.timer);
                         placement_enqueue(m, e->job);
                         kit_until_durable(m);
                 }

@@ -494,7 +494,7 @@ static void test_bundle(void **state) {
         /* Only for a node with an executor of such a job. */
         get(sha256);
         assert_string_equal(world->error, LINK_ERROR_REFUSED);
-        strcpy(world->job.bundle, sha256);
+        strcpy(world->job.given.bundle, sha256);
         get(sha256);
         assert_string_equal(world->error, "");
         assert_int_equal(world->put_next, 11);
