@@ -271,7 +271,7 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
                 r = sd_bus_message_append(reply, "sssddttuuut", node->name, node_shown_state(node),
                                           node->address.family ? addr_format(&node->address, address) : "",
                                           (double)v->cpus, (double)cpu / 1000, v->memory, memory,
-                                          (uint32_t)v->n_gpus, gpus, node->n_executors, node->last_seen_real);
+                                          (uint32_t)v->n_gpus, gpus, node->n_executors, node->seen.real);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (r >= 0)
@@ -282,8 +282,8 @@ static int append_node(struct manager *m, sd_bus_message *reply, const struct no
                         node_reason(node, held), "kernel", "s", v->kernel ? v->kernel : "", "os", "s",
                         v->os ? v->os : "", "version", "s", node->version ? node->version : "", "limits", "b",
                         (int)v->controllers, "boot", "s", sd_id128_to_string(node->boot_id, boot));
-        if (r >= 0 && node->taken_over)
-                r = sd_bus_message_append(reply, "{sv}", "takenOver", "t", node->joined_real);
+        if (r >= 0 && node->joined.taken_over)
+                r = sd_bus_message_append(reply, "{sv}", "takenOver", "t", node->joined.real);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);

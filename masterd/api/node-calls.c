@@ -432,19 +432,18 @@ static int describe(sd_bus_message *call, uint32_t uid, void *userdata, sd_bus_e
                         "s", node->address.family ? addr_format(&node->address, address) : "", "cpus", "u",
                         v->cpus, "cpusFree", "d", (double)cpu / 1000, "memory", "t", v->memory, "memoryFree",
                         "t", memory, "gpus", "u", (uint32_t)v->n_gpus, "gpusFree", "u", gpus, "heartbeat",
-                        "t", node->last_seen_real, "boot", "s", sd_id128_to_string(node->boot_id, boot),
-                        "version", "s", node->version ? node->version : "", "limits", "b",
-                        (int)v->controllers);
+                        "t", node->seen.real, "boot", "s", sd_id128_to_string(node->boot_id, boot), "version",
+                        "s", node->version ? node->version : "", "limits", "b", (int)v->controllers);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}", "kernel", "s",
                                           v->kernel ? v->kernel : "", "os", "s", v->os ? v->os : "", "epoch",
                                           "t", node->epoch, "link", "s", link_of(node, link), "refused", "s",
                                           node->refused ? node->refused : "");
-        if (r >= 0 && node->joined_real > 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "joined", "t", node->joined_real,
-                                          "joinedFrom", "s", addr_format(&node->joined_from, address),
-                                          "joinedBy", "u", node->joined_by, "takenOver", "b",
-                                          (int)node->taken_over);
+        if (r >= 0 && node->joined.real > 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "joined", "t", node->joined.real,
+                                          "joinedFrom", "s", addr_format(&node->joined.from, address),
+                                          "joinedBy", "u", node->joined.by, "takenOver", "b",
+                                          (int)node->joined.taken_over);
         if (r >= 0)
                 r = api_append_labels(reply, node);
         if (r >= 0)

@@ -21,7 +21,7 @@
 #include "masterd/queue/placement.h"
 
 char *liveness_text(const struct manager *m, const struct node *node, char *buf, size_t size) {
-        uint64_t silent = usec_sub(now_boot(), node->last_seen_boot);
+        uint64_t silent = usec_sub(now_boot(), node->seen.boot);
         char since[FORMAT_DURATION_MAX], left[FORMAT_DURATION_MAX];
 
         /* In seconds: nobody wants to know more. */
@@ -191,7 +191,7 @@ int liveness_start(struct manager *m) {
                         hooks_fence(m, node); /* of which the master before may not have heard the answer */
                 else if (node->state == NODE_SUSPECT)
                         nodes_heard(&m->nodes, node, usec_add(m->serving_boot, m->conf.spread_usec),
-                                    node->last_seen_real);
+                                    node->seen.real);
         arm(m);
         return 0;
 }

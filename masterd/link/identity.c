@@ -389,11 +389,11 @@ static void joined(struct manager *m, struct node *node, enum claim claim, const
                    const struct addr *from) {
         char text[160], address[ADDR_TEXT_MAX], id[TOKEN_ID_TEXT_MAX];
 
-        node->joined_real = now_real();
-        node->joined_from = *from;
-        node->joined_from.port = 0;
-        node->joined_by = t->creator;
-        node->taken_over = claim == CLAIM_TAKES_OVER;
+        node->joined.real = now_real();
+        node->joined.from = *from;
+        node->joined.from.port = 0;
+        node->joined.by = t->creator;
+        node->joined.taken_over = claim == CLAIM_TAKES_OVER;
         record_node(m, node);
         snprintf(text, sizeof(text), "from %s, with the token %s of uid %u", addr_format(from, address),
                  token_id_format(t, id), t->creator);

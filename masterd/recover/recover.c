@@ -51,12 +51,12 @@ static int load_node(void *userdata, const struct node_record *r) {
                 (void)addr_parse(r->address, 0, &node->address);
         node->inventory.cpus = r->cpus;
         node->inventory.memory = r->memory;
-        node->last_seen_real = r->seen_real;
-        node->joined_real = r->joined_real;
+        node->seen.real = r->seen_real;
+        node->joined.real = r->joined_real;
         if (*r->joined_from)
-                (void)addr_parse(r->joined_from, 0, &node->joined_from);
-        node->joined_by = r->joined_by;
-        node->taken_over = r->taken_over;
+                (void)addr_parse(r->joined_from, 0, &node->joined.from);
+        node->joined.by = r->joined_by;
+        node->joined.taken_over = r->taken_over;
         node->inventory.port_first = (uint16_t)r->port_first;
         node->inventory.port_last = (uint16_t)r->port_last;
         k = gpus_named(r->gpus, &node->inventory);

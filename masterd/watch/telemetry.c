@@ -94,7 +94,7 @@ int telemetry_received(struct manager *m, struct node *node, sd_bus_message *mes
                 struct executor *e;
                 if (++n > TELEMETRY_SAMPLES_MAX)
                         return -EBADMSG;
-                if (!burst_admit(&node->samples, now, USEC_PER_SEC, TELEMETRY_NODE_MAX))
+                if (!burst_admit(&node->bursts.samples, now, USEC_PER_SEC, TELEMETRY_NODE_MAX))
                         return 1;
                 e = executor_of(m, node, &sample.id);
                 if (e && take(m, e, boot, now, sample.values) < 0)

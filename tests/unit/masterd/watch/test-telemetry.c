@@ -201,7 +201,7 @@ static void test_too_much(void **state) {
                         .job_uid = { .qwords = { 1, i + 1 } }, .job = 1, .role = "w", .attempt = 1
                 };
         assert_int_equal(tell(f, "n1", USEC_PER_SEC, ids, TELEMETRY_SAMPLES_MAX + 1, values), -EBADMSG);
-        f->m->nodes.by_name->samples.since = 0;
+        f->m->nodes.by_name->bursts.samples.since = 0;
         for (unsigned i = 0; i < 4; i++)
                 held += tell(f, "n1", USEC_PER_SEC + i, ids, TELEMETRY_SAMPLES_MAX, values) == 1;
         assert_in_range(held, 1, 2); /* the clock may have gone on by a second in between */
@@ -225,7 +225,7 @@ static void test_cost(void **state) {
         for (size_t i = 0; i < _TELEMETRY_MAX; i++)
                 values[i] = 1000 + i;
         assert_int_equal(tell(f, "n1", USEC_PER_SEC, ids, j->n_executors, values), 0);
-        f->m->nodes.by_name->samples.since = 0;
+        f->m->nodes.by_name->bursts.samples.since = 0;
         m = message(f, 6 * USEC_PER_SEC, ids, j->n_executors, values);
         begin = now_boot();
         assert_int_equal(telemetry_received(f->m, f->m->nodes.by_name, m), 0);
