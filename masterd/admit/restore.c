@@ -257,8 +257,8 @@ static int make(struct restore *q, sd_bus_error *error) {
                 s->config_size = strlen(q->config);
                 if (!s->name && !(s->name = strdup(q->savepoint->job_name)))
                         return -ENOMEM;
-                if (!s->bundle[0] && s->owner == q->savepoint->owner)
-                        memcpy(s->bundle, q->savepoint->bundle, sizeof(s->bundle));
+                if (!s->given.bundle[0] && s->owner == q->savepoint->owner)
+                        memcpy(s->given.bundle, q->savepoint->bundle, sizeof(s->given.bundle));
         }
         r = submit_make(q->manager, s, &q->job, &q->warnings, error);
         if (r < 0)

@@ -27,15 +27,8 @@
 #include "masterd/relay/prune.h"
 
 void submission_done(struct submission *s) {
-        strings_free(s->env);
-        for (size_t i = 0; i < s->n_secrets; i++) {
-                free(s->secrets[i].name);
-                explicit_bzero(s->secrets[i].data, s->secrets[i].size);
-                free(s->secrets[i].data);
-        }
-        free(s->secrets);
+        job_given_done(&s->given);
         free(s->name);
-        free(s->cwd);
         free(s->savepoint);
         json_decref(s->overrides);
         *s = (struct submission){};
@@ -65,8 +58,8 @@ static int refuse_load(struct manager *m, const struct submission *s, sd_bus_err
 static int refuse_size(struct manager *m, const struct submission *s, const struct job_spec *spec,
                        sd_bus_error *error) {
         return holdings_admit(m, s->owner,
-                              footprint_of_spec(spec) + heap_of_strings(s->env) +
-                                      footprint_of_secrets(s->secrets, s->n_secrets),
+                              footprint_of_spec(spec) + heap_of_strings(s->given.env) +
+                                      footprint_of_secrets(s->given.secrets, s->given.n_secrets),
                               error);
 }
 
@@ -99,10 +92,23 @@ static int parse(const struct submission *s, struct job_spec **ret, char **ret_w
 }
 
 static bool has_secret(const struct submission *s, const char *name) {
-        for (size_t i = 0; i < s->n_secrets; i++)
-                if (strcmp(s->secrets[i].name, name) == 0)
+        for (size_t i = 0; i < s->given.n_secrets; i++)
+                if (strcmp(s->given.secrets[i].name, name) == 0)
                         return true;
         return false;
+}
+
+/* The configuration's word on the work directory goes first. */
+static void take_given(struct job *j, struct job_given *g) {
+        if (!g->cwd || *j->given.cwd) {
+                free(g->cwd);
+                g->cwd = TAKE_PTR(j->given.cwd);
+        }
+        free(j->given.cwd);
+        j->given = *g;
+        *g = (struct job_given){};
+        j->given.had_env = j->given.env && *j->given.env;
+        j->given.had_secrets = j->given.n_secrets > 0;
 }
 
 int submit_make(struct manager *m, struct submission *s, struct job **ret, char **ret_warnings,
@@ -131,11 +137,11 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 spec_free(spec);
                 return r;
         }
-        if (spec->n_files > 0 && !s->bundle[0])
+        if (spec->n_files > 0 && !s->given.bundle[0])
                 r = sd_bus_error_set(
                         error, ERROR_REFUSED,
                         "The configuration names files[], but none were uploaded; submit with primusctl");
-        else if (s->bundle[0] && !bundles_have(m, s->owner, s->bundle))
+        else if (s->given.bundle[0] && !bundles_have(m, s->owner, s->given.bundle))
                 r = sd_bus_error_set(error, ERROR_REFUSED,
                                      "The files of this job have not been uploaded completely");
         else if (spec_role(spec, SCAN_ROLE))
@@ -164,10 +170,7 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
         r = 0;
         if (s->name)
                 r = text_set(&j->name, "%s", s->name);
-        if (r >= 0 && s->cwd && !*j->given.cwd) {
-                free(j->given.cwd);
-                j->given.cwd = TAKE_PTR(s->cwd);
-        }
+        take_given(j, &s->given);
         if (r >= 0)
                 r = arrays_prepare(j);
         if (r >= 0)
@@ -178,13 +181,6 @@ int submit_make(struct manager *m, struct submission *s, struct job **ret, char 
                 revive_job_free(j);
                 return r;
         }
-        j->given.env = TAKE_PTR(s->env);
-        j->given.secrets = TAKE_PTR(s->secrets);
-        j->given.n_secrets = s->n_secrets;
-        s->n_secrets = 0;
-        j->given.had_env = j->given.env && *j->given.env;
-        j->given.had_secrets = j->given.n_secrets > 0;
-        memcpy(j->given.bundle, s->bundle, sizeof(j->given.bundle));
         holdings_weigh(j);
         *ret = j;
         *ret_warnings = TAKE_PTR(warnings);

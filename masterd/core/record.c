@@ -61,6 +61,54 @@ static int join_env(const struct job *j, struct store_bytes *ret) {
         return 0;
 }
 
+// clang-format off
+/* A new field that is kept is a member of the record, and a row here: the job's field, the record's. */
+#define KEPT(row) \
+        row(verdict, verdict) \
+        row(order_step, order_step) \
+        row(attempt_real, attempt_real) \
+        row(requeue.begun, requeueing) \
+        row(requeue.n, requeues) \
+        row(requeue.asked, asked) \
+        row(requeue.leave_real, leave_real) \
+        row(requeue.by, leave_for) \
+        row(requeue.why, leave_why) \
+        row(slot.since_real, slot_real) \
+        row(queue.waits_real, waits_real) \
+        row(queue.not_before_real, not_before_real) \
+        row(depend.met, after_met) \
+        row(array_since, array_since) \
+        row(given.had_env, had_env) \
+        row(given.had_secrets, had_secrets) \
+        row(change.limits_real, limits_real) \
+        row(rendezvous.epoch, epoch) \
+        row(rendezvous.membership, membership) \
+        row(rolling.since_real, rolling_real) \
+        row(rolling.batch, rolling_batch) \
+        row(rolling.index, rolling_index) \
+        row(held.saving, saving) \
+        row(held.since_real, held_real) \
+        row(held.froze_real, froze_real) \
+        row(held.by, held_by) \
+        row(held.mode, held_mode)
+// clang-format on
+
+#define OF_JOB(field, kept) ret->kept = (__typeof__(ret->kept))j->field;
+#define TO_JOB(field, kept) j->field = (__typeof__(j->field))data->kept;
+
+void record_state_of_job(const struct job *j, struct job_state_record *ret) {
+        *ret = (struct job_state_record){};
+        KEPT(OF_JOB)
+        snprintf(ret->rolling_role, sizeof(ret->rolling_role), "%s", j->rolling.role);
+}
+
+void record_state_to_job(const struct job_state_record *data, struct job *j) {
+        KEPT(TO_JOB)
+        snprintf(j->rolling.role, sizeof(j->rolling.role), "%s", data->rolling_role);
+        if (j->queue.waits_real == 0)
+                j->queue.waits_real = j->submitted_real;
+}
+
 void record_job(struct manager *m, const struct job *j, const char *warnings, bool body) {
         struct job_body_record b = {
                 .cwd = { j->given.cwd, strlen(j->given.cwd) },
@@ -79,40 +127,13 @@ void record_job(struct manager *m, const struct job *j, const char *warnings, bo
                 .ended_real = j->ended_real,
                 .reason = j->reason,
                 .first_error = j->first_error,
-                .machine = { .verdict = (uint8_t)j->verdict,
-                             .saving = j->held.saving,
-                             .order_step = j->order_step,
-                             .attempt_real = j->attempt_real,
-                             .requeueing = j->requeue.begun,
-                             .requeues = j->requeue.n,
-                             .asked = j->requeue.asked,
-                             .slot_real = j->slot.since_real,
-                             .waits_real = j->queue.waits_real,
-                             .not_before_real = j->queue.not_before_real,
-                             .leave_real = j->requeue.leave_real,
-                             .leave_for = j->requeue.by,
-                             .leave_why = j->requeue.why,
-                             .after_met = j->depend.met,
-                             .array_since = j->array_since,
-                             .had_env = j->given.had_env,
-                             .had_secrets = j->given.had_secrets,
-                             .limits_real = j->change.limits_real,
-                             .epoch = j->rendezvous.epoch,
-                             .membership = j->rendezvous.membership,
-                             .rolling_real = j->rolling.since_real,
-                             .rolling_batch = j->rolling.batch,
-                             .rolling_index = j->rolling.index,
-                             .held_real = j->held.since_real,
-                             .froze_real = j->held.froze_real,
-                             .held_by = j->held.by,
-                             .held_mode = j->held.mode },
                 .array = j->element.array,
                 .index = j->element.index,
                 .body = body ? &b : NULL,
         };
         _cleanup_free_ char *config = NULL;
 
-        snprintf(record.machine.rolling_role, sizeof(record.machine.rolling_role), "%s", j->rolling.role);
+        record_state_of_job(j, &record.machine);
         if (body && (spec_effective(j->spec, &config) < 0 || join_env(j, &b.env) < 0)) {
                 /* A job without its body could not be loaded any more. */
                 (void)sd_event_exit(m->event, log_oom());

@@ -117,17 +117,27 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
         return 0;
 }
 
-void job_forget_private(struct job *j) {
-        for (size_t i = 0; i < j->given.n_secrets; i++) {
-                free(j->given.secrets[i].name);
-                explicit_bzero(j->given.secrets[i].data, j->given.secrets[i].size);
-                free(j->given.secrets[i].data);
+static void forget_private(struct job_given *g) {
+        for (size_t i = 0; i < g->n_secrets; i++) {
+                free(g->secrets[i].name);
+                explicit_bzero(g->secrets[i].data, g->secrets[i].size);
+                free(g->secrets[i].data);
         }
-        free(j->given.secrets);
-        strings_free(j->given.env);
-        j->given.secrets = NULL;
-        j->given.n_secrets = 0;
-        j->given.env = NULL;
+        free(g->secrets);
+        strings_free(g->env);
+        g->secrets = NULL;
+        g->n_secrets = 0;
+        g->env = NULL;
+}
+
+void job_forget_private(struct job *j) {
+        forget_private(&j->given);
+}
+
+void job_given_done(struct job_given *g) {
+        forget_private(g);
+        free(g->cwd);
+        *g = (struct job_given){};
 }
 
 struct job *job_free(struct job *j) {
@@ -137,7 +147,7 @@ struct job *job_free(struct job *j) {
         for (uint32_t i = 0; j->executors && i < j->n_executors; i++)
                 executor_free(j->executors[i]);
         job_leaving_done(j);
-        job_forget_private(j);
+        job_given_done(&j->given);
         for (size_t i = 0; j->roles && i < j->spec->n_roles; i++) {
                 scope_free(j->roles[i].scope);
                 series_free(j->roles[i].series);
@@ -162,7 +172,6 @@ struct job *job_free(struct job *j) {
         free(j->executors);
         free(j->roles);
         free(j->name);
-        free(j->given.cwd);
         free(j->reason);
         free(j->first_error);
         spec_free(j->spec);

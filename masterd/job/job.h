@@ -149,6 +149,8 @@ int job_new(uint32_t number, sd_id128_t uid, uint32_t owner, struct job_spec *sp
 struct job *job_free(struct job *j);
 /* Forgets secrets and variables of the submitter, which end with the job. */
 void job_forget_private(struct job *j);
+/* All of it; what is left is as if nothing had been given. */
+void job_given_done(struct job_given *g);
 static inline void job_free_p(struct job **j) {
         job_free(*j);
 }

@@ -63,7 +63,6 @@ static void revive_job_free_p(struct job **j) {
 int revive_job(struct manager *m, const struct job_record *r, struct job **ret) {
         _cleanup_(revive_job_free_p) struct job *j = NULL;
         _cleanup_(diagnostics_done) struct diagnostics d = {};
-        const struct job_state_record *s = &r->machine;
         struct job_spec *spec;
         int k;
 
@@ -103,34 +102,7 @@ int revive_job(struct manager *m, const struct job_record *r, struct job **ret) 
                 return -ENOMEM;
         if (*r->first_error && text_set(&j->first_error, "%s", r->first_error) < 0)
                 return -ENOMEM;
-        j->verdict = (enum job_event)s->verdict;
-        j->held.saving = s->saving;
-        j->order_step = s->order_step;
-        j->attempt_real = s->attempt_real;
-        j->requeue.begun = s->requeueing;
-        j->requeue.n = s->requeues;
-        j->requeue.asked = s->asked;
-        j->slot.since_real = s->slot_real;
-        j->queue.waits_real = s->waits_real ?: j->submitted_real;
-        j->queue.not_before_real = s->not_before_real;
-        j->requeue.leave_real = s->leave_real;
-        j->requeue.by = s->leave_for;
-        j->requeue.why = s->leave_why;
-        j->change.limits_real = s->limits_real;
-        j->rendezvous.epoch = s->epoch;
-        j->rendezvous.membership = s->membership;
-        j->rolling = (struct job_rolling){ .since_real = s->rolling_real,
-                                           .batch = s->rolling_batch,
-                                           .index = s->rolling_index };
-        snprintf(j->rolling.role, sizeof(j->rolling.role), "%s", s->rolling_role);
-        j->held.mode = s->held_mode;
-        j->held.by = s->held_by;
-        j->held.since_real = s->held_real;
-        j->held.froze_real = s->froze_real;
-        j->depend.met = s->after_met;
-        j->array_since = s->array_since;
-        j->given.had_env = s->had_env;
-        j->given.had_secrets = s->had_secrets;
+        record_state_to_job(&r->machine, j);
         k = arrays_prepare(j);
         if (k >= 0)
                 k = depend_prepare(j);

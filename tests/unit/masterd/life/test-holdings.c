@@ -164,8 +164,8 @@ static void test_array(void **state) {
         memset(env, 'A', 100000);
         env[1] = '=';
         env[100000] = 0;
-        s.env = calloc(2, sizeof(*s.env));
-        s.env[0] = env;
+        s.given.env = calloc(2, sizeof(*s.given.env));
+        s.given.env[0] = env;
         assert_true(submit_job(k->m, &s, &j, &warnings, &error) >= 0);
         submission_done(&s);
         free(warnings);
